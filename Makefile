@@ -1,0 +1,50 @@
+# The two commands of the README: make demo, make test. Both set up everything they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/include/maxmargin/*.hpp cpp/bindings/*)
+
+.PHONY: demo test build check pytest sanitize clean
+
+demo: $(VENV)/.built
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test-tools $(VENV)/.built check pytest
+
+build: $(VENV)/.built
+
+check: $(VENV)/.test-tools $(VENV)/.built
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+pytest: $(VENV)/.test-tools $(VENV)/.built
+	$(BIN)/python -m pytest
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
+	touch $@
+
+# An editable install: Python files take effect at once, C++ files after the next make.
+$(VENV)/.built: $(VENV)/.created $(SOURCES)
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[plot]"
+	touch $@
+
+$(VENV)/.test-tools: $(VENV)/.built
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test]"
+	touch $@
+
+# The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, in a build tree of their own.
+sanitize: $(VENV)/.test-tools
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DMAXMARGIN_SANITIZE=ON \
+		-DPython_EXECUTABLE=$(abspath $(BIN))/python -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja
+	$(BIN)/cmake --build build/sanitize
+	MAXMARGIN_KERNELS=$(abspath build/sanitize) ASAN_OPTIONS=detect_leaks=0 \
+		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+		$(BIN)/python -m pytest -n 0 tests/kernels
+
+clean:
+	rm -rf $(VENV) build

@@ -1,0 +1,41 @@
+// The array types that bindings take: C-contiguous NumPy arrays on the CPU, never converted or copied on the way in.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <span>
+
+namespace maxmargin {
+
+namespace nb = nanobind;
+
+template <class T>
+using In = nb::ndarray<const T, nb::numpy, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> view(const In<T>& array) {
+    return {array.data(), array.size()};
+}
+template <class T>
+std::span<T> view(Out<T>& array) {
+    return {array.data(), array.size()};
+}
+
+// Bindings check lengths with this before they hand spans to a kernel: a kernel never reads past what it was given.
+inline void require(bool condition, const char* message) {
+    if (!condition) throw nb::value_error(message);
+}
+
+using NoGil = nb::gil_scoped_release;
+
+void bind_chain(nb::module_& module);
+void bind_cut(nb::module_& module);
+void bind_matching(nb::module_& module);
+void bind_hull(nb::module_& module);
+void bind_linear(nb::module_& module);
+
+}  // namespace maxmargin

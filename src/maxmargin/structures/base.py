@@ -1,0 +1,187 @@
+"""What outputs are legal: a packed batch of polytopes, one per example.
+
+A structure describes, for every example of a batch, the polytope ``Z_i`` whose vertices are the legal outputs. All
+examples live in one flat vector of *parts*. Parts come in *blocks* (a chain has nodes and pairs, a cut has nodes and
+edges); a packed vector holds the first block of all examples, then the second block of all examples, and so on, and
+``block.offsets[i]:block.offsets[i + 1]`` are the parts of example ``i`` inside a block. Every method treats the whole
+batch in one call, with as many threads as :func:`maxmargin.threads` allows, and gives the same bits for any number.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class PointStatus(IntEnum):
+    """How one example of a batch fared in a kernel call."""
+
+    OK = 0
+    INEXACT = 1
+    """The iteration limit came before the tolerance; the point is feasible and usable."""
+    NONFINITE = 2
+    """The input held NaN or infinity; the point is all zeros."""
+    ABSENT = 3
+    """There is no such output, for example no third best of two."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """One point per example.
+
+    Attributes:
+        z: packed vector, shape ``(n_parts,)``.
+        value: shape ``(n_examples,)``; the score ``scores'z`` for an argmax, ``1/2 ||z - point||^2`` for a projection.
+        status: shape ``(n_examples,)``, :class:`PointStatus` codes.
+        warm: what the next call of the same method may start from; opaque, sized by nodes or edges, or None.
+    """
+
+    z: FloatArray
+    value: FloatArray
+    status: npt.NDArray[np.int8]
+    warm: Any = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """One kind of parts: its name and, per example, where its parts begin (``offsets``, shape ``(n_examples + 1,)``)."""
+
+    name: str
+    offsets: IntArray
+
+
+@dataclass(frozen=True)
+class Polytope:
+    """The batch as one linear description: ``Z = {lift @ q : ub @ q <= ub_rhs, eq @ q = eq_rhs, q >= 0}``.
+
+    Block diagonal over examples; what reference solvers work from, for small problems.
+    """
+
+    lift: sp.csr_array
+    ub: sp.csr_array
+    ub_rhs: FloatArray
+    eq: sp.csr_array = field(default_factory=lambda: sp.csr_array((0, 0)))
+    eq_rhs: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+
+class Structure(ABC):
+    """A packed batch of output polytopes. Subclasses give ``blocks``, ``argmax``, ``encode``, ``decode``, ``select``.
+
+    ``project`` and ``k_best`` fall back on the argmax alone (:mod:`maxmargin.structures.generic`).
+    """
+
+    name: str
+    """The word for this structure in messages and model files."""
+
+    blocks: tuple[Block, ...]
+
+    one_of_many = False
+    """Whether the decision parts are choices of exactly one among several (then Hamming loss counts wrong choices)."""
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples in the batch."""
+        return len(self.blocks[0].offsets) - 1
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Where each block starts in a packed vector, and at the end the number of parts."""
+        return tuple(np.cumsum([0, *(int(block.offsets[-1]) for block in self.blocks)]).tolist())
+
+    @property
+    def n_parts(self) -> int:
+        """Length of a packed vector."""
+        return self.starts[-1]
+
+    @property
+    def decisions(self) -> slice:
+        """The parts that a Hamming loss counts: by default all of the first block."""
+        return slice(0, self.starts[1])
+
+    @cached_property
+    def part_bound(self) -> FloatArray:
+        """The largest value each part takes over the polytope, shape ``(n_parts,)``; 1 unless a structure counts."""
+        return np.ones(self.n_parts)
+
+    def by_example(self, values: FloatArray) -> FloatArray:
+        """Sum a packed vector over the parts of each example: shape ``(n_parts,)`` to ``(n_examples,)``."""
+        total = np.zeros(self.n_examples)
+        for block, start in zip(self.blocks, self.starts, strict=False):
+            sums = np.concatenate([values[start : start + int(block.offsets[-1])], [0.0]])
+            part = np.add.reduceat(sums, block.offsets[:-1]) if self.n_examples else np.zeros(0)
+            total += np.where(np.diff(block.offsets) > 0, part, 0.0)
+        return total
+
+    def to_parts(self, per_example: FloatArray) -> FloatArray:
+        """Repeat one number per example over its parts: shape ``(n_examples,)`` to ``(n_parts,)``."""
+        return np.concatenate([np.repeat(per_example, np.diff(block.offsets)) for block in self.blocks])
+
+    def parts_of(self, indices: npt.ArrayLike) -> IntArray:
+        """Positions, in a packed vector of this batch, of the packed vector of ``select(indices)``."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        pieces = []
+        for block, start in zip(self.blocks, self.starts, strict=False):
+            first, last = block.offsets[chosen], block.offsets[chosen + 1]
+            sizes = last - first
+            within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            pieces.append(start + np.repeat(first, sizes) + within)
+        return np.concatenate(pieces).astype(np.int64)
+
+    def squared_radius(self, center: FloatArray) -> float:
+        """An upper bound of ``sum_i max_{z in Z_i} 1/2 ||z - center_i||^2`` by one argmax; exact for 0/1 vertices."""
+        bound = self.part_bound
+        farthest = self.argmax(0.5 * bound - center)
+        return float(farthest.value.sum() + 0.5 * center @ center)
+
+    @abstractmethod
+    def encode(self, labels: Sequence[Any]) -> FloatArray:
+        """The packed vertex of the given outputs; ValueError naming the example if one is not legal."""
+
+    @abstractmethod
+    def decode(self, z: FloatArray) -> list[Any]:
+        """The outputs of a packed vertex, one per example: the inverse of ``encode``."""
+
+    @abstractmethod
+    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
+        """``argmax_{z in Z_i} scores_i'z`` for every example ``i``: a vertex, and its value."""
+
+    @abstractmethod
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The batch of the given examples, in that order; an example may come several times."""
+
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
+        """The ``k`` best distinct vertices, best first: element ``r`` holds rank ``r`` of every example.
+
+        Where an example has fewer than ``k`` outputs, the later ranks have status ABSENT and value ``-inf``. The
+        fallback partitions the outputs (Lawler 1972) and needs up to ``k`` times the number of decision parts argmax
+        calls per example, in ``k`` batches.
+        """
+        from maxmargin.structures import generic
+
+        return generic.k_best(self, scores, k)
+
+    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
+        """Euclidean projection ``argmin_{z in Z_i} 1/2 ||z - point_i||^2`` of every example.
+
+        ``tol`` bounds the distance to the exact projection (the stopping test is a gap of ``tol^2 / 2``, or rounding
+        if that is larger). The result is feasible to rounding, so that it may enter a certificate. The fallback is an
+        active set over vertices found by ``argmax``.
+        """
+        from maxmargin.structures import generic
+
+        return generic.project(self, point, tol=tol, warm=warm)
+
+    def polytope(self) -> Polytope | None:
+        """The linear description of the batch, or None where there is none of polynomial size."""
+        return None

@@ -1,0 +1,1 @@
+"""Enumeration oracles, slow twins of the kernels and reference solvers: for tests, and for people who add a structure."""
