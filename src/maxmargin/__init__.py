@@ -1,6 +1,39 @@
 """Large-margin structured prediction with certified duality gaps."""
 
+from maxmargin import features, losses, packing, regions, solvers, structures
 from maxmargin._threads import threads
+from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, StructuredSVM
+from maxmargin.model import Model, load
+from maxmargin.model_file import ModelFileError
+from maxmargin.packing import Bipartite, Graph, Sequence
+from maxmargin.problem import Problem
+from maxmargin.solvers import DualExtragradient, Exact, Extragradient, Solution, Stop, solve
 
-__all__ = ["threads"]
 __version__ = "0.1.0"
+
+__all__ = [
+    "Bipartite",
+    "ChainSVM",
+    "CutSVM",
+    "DualExtragradient",
+    "Exact",
+    "Extragradient",
+    "Graph",
+    "MatchingSVM",
+    "Model",
+    "ModelFileError",
+    "Problem",
+    "Sequence",
+    "Solution",
+    "Stop",
+    "StructuredSVM",
+    "features",
+    "load",
+    "losses",
+    "packing",
+    "regions",
+    "solve",
+    "solvers",
+    "structures",
+    "threads",
+]

@@ -89,6 +89,9 @@ class Structure(ABC):
     one_of_many = False
     """Whether the decision parts are choices of exactly one among several (then Hamming loss counts wrong choices)."""
 
+    loss_on_decisions_only = False
+    """Whether a loss outside the decision parts would make the argmax intractable (cuts: an edge must attract)."""
+
     @property
     def n_examples(self) -> int:
         """Number of examples in the batch."""

@@ -1,0 +1,360 @@
+"""scikit-learn manners over the library: ``fit``, ``predict``, ``score``, ``clone``, ``GridSearchCV``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import _threads
+from maxmargin.losses import Hamming, Loss
+from maxmargin.model import Model
+from maxmargin.packing import ChainPacker, CutPacker, MatchingPacker, PartsPacker, checks
+from maxmargin.packing.base import Packer
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
+from maxmargin.solvers.callbacks import Callback
+from maxmargin.structures.base import FloatArray
+
+
+class StructuredSVM(BaseEstimator):  # type: ignore[misc]
+    """Large-margin training of any structure to a certified duality gap.
+
+    Minimises ``1/(2C) ||w||^2 + sum_i s_i max_y [loss(y_i, y) + w'f(x_i, y) - w'f(x_i, y_i)]``, inside
+    ``||w|| <= radius`` if a radius is given.
+
+    Args:
+        structure: what outputs are legal: a :class:`maxmargin.structures.Structure` subclass whose constructor takes
+            the number of parts of each example (docs/adding-a-structure.md), or a packer.
+        C: penalty form; larger means less regularisation; ``inf`` for none. Default 1 if no radius is given.
+        radius: ball form ``||w|| <= radius``; may be combined with ``C``.
+        loss: a loss of :mod:`maxmargin.losses`; Hamming by default.
+        solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
+        nonnegative: indices or mask of weights that must be >= 0 (besides those the structure demands).
+        tol: relative duality gap aimed at.
+        max_iter: iteration limit; None takes the solver's own.
+        max_seconds: time limit.
+        n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1, -1: all cores); never changes the
+            result.
+        random_state: seed for solvers that draw random numbers.
+        warm_start: start the next ``fit`` from this one's solution.
+        verbose: draw a progress bar on a terminal.
+        callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
+
+    Attributes:
+        coef_: the weights, shape ``(n_weights,)``.
+        solution_: certificate, status, history and counters of the run.
+        model_: the trained :class:`maxmargin.Model`.
+    """
+
+    def __init__(
+        self,
+        structure: Any = None,
+        *,
+        C: float | None = None,
+        radius: float | None = None,
+        loss: Loss | None = None,
+        solver: Solver | str = "auto",
+        nonnegative: npt.ArrayLike | None = None,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        warm_start: bool = False,
+        verbose: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.structure = structure
+        self.C = C
+        self.radius = radius
+        self.loss = loss
+        self.solver = solver
+        self.nonnegative = nonnegative
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def _packer(self) -> Packer:
+        if isinstance(self.structure, Packer):
+            return self.structure
+        if callable(self.structure):
+            return PartsPacker(self.structure)
+        raise ValueError(
+            "structure must be a Structure class (see docs/adding-a-structure.md) or a packer; "
+            "for the built-in structures use ChainSVM, CutSVM or MatchingSVM"
+        )
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        loss_weight: Sequence[npt.ArrayLike] | None = None,
+        validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    ) -> Self:
+        """Train.
+
+        Args:
+            X: inputs, one per example.
+            y: gold outputs, one per example.
+            sample_weight: weight of each example, shape ``(n_examples,)``.
+            loss_weight: for each example, how much each of its decisions counts in the loss (positions of a chain,
+                nodes of a cut, links of a matching in the order of its features' rows).
+            validation: inputs and outputs on which the stopping point is chosen: the weights with the best score at
+                any certificate are kept (the usual way with ``C=inf``).
+
+        Returns:
+            The estimator. Warns with ConvergenceWarning if the gap did not close.
+        """
+        with _threads.threads(self.n_jobs):
+            packer, problem = self._problem(X, y, sample_weight, loss_weight)
+            solver, why = self._solver(problem)
+            stop = Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds)
+            callbacks: list[Callback] = list(self.callbacks)
+            chooser = None
+            if validation is not None:
+                chooser = _validation(packer, validation, self.n_jobs)
+                callbacks.append(chooser)
+            if self.verbose:
+                callbacks.append(Progress())
+            solution = solve(
+                problem,
+                solver,
+                stop=stop,
+                callbacks=callbacks,
+                start=self._start(problem),
+                n_jobs=self.n_jobs,
+                random_state=self.random_state,
+                why=why,
+            )
+        weights = solution.weights
+        if chooser is not None and chooser.best_weights is not None:
+            weights = chooser.best_weights
+        self.solution_ = solution
+        self.coef_ = weights
+        self.validation_ = chooser.history if chooser is not None else None
+        self.model_ = Model(weights, packer, _facts(self, solution), self.n_jobs)
+        return self
+
+    def _problem(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: npt.ArrayLike | None,
+        loss_weight: Sequence[npt.ArrayLike] | None,
+    ) -> tuple[Packer, Problem]:
+        X, y = checks.examples(X), checks.examples(y, "y")
+        checks.same_length(X, y)
+        packer = self._packer().learn(X, y)
+        packed = packer.pack(X)
+        gold = packer.encode(packed, y)
+        region = self._region(packer, packed.features.n_weights)
+        problem = Problem.build(
+            packed.structure,
+            packed.features,
+            gold,
+            self._loss(),
+            region,
+            example_weight=checks.weights(sample_weight, len(X)),
+            loss_weight=_loss_weight(loss_weight, packed.structure),
+        )
+        return packer, problem
+
+    def _loss(self) -> Loss:
+        if self.loss is None:
+            return Hamming()
+        if not isinstance(self.loss, Loss):
+            raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {self.loss!r}")
+        return self.loss
+
+    def _region(self, packer: Packer, n_weights: int) -> L2:
+        C = self.C if self.C is not None else (1.0 if self.radius is None else np.inf)
+        radius = self.radius if self.radius is not None else np.inf
+        mask = packer.nonnegative()
+        if self.nonnegative is not None:
+            chosen = np.asarray(self.nonnegative)
+            extra = np.zeros(n_weights, dtype=bool)
+            try:
+                extra[chosen] = True
+            except IndexError:
+                raise ValueError(f"nonnegative must be indices or a mask of the {n_weights} weights") from None
+            mask = extra if mask is None else mask | extra
+        return L2(C=C, radius=radius, nonnegative=mask)
+
+    def _solver(self, problem: Problem) -> tuple[Solver, str]:
+        if isinstance(self.solver, Solver):
+            return self.solver, "chosen by the caller"
+        if self.solver == "auto":
+            return choose(problem)
+        raise ValueError(f'solver must be "auto" or a solver object such as mm.Extragradient(), got {self.solver!r}')
+
+    def _start(self, problem: Problem) -> Start:
+        if not self.warm_start or not hasattr(self, "solution_"):
+            return Start()
+        return Start(self.coef_, self.solution_.duals)
+
+    def predict(self, X: Sequence[Any]) -> list[Any]:
+        """The best output of each example."""
+        check_is_fitted(self, "model_")
+        return self.model_.predict(X)
+
+    def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
+        """The ``k`` best outputs of each example with their scores, best first."""
+        check_is_fitted(self, "model_")
+        return self.model_.k_best(X, k)
+
+    def decision_function(self, X: Sequence[Any]) -> FloatArray:
+        """The score of the best output of each example, shape ``(n_examples,)``."""
+        check_is_fitted(self, "model_")
+        return self.model_.decision_function(X)
+
+    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
+        """How much of the outputs is right; see :meth:`maxmargin.Model.score`."""
+        check_is_fitted(self, "model_")
+        return self.model_.score(X, y, sample_weight)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained model to a file that :func:`maxmargin.load` reads."""
+        check_is_fitted(self, "model_")
+        self.model_.save(path)
+
+
+def _takes_settings(init: Callable[..., None]) -> Callable[..., None]:
+    """Show a subclass's ``**settings`` as the named settings of :class:`StructuredSVM` that they are.
+
+    scikit-learn (``get_params``, ``clone``, ``repr``) and ``help`` read the signature.
+    """
+    own = inspect.signature(init).parameters
+    inherited = inspect.signature(StructuredSVM.__init__).parameters
+    kept = [p for p in own.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    settings = [p for p in inherited.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    init.__signature__ = inspect.Signature([*kept, *settings])  # type: ignore[attr-defined]
+    return init
+
+
+class ChainSVM(StructuredSVM):
+    """Sequences with a label per position.
+
+    Score of labels ``y``: ``sum_t W[:, y_t]'x_t + sum_t T[y_{t-1}, y_t]``, plus ``sum_t V[:, y_{t-1}, y_t]'e_t`` where
+    edge features ``e_t`` are given. X: list of ``(length, d)`` dense or CSR matrices or :class:`maxmargin.Sequence`;
+    y: list of label sequences of any hashable labels.
+
+    Args:
+        classes: all labels, where training data may lack some; None takes those of the training data.
+
+    The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
+    """
+
+    @_takes_settings
+    def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.classes = classes
+
+    def _packer(self) -> Packer:
+        return ChainPacker(None if self.classes is None else tuple(self.classes))
+
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """All labels, in the order of the weights' columns."""
+        check_is_fitted(self, "model_")
+        assert isinstance(self.model_.packer, ChainPacker)
+        return self.model_.packer.classes or ()
+
+
+class MatchingSVM(StructuredSVM):
+    """Bipartite matchings, for example word alignments.
+
+    Score of a matching: the sum of ``w'x_jk`` over its links. X: list of ``(n_left, n_right, d)`` arrays, or
+    :class:`maxmargin.Bipartite` for pruned links; y: list of ``(k, 2)`` integer arrays of matched pairs.
+
+    Args:
+        left_capacity: how many links a left node may have.
+        right_capacity: how many links a right node may have.
+
+    The other arguments are those of :class:`StructuredSVM`.
+    """
+
+    @_takes_settings
+    def __init__(self, *, left_capacity: int = 1, right_capacity: int = 1, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.left_capacity = left_capacity
+        self.right_capacity = right_capacity
+
+    def _packer(self) -> Packer:
+        return MatchingPacker(self.left_capacity, self.right_capacity)
+
+
+class CutSVM(StructuredSVM):
+    """Binary labellings of graphs whose neighbours tend to agree, for example segmentations.
+
+    Score of labels ``y``: ``sum_j y_j w_n'x_j - sum_jk [y_j != y_k] w_e'x_jk`` with ``w_e >= 0``, so that the best
+    labelling is a minimum cut. X: list of :class:`maxmargin.Graph`; y: list of 0/1 arrays. ``coef_`` holds the node
+    weights, then the edge weights. Add a constant column to the node features for a bias.
+
+    The arguments are those of :class:`StructuredSVM`.
+    """
+
+    @_takes_settings
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+
+    def _packer(self) -> Packer:
+        return CutPacker()
+
+
+def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Any) -> FloatArray | None:
+    """One number per decision, repeated over the alternatives where a decision is one of many."""
+    if value is None:
+        return None
+    per_decision = structure.n_labels if structure.one_of_many else 1
+    counts = np.diff(structure.blocks[0].offsets) // per_decision
+    if len(value) != len(counts):
+        raise ValueError(f"loss_weight must have {len(counts)} entries, one per example, got {len(value)}")
+    arrays = [np.asarray(entry, dtype=np.float64) for entry in value]
+    for index, (array, count) in enumerate(zip(arrays, counts, strict=True)):
+        if array.shape != (count,) or not np.isfinite(array).all() or (array < 0).any():
+            raise ValueError(f"example {index}: loss_weight must be {count} finite numbers >= 0, one per decision")
+    return np.repeat(np.concatenate(arrays), per_decision)
+
+
+def _validation(packer: Packer, validation: tuple[Sequence[Any], Sequence[Any]], n_jobs: int | None) -> Validation:
+    X, y = validation
+    Model(np.zeros(0), packer).packer.encode(packer.pack(X), y)  # bad validation data fail before training starts
+    return Validation(lambda weights: Model(np.array(weights), packer, n_jobs=n_jobs).score(X, y))
+
+
+def _facts(estimator: StructuredSVM, solution: Solution) -> dict[str, Any]:
+    certificate = solution.certificate
+    return {
+        "estimator": type(estimator).__name__,
+        "C": _number(estimator.C),
+        "radius": _number(estimator.radius),
+        "loss": repr(estimator._loss()) if isinstance(estimator._loss(), Hamming) else type(estimator.loss).__name__,
+        "solver": type(solution.solver).__name__,
+        "status": str(solution.status),
+        "primal": _number(certificate.primal),
+        "dual": _number(certificate.dual),
+        "iterations": solution.counters.iterations,
+        "seconds": solution.seconds,
+    }
+
+
+def _number(value: float | None) -> float | str | None:
+    """JSON has no infinity."""
+    if value is None or np.isfinite(value):
+        return None if value is None else float(value)
+    return str(value)

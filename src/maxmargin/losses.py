@@ -1,0 +1,91 @@
+"""Costs of a wrong output, linear in the parts: ``loss_i(z) = c_i'z + d_i``, zero at the gold output.
+
+Linearity is what keeps the loss-augmented argmax as easy as the plain one. A loss of one's own is a subclass of
+:class:`Loss` with one method.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.structures.base import FloatArray, Structure
+
+
+class Loss(ABC):
+    """A cost linear in the parts."""
+
+    @abstractmethod
+    def costs(self, structure: Structure, gold: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``(c, offset)``, both packed, shape ``(n_parts,)``: ``loss_i(z) = sum over parts of (c z + offset)``.
+
+        ``c @ gold + offset.sum()`` must be zero. ``offset`` is kept per part so that weights per part scale both.
+        """
+
+
+def _cost(name: str, value: float) -> float:
+    if not np.isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Hamming(Loss):
+    """Weighted Hamming loss: the number of wrong decisions (mathematics: eq. 10 of the 2005 report).
+
+    On matchings and cuts ``c = false_positive - (false_positive + false_negative) y`` and
+    ``d = false_negative * sum(y)``: a wrong link (or a node wrongly labelled 1) costs ``false_positive``, a missed one
+    ``false_negative``. On chains every wrong label costs ``false_positive``, and the two must be equal; use
+    :class:`LabelCost` for costs that depend on the labels.
+    """
+
+    false_positive: float = 1.0
+    false_negative: float = 1.0
+
+    def costs(self, structure: Structure, gold: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`Loss.costs`."""
+        plus = _cost("false_positive", self.false_positive)
+        minus = _cost("false_negative", self.false_negative)
+        c, offset = np.zeros(structure.n_parts), np.zeros(structure.n_parts)
+        y = gold[structure.decisions]
+        if structure.one_of_many:
+            if plus != minus:
+                raise ValueError(
+                    f"on a {structure.name} a wrong label is a false positive and a false negative at once, so "
+                    f"Hamming needs false_positive == false_negative (got {plus} and {minus}); "
+                    "use losses.LabelCost for costs that depend on the labels"
+                )
+            c[structure.decisions] = plus * (1.0 - y)
+        else:
+            c[structure.decisions] = plus - (plus + minus) * y
+            offset[structure.decisions] = minus * y
+        return c, offset
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCost(Loss):
+    """On chains: the cost of predicting label ``k`` where gold is ``g`` is ``matrix[g, k]``.
+
+    ``matrix`` has shape ``(n_labels, n_labels)``, rows and columns in the order of the model's ``classes_``, entries
+    >= 0 and a zero diagonal.
+    """
+
+    matrix: npt.ArrayLike
+
+    def costs(self, structure: Structure, gold: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`Loss.costs`."""
+        matrix = np.asarray(self.matrix, dtype=np.float64)
+        n_labels = getattr(structure, "n_labels", None)
+        if not structure.one_of_many or n_labels is None:
+            raise ValueError(f"LabelCost is for labelled sequences, not for a {structure.name}; use losses.Hamming")
+        if matrix.shape != (n_labels, n_labels):
+            raise ValueError(f"LabelCost needs a ({n_labels}, {n_labels}) matrix, got shape {matrix.shape}")
+        if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
+            raise ValueError("LabelCost needs finite costs >= 0 and a zero diagonal")
+        c = np.zeros(structure.n_parts)
+        y = gold[structure.decisions].reshape(-1, n_labels)
+        c[structure.decisions] = (y @ matrix).ravel()
+        return c, np.zeros(structure.n_parts)

@@ -1,0 +1,134 @@
+"""A trained model: weights and a packer. Predicts, lists the best outputs, scores, saves and loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _threads, model_file
+from maxmargin.packing import PACKERS, checks
+from maxmargin.packing.base import Packed, Packer
+from maxmargin.packing.parts import PartsPacker
+from maxmargin.structures.base import FloatArray, IntArray, PointStatus, Structure
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Weights plus what is needed to apply them.
+
+    Attributes:
+        weights: shape ``(n_weights,)``.
+        packer: turns inputs into packed batches and outputs back.
+        facts: how the model was trained (certificate, status, settings), as plain JSON values.
+        n_jobs: threads for prediction, as scikit-learn reads it.
+    """
+
+    weights: FloatArray
+    packer: Packer
+    facts: dict[str, Any] = field(default_factory=dict)
+    n_jobs: int | None = None
+
+    def predict(self, X: Sequence[Any]) -> list[Any]:
+        """The best output of each example, ``argmax_y w'f(x, y)``."""
+        with _threads.threads(self.n_jobs):
+            packed = self.packer.pack(X)
+            points = packed.structure.argmax(self._scores(packed))
+            return self.packer.decode(packed, points.z)
+
+    def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
+        """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
+        if isinstance(k, bool) or int(k) != k or k < 1:
+            raise ValueError(f"k must be a positive integer, got {k!r}")
+        with _threads.threads(self.n_jobs):
+            packed = self.packer.pack(X)
+            ranks = packed.structure.k_best(self._scores(packed), int(k))
+            lists: list[list[tuple[Any, float]]] = [[] for _ in range(packed.structure.n_examples)]
+            for points in ranks:
+                outputs = self.packer.decode(packed, points.z)
+                for i, output in enumerate(outputs):
+                    if points.status[i] != PointStatus.ABSENT:
+                        lists[i].append((output, float(points.value[i])))
+            return lists
+
+    def decision_function(self, X: Sequence[Any]) -> FloatArray:
+        """The score ``max_y w'f(x, y)`` of the best output of each example, shape ``(n_examples,)``."""
+        with _threads.threads(self.n_jobs):
+            packed = self.packer.pack(X)
+            return packed.structure.argmax(self._scores(packed)).value
+
+    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
+        """How much of the outputs is right, in [0, 1].
+
+        Chains and cuts: the share of right labels; matchings: F1 over the links; structures of one's own: the share of
+        outputs that are right as a whole.
+        """
+        X, y = checks.examples(X), checks.examples(y, "y")
+        checks.same_length(X, y)
+        weight = checks.weights(sample_weight, len(X))
+        with _threads.threads(self.n_jobs):
+            packed = self.packer.pack(X)
+            self.packer.encode(packed, y)  # refuses outputs that are not legal
+            predicted = self.packer.decode(packed, packed.structure.argmax(self._scores(packed)).z)
+        counts = np.array([self.packer.agreement(gold, found) for gold, found in zip(y, predicted, strict=True)])
+        right, total = counts.T @ (np.ones(len(X)) if weight is None else weight)
+        return float(right / total) if total > 0 else 1.0
+
+    def _scores(self, packed: Packed) -> FloatArray:
+        if packed.features.n_weights != self.weights.shape[0]:
+            raise ValueError(f"the inputs need {packed.features.n_weights} weights, the model has {len(self.weights)}")
+        return packed.features.scores(self.weights)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file (see docs/model-format.md); the file is replaced only when complete."""
+        from maxmargin import __version__
+
+        header = {
+            "kind": self.packer.kind,
+            "packer": self.packer.header(),
+            "facts": self.facts,
+            "library": __version__,
+        }
+        model_file.write(path, header, {"weights": self.weights})
+
+
+def load(
+    path: str | Path,
+    *,
+    structure: Callable[[IntArray], Structure] | None = None,
+    n_jobs: int | None = None,
+) -> Model:
+    """Load a model that was written by ``save``. Nothing in the file is ever executed.
+
+    Args:
+        path: the file.
+        structure: for models of a structure of one's own, the structure again (its code is not in the file).
+        n_jobs: threads for prediction, as scikit-learn reads it.
+
+    Raises:
+        ModelFileError: the file is not a model file, is damaged, or needs ``structure``.
+    """
+    header, arrays = model_file.read(path)
+    try:
+        weights = arrays["weights"]
+        kind, facts = header["kind"], header.get("facts", {})
+        if weights.dtype != np.float64 or weights.ndim != 1 or not np.isfinite(weights).all():
+            raise ValueError("its weights are not a vector of finite numbers")
+        if not isinstance(facts, dict) or not isinstance(header["packer"], dict):
+            raise ValueError("its header is incomplete")
+        if kind == PartsPacker.kind:
+            if structure is None:
+                raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
+            packer: Packer = PartsPacker(structure, int(header["packer"]["n_features"]))
+        elif kind in PACKERS:
+            packer = PACKERS[kind].from_header(header["packer"])
+        else:
+            raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise model_file.ModelFileError(f"{path} cannot be loaded: {reason}") from None
+    return Model(weights, packer, facts, n_jobs)

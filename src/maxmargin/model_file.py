@@ -1,0 +1,120 @@
+"""The model file format: JSON and raw arrays, nothing that can execute. Described in docs/model-format.md.
+
+Layout, all integers little-endian::
+
+    bytes 0-7     magic  89 4D 4D 4F 44 45 4C 0A   ("\\x89MMODEL\\n")
+    bytes 8-11    format version, uint32
+    bytes 12-19   length of the header in bytes, uint64
+    then          header: one JSON object, UTF-8
+    then          zero bytes up to the next multiple of 64
+    then          the arrays, each beginning at a multiple of 64 after the start of this section
+
+``header["arrays"]`` gives name, dtype, shape and offset of each array and ``header["sha256"]`` the digest of the array
+section. Reading checks all of it before a single array is used, and needs memory for no more than the file's own size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+MAGIC = b"\x89MMODEL\n"
+VERSION = 1
+_PREFIX = struct.Struct("<8sIQ")
+_ALIGN = 64
+_MAX_HEADER = 1 << 28
+_DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1")
+
+
+class ModelFileError(ValueError):
+    """The file is not a model file that this version can read."""
+
+
+def _padding(length: int) -> int:
+    return -length % _ALIGN
+
+
+def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """Write a model file. A file that was there is replaced only when the new one is complete."""
+    table, chunks, offset = {}, [], 0
+    for name, array in arrays.items():
+        plain = np.ascontiguousarray(array)
+        plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+        if plain.dtype.str not in _DTYPES:
+            raise TypeError(f"array {name!r} has dtype {plain.dtype}, which model files do not hold")
+        data = plain.tobytes()
+        table[name] = {"dtype": plain.dtype.str, "shape": list(plain.shape), "offset": offset}
+        chunks += [data, bytes(_padding(len(data)))]
+        offset += len(data) + _padding(len(data))
+    payload = b"".join(chunks)
+    complete = {**header, "arrays": table, "sha256": hashlib.sha256(payload).hexdigest()}
+    text = json.dumps(complete, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    start = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(start + bytes(_padding(len(start))) + payload)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read and check a model file: header and read-only arrays.
+
+    Raises:
+        ModelFileError: the file is not a model file, is truncated or damaged, or has a newer version.
+        OSError: the file cannot be read.
+    """
+    data = Path(path).read_bytes()
+    if len(data) < _PREFIX.size or not data.startswith(MAGIC):
+        raise ModelFileError(f"{path} is not a maxmargin model file")
+    _, version, length = _PREFIX.unpack_from(data)
+    if version != VERSION:
+        raise ModelFileError(
+            f"{path} has model format {version}, this version of maxmargin reads {VERSION}; update maxmargin"
+        )
+    if length > min(_MAX_HEADER, len(data) - _PREFIX.size):
+        raise ModelFileError(f"{path} is truncated or damaged: its header should have {length} bytes")
+    begin = _PREFIX.size + length
+    try:
+        header = json.loads(data[_PREFIX.size : begin].decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise ModelFileError(f"{path} is damaged: its header is not JSON") from None
+    if not isinstance(header, dict) or not isinstance(header.get("arrays"), dict):
+        raise ModelFileError(f"{path} is damaged: its header names no arrays")
+    payload = memoryview(data)[begin + _padding(begin) :]
+    if header.get("sha256") != hashlib.sha256(payload).hexdigest():
+        raise ModelFileError(f"{path} is truncated or damaged: its arrays do not match their checksum")
+    arrays = {name: _array(path, name, entry, payload) for name, entry in header["arrays"].items()}
+    return header, arrays
+
+
+def _array(path: str | Path, name: str, entry: Any, payload: memoryview) -> npt.NDArray[Any]:
+    try:
+        dtype, shape, offset = entry["dtype"], entry["shape"], entry["offset"]
+        if dtype not in _DTYPES or not all(isinstance(side, int) and side >= 0 for side in [*shape, offset]):
+            raise ValueError
+        size = np.dtype(dtype).itemsize
+        for side in shape:
+            size *= side
+        if offset % _ALIGN or len(shape) > 8 or offset + size > len(payload):
+            raise ValueError
+        return np.frombuffer(payload[offset : offset + size], dtype=dtype).reshape(shape)
+    except (KeyError, TypeError, ValueError):
+        raise ModelFileError(f"{path} is damaged: array {name!r} does not fit the file") from None

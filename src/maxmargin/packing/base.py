@@ -1,0 +1,66 @@
+"""From lists of user data to packed batches and back: one packer per structure.
+
+A packer is a small immutable object: its settings, and what :meth:`Packer.learn` saw in the training data (numbers of
+features, label vocabulary). With the weights it is all a model needs, and all a model file stores.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.features.base import Features
+from maxmargin.structures.base import FloatArray, Structure
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A batch of inputs: what outputs are legal, and the features of their parts."""
+
+    structure: Structure
+    features: Features
+
+
+class Packer(ABC):
+    """Translates between user data and packed batches."""
+
+    kind: str
+    """The word for this packer in model files."""
+
+    @abstractmethod
+    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        """A copy that knows the training data's feature counts and labels."""
+
+    @abstractmethod
+    def pack(self, X: Sequence[Any]) -> Packed:
+        """Check the inputs and pack them; ValueError naming the example if one does not fit."""
+
+    @abstractmethod
+    def encode(self, packed: Packed, y: Sequence[Any]) -> FloatArray:
+        """Check the outputs and pack them as vertices, shape ``(n_parts,)``."""
+
+    @abstractmethod
+    def decode(self, packed: Packed, z: FloatArray) -> list[Any]:
+        """Outputs as users write them, one per example."""
+
+    @abstractmethod
+    def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
+        """``(right, out of)`` for one example; a model's score is the ratio of the (weighted) sums."""
+
+    def nonnegative(self) -> npt.NDArray[np.bool_] | None:
+        """Weights that must be >= 0 for the outputs to stay tractable, as a mask, or None."""
+        return None
+
+    @abstractmethod
+    def header(self) -> dict[str, Any]:
+        """Settings and learned facts as plain JSON values: the inverse of ``from_header``."""
+
+    @classmethod
+    @abstractmethod
+    def from_header(cls, header: dict[str, Any]) -> Self:
+        """A packer from a model file's header; ValueError if it makes no sense."""

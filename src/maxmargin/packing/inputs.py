@@ -1,0 +1,56 @@
+"""What users hand in for one example where a plain array does not say it all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, eq=False)
+class Bipartite:
+    """A bipartite graph with features on its possible links.
+
+    Attributes:
+        features: shape ``(n_edges, d)``, dense or CSR: one row per possible link.
+        edges: shape ``(n_edges, 2)``, integers: (left node, right node) of each row.
+        shape: ``(n_left, n_right)``.
+        left_capacity: how many links each left node may have, one number or shape ``(n_left,)``; None: the model's.
+        right_capacity: likewise for right nodes.
+    """
+
+    features: Any
+    edges: npt.ArrayLike
+    shape: tuple[int, int]
+    left_capacity: npt.ArrayLike | None = None
+    right_capacity: npt.ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected graph whose nodes are to be labelled 0 or 1.
+
+    Attributes:
+        node_features: shape ``(n_nodes, d_n)``, dense or CSR.
+        edges: shape ``(n_edges, 2)``, integers: the two nodes of each edge, each pair of nodes at most once.
+        edge_features: shape ``(n_edges, d_e)``, dense or CSR, entries >= 0: how strongly the ends attract each other.
+            None stands for one feature that is 1 on every edge.
+    """
+
+    node_features: Any
+    edges: npt.ArrayLike
+    edge_features: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sequence:
+    """A sequence whose transitions see the input.
+
+    Attributes:
+        features: shape ``(length, d)``, dense or CSR: one row per position.
+        edge_features: shape ``(length - 1, d_e)``, dense or CSR: one row per pair of neighbouring positions.
+    """
+
+    features: Any
+    edge_features: Any = None

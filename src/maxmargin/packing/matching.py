@@ -1,0 +1,144 @@
+"""Bipartite matchings: X is a list of ``(n_left, n_right, d)`` arrays or :class:`Bipartite`, y of ``(k, 2)`` links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.features.parts import PartFeatures
+from maxmargin.packing import checks
+from maxmargin.packing.base import Packed, Packer
+from maxmargin.packing.inputs import Bipartite
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.matching import Matching
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingPacker(Packer):
+    """Packs bipartite graphs.
+
+    Attributes:
+        left_capacity: how many links a left node may have unless its example says otherwise.
+        right_capacity: likewise for right nodes.
+        n_features: columns of the link features.
+    """
+
+    left_capacity: int = 1
+    right_capacity: int = 1
+    n_features: int | None = None
+
+    kind = "matching"
+
+    def __post_init__(self) -> None:
+        for name, value in (("left_capacity", self.left_capacity), ("right_capacity", self.right_capacity)):
+            if int(value) != value or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+
+    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        """The number of features."""
+        rows = [_rows(x, index) for index, x in enumerate(checks.examples(X))]
+        return replace(self, n_features=checks.width(rows, None, "features"))
+
+    def pack(self, X: Sequence[Any]) -> Packed:
+        """Stack the links of all graphs; full graphs and pruned ones may be mixed."""
+        X = checks.examples(X)
+        rows = [_rows(x, index) for index, x in enumerate(X)]
+        checks.width(rows, self.n_features, "features")
+        stacked, offsets = checks.stack(rows, "features")
+        shapes = np.array([_shape(x, index) for index, x in enumerate(X)], dtype=np.int64)
+        left = [_capacity(x, index, 0, self.left_capacity) for index, x in enumerate(X)]
+        right = [_capacity(x, index, 1, self.right_capacity) for index, x in enumerate(X)]
+        capacities = {"left_capacity": np.concatenate(left), "right_capacity": np.concatenate(right)}
+        if all((capacity == 1).all() for capacity in capacities.values()):
+            capacities = {}
+        if any(isinstance(x, Bipartite) for x in X):
+            edges = np.concatenate(
+                [_edges(x, index, found.shape[0]) for index, (x, found) in enumerate(zip(X, rows, strict=True))]
+            )
+            structure = Matching(shapes, edges, offsets, **capacities)
+        else:
+            structure = Matching.dense(shapes, **capacities)
+        return Packed(structure, PartFeatures(stacked, offsets))
+
+    def encode(self, packed: Packed, y: Sequence[Any]) -> FloatArray:
+        """Links to 0/1 vertices."""
+        links = []
+        for index, pairs in enumerate(checks.examples(y, "y")):
+            array = np.asarray(pairs)
+            if array.size == 0:
+                array = np.zeros((0, 2), dtype=np.int64)
+            if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+                raise ValueError(
+                    f"example {index}: y must be an integer array of shape (k, 2) of matched (left, right) pairs, "
+                    f"got shape {array.shape} of {array.dtype}"
+                )
+            links.append(array.astype(np.int64))
+        return packed.structure.encode(links)
+
+    def decode(self, packed: Packed, z: FloatArray) -> list[IntArray]:
+        """Links as ``(k, 2)`` integer arrays."""
+        return packed.structure.decode(z)
+
+    def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
+        """Twice the common links out of all links on both sides: the score is F1 over all links."""
+        right = {tuple(pair) for pair in np.asarray(gold).reshape(-1, 2).tolist()}
+        found = {tuple(pair) for pair in np.asarray(predicted).reshape(-1, 2).tolist()}
+        return 2.0 * len(right & found), float(len(right) + len(found))
+
+    def header(self) -> dict[str, Any]:
+        """Capacities and width."""
+        return {
+            "left_capacity": int(self.left_capacity),
+            "right_capacity": int(self.right_capacity),
+            "n_features": self.n_features,
+        }
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any]) -> Self:
+        """See :meth:`Packer.from_header`."""
+        return cls(int(header["left_capacity"]), int(header["right_capacity"]), int(header["n_features"]))
+
+
+def _rows(x: Any, index: int) -> Any:
+    """The link features of one example, one row per link (row-major for a full graph)."""
+    if isinstance(x, Bipartite):
+        return checks.matrix(x.features, index, "features")
+    array = np.asarray(x) if not hasattr(x, "toarray") else None
+    if array is None or array.ndim != 3:
+        raise ValueError(
+            f"example {index}: X must be a (n_left, n_right, d) array or mm.Bipartite(features, edges, shape)"
+            + (f", got shape {array.shape}" if array is not None else "")
+        )
+    return checks.matrix(array.reshape(-1, array.shape[2]), index, "features")
+
+
+def _shape(x: Any, index: int) -> tuple[int, int]:
+    shape = x.shape if isinstance(x, Bipartite) else np.shape(x)[:2]
+    if len(shape) != 2 or any(int(side) != side or side < 1 for side in shape):
+        raise ValueError(f"example {index}: both sides need at least one node, got shape {tuple(shape)}; remove it")
+    return int(shape[0]), int(shape[1])
+
+
+def _edges(x: Any, index: int, n_rows: int) -> IntArray:
+    if isinstance(x, Bipartite):
+        return checks.edges(x.edges, index, n_rows, "features")
+    n_left, n_right = np.shape(x)[:2]
+    return np.stack(np.divmod(np.arange(n_left * n_right), n_right), axis=1).astype(np.int64)
+
+
+def _capacity(x: Any, index: int, side: int, default: int) -> IntArray:
+    nodes = _shape(x, index)[side]
+    given: npt.ArrayLike | None = None
+    if isinstance(x, Bipartite):
+        given = (x.left_capacity, x.right_capacity)[side]
+    if given is None:
+        return np.full(nodes, default, dtype=np.int64)
+    array = np.asarray(given)
+    if array.dtype.kind not in "iu" or array.shape not in ((), (nodes,)) or (array < 0).any():
+        name = ("left", "right")[side]
+        raise ValueError(f"example {index}: {name}_capacity must be integers >= 0, one or {nodes} of them")
+    return np.broadcast_to(array, (nodes,)).astype(np.int64)

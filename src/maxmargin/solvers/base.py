@@ -1,0 +1,102 @@
+"""What a solver is: a frozen record of settings with three methods, and nothing else.
+
+``solve`` (in :mod:`maxmargin.solvers.loop`) owns the loop, the clock, the certificate and the best weights so far; a
+solver only says how to start, how to step and what to propose for certification.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from maxmargin.problem import Problem
+from maxmargin.solvers.certificate import Certificate, Proposal
+from maxmargin.structures.base import FloatArray, Points, PointStatus
+
+
+@dataclass
+class Counters:
+    """How much work was done: passes over all examples."""
+
+    iterations: int = 0
+    argmax: int = 0
+    projections: int = 0
+
+
+class NonFiniteError(ArithmeticError):
+    """A quantity of the run became NaN or infinite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run of a solver on a problem: the problem's operations, counted."""
+
+    problem: Problem
+    random: np.random.Generator
+    counters: Counters = field(default_factory=Counters)
+
+    def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
+        """Project every example of ``problem`` (the whole one or a shard of it)."""
+        self.counters.projections += problem.structure.n_examples
+        points = problem.structure.project(point, tol=tol, warm=warm)
+        if (points.status == PointStatus.NONFINITE).any():
+            raise NonFiniteError("a projection met NaN or infinite numbers")
+        return points
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a run starts: weights and, if known, a packed feasible point of the structures player."""
+
+    weights: FloatArray | None = None
+    z: FloatArray | None = None
+
+    def weights_for(self, problem: Problem) -> FloatArray:
+        """The start weights, moved into the region; zeros by default."""
+        if self.weights is None:
+            return np.zeros(problem.n_weights)
+        if self.weights.shape != (problem.n_weights,):
+            raise ValueError(
+                f"start weights have shape {self.weights.shape}, the problem needs ({problem.n_weights},); "
+                "fit without warm_start when the features change"
+            )
+        return problem.region.project(np.array(self.weights, dtype=np.float64))
+
+    def z_for(self, problem: Problem) -> FloatArray:
+        """The start point of the structures player if it fits, else the gold outputs."""
+        return self.z if self.z is not None and self.z.shape == problem.gold.shape else problem.gold
+
+
+class Solver(ABC):
+    """An algorithm's settings. Subclasses are frozen dataclasses with keyword-only fields."""
+
+    max_iter = 1000
+    """Iteration limit when the caller gives none."""
+
+    def why_not(self, problem: Problem) -> str | None:
+        """The plain reason why this solver cannot solve the problem, or None."""
+        return None
+
+    @abstractmethod
+    def init(self, run: Run, start: Start) -> Any:
+        """The state before the first step."""
+
+    @abstractmethod
+    def step(self, run: Run, state: Any) -> Any:
+        """One iteration: a new state."""
+
+    @abstractmethod
+    def propose(self, run: Run, state: Any) -> Sequence[Proposal]:
+        """Candidates for certification, most promising first; each costs one argmax pass."""
+
+    def observe(self, run: Run, state: Any, certificates: Sequence[Certificate]) -> Any:
+        """Learn from the certificates of the last proposals (restarts); by default nothing."""
+        return state
+
+    def duals(self, state: Any) -> FloatArray | None:
+        """The packed feasible point of the structures player, if the state holds one: for a later warm start."""
+        return None

@@ -1,0 +1,66 @@
+"""Primal, dual and gap, computed the same way for every solver.
+
+A solver hands over weights ``w`` and, of the other player, only ``g = g(z)`` and ``loss = sum_i c_i'z_i + d_i`` of
+some feasible ``z``. Then
+
+    primal = penalty(w) + H(w)                      one loss-augmented argmax pass
+    dual   = max_theta theta loss + min_{w in W} (theta w'g + penalty(w))
+
+and ``dual <= optimum <= primal`` as long as z is feasible to rounding. Bounds from different points may be combined:
+the smallest primal and the largest dual seen so far bound the optimum too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin.problem import Problem
+from maxmargin.structures.base import FloatArray
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a solver offers for certification: weights, and ``g(z)`` and the loss of a feasible z."""
+
+    weights: FloatArray
+    g: FloatArray
+    loss: float
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on the optimum: ``dual <= optimum <= primal``.
+
+    Attributes:
+        primal: objective of the weights.
+        dual: lower bound of the optimum.
+        hinge: the hinge loss part of the primal, ``H(w)``.
+    """
+
+    primal: float
+    dual: float
+    hinge: float
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``: bounds how far the weights' objective is above the optimum."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """``(primal - dual) / |primal|``; 0 for a closed gap."""
+        if self.gap <= 0.0:
+            return 0.0
+        return self.gap / abs(self.primal) if self.primal else np.inf
+
+    def __str__(self) -> str:
+        return f"primal {self.primal:.6g}, dual {self.dual:.6g}, gap {self.gap:.3g} (relative {self.relative_gap:.2g})"
+
+
+def certify(problem: Problem, proposal: Proposal) -> Certificate:
+    """The certificate of one proposal."""
+    hinge, _ = problem.hinge(proposal.weights)
+    primal = problem.region.penalty(proposal.weights) + hinge
+    return Certificate(primal=primal, dual=problem.region.dual(proposal.g, proposal.loss), hinge=hinge)

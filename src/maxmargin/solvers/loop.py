@@ -1,0 +1,274 @@
+"""The only loop: ``solve(problem, solver)`` runs any solver to a certified gap, a budget or an interruption.
+
+Certificates are taken on a fixed schedule of iterations (every one at first, then ever farther apart), so that a run
+gives the same bits however busy the machine is; only ``max_seconds`` and Ctrl-C depend on the clock.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import _threads
+from maxmargin.problem import Problem
+from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start
+from maxmargin.solvers.callbacks import Callback, Record
+from maxmargin.solvers.certificate import Certificate, Proposal, certify
+from maxmargin.structures.base import FloatArray
+
+
+class Status(StrEnum):
+    """How a run ended."""
+
+    CONVERGED = "converged"
+    BUDGET = "budget"
+    STOPPED = "stopped"
+    STALLED = "stalled"
+    INTERRUPTED = "interrupted"
+    NONFINITE = "nonfinite"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop: at a relative gap, after so many iterations, after so many seconds.
+
+    Attributes:
+        tol: relative gap ``(primal - dual) / |primal|`` aimed at.
+        max_iter: iteration limit; None takes the solver's own.
+        max_seconds: time limit; None for none.
+    """
+
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.tol) or self.tol < 0:
+            raise ValueError(f"tol must be a finite number >= 0, got {self.tol!r}")
+        if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 1):
+            raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a run returns.
+
+    Attributes:
+        weights: the weights with the smallest certified objective, shape ``(n_weights,)``.
+        certificate: primal of those weights, largest dual seen.
+        status: how the run ended, and ``message``: the sentence that says so.
+        history: one record per certificate.
+        counters: passes and projections done.
+        seconds: wall-clock time.
+        solver: the settings that ran; ``why``: why they were chosen, if the library chose.
+        duals: the structures player's packed point, if the solver stores one.
+    """
+
+    weights: FloatArray
+    certificate: Certificate
+    status: Status
+    message: str
+    history: tuple[Record, ...]
+    counters: Counters
+    seconds: float
+    solver: Solver
+    why: str = ""
+    duals: FloatArray | None = None
+
+
+def _next_check(iteration: int) -> int:
+    """Every iteration up to 8, then spaced by an eighth of the iterations done, at most 50 apart."""
+    return iteration + max(1, min(50, iteration // 8))
+
+
+class _Best:
+    """The smallest primal with its weights, and the largest dual, over all proposals."""
+
+    def __init__(self) -> None:
+        self.weights: FloatArray | None = None
+        self.primal, self.dual, self.hinge = np.inf, -np.inf, np.inf
+
+    def update(self, proposal: Proposal, certificate: Certificate) -> None:
+        if certificate.primal < self.primal:
+            self.weights, self.primal, self.hinge = proposal.weights, certificate.primal, certificate.hinge
+        self.dual = max(self.dual, certificate.dual)
+
+    @property
+    def certificate(self) -> Certificate:
+        return Certificate(primal=self.primal, dual=self.dual, hinge=self.hinge)
+
+
+def solve(
+    problem: Problem,
+    solver: Solver,
+    *,
+    stop: Stop | None = None,
+    callbacks: Sequence[Callback] = (),
+    start: Start | None = None,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+    why: str = "",
+) -> Solution:
+    """Minimise ``penalty(w) + H(w)`` over the region to a certified relative gap.
+
+    Args:
+        problem: the packed problem.
+        solver: the algorithm's settings.
+        stop: tolerance and budgets.
+        callbacks: called with a :class:`Record` at every certificate; a true result stops the run.
+        start: where to start; zeros and the gold outputs by default.
+        n_jobs: threads, as scikit-learn reads it; does not change the result.
+        random_state: seed for solvers that draw random numbers.
+        why: why this solver, kept in the solution.
+
+    Returns:
+        A :class:`Solution`. Ctrl-C, time-out and numerical trouble return the best weights so far, with their
+        certificate and a status that says what happened. A run that ends on its budget warns.
+    """
+    stop = stop or Stop()
+    if reason := solver.why_not(problem):
+        raise ValueError(f"{type(solver).__name__} cannot solve this problem: {reason}")
+    with _threads.threads(n_jobs):
+        solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state)
+    expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularisation
+    if solution.status in (Status.BUDGET, Status.STALLED, Status.NONFINITE) and not expected:
+        warnings.warn(solution.message, ConvergenceWarning, stacklevel=2)
+    return replace(solution, why=why)
+
+
+def _loop(
+    problem: Problem,
+    solver: Solver,
+    stop: Stop,
+    callbacks: Sequence[Callback],
+    start: Start,
+    random_state: int | None,
+) -> Solution:
+    began = time.perf_counter()
+    limit = stop.max_iter or solver.max_iter
+    run = Run(problem, np.random.default_rng(random_state))
+    counters = run.counters
+    best = _Best()
+    history: list[Record] = []
+    gaps: list[tuple[int, float]] = []
+    state = None
+    status: Status | None = None
+
+    def check() -> bool:
+        """Certify the proposals, tell the callbacks; True if a callback wants to stop."""
+        nonlocal state
+        proposals = solver.propose(run, state)
+        certificates = []
+        for proposal in proposals:
+            certificate = certify(problem, proposal)
+            counters.argmax += 1
+            if not np.isfinite(certificate.primal):
+                raise NonFiniteError("the objective became NaN or infinite")
+            certificates.append(certificate)
+            best.update(proposal, certificate)
+        state = solver.observe(run, state, certificates)
+        leading = min(range(len(proposals)), key=lambda i: certificates[i].primal)
+        weights = proposals[leading].weights.view()
+        weights.flags.writeable = False
+        record = Record(
+            iteration=counters.iterations,
+            seconds=time.perf_counter() - began,
+            certificate=best.certificate,
+            primal=certificates[leading].primal,
+            weights=weights,
+            norm=float(np.linalg.norm(weights)),
+            argmax=counters.argmax,
+            projections=counters.projections,
+            limit=limit,
+            tol=stop.tol,
+        )
+        # The history keeps figures, not weights: they would add up to iterations x weights in memory.
+        history.append(replace(record, weights=np.zeros(0)))
+        gaps.append((counters.iterations, best.certificate.gap))
+        return any([bool(callback(record)) for callback in callbacks])
+
+    def out_of_time() -> bool:
+        return stop.max_seconds is not None and time.perf_counter() - began > stop.max_seconds
+
+    try:
+        state = solver.init(run, start)
+        asked = check()
+        next_check = 1
+        while status is None:
+            if best.certificate.relative_gap <= stop.tol:
+                status = Status.CONVERGED
+            elif asked:
+                status = Status.STOPPED
+            elif counters.iterations >= limit or out_of_time():
+                status = Status.BUDGET
+            elif problem.region.certifies and _stalled(gaps):
+                status = Status.STALLED
+            else:
+                state = solver.step(run, state)
+                counters.iterations += 1
+                if counters.iterations >= min(next_check, limit) or out_of_time():
+                    asked = check()
+                    next_check = _next_check(counters.iterations)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    except NonFiniteError:
+        status = Status.NONFINITE
+    finally:
+        for callback in callbacks:
+            if close := getattr(callback, "close", None):
+                close()
+    if best.weights is None:
+        if status is Status.INTERRUPTED:
+            raise KeyboardInterrupt("interrupted before the first certificate: there is nothing to return")
+        raise ValueError(
+            "the objective is not finite at the start: check the features, the costs and the start weights "
+            "for NaN, infinite or very large numbers"
+        )
+    seconds = time.perf_counter() - began
+    return Solution(
+        weights=np.array(best.weights),
+        certificate=best.certificate,
+        status=status,
+        message=_message(status, best.certificate, stop, counters, seconds, problem.region.certifies),
+        history=tuple(history),
+        counters=counters,
+        seconds=seconds,
+        solver=solver,
+        duals=solver.duals(state) if state is not None else None,
+    )
+
+
+def _stalled(gaps: list[tuple[int, float]]) -> bool:
+    """Whether the second half of the run, at least 200 iterations of it, closed less than a thousandth of the gap."""
+    iteration, gap = gaps[-1]
+    if iteration < 400:
+        return False
+    earlier = [old for done, old in gaps if done <= iteration // 2]
+    return bool(earlier) and gap > 0.999 * earlier[-1]
+
+
+def _message(
+    status: Status, certificate: Certificate, stop: Stop, counters: Counters, seconds: float, certifies: bool
+) -> str:
+    done = f"after {counters.iterations} iterations and {seconds:.1f} s: {certificate}, aim {stop.tol:g}"
+    if not certifies:
+        remedy = "without a finite C or radius the gap is the hinge loss itself, which only separable data bring to 0"
+    else:
+        remedy = "raise max_iter or max_seconds, raise tol, or regularise more (smaller C or radius)"
+    sentences = {
+        Status.CONVERGED: f"converged {done}",
+        Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",
+        Status.STOPPED: f"stopped by a callback {done}",
+        Status.STALLED: f"the gap stopped shrinking {done}; raise tol, scale the features, or try another solver",
+        Status.INTERRUPTED: f"interrupted {done}; the best weights so far are kept",
+        Status.NONFINITE: f"numbers became NaN or infinite {done}; scale the features down; best weights so far kept",
+    }
+    return sentences[status]

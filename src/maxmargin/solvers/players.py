@@ -1,0 +1,108 @@
+"""What the two extragradient methods share: how the players' steps are balanced, averaged and restarted.
+
+In coordinates ``(w / sqrt(b), sqrt(b) z)`` a common step ``eta`` means steps ``eta b`` for the weights and ``eta / b``
+for the structures. The right ``b`` is the ratio of the distances the two players have to travel: the bound
+``(b^-1 D_w + b D_z) L / t`` is least at ``b = sqrt(D_w / D_z)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from maxmargin.problem import Problem
+from maxmargin.solvers.certificate import Certificate, Proposal
+from maxmargin.structures.base import FloatArray
+
+BalanceSetting = float | Literal["auto"]
+
+
+def check_balance(balance: BalanceSetting) -> None:
+    """ValueError unless "auto" or a positive number."""
+    if balance != "auto" and (isinstance(balance, str) or not np.isfinite(balance) or balance <= 0):
+        raise ValueError(f'balance must be "auto" or a positive number, got {balance!r}')
+
+
+def start_balance(problem: Problem, balance: BalanceSetting, z: FloatArray) -> float:
+    """The first ratio of step sizes: ``sqrt(D_w / D_z)`` from the radii of the two sets; 1 where one is unknown."""
+    if balance != "auto":
+        return float(balance)
+    hinge, points = problem.hinge(np.zeros(problem.n_weights))
+    reach = problem.region.norm_bound(hinge)
+    response = problem.region.best_response(problem.gradient(points.z))
+    if response is not None:
+        reach = min(reach, float(np.linalg.norm(response)))
+    travelled = float(np.linalg.norm(points.z - z))
+    if not np.isfinite(reach) or reach == 0.0 or travelled == 0.0:
+        return 1.0
+    return reach / travelled
+
+
+def lipschitz(problem: Problem, balance: float) -> float:
+    """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
+    a = balance * problem.region.curvature
+    return 0.5 * (a + float(np.sqrt(a * a + 4.0 * problem.norm**2)))
+
+
+def projection_tolerance(inexact: float, iteration: int) -> float:
+    """``inexact / (t + 1)^1.5``, so that the errors of a run have a finite sum; never below 1e-8, the exact setting."""
+    return max(1e-8, inexact / (iteration + 1) ** 1.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Weighted average, since the last restart, of what certificates need: ``w``, ``g(z)``, the loss, and maybe z.
+
+    ``g`` and the loss are affine in z, so their averages are those of the average z, which is feasible.
+    """
+
+    total: float
+    weights: FloatArray
+    g: FloatArray
+    loss: float
+    z: FloatArray | None
+
+    @classmethod
+    def empty(cls, problem: Problem, *, keep_z: bool) -> Average:
+        """Before the first point."""
+        zero = np.zeros(problem.n_weights)
+        return cls(0.0, zero, zero, 0.0, np.zeros(problem.structure.n_parts) if keep_z else None)
+
+    def add(self, amount: float, weights: FloatArray, g: FloatArray, loss: float, z: FloatArray | None) -> Average:
+        """The average with one more point of weight ``amount``."""
+        total = self.total + amount
+        share = amount / total
+
+        def mix(old: FloatArray, new: FloatArray) -> FloatArray:
+            return old + share * (new - old)
+
+        kept = mix(self.z, z) if self.z is not None and z is not None else None
+        return Average(total, mix(self.weights, weights), mix(self.g, g), self.loss + share * (loss - self.loss), kept)
+
+    def proposal(self) -> Proposal:
+        """The average as a candidate for certification."""
+        return Proposal(self.weights, self.g, self.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """The time since the last restart: where it began, how large the gap was, and the balance it uses."""
+
+    weights: FloatArray
+    z: FloatArray
+    balance: float
+    gap: float = np.inf
+
+    def is_over(self, certificate: Certificate) -> bool:
+        """Restart when the best candidate's own gap is at most half of what it was at the last restart."""
+        return certificate.gap <= 0.5 * self.gap
+
+    def next(self, weights: FloatArray, z: FloatArray, gap: float, *, adapt: bool) -> Epoch:
+        """A new epoch from here; the balance moves halfway (in logarithms) to the ratio of the distances travelled."""
+        balance = self.balance
+        moved_w, moved_z = float(np.linalg.norm(weights - self.weights)), float(np.linalg.norm(z - self.z))
+        if adapt and moved_w > 1e-12 and moved_z > 1e-12:
+            balance = float(np.sqrt(balance * moved_w / moved_z))
+        return Epoch(weights, z, balance, gap)
