@@ -1,0 +1,63 @@
+"""The command line: ``maxmargin VERB``, one thin function per verb."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+import maxmargin
+from maxmargin.model import Model, load
+from maxmargin.model_file import ModelFileError
+
+app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr)
+    raise typer.Exit(code=2)
+
+
+def describe(model: Model) -> dict[str, Any]:
+    """What a model file says about its model, as plain JSON values."""
+    return {
+        "kind": model.packer.kind,
+        "weights": len(model.weights),
+        "nonzero": int((model.weights != 0).sum()),
+        **{f"trained {key}": value for key, value in model.facts.items()},
+        **{key: value for key, value in model.packer.header().items() if key != "classes"},
+        **({"labels": len(model.packer.header()["classes"])} if "classes" in model.packer.header() else {}),
+    }
+
+
+@app.command()
+def inspect(
+    path: Annotated[Path, typer.Argument(help="A model file written by save().")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show what a model file holds: kind, size, how it was trained and its certificate."""
+    try:
+        facts = describe(load(path))
+    except ModelFileError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{path}: {error.strerror}")
+    if as_json:
+        print(json.dumps(facts))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None)
+    for key, value in facts.items():
+        table.add_row(key, str(value))
+    Console().print(table)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(maxmargin.__version__)

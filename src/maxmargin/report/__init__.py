@@ -1,0 +1,5 @@
+"""Tables and plots of runs."""
+
+from maxmargin.report.plots import plot_convergence
+
+__all__ = ["plot_convergence"]
