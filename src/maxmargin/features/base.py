@@ -1,0 +1,127 @@
+"""What features are: a linear map ``F`` between weights and the packed parts of one batch.
+
+``scores(w) = F'w`` gives every part its score, ``adjoint(z) = F z`` adds up the features of a packed point over all
+examples. Parts are laid out as :mod:`maxmargin.structures.base` says. Nothing here checks user data: packing does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.linalg import eigh_tridiagonal
+
+from maxmargin.structures.base import FloatArray
+
+
+class Features(ABC):
+    """The map ``F`` of one batch. Subclasses give ``scores``, ``adjoint``, ``select`` and ``to_sparse``.
+
+    Attributes:
+        n_weights: length of a weight vector.
+        n_parts: length of a packed vector.
+        n_examples: number of examples in the batch.
+    """
+
+    n_weights: int
+    n_parts: int
+    n_examples: int
+
+    @abstractmethod
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """``F'w``: shape ``(n_weights,)`` to ``(n_parts,)``."""
+
+    @abstractmethod
+    def adjoint(self, z: FloatArray) -> FloatArray:
+        """``F z = sum_i F_i z_i``: shape ``(n_parts,)`` to ``(n_weights,)``."""
+
+    @abstractmethod
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The map of the given examples, in that order; an example may come several times."""
+
+    @abstractmethod
+    def to_sparse(self) -> sp.csr_array:
+        """``F'`` as an explicit matrix, shape ``(n_parts, n_weights)``: for reference solvers and small problems."""
+
+    def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``F'w`` for two weight vectors; where a map is bound by memory, in one pass over the features."""
+        return self.scores(first), self.scores(second)
+
+    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``F z`` for two packed vectors; where a map is bound by memory, in one pass over the features."""
+        return self.adjoint(first), self.adjoint(second)
+
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
+        out[:] = self.scores(weights)
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        out[:] = self.adjoint(z)
+
+    def norm(self, *, tol: float = 1e-3, max_iterations: int = 200) -> float:
+        """``||F||_2``, from above in practice, see :func:`operator_norm`."""
+        return operator_norm(self.scores, self.adjoint, self.n_weights, tol=tol, max_iterations=max_iterations)
+
+
+def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:
+    """``values`` as a contiguous float64 vector of the given length; copied only where it is not one yet."""
+    checked = np.ascontiguousarray(values, dtype=np.float64)
+    if checked.shape != (length,):
+        raise ValueError(f"{what} must have shape ({length},), got {checked.shape}")
+    return checked
+
+
+def operator_norm(
+    scores: Callable[[FloatArray], FloatArray],
+    adjoint: Callable[[FloatArray], FloatArray],
+    n_weights: int,
+    *,
+    tol: float = 1e-3,
+    max_iterations: int = 200,
+) -> float:
+    """``||F||_2`` where ``scores(w) = F'w`` and ``adjoint(z) = F z``: usually within ``tol``, and not below the norm.
+
+    The largest eigenvalue ``theta`` of ``w -> adjoint(scores(w))`` by Lanczos iteration: the power iteration whose
+    estimate is the best over all vectors seen so far, at the same price of one map and one adjoint a step. It starts
+    from fixed pseudo-random numbers and stops when the residual ``r`` of the eigenpair is at most ``tol * theta``;
+    an eigenvalue lies in ``theta +- r``. Returned is ``sqrt(theta + r) (1 + tol / 2)``.
+
+    Reference: Golub and Van Loan, Matrix Computations, 4th ed., section 10.1.
+    """
+    if n_weights == 0:
+        return 0.0
+    w = np.random.default_rng(0).standard_normal(n_weights)
+    w /= np.linalg.norm(w)
+    previous = np.zeros(n_weights)
+    diagonal: list[float] = []
+    off_diagonal: list[float] = []
+    beta = 0.0
+    bound = 0.0
+    for _ in range(max(max_iterations, 1)):
+        image = adjoint(scores(w)) - beta * previous
+        alpha = float(image @ w)
+        image -= alpha * w
+        beta = float(np.linalg.norm(image))
+        if not np.isfinite(beta) or not np.isfinite(alpha):
+            raise ValueError("the norm of the features is not finite: some feature is NaN or infinite")
+        diagonal.append(alpha)
+        size = len(diagonal)
+        value, ritz = eigh_tridiagonal(
+            np.array(diagonal), np.array(off_diagonal), select="i", select_range=(size - 1, size - 1)
+        )
+        theta = max(float(value[0]), 0.0)
+        residual = beta * abs(float(ritz[-1, 0]))
+        bound = theta + residual
+        # The first Ritz values may settle on a lower eigenvalue; a few more steps cost little.
+        if residual <= tol * theta and (size >= min(n_weights, 10) or beta <= 1e-12 * theta):
+            break
+        if beta <= 1e-14 * max(abs(alpha), theta) or size >= n_weights + 10:
+            break
+        off_diagonal.append(beta)
+        previous, w = w, image / beta
+    return float(np.sqrt(bound) * (1.0 + 0.5 * tol))

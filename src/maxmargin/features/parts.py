@@ -1,0 +1,161 @@
+"""One row of features per part, and maps put side by side.
+
+Cost per call: one pass over the matrix, see :mod:`maxmargin.features.rows`. The pair methods read the matrix once for
+two vectors, which halves the memory traffic of a map that is bound by it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin.features.base import Features, vector
+from maxmargin.features.rows import Matrix, Rows, as_indices
+from maxmargin.structures.base import FloatArray
+
+
+class PartFeatures(Features):
+    """Features of the parts of one block: ``scores = sign * matrix @ w``.
+
+    Args:
+        matrix: shape ``(n_parts, d)``, one row per part: float64, C-contiguous or CSR with 32- or 64-bit indices.
+            Kept, not copied; it must not change afterwards.
+        offsets: shape ``(n_examples + 1,)``: example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
+        sign: a factor of all scores; -1 where a block's weights are penalties, such as the edges of a cut.
+    """
+
+    def __init__(self, matrix: Matrix, offsets: npt.ArrayLike, *, sign: float = 1.0) -> None:
+        self._setup(Rows(matrix, "the feature matrix"), offsets, sign)
+
+    def _setup(self, rows: Rows, offsets: npt.ArrayLike, sign: float) -> None:
+        self.rows = rows
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.sign = float(sign)
+        if self.offsets.ndim != 1 or len(self.offsets) == 0:
+            raise ValueError("offsets must be a vector of n_examples + 1 entries")
+        if self.offsets[0] != 0 or self.offsets[-1] != rows.n or np.any(np.diff(self.offsets) < 0):
+            raise ValueError(f"offsets must rise from 0 to the number of rows, {rows.n}")
+        if not np.isfinite(self.sign):
+            raise ValueError(f"sign must be finite, got {sign}")
+        self.n_weights, self.n_parts, self.n_examples = rows.d, rows.n, len(self.offsets) - 1
+
+    def _signed(self, values: FloatArray) -> FloatArray:
+        return values if self.sign == 1.0 else self.sign * values
+
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
+        self.rows.times(self._signed(vector(weights, self.n_weights, "weights")), 1, out)
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        self.rows.transpose_times(vector(z, self.n_parts, "z"), 1, out)
+        if self.sign != 1.0:
+            out *= self.sign
+
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """``sign * matrix @ w``."""
+        out = np.empty(self.n_parts)
+        self.write_scores(weights, out)
+        return out
+
+    def adjoint(self, z: FloatArray) -> FloatArray:
+        """``sign * matrix.T @ z``."""
+        out = np.empty(self.n_weights)
+        self.write_adjoint(z, out)
+        return out
+
+    def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``scores`` of two weight vectors in one pass over the matrix."""
+        first, second = (self._signed(vector(weights, self.n_weights, "weights")) for weights in (first, second))
+        return self.rows.times_pair(first, second)
+
+    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``adjoint`` of two packed vectors in one pass over the matrix."""
+        first, second = (vector(z, self.n_parts, "z") for z in (first, second))
+        sums = self.rows.transpose_times_pair(first, second)
+        return self._signed(sums[0]), self._signed(sums[1])
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The features of the given examples, in that order; consecutive ones share memory."""
+        chosen = as_indices(indices, self.n_examples)
+        sizes = np.diff(self.offsets)[chosen]
+        other = type(self).__new__(type(self))
+        other._setup(self.rows.select(self.offsets, chosen), np.concatenate([[0], np.cumsum(sizes)]), self.sign)
+        return other
+
+    def to_sparse(self) -> sp.csr_array:
+        """``sign * matrix``, shape ``(n_parts, n_weights)``."""
+        return sp.csr_array(self.sign * self.rows.to_sparse())
+
+
+class Stacked(Features):
+    """The direct sum of several maps of the same examples: parts block after block, weights one after the other.
+
+    A cut, for example, has node features with node weights, then edge features with ``sign=-1`` and edge weights.
+    """
+
+    def __init__(self, *features: Features) -> None:
+        if not features:
+            raise ValueError("Stacked needs at least one map")
+        counts = [member.n_examples for member in features]
+        if len(set(counts)) > 1:
+            raise ValueError(f"all maps must have the same number of examples, got {counts}")
+        self.features = features
+        self.part_starts = tuple(np.cumsum([0, *(member.n_parts for member in features)]).tolist())
+        self.weight_starts = tuple(np.cumsum([0, *(member.n_weights for member in features)]).tolist())
+        self.n_parts, self.n_weights = self.part_starts[-1], self.weight_starts[-1]
+        self.n_examples = counts[0]
+
+    def _weights_of(self, weights: FloatArray) -> list[FloatArray]:
+        checked = vector(weights, self.n_weights, "weights")
+        return [checked[first:last] for first, last in pairwise(self.weight_starts)]
+
+    def _parts_of(self, z: FloatArray) -> list[FloatArray]:
+        checked = vector(z, self.n_parts, "z")
+        return [checked[first:last] for first, last in pairwise(self.part_starts)]
+
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """``F'w``, the scores of each map in its own block."""
+        out = np.empty(self.n_parts)
+        self.write_scores(weights, out)
+        return out
+
+    def adjoint(self, z: FloatArray) -> FloatArray:
+        """``F z``, each map's sums in its own weights."""
+        out = np.empty(self.n_weights)
+        self.write_adjoint(z, out)
+        return out
+
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
+        for member, part, target in zip(self.features, self._weights_of(weights), self._parts_of(out), strict=True):
+            member.write_scores(part, target)
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        for member, part, target in zip(self.features, self._parts_of(z), self._weights_of(out), strict=True):
+            member.write_adjoint(part, target)
+
+    def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``scores`` of two weight vectors, each map in one pass."""
+        parts = zip(self.features, self._weights_of(first), self._weights_of(second), strict=True)
+        pairs = [member.scores_pair(one, two) for member, one, two in parts]
+        return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
+
+    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``adjoint`` of two packed vectors, each map in one pass."""
+        parts = zip(self.features, self._parts_of(first), self._parts_of(second), strict=True)
+        pairs = [member.adjoint_pair(one, two) for member, one, two in parts]
+        return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """Each map of the given examples, in that order."""
+        return type(self)(*(member.select(indices) for member in self.features))
+
+    def to_sparse(self) -> sp.csr_array:
+        """The block diagonal matrix, shape ``(n_parts, n_weights)``."""
+        return sp.csr_array(sp.block_diag([member.to_sparse() for member in self.features], format="csr"))

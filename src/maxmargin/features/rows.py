@@ -1,0 +1,169 @@
+"""A tall matrix, dense or sparse, and its threaded products with a few columns: what all features are made of.
+
+Cost of a product with ``k`` columns: one pass over the matrix, ``2 n d k`` or ``2 nnz k`` operations. The adjoint of a
+sparse matrix whose sums ``d k`` fit in cache (:data:`SCATTER_LIMIT`) scatters rows into at most 32 such sums; a larger
+one goes over a transposed copy, made at the first adjoint and kept: as much memory again as the matrix itself.
+Results have the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels, _threads
+from maxmargin.structures.base import FloatArray, IntArray
+
+Matrix: TypeAlias = FloatArray | sp.csr_array | sp.csr_matrix
+
+SCATTER_LIMIT = 1 << 16
+"""Largest ``d k`` (numbers) for which a sparse adjoint scatters: half a megabyte of sums, within second-level cache."""
+
+_NOTHING: FloatArray = np.zeros(0)
+
+
+class Rows:
+    """``X``, shape ``(n, d)``: a C-contiguous float64 array or the arrays of a CSR matrix; neither is copied.
+
+    ``times`` is ``X W``, ``transpose_times`` is ``X' Z``; ``W`` is ``(d, k)`` and ``Z`` is ``(n, k)``, flattened.
+    """
+
+    def __init__(self, matrix: Matrix, what: str) -> None:
+        self.what = what
+        self.dense: FloatArray | None = None
+        if sp.issparse(matrix):
+            if getattr(matrix, "format", None) != "csr":
+                raise ValueError(f"{what} must be dense or CSR, got {type(matrix).__name__}; convert with .tocsr()")
+            if matrix.data.dtype != np.float64:
+                raise ValueError(f"{what} must hold float64 values, got {matrix.data.dtype}; use .astype(np.float64)")
+            self.n, self.d = (int(size) for size in matrix.shape)
+            self._set_sparse(matrix.indptr, matrix.indices, matrix.data)
+        else:
+            if not isinstance(matrix, np.ndarray) or matrix.ndim != 2:
+                raise ValueError(f"{what} must be a two-dimensional array or a CSR matrix")
+            if matrix.dtype != np.float64:
+                raise ValueError(f"{what} must hold float64 values, got {matrix.dtype}; use .astype(np.float64)")
+            self.n, self.d = matrix.shape
+            self.dense = np.ascontiguousarray(matrix)
+
+    def _set_sparse(self, starts: npt.NDArray[Any], columns: npt.NDArray[Any], values: FloatArray) -> None:
+        same = starts.dtype == columns.dtype and starts.dtype in (np.int32, np.int64)
+        wide = np.dtype(np.int64) if not same else starts.dtype
+        # scipy lets the arrays be longer than the last start.
+        count = int(starts[-1])
+        self.starts = np.ascontiguousarray(starts, dtype=wide)
+        self.columns = np.ascontiguousarray(columns[:count], dtype=wide)
+        self.values = np.ascontiguousarray(values[:count])
+
+    @cached_property
+    def _transposed(self) -> Rows:
+        return Rows(self.to_sparse().tocsc().T, self.what)
+
+    def times(self, weights: FloatArray, k: int, out: FloatArray, initial: FloatArray = _NOTHING) -> None:
+        """``out = X W``, shape ``(n, k)``, plus ``initial`` (``k`` numbers or none) in every row."""
+        threads = _threads.current()
+        if self.dense is not None:
+            _kernels.linear_dense_forward(self.dense, weights, k, initial, out, threads)
+        else:
+            _kernels.linear_sparse_forward(
+                self.starts, self.columns, self.values, self.d, weights, k, initial, out, threads
+            )
+
+    def transpose_times(self, z: FloatArray, k: int, out: FloatArray) -> None:
+        """``out = X' Z``, shape ``(d, k)``."""
+        threads = _threads.current()
+        if self.dense is not None:
+            _kernels.linear_dense_adjoint(self.dense, z, k, out, threads)
+        elif self.d * k <= SCATTER_LIMIT:
+            _kernels.linear_sparse_adjoint(self.starts, self.columns, self.values, self.d, z, k, out, threads)
+        else:
+            self._transposed.times(z, k, out)
+
+    def times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``X w`` for two vectors in one pass over ``X``."""
+        threads = _threads.current()
+        outs = np.empty(self.n), np.empty(self.n)
+        if self.dense is not None:
+            _kernels.linear_dense_forward_pair(self.dense, first, second, *outs, threads)
+        else:
+            both = np.stack([first, second], axis=1)
+            _kernels.linear_sparse_forward_pair(self.starts, self.columns, self.values, self.d, both, *outs, threads)
+        return outs
+
+    def transpose_times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``X' z`` for two vectors in one pass over ``X``."""
+        threads = _threads.current()
+        if self.dense is not None:
+            out = np.empty((2, self.d))
+            _kernels.linear_dense_adjoint_pair(self.dense, first, second, out, threads)
+            return out[0], out[1]
+        both = np.stack([first, second], axis=1)
+        if self.d * 2 > SCATTER_LIMIT:
+            return self._transposed._interleaved(both)
+        sums = np.empty((self.d, 2))
+        _kernels.linear_sparse_adjoint(self.starts, self.columns, self.values, self.d, both, 2, sums, threads)
+        return np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1])
+
+    def _interleaved(self, both: FloatArray) -> tuple[FloatArray, FloatArray]:
+        outs = np.empty(self.n), np.empty(self.n)
+        _kernels.linear_sparse_forward_pair(
+            self.starts, self.columns, self.values, self.d, both, *outs, _threads.current()
+        )
+        return outs
+
+    def select(self, offsets: IntArray, chosen: IntArray) -> Rows:
+        """The rows of the chosen examples, where example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
+
+        Consecutive examples share memory with this matrix; others are copied.
+        """
+        if len(chosen) and np.all(np.diff(chosen) == 1):
+            first, last = int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1])
+            if self.dense is not None:
+                return Rows(self.dense[first:last], self.what)
+            begin, end = int(self.starts[first]), int(self.starts[last])
+            return self._with_sparse(
+                self.starts[first : last + 1] - begin, self.columns[begin:end], self.values[begin:end]
+            )
+        rows = ranges(offsets[chosen], offsets[chosen + 1])
+        if self.dense is not None:
+            return Rows(self.dense[rows], self.what)
+        first_entries, last_entries = self.starts[rows], self.starts[rows + 1]
+        entries = ranges(first_entries, last_entries)
+        starts = np.concatenate([[0], np.cumsum(last_entries - first_entries, dtype=np.int64)])
+        narrow = starts[-1] <= np.iinfo(self.columns.dtype).max
+        return self._with_sparse(
+            starts.astype(self.columns.dtype) if narrow else starts, self.columns[entries], self.values[entries]
+        )
+
+    def _with_sparse(self, starts: npt.NDArray[Any], columns: npt.NDArray[Any], values: FloatArray) -> Rows:
+        other = Rows.__new__(Rows)
+        other.what, other.dense, other.n, other.d = self.what, None, len(starts) - 1, self.d
+        other._set_sparse(starts, columns, values)
+        return other
+
+    def to_sparse(self) -> sp.csr_array:
+        """``X`` as a CSR array."""
+        if self.dense is not None:
+            return sp.csr_array(self.dense)
+        return sp.csr_array((self.values, self.columns, self.starts), shape=(self.n, self.d))
+
+
+def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
+    """The numbers of all half-open ranges ``first[i]:last[i]``, one after the other."""
+    sizes = (last - first).astype(np.int64)
+    ends = np.cumsum(sizes)
+    return np.arange(int(sizes.sum()), dtype=np.int64) + np.repeat(first.astype(np.int64) - (ends - sizes), sizes)
+
+
+def as_indices(indices: npt.ArrayLike, n_examples: int) -> IntArray:
+    """Example numbers as an int64 vector; IndexError if one is out of range, negative ones included."""
+    chosen = np.asarray(indices)
+    if chosen.ndim != 1 or (chosen.size and not np.issubdtype(chosen.dtype, np.integer)):
+        raise ValueError("indices must be a one-dimensional array of integers")
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= n_examples):
+        raise IndexError(f"indices must lie in 0..{n_examples - 1}")
+    return chosen.astype(np.int64)

@@ -1,0 +1,40 @@
+"""What every feature map must keep: checks for built-in maps and for yours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.features.base import Features
+from maxmargin.structures.base import Structure
+
+
+def check_features(features: Features, structure: Structure | None = None, *, seed: int = 0) -> None:
+    """Raise AssertionError unless scores, adjoint, pairs, ``to_sparse``, ``norm`` and ``select`` agree.
+
+    The explicit matrix is made: for small batches. With a ``structure``, ``select`` must match its packed order.
+    """
+    rng = np.random.default_rng(seed)
+    matrix = features.to_sparse()
+    assert matrix.shape == (features.n_parts, features.n_weights), "to_sparse has another shape"
+    w1, w2 = rng.standard_normal((2, features.n_weights))
+    z1, z2 = rng.standard_normal((2, features.n_parts))
+    size = 1e-12 * (1.0 + abs(matrix).sum())
+    s1, a1 = features.scores(w1), features.adjoint(z1)
+    assert np.allclose(s1, matrix @ w1, rtol=0, atol=size), "scores differ from the explicit matrix"
+    assert np.allclose(a1, matrix.T @ z1, rtol=0, atol=size), "adjoint differs from the explicit matrix"
+    for got, want in zip(features.scores_pair(w1, w2), (s1, features.scores(w2)), strict=True):
+        assert np.allclose(got, want, rtol=0, atol=size), "scores_pair differs from scores"
+    for got, want in zip(features.adjoint_pair(z1, z2), (a1, features.adjoint(z2)), strict=True):
+        assert np.allclose(got, want, rtol=0, atol=size), "adjoint_pair differs from adjoint"
+    exact = float(np.linalg.norm(matrix.toarray(), 2)) if min(matrix.shape) else 0.0
+    assert exact * (1 - 1e-9) <= features.norm() <= 1.005 * exact, "norm is not a close upper bound"
+    if features.n_examples == 0:
+        return
+    chosen = rng.integers(features.n_examples, size=features.n_examples + 1)
+    selected = features.select(chosen)
+    assert selected.n_examples == len(chosen), "select has another number of examples"
+    assert selected.n_weights == features.n_weights, "select has another number of weights"
+    assert abs(selected.to_sparse() @ w1 - selected.scores(w1)).max(initial=0.0) <= size
+    if structure is not None:
+        assert structure.n_parts == features.n_parts, "the structure has another number of parts"
+        assert np.array_equal(selected.scores(w1), s1[structure.parts_of(chosen)]), "select has another order of parts"
