@@ -75,11 +75,12 @@ struct Aligned {
 
 // What one thread needs: the packed transition matrix, the forward maxima and the labels found.
 struct Scratch {
-    Aligned matrix, forward;
+    Aligned matrix, forward, sums;
     std::vector<std::int32_t> labels;
 
     Scratch(const Panels& panels, std::int64_t longest) : labels(static_cast<std::size_t>(longest)) {
         matrix.resize(panels.padded * panels.padded, NEG_INF);
+        sums.resize(panels.padded, NEG_INF);
         forward.resize(std::max<std::int64_t>(longest, 1) * panels.padded, NEG_INF);
     }
 };
@@ -126,7 +127,7 @@ static MM_INLINE void panel_max(const double* MM_RESTRICT before, const double* 
         const Vec* row = reinterpret_cast<const Vec*>(matrix + a * N * LANES);
 #pragma GCC unroll 4
         for (int u = 0; u < U; ++u) {
-            const Vec here = Vec{} + before[a + u];
+            const Vec here = before[a + u] - Vec{};  // x - 0 is x for every x, so this is a plain broadcast
 #pragma GCC unroll 6
             for (int j = 0; j < N; ++j) {
                 const Vec sum = here + row[u * N + j];
@@ -160,6 +161,27 @@ static MM_INLINE void step(const Panels& panels, const double* before, const dou
     }
 }
 
+// Position and value of the largest of the first n entries of an aligned row, the first among equals. The row is
+// padded with -inf to a multiple of LANES.
+static MM_INLINE std::int64_t first_largest(const double* x, std::int64_t n, double& value) {
+    std::int64_t at = 0;
+    if (n <= 2 * LANES) {
+        for (std::int64_t i = 1; i < n; ++i) at = x[i] > x[at] ? i : at;
+        value = x[at];
+        return at;
+    }
+    Vec best = *reinterpret_cast<const Vec*>(x);
+    for (std::int64_t i = LANES; i < n; i += LANES) {
+        const Vec here = *reinterpret_cast<const Vec*>(x + i);
+        best = here > best ? here : best;
+    }
+    double half[LANES / 2];
+    for (int j = 0; j < LANES / 2; ++j) half[j] = std::max(best[j], best[j + LANES / 2]);
+    value = std::max(std::max(half[0], half[1]), std::max(half[2], half[3]));
+    while (at < n - 1 && !(x[at] == value)) ++at;
+    return at;
+}
+
 // The best label sequence of one chain into scratch.labels, its score into value; the status otherwise.
 // Among equals: the lowest last label, then the lowest label before it, and so on.
 static MM_CLONES Status viterbi(const Panels& panels, bool shared, std::int64_t length, const double* MM_RESTRICT nodes,
@@ -167,41 +189,35 @@ static MM_CLONES Status viterbi(const Panels& panels, bool shared, std::int64_t 
     const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded;
     value = 0.0;
     if (length == 0) return refused(pairs, shared ? square : 0) ? Status::nonfinite : Status::ok;
-    const std::int64_t n_pairs = shared ? square : (length - 1) * square;
-    if (refused(nodes, length * k) || refused(pairs, n_pairs)) return Status::nonfinite;
+    if (refused(nodes, length * k) || (shared && refused(pairs, square))) return Status::nonfinite;
 
     double* forward = scratch.forward.get();
     double* matrix = scratch.matrix.get();
     std::memcpy(forward, nodes, sizeof(double) * static_cast<std::size_t>(k));
     if (shared && length > 1) pack(panels, pairs, matrix);
     for (std::int64_t t = 1; t < length; ++t) {
-        if (!shared) pack(panels, pairs + (t - 1) * square, matrix);
+        if (!shared) {
+            const double* table = pairs + (t - 1) * square;
+            if (refused(table, square)) return Status::nonfinite;
+            pack(panels, table, matrix);
+        }
         double* now = forward + t * padded;
         step(panels, now - padded, matrix, now);
         const double* here = nodes + t * k;
         for (std::int64_t b = 0; b < k; ++b) now[b] += here[b];
     }
 
-    const double* last = forward + (length - 1) * padded;
-    std::int64_t label = 0;
-    for (std::int64_t b = 1; b < k; ++b)
-        if (last[b] > last[label]) label = b;
-    value = last[label];
+    std::int64_t label = first_largest(forward + (length - 1) * padded, k, value);
     if (value == NEG_INF) return Status::absent;
     if (!std::isfinite(value)) return Status::nonfinite;
+    double* sums = scratch.sums.get();
+    double ignored;
     scratch.labels[length - 1] = static_cast<std::int32_t>(label);
     for (std::int64_t t = length - 1; t > 0; --t) {
         const double* before = forward + (t - 1) * padded;
         const double* column = pairs + (shared ? 0 : (t - 1) * square) + label;
-        double most = before[0] + column[0];
-        label = 0;
-        for (std::int64_t a = 1; a < k; ++a) {
-            const double sum = before[a] + column[a * k];
-            if (sum > most) {
-                most = sum;
-                label = a;
-            }
-        }
+        for (std::int64_t a = 0; a < k; ++a) sums[a] = before[a] + column[a * k];
+        label = first_largest(sums, k, ignored);
         scratch.labels[t - 1] = static_cast<std::int32_t>(label);
     }
     return Status::ok;
@@ -215,6 +231,7 @@ inline void mark(std::int64_t k, bool shared, std::int64_t length, const std::in
         pairs[(shared ? 0 : (t - 1) * k * k) + labels[t - 1] * k + labels[t]] += 1.0;
 }
 
+// z must be zero on entry: fresh pages are zero already, and writing them twice costs as much as a tenth of the pass.
 inline void argmax(const Batch& batch, std::span<const double> scores, std::span<double> z, std::span<double> value,
                    std::span<std::int8_t> status, int threads) {
     const Panels panels(batch.n_labels);
@@ -223,8 +240,6 @@ inline void argmax(const Batch& batch, std::span<const double> scores, std::span
     parallel_blocks(batch.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t length = batch.length(i);
-            std::fill(z.begin() + batch.nodes[i], z.begin() + batch.nodes[i + 1], 0.0);
-            std::fill(z.begin() + batch.pairs[i], z.begin() + batch.pairs[i + 1], 0.0);
             const Status found = viterbi(panels, batch.shared, length, scores.data() + batch.nodes[i],
                                          scores.data() + batch.pairs[i], scratch[thread], value[i]);
             if (found == Status::ok)

@@ -139,7 +139,7 @@ class Chain(Structure):
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
         scores = self._packed(scores, "scores")
-        z, value = np.empty(self.n_parts), np.empty(self.n_examples)
+        z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
         return Points(z, value, status)
