@@ -1,7 +1,43 @@
+#include "maxmargin/chain.hpp"
+
 #include "arrays.hpp"
 
 namespace maxmargin {
 
-void bind_chain(nb::module_& module) { (void)module; }
+namespace {
+
+// Checks that the offsets describe chains of n_labels labels and end where a packed vector ends.
+chain::Batch batch_of(const In<std::int64_t>& nodes, const In<std::int64_t>& pairs, std::int64_t n_labels, bool shared,
+                      std::size_t n_parts) {
+    require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
+    require(nodes.ndim() == 1 && pairs.ndim() == 1 && nodes.size() >= 1 && nodes.size() == pairs.size(),
+            "offsets must have n_examples + 1 entries");
+    const chain::Batch batch{n_labels, shared, view(nodes), view(pairs)};
+    const std::int64_t n = batch.n_examples(), square = n_labels * n_labels;
+    require(batch.nodes[0] == 0 && batch.pairs[0] == batch.nodes[n] &&
+                batch.pairs[n] == static_cast<std::int64_t>(n_parts),
+            "offsets do not span the packed vector");
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t size = batch.nodes[i + 1] - batch.nodes[i];
+        require(size >= 0 && size % n_labels == 0, "node parts of an example must be a multiple of n_labels");
+        const std::int64_t length = size / n_labels;
+        const std::int64_t expected = shared ? square : (length > 1 ? (length - 1) * square : 0);
+        require(batch.pairs[i + 1] - batch.pairs[i] == expected, "pair parts of an example do not fit its length");
+    }
+    return batch;
+}
+
+void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
+            Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(z.size() == scores.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    const NoGil release;
+    chain::argmax(batch, view(scores), view(z), view(value), view(status), threads);
+}
+
+}  // namespace
+
+void bind_chain(nb::module_& module) { module.def("chain_argmax", &argmax); }
 
 }  // namespace maxmargin

@@ -1,0 +1,200 @@
+"""Chains: a label for every position of a sequence, scored at positions and at neighbouring pairs of labels.
+
+Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
+
+* ``nodes[t, k] = [y_t = k]``, block ``"nodes"``, position-major;
+* ``transitions="shared"``: ``pairs[a, b] = #{t : y_{t-1} = a, y_t = b}``, block ``"pairs"``, so that the pair scores are
+  one transition matrix per example;
+* ``transitions="each"``: ``edges[t, a, b] = [y_{t-1} = a, y_t = b]``, block ``"edges"``, one matrix per edge.
+
+Cost per example: argmax ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers, predecessors found
+again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`` best prefixes per label; ``project`` one
+Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels, _threads
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+
+Transitions = Literal["shared", "each"]
+
+
+def _offsets(sizes: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+class Chain(Structure):
+    """A batch of label sequences.
+
+    Args:
+        lengths: number of positions of every example, shape ``(n_examples,)``; 0 is allowed.
+        n_labels: number of labels ``K``; labels are ``0 .. K - 1``.
+        transitions: ``"shared"`` for one transition matrix per example, ``"each"`` for one per edge.
+
+    A score of ``-inf`` forbids a label or a pair; an example with every output forbidden has value ``-inf`` and
+    status ABSENT. Among outputs of equal score the argmax takes the lowest last label, then the lowest label before
+    it, and so on.
+    """
+
+    name = "chain"
+    one_of_many = True
+
+    def __init__(self, lengths: npt.ArrayLike, n_labels: int, *, transitions: Transitions = "shared") -> None:
+        sizes = np.asarray(lengths)
+        if sizes.size == 0:
+            sizes = sizes.astype(np.int64)
+        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
+            raise ValueError("lengths must be a one-dimensional array of non-negative integers")
+        if transitions not in ("shared", "each"):
+            raise ValueError(f'transitions must be "shared" or "each", got {transitions!r}')
+        self.lengths: IntArray = sizes.astype(np.int64)
+        self.n_labels = operator.index(n_labels)
+        self.transitions: Transitions = transitions
+        if not 1 <= self.n_labels <= 1 << 15:
+            raise ValueError(f"n_labels must be between 1 and 32768, got {n_labels}")
+        square = self.n_labels**2
+        if transitions == "shared":
+            second = Block("pairs", _offsets(np.full(len(self.lengths), square)))
+        else:
+            second = Block("edges", _offsets(np.maximum(self.lengths - 1, 0) * square))
+        self.blocks = (Block("nodes", _offsets(self.lengths * self.n_labels)), second)
+
+    def __repr__(self) -> str:
+        return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r})"
+
+    @cached_property
+    def part_bound(self) -> FloatArray:
+        """1 for nodes and edges, ``max(length - 1, 0)`` for pair counts; shape ``(n_parts,)``."""
+        bound = np.ones(self.n_parts)
+        if self.transitions == "shared":
+            bound[self.starts[1] :] = np.repeat(np.maximum(self.lengths - 1, 0), self.n_labels**2)
+        return bound
+
+    @cached_property
+    def _layout(self) -> tuple[IntArray, IntArray, int, bool]:
+        """What every kernel takes first: absolute offsets of both blocks, labels, and the kind of transitions."""
+        nodes, second = self.blocks
+        return nodes.offsets, second.offsets + self.starts[1], self.n_labels, self.transitions == "shared"
+
+    def _packed(self, values: FloatArray, what: str) -> FloatArray:
+        packed = np.ascontiguousarray(values, dtype=np.float64)
+        if packed.shape != (self.n_parts,):
+            raise ValueError(f"{what} must have shape ({self.n_parts},), got {packed.shape}")
+        return packed
+
+    def encode(self, labels: Sequence[Any]) -> FloatArray:
+        """The packed vertex of one label sequence per example (integers in ``0 .. K - 1``, one per position)."""
+        if len(labels) != self.n_examples:
+            raise ValueError(f"expected {self.n_examples} label sequences, got {len(labels)}")
+        sequences = [np.asarray(sequence) for sequence in labels]
+        for i, sequence in enumerate(sequences):
+            if sequence.shape != (self.lengths[i],):
+                raise ValueError(
+                    f"example {i} has {self.lengths[i]} positions but its labels have shape {sequence.shape}; "
+                    "give one label per position"
+                )
+            if sequence.size and sequence.dtype.kind not in "iu":
+                raise ValueError(
+                    f"example {i}: labels must be integers, got {sequence.dtype}; number the labels from 0"
+                )
+        flat = np.concatenate([np.zeros(0, dtype=np.int64), *sequences]).astype(np.int64)
+        wrong = np.flatnonzero((flat < 0) | (flat >= self.n_labels))
+        if wrong.size:
+            owner = int(np.repeat(np.arange(self.n_examples), self.lengths)[wrong[0]])
+            raise ValueError(
+                f"example {owner} has label {flat[wrong[0]]}; labels must lie in 0..{self.n_labels - 1}, "
+                "or build the chain with more labels"
+            )
+        z = np.zeros(self.n_parts)
+        z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
+        first, owner_of = self._edges
+        kind = flat[first] * self.n_labels + flat[first + 1]
+        row = owner_of if self.transitions == "shared" else np.arange(len(first))
+        second = np.bincount(row * self.n_labels**2 + kind, minlength=self.n_parts - self.starts[1])
+        z[self.starts[1] :] = second
+        return z
+
+    @cached_property
+    def _edges(self) -> tuple[IntArray, IntArray]:
+        """Per edge of the batch: the position where it begins (positions counted over the batch), and its example."""
+        owner = np.repeat(np.arange(self.n_examples), self.lengths)
+        first = np.flatnonzero(owner[1:] == owner[:-1]) if len(owner) else np.zeros(0, dtype=np.int64)
+        return first, owner[first]
+
+    def decode(self, z: FloatArray) -> list[IntArray]:
+        """Label sequences, one int64 array per example: the largest node part at every position."""
+        nodes = self._packed(z, "z")[self.decisions].reshape(-1, self.n_labels)
+        return np.split(nodes.argmax(axis=1).astype(np.int64), np.cumsum(self.lengths)[:-1])[: self.n_examples]
+
+    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
+        """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
+        scores = self._packed(scores, "scores")
+        z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
+        return Points(z, value, status)
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The batch of the given examples, in that order."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        return type(self)(self.lengths[chosen], self.n_labels, transitions=self.transitions)
+
+    def polytope(self) -> Polytope:
+        """The marginal polytope: ``q`` holds one ``K x K`` table per edge, or the node parts where ``T = 1``.
+
+        Tables sum to 1 and neighbouring tables agree on the position they share; nodes are sums over a table.
+        """
+        k, square = self.n_labels, self.n_labels**2
+        sizes = np.where(self.lengths > 1, (self.lengths - 1) * square, np.where(self.lengths == 1, k, 0))
+        begin = _offsets(sizes)
+        lift: list[tuple[IntArray, IntArray]] = []
+        eq: list[tuple[IntArray, IntArray, FloatArray]] = []
+        rhs: list[float] = []
+        labels, cells = np.arange(k), np.arange(square)
+        for i, length in enumerate(self.lengths.tolist()):
+            node, second = int(self.blocks[0].offsets[i]), self.starts[1] + int(self.blocks[1].offsets[i])
+            at = int(begin[i])
+            if length == 0:
+                continue
+            rows = k if length == 1 else square
+            eq.append((np.full(rows, len(rhs)), at + np.arange(rows), np.ones(rows)))
+            rhs.append(1.0)
+            if length == 1:
+                lift.append((node + labels, at + labels))
+                continue
+            lift.append((node + cells // k, at + cells))
+            for t in range(1, length):
+                table = at + (t - 1) * square + cells
+                lift.append((node + t * k + cells % k, table))
+                lift.append((second + (0 if self.transitions == "shared" else (t - 1) * square) + cells, table))
+                if t > 1:
+                    eq.append((len(rhs) + cells % k, table - square, np.ones(square)))
+                    eq.append((len(rhs) + cells // k, table, -np.ones(square)))
+                    rhs.extend([0.0] * k)
+        n = int(begin[-1])
+        return Polytope(
+            lift=_matrix([(*entry, np.ones(len(entry[0]))) for entry in lift], (self.n_parts, n)),
+            ub=sp.csr_array((0, n)),
+            ub_rhs=np.zeros(0),
+            eq=_matrix(eq, (len(rhs), n)),
+            eq_rhs=np.asarray(rhs, dtype=np.float64),
+        )
+
+
+def _matrix(entries: list[tuple[IntArray, IntArray, FloatArray]], shape: tuple[int, int]) -> sp.csr_array:
+    """A sparse matrix from pieces of rows, columns and values."""
+    empty = np.zeros(0, dtype=np.int64)
+    rows = np.concatenate([empty, *(entry[0] for entry in entries)])
+    columns = np.concatenate([empty, *(entry[1] for entry in entries)])
+    values = np.concatenate([np.zeros(0), *(entry[2] for entry in entries)])
+    return sp.csr_array((values, (rows, columns)), shape=shape)
