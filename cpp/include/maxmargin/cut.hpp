@@ -11,6 +11,8 @@
 
 #include "maxmargin/cut_dual.hpp"
 #include "maxmargin/cut_graph.hpp"
+#include "maxmargin/cut_newton.hpp"
+#include "maxmargin/cut_order.hpp"
 #include "maxmargin/maxflow.hpp"
 #include "maxmargin/parallel.hpp"
 
@@ -89,17 +91,24 @@ inline void cut_argmax(const CutGraphs& graphs, std::span<const double> scores, 
     });
 }
 
+// Elimination order of the nodes of every example, for cut_project.
+inline void cut_order(const CutGraphs& graphs, std::span<std::int32_t> order) {
+    CutOrder one;
+    for (std::int64_t i = 0; i < graphs.examples(); ++i) one.run(graphs[i], order.data() + graphs.node_offsets[i]);
+}
+
 // z = projection of `point`; flow as above (net flow of the dual), gap[i] the duality gap reached.
-inline void cut_project(const CutGraphs& graphs, std::span<const double> point, double tol, int method,
-                        std::int64_t step_limit, std::span<double> flow, std::span<double> z, std::span<double> value,
+inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> order,
+                        std::span<const double> point, double tol, int method, std::int64_t step_limit,
+                        std::span<double> flow, std::span<double> z, std::span<double> value,
                         std::span<double> gap, std::span<std::int8_t> status, int threads) {
-    (void)method;
     struct Scratch {
         CutFista fista;
+        CutNewton newton;
     };
     const cut::Sizes sizes = cut::largest(graphs);
     std::vector<Scratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
-    for (auto& own : scratch) own.fista.reserve(sizes.nodes, sizes.edges);
+    for (auto& own : scratch) {own.fista.reserve(sizes.nodes, sizes.edges);own.newton.reserve(sizes.nodes, sizes.edges);}
     parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         Scratch& own = scratch[thread];
         for (std::int64_t i = begin; i < end; ++i) {
@@ -134,7 +143,11 @@ inline void cut_project(const CutGraphs& graphs, std::span<const double> point, 
                 std::fill(f, f + g.edges, 0.0);
             } else {
                 const double enough = std::max(0.5 * tol * tol, gap_rounding(target));
-                gap[i] = own.fista.run(target, enough, step_limit, f, x);
+                if (method == 0) {
+                    const char* s0 = getenv("CUT_S"); const char* gr = getenv("CUT_G");
+                    gap[i] = own.newton.run(target, order.data() + node0, enough, s0 ? atof(s0) : 10.0, gr ? atof(gr) : 3.0, f, x);
+                }
+                else gap[i] = own.fista.run(target, enough, step_limit, f, x);
                 if (!(gap[i] <= enough)) status[i] = cut::inexact;
             }
             double sum = 0.0;

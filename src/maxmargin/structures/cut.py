@@ -20,6 +20,7 @@ operations per node and edge.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -156,7 +157,7 @@ class Cut(Structure):
         z, value, status = self._outputs()
         gap = np.empty(self.n_examples)
         _kernels.cut_project(
-            *self._graph, packed, tol, 0, _STEP_LIMIT, flow, z, value, gap, status, _threads.current()
+            *self._graph, self._order, packed, tol, 0, _STEP_LIMIT, flow, z, value, gap, status, _threads.current()
         )
         return Points(z, value, status, flow)
 
@@ -188,6 +189,13 @@ class Cut(Structure):
         rhs = np.concatenate([np.zeros(2 * len(tails)), np.ones(parts)])
         identity = sp.csr_array(sp.eye_array(parts, format="csr"))
         return Polytope(lift=identity, ub=ub, ub_rhs=rhs)
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.int32]:
+        """Elimination order of the nodes of each example; computed once, when the first projection asks."""
+        order = np.empty(self.starts[1], dtype=np.int32)
+        _kernels.cut_order(*self._graph, order)
+        return order
 
     def _ends(self) -> IntArray:
         """Ends of every edge as positions in the packed vector, shape ``(n_edges, 2)``."""
