@@ -1,0 +1,240 @@
+"""Cuts: 0/1 labels on the nodes of a graph whose edges favour equal labels.
+
+Example ``i`` is an undirected graph. Its parts are its nodes ``z_j`` and its edges ``z_jk``, and its polytope is
+
+    Z = { 0 <= z_j <= 1,  |z_j - z_k| <= z_jk <= 1 },
+
+whose vertices with ``z_jk = |z_j - z_k|`` are the labellings. It is larger than their hull, and has the same maxima
+for edge scores <= 0.
+
+``argmax`` is one minimum cut per example: two search trees that grow from the terminals (Boykov and Kolmogorov,
+"An experimental comparison of min-cut/max-flow algorithms", 2004), real capacities, started from the flow of the last
+call. ``project`` eliminates the edges, ``z_jk = clip(a_jk, |z_j - z_k|, 1)``, and solves
+
+    min_{0 <= x <= 1}  1/2 |x - a|^2 + sum_jk 1/2 ((|x_j - x_k| - a_jk)_+)^2
+
+until the duality gap against a net flow on the edges is at most ``tol^2 / 2``. A pass of either costs a few
+operations per node and edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels, _threads
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+
+_AUGMENTATIONS_PER_ARC = 20
+_STEP_LIMIT = 200_000
+
+
+class Cut(Structure):
+    """A packed batch of graphs with 0/1 node labels; blocks ``nodes`` and ``edges``.
+
+    Args:
+        n_nodes: number of nodes of each example, shape ``(n_examples,)``.
+        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``.
+        edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
+            ``(n_examples + 1,)``.
+    """
+
+    name = "cut"
+
+    def __init__(self, n_nodes: npt.ArrayLike, edges: npt.ArrayLike, edge_offsets: npt.ArrayLike) -> None:
+        counts = _integers(n_nodes, "n_nodes")
+        offsets = _integers(edge_offsets, "edge_offsets")
+        pairs = _integers(edges, "edges", width=2)
+        if counts.size and counts.min() < 0:
+            example = int(np.argmax(counts < 0))
+            raise ValueError(f"example {example} has {counts[example]} nodes; give a number >= 0")
+        if len(offsets) != len(counts) + 1:
+            raise ValueError(
+                f"edge_offsets has {len(offsets)} entries for {len(counts)} examples; give one more than examples"
+            )
+        if offsets[0] != 0 or offsets[-1] != len(pairs) or np.any(np.diff(offsets) < 0):
+            raise ValueError(f"edge_offsets must rise from 0 to the number of edges, {len(pairs)}")
+        if counts.size and max(int(counts.max()), int(np.diff(offsets).max())) >= 1 << 29:
+            raise ValueError("an example has more than 2^29 nodes or edges; split it")
+        self.edges = pairs
+        self._build(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), offsets)
+
+    def _build(self, node_offsets: IntArray, edge_offsets: IntArray) -> None:
+        self.blocks = (Block("nodes", node_offsets), Block("edges", edge_offsets))
+        owner = np.repeat(np.arange(len(node_offsets) - 1), np.diff(edge_offsets))
+        self._check_edges(owner)
+        # Arc 2e runs along edge e, arc 2e + 1 against it; `arcs` lists them by the node they leave.
+        tails = (self.edges + node_offsets[owner, None]).ravel()
+        order = np.argsort(tails, kind="stable")
+        degrees = np.bincount(tails, minlength=int(node_offsets[-1]))
+        start = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+        arcs = (order - 2 * edge_offsets[owner[order // 2]]).astype(np.int32)
+        ends = np.ascontiguousarray(self.edges, dtype=np.int32).ravel()
+        self._graph = (node_offsets, edge_offsets, ends, start, arcs)
+
+    def _check_edges(self, owner: IntArray) -> None:
+        nodes = np.diff(self.blocks[0].offsets)[owner]
+        pairs = self.edges
+
+        def refuse(wrong: npt.NDArray[np.bool_], what: str, remedy: str) -> None:
+            if wrong.any():
+                e = int(np.argmax(wrong))
+                edge = f"({pairs[e, 0]}, {pairs[e, 1]})"
+                raise ValueError(f"example {owner[e]}, which has {nodes[e]} nodes, {what} {edge}; {remedy}")
+
+        outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
+        refuse(outside, "has the edge", "number its nodes from 0 within the example")
+        refuse(pairs[:, 0] == pairs[:, 1], "has the self-loop", "leave it out: it never joins two labels")
+        low, high = pairs.min(axis=1, initial=1 << 40), pairs.max(axis=1, initial=0)
+        order = np.lexsort((high, low, owner))
+        same = np.zeros(len(pairs), dtype=np.bool_)
+        if len(pairs) > 1:
+            a, b = order[:-1], order[1:]
+            same[b] = (owner[a] == owner[b]) & (low[a] == low[b]) & (high[a] == high[b])
+        refuse(same, "has more than once the edge", "keep one edge for each pair of nodes and add up its features")
+
+    @property
+    def n_nodes(self) -> IntArray:
+        """Number of nodes of each example, shape ``(n_examples,)``."""
+        return np.diff(self.blocks[0].offsets)
+
+    def encode(self, labels: Sequence[Any]) -> FloatArray:
+        """Packed vertex of 0/1 arrays, one per example: the labels on nodes, ``|z_j - z_k|`` on edges."""
+        if len(labels) != self.n_examples:
+            raise ValueError(f"{len(labels)} labellings for {self.n_examples} examples; give one array per example")
+        arrays = [np.asarray(label) for label in labels]
+        for example, (array, expected) in enumerate(zip(arrays, self.n_nodes, strict=True)):
+            if array.shape != (expected,):
+                raise ValueError(
+                    f"the labels of example {example} have shape {array.shape}; give one 0 or 1 for each of its "
+                    f"{expected} nodes"
+                )
+            if array.size and not (
+                np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_
+            ):
+                raise ValueError(f"the labels of example {example} are not numbers; give 0 or 1 for each node")
+            wrong = (array != 0) & (array != 1)
+            if wrong.any():
+                node = int(np.argmax(wrong))
+                raise ValueError(f"example {example}, node {node} has the label {array[node]}; give 0 or 1")
+        nodes = np.concatenate([np.zeros(0), *arrays]).astype(np.float64)
+        tails = self._ends()
+        return np.concatenate([nodes, np.abs(nodes[tails[:, 0]] - nodes[tails[:, 1]])])
+
+    def decode(self, z: FloatArray) -> list[npt.NDArray[np.int64]]:
+        """0/1 node labels of each example: 1 where the node part is over one half."""
+        packed = self._packed(z, "z")
+        labels = (packed[self.decisions] > 0.5).astype(np.int64)
+        return np.split(labels, self.blocks[0].offsets[1:-1]) if self.n_examples else []
+
+    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
+        """``argmax_{z in Z} scores'z``: positive edges at 1, a minimum cut over the others.
+
+        ``warm``: the flow of an earlier call on the same graphs, shape ``(n_edges,)``; any flow is a valid start, and
+        the value does not depend on it.
+        """
+        packed = self._packed(scores, "scores")
+        flow = self._start(warm)
+        z, value, status = self._outputs()
+        _kernels.cut_argmax(
+            *self._graph, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current()
+        )
+        return Points(z, value, status, flow)
+
+    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
+        """Euclidean projection onto ``Z``, exactly feasible.
+
+        Stops at a duality gap of ``tol^2 / 2``, or at rounding. ``warm``: the net flow of an earlier projection on
+        the same graphs, shape ``(n_edges,)``.
+        """
+        packed = self._packed(point, "point")
+        flow = self._start(warm)
+        z, value, status = self._outputs()
+        gap = np.empty(self.n_examples)
+        _kernels.cut_project(
+            *self._graph, self._order, packed, tol, 0, _STEP_LIMIT, flow, z, value, gap, status, _threads.current()
+        )
+        return Points(z, value, status, flow)
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The batch of the given examples; an example may come several times."""
+        chosen = np.asarray(indices, dtype=np.int64).reshape(-1)
+        chosen = np.where(chosen < 0, chosen + self.n_examples, chosen)
+        if chosen.size and (chosen.min() < 0 or chosen.max() >= self.n_examples):
+            raise ValueError(f"indices must lie in 0..{self.n_examples - 1}")
+        offsets = self.blocks[1].offsets
+        sizes = np.diff(offsets)[chosen]
+        edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows = np.arange(int(sizes.sum())) - np.repeat(edge_offsets[:-1] - offsets[chosen], sizes)
+        return type(self)(self.n_nodes[chosen], self.edges[rows], edge_offsets)
+
+    def polytope(self) -> Polytope:
+        """``Z`` by its inequalities, with ``q = z``."""
+        nodes, parts = self.starts[1], self.n_parts
+        tails = self._ends()
+        edge = nodes + np.arange(len(tails))
+        ones = np.ones(len(tails))
+        row = np.arange(len(tails))
+        columns = np.concatenate([tails[:, 0], tails[:, 1], edge])
+        shape = (len(tails), parts)
+        rows = np.tile(row, 3)
+        forward = sp.csr_array((np.concatenate([ones, -ones, -ones]), (rows, columns)), shape=shape)
+        backward = sp.csr_array((np.concatenate([-ones, ones, -ones]), (rows, columns)), shape=shape)
+        ub = sp.csr_array(sp.vstack([forward, backward, sp.eye_array(parts)], format="csr"))
+        rhs = np.concatenate([np.zeros(2 * len(tails)), np.ones(parts)])
+        identity = sp.csr_array(sp.eye_array(parts, format="csr"))
+        return Polytope(lift=identity, ub=ub, ub_rhs=rhs)
+
+    @cached_property
+    def _order(self) -> npt.NDArray[np.int32]:
+        """Elimination order of the nodes of each example; computed once, when the first projection asks."""
+        order = np.empty(self.starts[1], dtype=np.int32)
+        _kernels.cut_order(*self._graph, order)
+        return order
+
+    def _ends(self) -> IntArray:
+        """Ends of every edge as positions in the packed vector, shape ``(n_edges, 2)``."""
+        first = np.repeat(self.blocks[0].offsets[:-1], np.diff(self.blocks[1].offsets))
+        return np.asarray(self.edges + first[:, None], dtype=np.int64)
+
+    def _packed(self, values: FloatArray, what: str) -> FloatArray:
+        packed = np.ascontiguousarray(values, dtype=np.float64)
+        if packed.shape != (self.n_parts,):
+            raise ValueError(f"{what} has shape {packed.shape}; this batch of cuts has {self.n_parts} parts")
+        return packed
+
+    def _start(self, warm: Any) -> FloatArray:
+        edges = int(self.blocks[1].offsets[-1])
+        if warm is None:
+            return np.zeros(edges)
+        flow = np.array(warm, dtype=np.float64)
+        if flow.shape != (edges,):
+            raise ValueError(f"warm has shape {flow.shape}; give the warm of a call on the same graphs, ({edges},)")
+        return flow
+
+    def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
+        n = self.n_examples
+        return np.empty(self.n_parts), np.empty(n), np.empty(n, dtype=np.int8)
+
+
+def _integers(values: npt.ArrayLike, what: str, width: int | None = None) -> IntArray:
+    array = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{what} must be integers, got {array.dtype}")
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    if width is not None:
+        if array.size == 0:
+            return array.reshape(0, width)
+        if array.ndim != 2 or array.shape[1] != width:
+            raise ValueError(f"{what} must have shape (number, {width}), got {array.shape}")
+        return array
+    if array.ndim != 1:
+        raise ValueError(f"{what} must have one dimension, got {array.ndim}")
+    return array
