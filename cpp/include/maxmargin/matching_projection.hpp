@@ -1,0 +1,689 @@
+// Euclidean projection onto {0 <= z <= 1, row sums <= r, column sums <= s} of a bipartite graph.
+//
+// Dual, over node variables x = (alpha, beta) >= 0, with t_jk = a_jk - alpha_j - beta_k:
+//
+//     min D(x) = sum_jk phi(t_jk) + r'alpha + s'beta,    phi(t) = max_{0<=z<=1} t z - z^2/2,    z_jk = clip(t_jk, 0, 1)
+//
+// D is convex and piecewise quadratic. Its gradient is capacity minus sum; its Hessian is the signless Laplacian of the
+// graph of edges with 0 < z < 1 (the support). A primal-dual active set Newton step (x_i = 0 where x_i n_i <= gradient,
+// zero gradient elsewhere) ends exactly at the solution once support and active set are right. The columns are
+// eliminated, so a step factorises a matrix of the size of the positive row duals; rows are the smaller side.
+// Newton points that do not reduce D or the residual are replaced by a line search along a regularised Newton
+// direction and a sweep of exact minimisations over all rows, then all columns; sweeps alone converge (two blocks,
+// Grippo and Sciandrone 2000), and nothing in between raises D. With capacities of one the upper clip is redundant and left out.
+#pragma once
+
+#include <vector>
+
+#include "maxmargin/matching.hpp"
+#include "maxmargin/simd.hpp"
+
+namespace maxmargin::matching {
+
+constexpr double kHole = -1e300;  // the target of an edge that is not there: z = 0 for any dual
+
+// Reductions in the loops below may be reordered, so that they become vectors.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3", "associative-math", "no-signed-zeros", "no-trapping-math", "no-math-errno")
+#endif
+
+// At duals (alpha, beta): z, sums and support counts of rows and columns; returns sum phi. `ld` columns, a multiple of 4.
+static MM_CLONES double evaluate_unit(const double* MM_RESTRICT target, std::int64_t rows, std::int64_t ld,
+                                      const double* MM_RESTRICT alpha, const double* MM_RESTRICT beta,
+                                      double* MM_RESTRICT z, double* MM_RESTRICT row_sum, double* MM_RESTRICT row_count,
+                                      double* MM_RESTRICT col_sum, double* MM_RESTRICT col_count) {
+    double phi = 0;
+    for (std::int64_t k = 0; k < ld; ++k) col_sum[k] = col_count[k] = 0;
+    for (std::int64_t j = 0; j < rows; ++j) {
+        const double* MM_RESTRICT a = target + j * ld;
+        double* MM_RESTRICT zj = z + j * ld;
+        const double shift = alpha[j];
+        double sum = 0, count = 0;
+        for (std::int64_t k = 0; k < ld; ++k) {
+            const double t = a[k] - shift - beta[k];
+            const double value = t > 0 ? t : 0;
+            const double in = t > 0 ? 1.0 : 0.0;
+            zj[k] = value;
+            sum += value;
+            count += in;
+            phi += value * value;
+            col_sum[k] += value;
+            col_count[k] += in;
+        }
+        row_sum[j] = sum;
+        row_count[j] = count;
+    }
+    return 0.5 * phi;
+}
+
+static MM_CLONES double evaluate_clip(const double* MM_RESTRICT target, std::int64_t rows, std::int64_t ld,
+                                      const double* MM_RESTRICT alpha, const double* MM_RESTRICT beta,
+                                      double* MM_RESTRICT z, double* MM_RESTRICT row_sum, double* MM_RESTRICT row_count,
+                                      double* MM_RESTRICT col_sum, double* MM_RESTRICT col_count) {
+    double phi = 0;
+    for (std::int64_t k = 0; k < ld; ++k) col_sum[k] = col_count[k] = 0;
+    for (std::int64_t j = 0; j < rows; ++j) {
+        const double* MM_RESTRICT a = target + j * ld;
+        double* MM_RESTRICT zj = z + j * ld;
+        const double shift = alpha[j];
+        double sum = 0, count = 0;
+        for (std::int64_t k = 0; k < ld; ++k) {
+            const double t = a[k] - shift - beta[k];
+            const double low = t > 0 ? t : 0;
+            const double value = low < 1 ? low : 1;
+            const double in = (t > 0 ? 1.0 : 0.0) - (t >= 1 ? 1.0 : 0.0);
+            zj[k] = value;
+            sum += value;
+            count += in;
+            phi += value * (low - 0.5 * value);
+            col_sum[k] += value;
+            col_count[k] += in;
+        }
+        row_sum[j] = sum;
+        row_count[j] = count;
+    }
+    return phi;
+}
+
+// Sum and support count of clip(t - shift, 0, top).
+static MM_CLONES void shifted(const double* MM_RESTRICT t, std::int64_t n, double shift, double top, double* sum_out,
+                              double* count_out) {
+    double sum = 0, count = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+        const double d = t[k] - shift;
+        const double low = d > 0 ? d : 0;
+        sum += low < top ? low : top;
+        count += (d > 0 ? 1.0 : 0.0) - (d >= top ? 1.0 : 0.0);
+    }
+    *sum_out = sum;
+    *count_out = count;
+}
+
+static MM_CLONES double largest(const double* t, std::int64_t n) {
+    double best = -1e308;
+    for (std::int64_t k = 0; k < n; ++k) best = t[k] > best ? t[k] : best;
+    return best;
+}
+
+// L D L' of the symmetric n x n matrix in the lower triangle of `s` (row-major), in place, within the envelope: row i
+// starts at first[i]. Solves for `b` in place. A pivot that vanishes against its diagonal entry is replaced by `floor`
+// times that entry; with floor = 0 its unknown is set to 0. Returns the largest right-hand side left at a vanished pivot.
+static MM_CLONES double solve_envelope(double* MM_RESTRICT s, std::int64_t n, const std::int32_t* MM_RESTRICT first,
+                                       double* MM_RESTRICT inverse, double* MM_RESTRICT b, double floor) {
+    double left = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        double* MM_RESTRICT si = s + i * n;
+        const std::int64_t start = first[i];
+        double diagonal = si[i], rhs = b[i];
+        const double original = diagonal;
+        for (std::int64_t j = start; j < i; ++j) {
+            const double* MM_RESTRICT sj = s + j * n;
+            double value = si[j];
+            // si holds L D up to here, sj holds L.
+            for (std::int64_t k = start > first[j] ? start : first[j]; k < j; ++k) value -= si[k] * sj[k];
+            si[j] = value;
+        }
+        for (std::int64_t j = start; j < i; ++j) {
+            const double scaled = si[j] * inverse[j];
+            diagonal -= si[j] * scaled;
+            rhs -= scaled * b[j];
+            si[j] = scaled;
+        }
+        if (diagonal > 1e-9 * original) {
+            inverse[i] = 1 / diagonal;
+        } else {
+            const double size = rhs < 0 ? -rhs : rhs;
+            left = size > left ? size : left;
+            inverse[i] = floor > 0 && original > 0 ? 1 / (floor * original) : 0;
+        }
+        b[i] = rhs;
+    }
+    for (std::int64_t i = 0; i < n; ++i) b[i] *= inverse[i];
+    for (std::int64_t i = n - 1; i >= 0; --i) {
+        const double* MM_RESTRICT si = s + i * n;
+        const double value = b[i];
+        for (std::int64_t j = first[i]; j < i; ++j) b[j] -= si[j] * value;
+    }
+    return left;
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+// Solves one example after the other; owns the scratch of one thread and keeps nothing from one example to the next.
+class Projector {
+   public:
+    explicit Projector(const Batch& batch) {
+        std::int64_t cells = 0, nodes = 0, edges = 0, sparse = 0, small_side = 0;
+        for (std::int64_t i = 0; i < batch.size(); ++i) {
+            const Example ex = example(batch, i);
+            const std::int64_t small = std::min(ex.n_left, ex.n_right), large = std::max(ex.n_left, ex.n_right);
+            const std::int64_t used = as_matrix(ex) ? small * padded(large) : ex.n_edges;
+            cells = std::max(cells, used);
+            if (!as_matrix(ex)) sparse = std::max(sparse, ex.n_edges);
+            edges = std::max(edges, ex.n_edges);
+            nodes = std::max(nodes, small + padded(large));
+            small_side = std::max(small_side, small);
+        }
+        target_.resize(cells);
+        z_.resize(2 * cells);
+        reals_.resize(8 * nodes);
+        line_.resize(nodes);
+        capacity_.resize(nodes);
+        row_start_.resize(small_side + 1);
+        column_.resize(sparse);
+        place_.resize(sparse);
+        support_start_.resize(small_side + 1);
+        support_.resize(edges);
+        by_column_.resize(edges);
+        column_start_.resize(nodes + 1);
+        slot_.resize(nodes);
+        first_.resize(nodes);
+        rhs_.resize(nodes);
+        inverse_.resize(nodes);
+    }
+
+    // Writes z (edges of the example) and the node duals (left, right), which also hold the start if `warm`.
+    Status project(const Example& ex, const double* point, double tol, bool warm, double* left_dual,
+                   double* right_dual, double* z, double* value) {
+        *value = 0;
+        std::fill(z, z + ex.n_edges, 0.0);
+        if (!finite(point, ex.n_edges)) {
+            std::fill(left_dual, left_dual + ex.n_left, 0.0);
+            std::fill(right_dual, right_dual + ex.n_right, 0.0);
+            return kNonfinite;
+        }
+        if (ex.n_edges == 0) {
+            std::fill(left_dual, left_dual + ex.n_left, 0.0);
+            std::fill(right_dual, right_dual + ex.n_right, 0.0);
+            return kOk;
+        }
+        load(ex, point);
+        State now = state(0);
+        double* row_dual = transposed_ ? right_dual : left_dual;
+        double* col_dual = transposed_ ? left_dual : right_dual;
+        bool started = false;
+        std::fill(now.x, now.x + rows_ + ld_, 0.0);
+        if (warm) {
+            for (std::int64_t j = 0; j < rows_; ++j) now.x[j] = start_value(row_dual[j], started);
+            for (std::int64_t k = 0; k < cols_; ++k) now.x[rows_ + k] = start_value(col_dual[k], started);
+        }
+        const Status status = minimise(now, started, tol);
+        std::copy(now.x, now.x + rows_, row_dual);
+        std::copy(now.x + rows_, now.x + rows_ + cols_, col_dual);
+        store(ex, now, point, z, value);
+        return status;
+    }
+
+    std::int64_t newton_steps = 0, fallbacks = 0;
+
+   private:
+    // Everything that belongs to one dual point. Nodes: rows 0:rows_, then columns, padded to ld_.
+    struct State {
+        double *x, *sum, *count, *z;
+        double dual, residual;
+    };
+
+    static double start_value(double dual, bool& started) {
+        if (!(dual > 0 && dual < 1e300)) return 0;
+        started = true;
+        return dual;
+    }
+
+    State state(int which) {
+        const std::int64_t nodes = static_cast<std::int64_t>(line_.size());
+        double* base = reals_.data() + which * 3 * nodes;
+        return {base, base + nodes, base + 2 * nodes, z_.data() + which * static_cast<std::int64_t>(target_.size()), 0, 0};
+    }
+    double* direction() { return reals_.data() + 6 * static_cast<std::int64_t>(line_.size()); }
+    double* moved() { return reals_.data() + 7 * static_cast<std::int64_t>(line_.size()); }
+
+    void load(const Example& ex, const double* point) {
+        transposed_ = ex.n_left > ex.n_right;
+        rows_ = transposed_ ? ex.n_right : ex.n_left;
+        cols_ = transposed_ ? ex.n_left : ex.n_right;
+        matrix_ = as_matrix(ex);
+        ld_ = padded(cols_);
+        const std::int64_t* row_capacity = transposed_ ? ex.right_capacity : ex.left_capacity;
+        const std::int64_t* col_capacity = transposed_ ? ex.left_capacity : ex.right_capacity;
+        std::int64_t most = 0;
+        bool closed = false;
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            capacity_[j] = static_cast<double>(row_capacity[j]);
+            most = std::max(most, row_capacity[j]);
+            closed |= row_capacity[j] == 0;
+        }
+        for (std::int64_t k = 0; k < cols_; ++k) {
+            capacity_[rows_ + k] = static_cast<double>(col_capacity[k]);
+            closed |= col_capacity[k] == 0;
+        }
+        for (std::int64_t k = cols_; k < ld_; ++k) capacity_[rows_ + k] = 1;
+        unit_ = most <= 1;  // one side is enough: z <= its sum <= 1
+        if (matrix_) {
+            load_matrix(ex, point);
+        } else {
+            load_lists(ex, point);
+        }
+        if (closed) close_nodes();
+        double top = 0;
+        const std::int64_t cells = matrix_ ? rows_ * ld_ : ex.n_edges;
+        top = std::max(top, largest(target_.data(), cells));
+        scale_ = top;
+    }
+
+    void load_matrix(const Example& ex, const double* point) {
+        double* a = target_.data();
+        if (ex.full()) {
+            if (!transposed_) {
+                for (std::int64_t j = 0; j < rows_; ++j) {
+                    std::copy(point + j * cols_, point + (j + 1) * cols_, a + j * ld_);
+                    std::fill(a + j * ld_ + cols_, a + (j + 1) * ld_, kHole);
+                }
+            } else {
+                for (std::int64_t j = 0; j < rows_; ++j) {
+                    for (std::int64_t k = 0; k < cols_; ++k) a[j * ld_ + k] = point[k * rows_ + j];
+                    std::fill(a + j * ld_ + cols_, a + (j + 1) * ld_, kHole);
+                }
+            }
+            return;
+        }
+        std::fill(a, a + rows_ * ld_, kHole);
+        for (std::int64_t e = 0; e < ex.n_edges; ++e) {
+            const std::int64_t left = ex.ends[2 * e], right = ex.ends[2 * e + 1];
+            a[transposed_ ? right * ld_ + left : left * ld_ + right] = point[e];
+        }
+    }
+
+    void load_lists(const Example& ex, const double* point) {
+        const int row_end = transposed_ ? 1 : 0;
+        std::fill(row_start_.begin(), row_start_.begin() + rows_ + 1, 0);
+        for (std::int64_t e = 0; e < ex.n_edges; ++e) ++row_start_[ex.ends[2 * e + row_end] + 1];
+        for (std::int64_t j = 0; j < rows_; ++j) row_start_[j + 1] += row_start_[j];
+        std::copy(row_start_.begin(), row_start_.begin() + rows_, support_start_.begin());
+        for (std::int64_t e = 0; e < ex.n_edges; ++e) {
+            const std::int64_t at = support_start_[ex.ends[2 * e + row_end]]++;
+            column_[at] = ex.ends[2 * e + 1 - row_end];
+            target_[at] = point[e];
+            place_[at] = static_cast<std::int32_t>(e);
+        }
+    }
+
+    // Edges at a node of capacity 0 are as good as missing.
+    void close_nodes() {
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            const std::int64_t begin = matrix_ ? j * ld_ : row_start_[j];
+            const std::int64_t end = matrix_ ? j * ld_ + cols_ : row_start_[j + 1];
+            for (std::int64_t at = begin; at < end; ++at) {
+                const std::int64_t k = matrix_ ? at - begin : column_[at];
+                if (capacity_[j] == 0 || capacity_[rows_ + k] == 0) target_[at] = kHole;
+            }
+        }
+    }
+
+    void store(const Example& ex, const State& now, const double* point, double* z, double* value) {
+        double ratio = 1;  // the repair: z / max(1, largest sum over its capacity)
+        for (std::int64_t i = 0; i < rows_ + cols_; ++i) {
+            if (now.sum[i] > capacity_[i] * ratio) ratio = now.sum[i] / capacity_[i];
+        }
+        const bool usable = ratio < 1e300;
+        const double shrink = usable ? 1 / ratio : 0;
+        double total = 0;
+        auto put = [&](std::int64_t e, double raw) {
+            const double part = std::min(raw, 1.0) * shrink;
+            z[e] = part;
+            const double d = part - point[e];
+            total += d * d;
+        };
+        if (!matrix_) {
+            for (std::int64_t at = 0; at < ex.n_edges; ++at) put(place_[at], now.z[at]);
+        } else if (ex.full() && !transposed_) {
+            for (std::int64_t j = 0; j < rows_; ++j)
+                for (std::int64_t k = 0; k < cols_; ++k) put(j * cols_ + k, now.z[j * ld_ + k]);
+        } else if (ex.full()) {
+            for (std::int64_t k = 0; k < cols_; ++k)
+                for (std::int64_t j = 0; j < rows_; ++j) put(k * rows_ + j, now.z[j * ld_ + k]);
+        } else {
+            for (std::int64_t e = 0; e < ex.n_edges; ++e) {
+                const std::int64_t left = ex.ends[2 * e], right = ex.ends[2 * e + 1];
+                put(e, now.z[transposed_ ? right * ld_ + left : left * ld_ + right]);
+            }
+        }
+        *value = 0.5 * total;
+    }
+
+    void evaluate(State& now) {
+        double phi;
+        double *col_sum = now.sum + rows_, *col_count = now.count + rows_;
+        if (matrix_) {
+            phi = (unit_ ? evaluate_unit : evaluate_clip)(target_.data(), rows_, ld_, now.x, now.x + rows_, now.z,
+                                                          now.sum, now.count, col_sum, col_count);
+        } else {
+            phi = evaluate_lists(now);
+        }
+        double worst = 0;
+        for (std::int64_t i = 0; i < rows_ + cols_; ++i) {
+            phi += capacity_[i] * now.x[i];
+            worst = std::max(worst, std::abs(std::min(now.x[i], capacity_[i] - now.sum[i])));
+        }
+        now.dual = phi;
+        now.residual = worst;
+    }
+
+    double evaluate_lists(State& now) {
+        double phi = 0;
+        double *col_sum = now.sum + rows_, *col_count = now.count + rows_;
+        const double* beta = now.x + rows_;
+        const double top = unit_ ? 1e308 : 1;
+        std::fill(col_sum, col_sum + cols_, 0.0);
+        std::fill(col_count, col_count + cols_, 0.0);
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            double sum = 0, count = 0;
+            const double shift = now.x[j];
+            for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at) {
+                const std::int64_t k = column_[at];
+                const double t = target_[at] - shift - beta[k];
+                double part = 0;
+                if (t > 0) {
+                    part = std::min(t, top);
+                    const double in = t < top;
+                    sum += part;
+                    count += in;
+                    phi += part * (t - 0.5 * part);
+                    col_sum[k] += part;
+                    col_count[k] += in;
+                }
+                now.z[at] = part;
+            }
+            now.sum[j] = sum;
+            now.count[j] = count;
+        }
+        return phi;
+    }
+
+    // The support of `now` by rows and, in by_column_, by columns.
+    void list_support(const State& now) {
+        const double top = unit_ ? 1e308 : 1;
+        std::int64_t n = 0;
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            support_start_[j] = n;
+            if (now.count[j] == 0) continue;
+            const std::int64_t begin = matrix_ ? j * ld_ : row_start_[j];
+            const std::int64_t end = matrix_ ? j * ld_ + cols_ : row_start_[j + 1];
+            const std::int64_t last = n + static_cast<std::int64_t>(now.count[j]);
+            for (std::int64_t at = begin; at < end && n < last; ++at) {
+                support_[n] = static_cast<std::int32_t>(matrix_ ? at - begin : column_[at]);
+                n += now.z[at] > 0 && now.z[at] < top;
+            }
+        }
+        support_start_[rows_] = n;
+        std::int64_t sum = 0;
+        for (std::int64_t k = 0; k < cols_; ++k) {
+            column_start_[k] = sum;
+            sum += static_cast<std::int64_t>(now.count[rows_ + k]);
+        }
+        column_start_[cols_] = sum;
+        for (std::int64_t j = 0; j < rows_; ++j)
+            for (std::int64_t s = support_start_[j]; s < support_start_[j + 1]; ++s)
+                by_column_[column_start_[support_[s]]++] = static_cast<std::int32_t>(j);
+        for (std::int64_t k = cols_; k > 0; --k) column_start_[k] = column_start_[k - 1];
+        column_start_[0] = 0;
+    }
+
+    // The direction d of a Newton step over the free nodes; other nodes move to 0 (`settle`) or stay. False if the
+    // system has no solution, or a free node has no support.
+    bool newton(const State& now, bool settle, double floor) {
+        double* d = direction();
+        double* b = moved();  // right-hand sides, then unused until the step is taken
+        const std::int64_t nodes = rows_ + cols_;
+        std::int64_t free_rows = 0;
+        for (std::int64_t i = 0; i < nodes; ++i) {
+            const double gradient = capacity_[i] - now.sum[i];
+            const bool is_free = settle ? now.x[i] * std::max(now.count[i], 1.0) > gradient
+                                        : (now.x[i] > 0 || gradient < 0);
+            if (is_free && now.count[i] == 0) {
+                if (settle) return false;
+                slot_[i] = -1;
+                d[i] = 0;
+                continue;
+            }
+            slot_[i] = is_free ? (i < rows_ ? static_cast<std::int32_t>(free_rows++) : 0) : -1;
+            d[i] = is_free || !settle ? 0 : -now.x[i];
+            b[i] = -gradient;
+        }
+        list_support(now);
+        const std::int64_t n = free_rows;
+        if (static_cast<std::int64_t>(schur_.size()) < n * n) schur_.resize(n * n);
+        std::fill(schur_.begin(), schur_.begin() + n * n, 0.0);
+        // Move what nodes that are not free contribute to the right-hand side.
+        if (settle) {
+            for (std::int64_t j = 0; j < rows_; ++j)
+                for (std::int64_t s = support_start_[j]; s < support_start_[j + 1]; ++s) {
+                    const std::int64_t k = rows_ + support_[s];
+                    if (slot_[j] < 0) b[k] -= d[j];
+                    if (slot_[k] < 0) b[j] -= d[k];
+                }
+        }
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            const std::int64_t i = slot_[j];
+            if (i < 0) continue;
+            schur_[i * n + i] = now.count[j];
+            rhs_[i] = b[j];
+            first_[i] = static_cast<std::int32_t>(i);
+        }
+        for (std::int64_t k = 0; k < cols_; ++k) {
+            if (slot_[rows_ + k] < 0) continue;
+            const double weight = 1 / now.count[rows_ + k];
+            const double share = weight * b[rows_ + k];
+            for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
+                const std::int32_t i = slot_[by_column_[s]];
+                if (i < 0) continue;
+                rhs_[i] -= share;
+                std::int32_t low = i;
+                for (std::int64_t u = s; u-- > column_start_[k];) {
+                    const std::int32_t h = slot_[by_column_[u]];
+                    if (h < 0) continue;
+                    schur_[i * n + h] -= weight;
+                    low = h;
+                }
+                schur_[i * n + i] -= weight;
+                first_[i] = std::min(first_[i], low);
+            }
+        }
+        const double left = solve_envelope(schur_.data(), n, first_.data(), inverse_.data(), rhs_.data(), floor);
+        if (floor == 0 && left > 1e-10 * (1 + scale_)) return false;
+        for (std::int64_t j = 0; j < rows_; ++j)
+            if (slot_[j] >= 0) d[j] = rhs_[slot_[j]];
+        for (std::int64_t k = 0; k < cols_; ++k) {
+            if (slot_[rows_ + k] < 0) continue;
+            double share = b[rows_ + k];
+            for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
+                const std::int64_t j = by_column_[s];
+                if (slot_[j] >= 0) share -= d[j];
+            }
+            d[rows_ + k] = share / now.count[rows_ + k];
+        }
+        return true;
+    }
+
+    double slope(const State& at) {
+        const double* d = direction();
+        double total = 0;
+        for (std::int64_t i = 0; i < rows_ + cols_; ++i) total += (capacity_[i] - at.sum[i]) * d[i];
+        return total;
+    }
+
+    // Minimises D along a regularised Newton direction, inside x >= 0. Handles directions without curvature: there
+    // the step goes to the next change of support or to the first bound.
+    void line_search(State& now, State& trial) {
+        if (!newton(now, false, 1e-8)) return;
+        const double* d = direction();
+        const std::int64_t nodes = rows_ + cols_;
+        const double start = slope(now);
+        if (!(start < 0)) return;
+        double far = std::numeric_limits<double>::infinity();
+        double size = 0;
+        for (std::int64_t i = 0; i < nodes; ++i) {
+            if (d[i] < 0) far = std::min(far, now.x[i] / -d[i]);
+            size = std::max(size, std::abs(d[i]));
+        }
+        if (!(far > 0) || !(size < 1e300)) return;
+        auto at = [&](double t) {
+            for (std::int64_t i = 0; i < nodes; ++i) trial.x[i] = std::max(0.0, now.x[i] + t * d[i]);
+            if (t == far)  // the node that set the bound lands on it exactly
+                for (std::int64_t i = 0; i < nodes; ++i)
+                    if (d[i] < 0 && now.x[i] / -d[i] <= far) trial.x[i] = 0;
+            evaluate(trial);
+            return slope(trial);
+        };
+        double low = 0, low_slope = start;
+        double high = std::min(far, 1.0), high_slope = at(high);
+        for (int i = 0; i < 60 && high_slope < 0 && high < far; ++i) {
+            low = high;
+            low_slope = high_slope;
+            high = std::min(far, 4 * high);
+            high_slope = at(high);
+        }
+        if (high_slope <= 0) {
+            if (trial.dual <= now.dual) std::swap(now, trial);
+            return;
+        }
+        for (int i = 0; i < 60 && low_slope < 0.2 * start; ++i) {
+            // Regula falsi, kept away from the ends; bisection every third time.
+            double share = i % 3 == 2 ? 0.5 : low_slope / (low_slope - high_slope);
+            share = std::clamp(share, 0.02, 0.98);
+            const double t = low + share * (high - low);
+            if (!(t > low && t < high)) break;
+            const double value = at(t);
+            if (value <= 0) {
+                low = t;
+                low_slope = value;
+            } else {
+                high = t;
+                high_slope = value;
+            }
+        }
+        if (low == 0) return;
+        at(low);
+        if (trial.dual <= now.dual) std::swap(now, trial);
+    }
+
+    // The dual >= 0 at which clip(t - dual, 0, top) sums to the capacity, or 0. Newton from the left is monotone
+    // without the upper clip (Michelot 1986); with it, a bracket keeps the steps in order.
+    double threshold(const double* t, std::int64_t n, double capacity) const {
+        const double top = unit_ ? 1e308 : 1;
+        const double most = largest(t, n);
+        if (most <= 0 || capacity == 0) return 0;
+        double sum, count, low = 0, high = most;
+        double dual = unit_ ? std::max(0.0, most - capacity) : 0;
+        shifted(t, n, dual, top, &sum, &count);
+        if (dual == 0 && sum <= capacity) return 0;
+        for (int i = 0; i < 100; ++i) {
+            (sum > capacity ? low : high) = dual;
+            double next = count > 0 ? dual + (sum - capacity) / count : 0.5 * (low + high);
+            if (!unit_ && !(next >= low && next <= high)) next = 0.5 * (low + high);
+            if (std::abs(next - dual) <= 1e-16 * most) return std::max(0.0, next);
+            dual = next;
+            shifted(t, n, dual, top, &sum, &count);
+        }
+        return std::max(0.0, dual);
+    }
+
+    // Minimises D exactly over all rows, then over all columns.
+    void sweep(State& now) {
+        const double* beta = now.x + rows_;
+        double* t = line_.data();
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            std::int64_t n = 0;
+            if (matrix_) {
+                for (std::int64_t k = 0; k < ld_; ++k) t[k] = target_[j * ld_ + k] - beta[k];
+                n = ld_;
+            } else {
+                for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at)
+                    t[n++] = target_[at] - beta[column_[at]];
+            }
+            now.x[j] = threshold(t, n, capacity_[j]);
+        }
+        if (!matrix_) list_columns();
+        for (std::int64_t k = 0; k < cols_; ++k) {
+            std::int64_t n = 0;
+            if (matrix_) {
+                for (std::int64_t j = 0; j < rows_; ++j) t[n++] = target_[j * ld_ + k] - now.x[j];
+            } else {
+                for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
+                    const std::int64_t at = by_column_[s];
+                    t[n++] = target_[at] - now.x[support_[at]];
+                }
+            }
+            now.x[rows_ + k] = threshold(t, n, capacity_[rows_ + k]);
+        }
+    }
+
+    // All edges by columns: positions in by_column_, and the row of each position in support_.
+    void list_columns() {
+        std::fill(column_start_.begin(), column_start_.begin() + cols_ + 1, 0);
+        const std::int64_t edges = row_start_[rows_];
+        for (std::int64_t at = 0; at < edges; ++at) ++column_start_[column_[at] + 1];
+        for (std::int64_t k = 0; k < cols_; ++k) column_start_[k + 1] += column_start_[k];
+        for (std::int64_t j = 0; j < rows_; ++j)
+            for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at) {
+                by_column_[column_start_[column_[at]]++] = static_cast<std::int32_t>(at);
+                support_[at] = static_cast<std::int32_t>(j);
+            }
+        for (std::int64_t k = cols_; k > 0; --k) column_start_[k] = column_start_[k - 1];
+        column_start_[0] = 0;
+    }
+
+    Status minimise(State& now, bool started, double tol) {
+        State trial = state(1);
+        const std::int64_t nodes = rows_ + cols_;
+        std::fill(trial.x + nodes, trial.x + rows_ + ld_, 0.0);
+        evaluate(now);
+        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up.
+        const double unit = std::numeric_limits<double>::epsilon() * (1 + scale_) * static_cast<double>(4 + cols_);
+        const double goal = std::max(unit, 1e-3 * tol / static_cast<double>(nodes));
+        if (now.residual <= goal) return kOk;
+        if (!started) {
+            sweep(now);
+            evaluate(now);
+        }
+        double best = now.residual;
+        for (int iteration = 0; iteration < kIterations; ++iteration) {
+            if (now.residual <= goal) return kOk;
+            bool accepted = false;
+            if (newton(now, true, 0)) {
+                ++newton_steps;
+                const double* d = direction();
+                double expected = 0;
+                for (std::int64_t i = 0; i < nodes; ++i) {
+                    trial.x[i] = std::max(0.0, now.x[i] + d[i]);
+                    expected += (capacity_[i] - now.sum[i]) * (trial.x[i] - now.x[i]);
+                }
+                evaluate(trial);
+                accepted = trial.residual <= 0.5 * best || (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
+                if (accepted) std::swap(now, trial);
+            }
+            if (!accepted) {
+                if (now.residual <= 100 * unit) return kOk;  // rounding: neither D nor the residual can fall
+                ++fallbacks;
+                line_search(now, trial);
+                sweep(now);
+                evaluate(now);
+            }
+            best = std::min(best, now.residual);
+        }
+        return now.residual <= 100 * unit ? kOk : kInexact;
+    }
+
+    static constexpr int kIterations = 500;
+
+    bool transposed_ = false, matrix_ = true, unit_ = true;
+    std::int64_t rows_ = 0, cols_ = 0, ld_ = 0;
+    double scale_ = 0;
+    std::vector<double> target_, z_, reals_, line_, capacity_, schur_, rhs_, inverse_;
+    std::vector<std::int64_t> row_start_, support_start_, column_start_;
+    std::vector<std::int32_t> column_, place_, support_, by_column_, slot_, first_;
+};
+
+}  // namespace maxmargin::matching

@@ -1,0 +1,306 @@
+"""Bipartite matchings, one-to-one or with node capacities, on full or pruned graphs.
+
+Example ``i`` is a bipartite graph; its parts are its edges, and ``z_e = 1`` says that edge ``e`` is matched::
+
+    Z_i = {0 <= z <= 1,  sum of z over the edges at a node <= its capacity}
+
+The constraint matrix is totally unimodular, so the vertices of ``Z_i`` are exactly the matchings. A node may stay
+unmatched.
+
+``argmax`` is a maximum-weight b-matching by shortest augmenting paths (Jonker and Volgenant 1987): one path per matched
+unit of the smaller side, ``O(n_left n_right)`` per tree row on full graphs, Dijkstra with a heap on sparse ones or with
+capacities above one.
+
+``project`` minimises the dual over node variables ``alpha, beta >= 0``, ``z_jk = clip(point_jk - alpha_j - beta_k, 0, 1)``,
+by a primal-dual active set Newton method with the columns eliminated (one factorisation of at most the smaller side per
+step), safeguarded by exact minimisation over rows and columns in turn. It stops when every node satisfies
+``min(dual, capacity - sum) = 0`` to rounding or to a small fraction of ``tol``; as the dual is piecewise quadratic the last
+Newton step is exact. Cost: about five steps cold, two warm, each ``O(edges)`` and a small Cholesky.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels, _threads
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+
+
+def _starts(sizes: IntArray) -> IntArray:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def _integers(values: npt.ArrayLike, what: str) -> IntArray:
+    array = np.asarray(values)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{what} must be integers, got {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+class Matching(Structure):
+    """A packed batch of bipartite graphs with one block, ``edges``.
+
+    Args:
+        shapes: ``(n_examples, 2)``, the number of left and right nodes.
+        edges: ``(n_parts, 2)``, for every edge its left and right node, counted from 0 inside its example, in any order.
+            None stands for all edges in row-major order, as :meth:`dense` makes them.
+        offsets: ``(n_examples + 1,)``, where the edges of each example begin; not needed without ``edges``.
+        left_capacity: how many edges a left node may have: one number per left node of the batch (0: never matched), or
+            one for all; 1 by default.
+        right_capacity: the same for right nodes.
+    """
+
+    name = "matching"
+
+    def __init__(
+        self,
+        shapes: npt.ArrayLike,
+        edges: npt.ArrayLike | None = None,
+        offsets: npt.ArrayLike | None = None,
+        *,
+        left_capacity: npt.ArrayLike | None = None,
+        right_capacity: npt.ArrayLike | None = None,
+    ) -> None:
+        self.shapes: IntArray = _integers(shapes, "shapes").reshape(-1, 2)
+        if (self.shapes < 0).any():
+            bad = int(np.flatnonzero((self.shapes < 0).any(axis=1))[0])
+            raise ValueError(f"example {bad}: shape {tuple(self.shapes[bad].tolist())} is negative")
+        self._left_start = _starts(self.shapes[:, 0])
+        self._right_start = _starts(self.shapes[:, 1])
+        self._cells = _starts(self.shapes[:, 0] * self.shapes[:, 1])
+        self.left_capacity = self._capacities(left_capacity, int(self._left_start[-1]), "left")
+        self.right_capacity = self._capacities(right_capacity, int(self._right_start[-1]), "right")
+        self._order: IntArray | None = None
+        self._keys: IntArray | None = None
+        self._ends: npt.NDArray[np.int32] = np.zeros((0, 2), dtype=np.int32)
+        if edges is None:
+            if offsets is not None:
+                raise ValueError("offsets without edges; give both, or neither for all edges")
+            self.blocks = (Block("edges", self._cells),)
+        else:
+            self._list(_integers(edges, "edges").reshape(-1, 2), offsets)
+
+    @classmethod
+    def dense(
+        cls,
+        shapes: npt.ArrayLike,
+        *,
+        left_capacity: npt.ArrayLike | None = None,
+        right_capacity: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Graphs with all ``n_left * n_right`` edges, row-major (left node first)."""
+        return cls(shapes, left_capacity=left_capacity, right_capacity=right_capacity)
+
+    @staticmethod
+    def _capacities(values: npt.ArrayLike | None, n: int, side: str) -> IntArray:
+        given = _integers(1 if values is None else values, f"{side}_capacity")
+        if given.ndim == 0 or (given.size == 1 and given.ndim == 1 and n != 1):
+            given = np.full(n, int(given.reshape(-1)[0]), dtype=np.int64)
+        if given.shape != (n,):
+            raise ValueError(f"{side}_capacity has shape {given.shape}, but the batch has {n} {side} nodes")
+        if (given < 0).any():
+            raise ValueError(f"{side}_capacity must be 0 or more, got {int(given.min())}")
+        return given
+
+    def _list(self, edges: IntArray, offsets: npt.ArrayLike | None) -> None:
+        n = len(self.shapes)
+        if offsets is None:
+            raise ValueError("edges need offsets, shape (n_examples + 1,)")
+        starts = _integers(offsets, "offsets")
+        if starts.shape != (n + 1,) or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(edges):
+            raise ValueError(f"offsets must be {n + 1} numbers from 0 up to the number of edges, {len(edges)}")
+        example = np.repeat(np.arange(n), np.diff(starts))
+        outside = ((edges < 0) | (edges >= self.shapes[example])).any(axis=1)
+        if outside.any():
+            e = int(np.flatnonzero(outside)[0])
+            i = int(example[e])
+            raise ValueError(
+                f"example {i}: edge {tuple(edges[e].tolist())} is out of range for "
+                f"{int(self.shapes[i, 0])} left and {int(self.shapes[i, 1])} right nodes"
+            )
+        keys = self._cells[example] + edges[:, 0] * self.shapes[example, 1] + edges[:, 1]
+        if (np.diff(keys) < 0).any():
+            self._order = np.argsort(keys, kind="stable")
+            keys = keys[self._order]
+        twice = np.flatnonzero(np.diff(keys) == 0)
+        if len(twice):
+            e = int(twice[0]) if self._order is None else int(self._order[twice[0]])
+            raise ValueError(
+                f"example {int(example[e])}: edge {tuple(edges[e].tolist())} is given more than once; "
+                "list every edge once"
+            )
+        self._keys = keys
+        in_order = edges if self._order is None else edges[self._order]
+        self._ends = np.ascontiguousarray(in_order, dtype=np.int32)
+        self.blocks = (Block("edges", starts),)
+
+    @cached_property
+    def edges(self) -> IntArray:
+        """Left and right node of every part, local to its example, shape ``(n_parts, 2)``."""
+        if self._keys is None:
+            offsets = self._cells
+            local = np.arange(self.n_parts) - np.repeat(offsets[:-1], np.diff(offsets))
+            width = np.repeat(self.shapes[:, 1], np.diff(offsets))
+            return np.stack([local // width, local % width], axis=1).astype(np.int64)
+        if self._order is None:
+            return self._ends.astype(np.int64)
+        ends = np.empty(self._ends.shape, dtype=np.int64)
+        ends[self._order] = self._ends
+        return ends
+
+    @cached_property
+    def _example(self) -> IntArray:
+        """The example of every part."""
+        offsets = self.blocks[0].offsets
+        return np.repeat(np.arange(self.n_examples), np.diff(offsets)).astype(np.int64)
+
+    def _kernel_arguments(self) -> tuple[Any, ...]:
+        return (
+            self._left_start,
+            self._right_start,
+            self.blocks[0].offsets,
+            self._ends,
+            self.left_capacity,
+            self.right_capacity,
+        )
+
+    def _packed(self, values: npt.ArrayLike, what: str) -> FloatArray:
+        packed = np.ascontiguousarray(values, dtype=np.float64)
+        if packed.shape != (self.n_parts,):
+            raise ValueError(f"{what} has shape {packed.shape}, but the batch has {self.n_parts} parts")
+        return packed if self._order is None else packed[self._order]
+
+    def _unsorted(self, z: FloatArray) -> FloatArray:
+        if self._order is None:
+            return z
+        out = np.empty_like(z)
+        out[self._order] = z
+        return out
+
+    def encode(self, labels: Sequence[npt.ArrayLike]) -> FloatArray:
+        """The packed 0/1 vector of matchings given as ``(k, 2)`` arrays of (left, right) pairs, one per example."""
+        if len(labels) != self.n_examples:
+            raise ValueError(f"{len(labels)} matchings for {self.n_examples} examples; give one per example")
+        pieces: list[IntArray] = []
+        for i, label in enumerate(labels):
+            piece = _integers(label, f"example {i}: pairs")
+            if piece.size and (piece.ndim != 2 or piece.shape[1] != 2):
+                raise ValueError(f"example {i}: pairs have shape {piece.shape}; give an array of shape (k, 2)")
+            pieces.append(piece.reshape(-1, 2))
+        pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces])
+        example = np.repeat(np.arange(self.n_examples), [len(piece) for piece in pieces]).astype(np.int64)
+        inside = ((pairs >= 0) & (pairs < self.shapes[example])).all(axis=1)
+        keys = self._cells[example] + pairs[:, 0] * self.shapes[example, 1] + pairs[:, 1]
+        if self._keys is None:
+            place = keys
+        else:
+            place = np.searchsorted(self._keys, keys)
+            held = np.append(self._keys, -1)[place]
+            inside &= held == keys
+            if self._order is not None:
+                place = np.append(self._order, 0)[place]
+        if not inside.all():
+            p = int(np.flatnonzero(~inside)[0])
+            i = int(example[p])
+            raise ValueError(
+                f"example {i}: pair {tuple(pairs[p].tolist())} is no edge of its graph "
+                f"({int(self.shapes[i, 0])} x {int(self.shapes[i, 1])} nodes); drop the pair or add the edge to the graph"
+            )
+        z = np.zeros(self.n_parts)
+        np.add.at(z, place, 1.0)
+        if (z > 1).any():
+            e = int(np.flatnonzero(z > 1)[0])
+            raise ValueError(
+                f"example {int(self._example[e])}: pair {tuple(self.edges[e].tolist())} is given more than once; "
+                "list every pair once"
+            )
+        for side, (start, capacity) in enumerate(
+            [(self._left_start, self.left_capacity), (self._right_start, self.right_capacity)]
+        ):
+            links = np.bincount(start[example] + pairs[:, side], minlength=len(capacity))
+            over = np.flatnonzero(links > capacity)
+            if len(over):
+                node = int(over[0])
+                i = int(np.searchsorted(start, node, side="right")) - 1
+                word = ("left", "right")[side]
+                raise ValueError(
+                    f"example {i}: {word} node {node - int(start[i])} has {int(links[node])} links, "
+                    f"capacity {int(capacity[node])}; drop links or raise {word}_capacity"
+                )
+        return z
+
+    def decode(self, z: FloatArray) -> list[IntArray]:
+        """The matched pairs of a packed vertex: per example an int64 array ``(k, 2)`` sorted by (left, right)."""
+        chosen = np.flatnonzero(self._packed(z, "z") > 0.5)
+        ends = self.edges if self._order is None else self._ends
+        pairs = np.ascontiguousarray(ends[chosen], dtype=np.int64)
+        cuts = np.searchsorted(chosen, self.blocks[0].offsets[1:-1])
+        return list(np.split(pairs, cuts)) if self.n_examples else []
+
+    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
+        """The matching of largest total score; edges of score 0 or less are never taken."""
+        values = self._packed(scores, "scores")
+        z = np.empty(self.n_parts)
+        value = np.empty(self.n_examples)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        _kernels.matching_argmax(*self._kernel_arguments(), values, z, value, status, _threads.current())
+        return Points(self._unsorted(z), value, status)
+
+    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
+        """Euclidean projection; ``warm`` holds node duals, all left nodes of the batch, then all right nodes."""
+        values = self._packed(point, "point")
+        nodes = len(self.left_capacity) + len(self.right_capacity)
+        if warm is None:
+            duals = np.zeros(nodes)
+        else:
+            duals = np.array(warm, dtype=np.float64)
+            if duals.shape != (nodes,):
+                raise ValueError(f"warm has shape {duals.shape}, but the batch has {nodes} nodes")
+        if not tol > 0:
+            raise ValueError(f"tol must be positive, got {tol}")
+        z = np.empty(self.n_parts)
+        value = np.empty(self.n_examples)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        _kernels.matching_project(
+            *self._kernel_arguments(), values, tol, warm is not None, duals, z, value, status, _threads.current()
+        )
+        return Points(self._unsorted(z), value, status, duals)
+
+    def polytope(self) -> Polytope:
+        """``q = z``; rows: left capacities, right capacities, then ``z <= 1``."""
+        m = self.n_parts
+        ones, column = np.ones(m), np.arange(m)
+        ends = self.edges
+        left = sp.csr_array((ones, (self._left_start[self._example] + ends[:, 0], column)), (len(self.left_capacity), m))
+        right = sp.csr_array(
+            (ones, (self._right_start[self._example] + ends[:, 1], column)), (len(self.right_capacity), m)
+        )
+        return Polytope(
+            lift=sp.csr_array(sp.eye_array(m)),
+            ub=sp.csr_array(sp.vstack([left, right, sp.eye_array(m)])),
+            ub_rhs=np.concatenate([self.left_capacity, self.right_capacity, ones]).astype(np.float64),
+        )
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The batch of the given examples, in that order; an example may come several times."""
+        chosen = np.asarray(indices, dtype=np.int64).reshape(-1)
+        chosen = np.where(chosen < 0, chosen + self.n_examples, chosen)
+        capacities = [
+            capacity[np.concatenate([np.zeros(0, dtype=np.int64), *map(np.arange, start[chosen], start[chosen + 1])])]
+            for start, capacity in [
+                (self._left_start, self.left_capacity),
+                (self._right_start, self.right_capacity),
+            ]
+        ]
+        shapes = self.shapes[chosen]
+        kinds = {"left_capacity": capacities[0], "right_capacity": capacities[1]}
+        if self._keys is None:
+            return type(self)(shapes, **kinds)
+        sizes = np.diff(self.blocks[0].offsets)[chosen]
+        return type(self)(shapes, self.edges[self.parts_of(chosen)], _starts(sizes), **kinds)
