@@ -40,6 +40,10 @@ class Region(ABC):
         """What the weights cost."""
 
     @abstractmethod
+    def prox(self, weights: FloatArray, step: float) -> FloatArray:
+        """``argmin_{w in W} penalty(w) + ||w - weights||^2 / (2 step)``."""
+
+    @abstractmethod
     def dual(self, g: FloatArray, loss: float) -> float:
         """A lower bound of the objective: ``max_{theta in [0, 1]} theta loss + min_{w in W} theta w'g + penalty(w)``.
 
@@ -112,6 +116,10 @@ class L2(Region):
     def penalty(self, weights: FloatArray) -> float:
         """``1/(2C) ||w||^2``."""
         return 0.5 * self.curvature * float(weights @ weights)
+
+    def prox(self, weights: FloatArray, step: float) -> FloatArray:
+        """Shrink by ``1 + step / C``, then project: the two commute with scaling, so this is exact."""
+        return self.project(weights / (1.0 + step * self.curvature))
 
     def _reduced(self, g: FloatArray) -> FloatArray:
         """``-P_K(-g)``: under signs only negative entries of g can be exploited."""

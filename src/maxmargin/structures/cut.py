@@ -114,9 +114,7 @@ class Cut(Structure):
                     f"the labels of example {example} have shape {array.shape}; give one 0 or 1 for each of its "
                     f"{expected} nodes"
                 )
-            if array.size and not (
-                np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_
-            ):
+            if array.size and not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
                 raise ValueError(f"the labels of example {example} are not numbers; give 0 or 1 for each node")
             wrong = (array != 0) & (array != 1)
             if wrong.any():
@@ -141,9 +139,7 @@ class Cut(Structure):
         packed = self._packed(scores, "scores")
         flow = self._start(warm)
         z, value, status = self._outputs()
-        _kernels.cut_argmax(
-            *self._graph, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current()
-        )
+        _kernels.cut_argmax(*self._graph, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current())
         return Points(z, value, status, flow)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:

@@ -277,7 +277,9 @@ class Matching(Structure):
         m = self.n_parts
         ones, column = np.ones(m), np.arange(m)
         ends = self.edges
-        left = sp.csr_array((ones, (self._left_start[self._example] + ends[:, 0], column)), (len(self.left_capacity), m))
+        left = sp.csr_array(
+            (ones, (self._left_start[self._example] + ends[:, 0], column)), (len(self.left_capacity), m)
+        )
         right = sp.csr_array(
             (ones, (self._right_start[self._example] + ends[:, 1], column)), (len(self.right_capacity), m)
         )
