@@ -45,6 +45,15 @@ MM_INLINE void store(double* p, const Vec& value) {
     *reinterpret_cast<Vec*>(p) = value;
 }
 
+// Streams of X are prefetched this many numbers ahead: further than hardware does, which stops at page bounds. A
+// prefetch past the end of an array reads nothing.
+inline constexpr std::int64_t kAhead = 512;
+
+template <class T>
+MM_INLINE void prefetch(const T* p, std::int64_t ahead) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + ahead * sizeof(T)));
+}
+
 MM_INLINE double total(const double& v) { return v; }
 MM_INLINE double total(const Vec2& v) { return v[0] + v[1]; }
 MM_INLINE double total(const Vec4& v) {
@@ -135,6 +144,7 @@ MM_INLINE void dot_rows(const double* MM_RESTRICT x, std::int64_t d, const doubl
         for (std::int64_t v = 0; v < nv; ++v) {
             const std::int64_t c = column<Vec>(v, d);
             for (int r = 0; r < kRows; ++r) {
+                prefetch(row + r * d + c, kAhead);
                 for (int p = 0; p < P; ++p) {
                     acc[r][p] += load<Vec>(row + r * d + c) * load<Vec>(padded[p] + v * lanes<Vec>);
                 }
@@ -216,6 +226,7 @@ MM_INLINE void gather_rows(const double* MM_RESTRICT x, std::int64_t d, const do
             const double* row = x + (i + r) * d;
             for (int v = 0; v < NV; ++v) {
                 const Vec value = load<Vec>(row + column<Vec>(v, d));
+                prefetch(row + column<Vec>(v, d), kAhead);
                 for (int p = 0; p < P; ++p) acc[r][p][v] += value * z[p][i + r];
             }
         }
@@ -250,6 +261,7 @@ MM_INLINE void gather_wide_rows(const double* MM_RESTRICT x, std::int64_t d, con
             for (int p = 0; p < P; ++p) acc[p] = load<Vec8>(sums + p * d + j);
             for (int r = 0; r < kRows; ++r) {
                 const Vec8 value = load<Vec8>(row + r * d + j);
+                prefetch(row + r * d + j, std::max(kAhead, kRows * d));
                 for (int p = 0; p < P; ++p) acc[p] += value * z[p][i + r];
             }
             for (int p = 0; p < P; ++p) store(sums + p * d + j, acc[p]);

@@ -42,8 +42,12 @@ struct ToPair {
 };
 
 template <class Vec>
-MM_INLINE Vec start_from(const double* initial, std::int64_t c) {
-    return initial ? load<Vec>(initial + c) : Vec{};
+MM_INLINE void start_from(Vec& sum, const double* initial, std::int64_t c) {
+    if (initial) {
+        sum = load<Vec>(initial + c);
+    } else {
+        sum = Vec{};
+    }
 }
 
 // One vector of outputs per row: four sums in flight.
@@ -55,8 +59,11 @@ MM_INLINE void sparse_rows_narrow(Compressed<Index> x, std::int64_t begin, std::
     for (std::int64_t i = begin; i < end; ++i) {
         std::int64_t q = x.starts[i];
         const std::int64_t last = x.starts[i + 1];
-        Vec a0 = start_from<Vec>(initial, c), a1{}, a2{}, a3{};
+        Vec a0, a1{}, a2{}, a3{};
+        start_from(a0, initial, c);
         for (; q + 4 <= last; q += 4) {
+            prefetch(x.columns + q, kAhead);
+            prefetch(x.values + q, kAhead / 2);
             a0 += load<Vec>(shifted + x.columns[q] * k) * x.values[q];
             a1 += load<Vec>(shifted + x.columns[q + 1] * k) * x.values[q + 1];
             a2 += load<Vec>(shifted + x.columns[q + 2] * k) * x.values[q + 2];
@@ -68,20 +75,20 @@ MM_INLINE void sparse_rows_narrow(Compressed<Index> x, std::int64_t begin, std::
     }
 }
 
-// NV vectors of outputs per row in registers; the rows of W are prefetched kAhead non-zeros before their use.
+// NV vectors of outputs per row in registers; the rows of W are prefetched kRowsAhead non-zeros before their use.
 template <class Vec, int NV, class Index, class To>
 MM_INLINE void sparse_rows_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end,
                                 const double* MM_RESTRICT w, std::int64_t k, const std::int64_t* at,
                                 const double* initial, To to) {
-    constexpr std::int64_t kAhead = 16;
+    constexpr std::int64_t kRowsAhead = 16;
     const std::int64_t stop = x.starts[end];
     for (std::int64_t i = begin; i < end; ++i) {
         Vec acc[NV];
-        for (int v = 0; v < NV; ++v) acc[v] = start_from<Vec>(initial, at[v]);
+        for (int v = 0; v < NV; ++v) start_from(acc[v], initial, at[v]);
         const std::int64_t last = x.starts[i + 1];
         for (std::int64_t q = x.starts[i]; q < last; ++q) {
-            if (q + kAhead < stop) {
-                const double* next = w + x.columns[q + kAhead] * k;
+            if (q + kRowsAhead < stop) {
+                const double* next = w + x.columns[q + kRowsAhead] * k;
                 for (int v = 0; v < NV; ++v) __builtin_prefetch(next + at[v]);
                 __builtin_prefetch(next + at[NV - 1] + lanes<Vec> - 1);
             }
@@ -251,6 +258,10 @@ MM_INLINE void scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_
         for (int v = 0; v < NV; ++v) row[v] = load<Vec>(z + i * k + at[v]);
         const std::int64_t last = x.starts[i + 1];
         for (std::int64_t q = x.starts[i]; q < last; ++q) {
+            if (NV == 1) {
+                prefetch(x.columns + q, kAhead);
+                prefetch(x.values + q, kAhead / 2);
+            }
             double* target = sums + x.columns[q] * k;
             const double value = x.values[q];
             Vec sum[NV];  // all loaded before any is stored: the last may overlap the one before it
@@ -307,7 +318,7 @@ bool sparse_adjoint(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
     // A chunk has at least 2 d non-zeros on average, so that clearing and adding its sums does not dominate.
     const std::int64_t average = std::max<std::int64_t>(n == 0 ? 0 : static_cast<std::int64_t>(x.starts[n]) / n, 1);
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>(2 * d, piece_size(k)) / average);
-    constexpr std::int64_t kBlock = 256;  // rows whose indices stay in cache between the check and the use
+    constexpr std::int64_t kBlock = 1024;  // rows whose indices stay in cache between the check and the use
     std::atomic<bool> good{true};
     sum_chunks(n, chunks, d * k, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
         std::fill_n(sums, d * k, 0.0);

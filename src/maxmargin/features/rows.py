@@ -35,20 +35,22 @@ class Rows:
     def __init__(self, matrix: Matrix, what: str) -> None:
         self.what = what
         self.dense: FloatArray | None = None
-        if sp.issparse(matrix):
-            if getattr(matrix, "format", None) != "csr":
-                raise ValueError(f"{what} must be dense or CSR, got {type(matrix).__name__}; convert with .tocsr()")
-            if matrix.data.dtype != np.float64:
-                raise ValueError(f"{what} must hold float64 values, got {matrix.data.dtype}; use .astype(np.float64)")
-            self.n, self.d = (int(size) for size in matrix.shape)
-            self._set_sparse(matrix.indptr, matrix.indices, matrix.data)
-        else:
-            if not isinstance(matrix, np.ndarray) or matrix.ndim != 2:
+        if isinstance(matrix, np.ndarray):
+            if matrix.ndim != 2:
                 raise ValueError(f"{what} must be a two-dimensional array or a CSR matrix")
             if matrix.dtype != np.float64:
                 raise ValueError(f"{what} must hold float64 values, got {matrix.dtype}; use .astype(np.float64)")
             self.n, self.d = matrix.shape
             self.dense = np.ascontiguousarray(matrix)
+        elif getattr(matrix, "format", None) == "csr" and len(matrix.shape) == 2:
+            if matrix.data.dtype != np.float64:
+                raise ValueError(f"{what} must hold float64 values, got {matrix.data.dtype}; use .astype(np.float64)")
+            self.n, self.d = (int(size) for size in matrix.shape)
+            self._set_sparse(matrix.indptr, matrix.indices, matrix.data)
+        else:
+            raise ValueError(
+                f"{what} must be a dense or CSR matrix, got {type(matrix).__name__}; convert with .tocsr()"
+            )
 
     def _set_sparse(self, starts: npt.NDArray[Any], columns: npt.NDArray[Any], values: FloatArray) -> None:
         same = starts.dtype == columns.dtype and starts.dtype in (np.int32, np.int64)
@@ -156,7 +158,8 @@ def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
     """The numbers of all half-open ranges ``first[i]:last[i]``, one after the other."""
     sizes = (last - first).astype(np.int64)
     ends = np.cumsum(sizes)
-    return np.arange(int(sizes.sum()), dtype=np.int64) + np.repeat(first.astype(np.int64) - (ends - sizes), sizes)
+    shifts = np.repeat(first.astype(np.int64) - (ends - sizes), sizes)
+    return np.asarray(np.arange(len(shifts)) + shifts, dtype=np.int64)
 
 
 def as_indices(indices: npt.ArrayLike, n_examples: int) -> IntArray:
