@@ -45,6 +45,79 @@ struct Sparse {
     }
 };
 
+// The dense inner loops, over an upper triangular R of s rows, row-major, `width` apart.
+namespace triangular {
+
+typedef double Lanes __attribute__((vector_size(64), aligned(8)));
+
+MM_CLONES inline double gather_dot(const std::int32_t* MM_RESTRICT at, const double* MM_RESTRICT x, std::int64_t n,
+                                   const double* MM_RESTRICT dense) {
+    double lanes[4] = {};
+    std::int64_t j = 0;
+    for (; j + 4 <= n; j += 4)
+        for (int lane = 0; lane < 4; ++lane) lanes[lane] += x[j + lane] * dense[at[j + lane]];
+    for (; j < n; ++j) lanes[0] += x[j] * dense[at[j]];
+    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+// x <- R'^-1 x
+MM_CLONES inline void solve_transposed(const double* MM_RESTRICT factor, std::int64_t width, std::int64_t s,
+                                       double* MM_RESTRICT x) {
+    for (std::int64_t i = 0; i < s; ++i) {
+        const double* MM_RESTRICT r = factor + i * width;
+        const double here = x[i] / r[i];
+        x[i] = here;
+        for (std::int64_t j = i + 1; j < s; ++j) x[j] -= here * r[j];
+    }
+}
+
+// x <- R^-1 x
+MM_CLONES inline void solve(const double* MM_RESTRICT factor, std::int64_t width, std::int64_t s,
+                            double* MM_RESTRICT x) {
+    for (std::int64_t i = s - 1; i >= 0; --i) {
+        const double* MM_RESTRICT r = factor + i * width;
+        Lanes sums[2] = {};
+        std::int64_t k = i + 1;
+        for (; k + 16 <= s; k += 16) {
+            sums[0] += *reinterpret_cast<const Lanes*>(r + k) * *reinterpret_cast<const Lanes*>(x + k);
+            sums[1] += *reinterpret_cast<const Lanes*>(r + k + 8) * *reinterpret_cast<const Lanes*>(x + k + 8);
+        }
+        double rest = 0.0;
+        for (; k < s; ++k) rest += r[k] * x[k];
+        sums[0] += sums[1];
+        for (int lane = 0; lane < 8; ++lane) rest += sums[0][lane];
+        x[i] = (x[i] - rest) / r[i];
+    }
+}
+
+// R without column j is triangular again after plane rotations of rows c and c + 1, c = j, j + 1, ...; the right-hand
+// sides u and v of R'-systems turn with it.
+MM_CLONES inline void remove_column(double* MM_RESTRICT factor, std::int64_t width, std::int64_t s, std::int64_t j,
+                                    double* MM_RESTRICT u, double* MM_RESTRICT v) {
+    for (std::int64_t i = 0; i < s; ++i) {
+        double* r = factor + i * width;
+        std::copy(r + std::max(i, j + 1), r + s, r + std::max(i, j + 1) - 1);
+    }
+    for (std::int64_t c = j; c + 1 < s; ++c) {
+        double* MM_RESTRICT upper = factor + c * width;
+        double* MM_RESTRICT lower = upper + width;
+        const double length = std::sqrt(upper[c] * upper[c] + lower[c] * lower[c]);
+        const double cosine = upper[c] / length, sine = lower[c] / length;
+        for (std::int64_t k = c; k + 1 < s; ++k) {
+            const double x = upper[k], y = lower[k];
+            upper[k] = cosine * x + sine * y;
+            lower[k] = cosine * y - sine * x;
+        }
+        const double x = u[c], y = v[c];
+        u[c] = cosine * x + sine * u[c + 1];
+        u[c + 1] = cosine * u[c + 1] - sine * x;
+        v[c] = cosine * y + sine * v[c + 1];
+        v[c + 1] = cosine * v[c + 1] - sine * y;
+    }
+}
+
+}  // namespace triangular
+
 // What one thread needs to work on one example of `size` parts.
 struct HullScratch {
     std::vector<double> point, z, scores, dense, weights;
@@ -242,23 +315,17 @@ class ActiveSet {
         for (std::int64_t i = 0; i < s; ++i) {
             const auto at = index(i);
             const auto x = value(i);
-            double dot = 0.0;
-            for (std::size_t j = 0; j < at.size(); ++j) dot += x[j] * scratch.dense[at[j]];
+            const double dot = triangular::gather_dot(at.data(), x.data(), static_cast<std::int64_t>(at.size()),
+                                                      scratch.dense.data());
             held |= norm_[i] + norm - 2.0 * dot <= 1e-14 * (norm_[i] + norm);
             column[i] = dot + rho_;
         }
         for (std::size_t j = begin; j < end; ++j) scratch.dense[index_[j]] = 0.0;
         if (held) return Appended::held;
 
+        triangular::solve_transposed(factor_.data(), width_, s, column.data());
         double left = norm + rho_;
-        for (std::int64_t i = 0; i < s; ++i) {
-            const double* MM_RESTRICT r = row(i);
-            const double x = column[i] / r[i];
-            double* MM_RESTRICT rest = column.data();
-            for (std::int64_t j = i + 1; j < s; ++j) rest[j] -= x * r[j];
-            column[i] = x;
-            left -= x * x;
-        }
+        for (const double x : column) left -= x * x;
         if (!(left > DEPENDENT * (norm + rho_))) return Appended::dependent;
         widen(s + 1);
         const double corner = std::sqrt(left);
@@ -279,35 +346,12 @@ class ActiveSet {
 
     // Lets go of vertex j: its column leaves R, and plane rotations make R triangular again.
     void drop(std::int64_t j) {
-        const std::int64_t s = size();
-        for (std::int64_t i = 0; i < s; ++i) {
-            double* r = row(i);
-            std::copy(r + std::max(i, j + 1), r + s, r + std::max(i, j + 1) - 1);
-        }
-        for (std::int64_t c = j; c + 1 < s; ++c) {
-            double* MM_RESTRICT upper = row(c);
-            double* MM_RESTRICT lower = row(c + 1);
-            const double x = upper[c], y = lower[c];
-            const double length = std::hypot(x, y), cosine = x / length, sine = y / length;
-            for (std::int64_t k = c; k + 1 < s; ++k) {
-                const double u = upper[k], l = lower[k];
-                upper[k] = cosine * u + sine * l;
-                lower[k] = cosine * l - sine * u;
-            }
-            rotate(along_point_, c, cosine, sine);
-            rotate(along_one_, c, cosine, sine);
-        }
+        triangular::remove_column(factor_.data(), width_, size(), j, along_point_.data(), along_one_.data());
         along_point_.pop_back();
         along_one_.pop_back();
         slot_.erase(slot_.begin() + j);
         norm_.erase(norm_.begin() + j);
         weight_.erase(weight_.begin() + j);
-    }
-
-    static void rotate(std::vector<double>& x, std::int64_t c, double cosine, double sine) {
-        const double u = x[c], l = x[c + 1];
-        x[c] = cosine * u + sine * l;
-        x[c + 1] = cosine * l - sine * u;
     }
 
     // Weights of the optimum over the affine hull, from u_b and u_1.
@@ -320,16 +364,8 @@ class ActiveSet {
         }
         const double tau = (cross - sum) / square;
         weights.resize(static_cast<std::size_t>(s));
-        double* MM_RESTRICT q = weights.data();
-        for (std::int64_t i = s - 1; i >= 0; --i) {
-            const double* MM_RESTRICT r = row(i);
-            double lanes[4] = {u[i] - tau * along_one_[i], 0.0, 0.0, 0.0};
-            std::int64_t k = i + 1;
-            for (; k + 4 <= s; k += 4)
-                for (int lane = 0; lane < 4; ++lane) lanes[lane] -= r[k + lane] * q[k + lane];
-            for (; k < s; ++k) lanes[0] -= r[k] * q[k];
-            q[i] = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) / r[i];
-        }
+        for (std::int64_t i = 0; i < s; ++i) weights[i] = u[i] - tau * along_one_[i];
+        triangular::solve(factor_.data(), width_, s, weights.data());
     }
 
     // From feasible weights to the optimum over the convex hull of some of the vertices held. False if the rest was at
@@ -376,11 +412,7 @@ class ActiveSet {
         }
         const double level = u[0];
         for (double& x : u) x -= level;
-        for (std::int64_t i = 0; i < s; ++i) {
-            const double* r = row(i);
-            u[i] /= r[i];
-            for (std::int64_t j = i + 1; j < s; ++j) u[j] -= u[i] * r[j];
-        }
+        triangular::solve_transposed(factor_.data(), width_, s, u.data());
         affine_optimum(u, 0.0, change);
         double step = 1.0;
         for (std::int64_t i = 0; i < s; ++i)
