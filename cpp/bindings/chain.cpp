@@ -36,8 +36,36 @@ void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
     chain::argmax(batch, view(scores), view(z), view(value), view(status), threads);
 }
 
+void k_best(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, std::int64_t k,
+            In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
+    require(k >= 1 && k <= (std::int64_t{1} << 31) / n_labels - 1, "k must be at least 1 and k * n_labels below 2^31");
+    const auto n = static_cast<std::size_t>(batch.n_examples()), ranks = static_cast<std::size_t>(k);
+    require(z.size() == ranks * scores.size() && value.size() == ranks * n && status.size() == ranks * n,
+            "outputs do not fit the batch");
+    const NoGil release;
+    chain::k_best(batch, k, view(scores), view(z), view(value), view(status), threads);
+}
+
+void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, HullBatch& hull,
+             In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, point.size());
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(z.size() == point.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    require(hull.sizes.size() == n, "active sets do not fit the batch");
+    for (std::size_t i = 0; i < n; ++i)
+        require(hull.sizes[i] == batch.nodes[i + 1] - batch.nodes[i] + batch.pairs[i + 1] - batch.pairs[i],
+                "active sets do not fit the batch");
+    const NoGil release;
+    chain::project(batch, hull, view(point), view(z), view(value), view(status), threads);
+}
+
 }  // namespace
 
-void bind_chain(nb::module_& module) { module.def("chain_argmax", &argmax); }
+void bind_chain(nb::module_& module) {
+    module.def("chain_argmax", &argmax);
+    module.def("chain_k_best", &k_best);
+    module.def("chain_project", &project);
+}
 
 }  // namespace maxmargin

@@ -3,13 +3,13 @@
 Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
 
 * ``nodes[t, k] = [y_t = k]``, block ``"nodes"``, position-major;
-* ``transitions="shared"``: ``pairs[a, b] = #{t : y_{t-1} = a, y_t = b}``, block ``"pairs"``, so that the pair scores are
-  one transition matrix per example;
+* ``transitions="shared"``: ``pairs[a, b] = #{t : y_{t-1} = a, y_t = b}``, block ``"pairs"``, so that pair
+  scores are one transition matrix per example;
 * ``transitions="each"``: ``edges[t, a, b] = [y_{t-1} = a, y_t = b]``, block ``"edges"``, one matrix per edge.
 
 Cost per example: argmax ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers, predecessors found
-again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`` best prefixes per label; ``project`` one
-Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`).
+again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`` best prefixes per label; ``project``
+one Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
+from maxmargin.structures import generic
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 
 Transitions = Literal["shared", "each"]
@@ -143,6 +144,25 @@ class Chain(Structure):
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
         return Points(z, value, status)
+
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
+        """The ``k`` best label sequences of every example, exactly; ties as for the argmax."""
+        ranks = generic.check_k(k)
+        scores = self._packed(scores, "scores")
+        z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
+        status = np.empty((ranks, self.n_examples), dtype=np.int8)
+        _kernels.chain_k_best(*self._layout, ranks, scores, z, value, status, _threads.current())
+        return [Points(*rank) for rank in zip(z, value, status, strict=True)]
+
+    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
+        """Euclidean projection by an active set of label sequences, all in the kernel; ``warm`` from an earlier call."""
+        point = self._packed(point, "point")
+        key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes())
+        hull = generic.open_hull(self, tol, warm, key)
+        z, value = np.empty(self.n_parts), np.empty(self.n_examples)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        _kernels.chain_project(*self._layout, hull, point, z, value, status, _threads.current())
+        return Points(z, value, status, generic.ActiveSets.of(hull, self.n_examples, key))
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""

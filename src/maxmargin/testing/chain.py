@@ -24,7 +24,7 @@ def vertices(structure: Chain) -> list[FloatArray]:
 
 
 def viterbi(nodes: FloatArray, pairs: FloatArray) -> tuple[IntArray, float]:
-    """Best labels and score of one chain: ``nodes (T, K)``, ``pairs (K, K)`` or ``(T - 1, K, K)``; ties as the kernel."""
+    """Best labels and score of one chain, ties as the kernel: ``nodes (T, K)``, ``pairs (K, K)`` or ``(T-1, K, K)``."""
     length, k = nodes.shape
     tables = np.broadcast_to(pairs, (max(length - 1, 0), k, k)) if pairs.ndim == 2 else pairs
     forward = nodes.copy()
