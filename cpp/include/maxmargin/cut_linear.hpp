@@ -88,7 +88,7 @@ private:
     }
 
     // Elimination tree and column sizes of L; false if the factorisation would cost more than `budget`.
-    bool analyse(double budget) {
+    __attribute__((noinline)) bool analyse(double budget) {
         double most = budget;
         std::int64_t total = 0;
         for (std::int32_t k = 0; k < n_; ++k) {
@@ -115,7 +115,7 @@ private:
         return true;
     }
 
-    void factorise() {
+    __attribute__((noinline)) void factorise() {
         for (std::int32_t k = 0; k < n_; ++k) {
             solution_[k] = 0.0;
             mark_[k] = k;
@@ -149,7 +149,7 @@ private:
         }
     }
 
-    void substitute(double* b) const {
+    __attribute__((noinline)) void substitute(double* b) const {
         for (std::int32_t k = 0; k < n_; ++k)
             for (std::int64_t p = lower_start_[k]; p < lower_start_[k + 1]; ++p) b[lower_index_[p]] -= lower_value_[p] * b[k];
         for (std::int32_t k = 0; k < n_; ++k) b[k] /= pivot_[k];

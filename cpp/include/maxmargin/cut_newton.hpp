@@ -35,22 +35,26 @@ public:
     }
 
     // Improves `flow` and x; returns the duality gap reached, which is <= target unless the limits came first.
-    // `order` is an elimination order of the nodes (cut_order.hpp).
-    double run(const CutTarget& t, const std::int32_t* order, double target, double sigma, double growth,
-               double* flow, double* x) {
+    double run(const CutTarget& t, double target, double* flow, double* x) {
         const CutExample& g = t.graph;
+        double sigma=getenv("CUT_S")?atof(getenv("CUT_S")):2,growth=getenv("CUT_G")?atof(getenv("CUT_G")):3;
         net_outflow(g, flow, v_.data());
         for (std::int32_t j = 0; j < g.nodes; ++j) x[j] = clip01(t.node[j] - v_[j]);
         double gap = cut_gap(t, x, flow, v_.data());
-        for (int outer = 0; gap > target && outer < 40; ++outer) {
+        for (int outer = 0; gap > target && outer < 100; ++outer) {
             ++n_outer;
-            minimise(t, order, sigma, target, flow, x);
-            std::copy(flow_.begin(), flow_.begin() + g.edges, flow);
+            const double K=getenv("CUT_K")?atof(getenv("CUT_K")):0; const int KN=getenv("CUT_KN")?atoi(getenv("CUT_KN")):0;
+            if (outer == 0 && KN>0) { low_ = -K; high_ = 1+K; for (std::int32_t j = 0; j < g.nodes; ++j) x[j] = std::min(high_, std::max(low_, t.node[j] - v_[j])); }
+            if (outer == KN) { low_ = 0; high_ = 1; for (std::int32_t j = 0; j < g.nodes; ++j) x[j] = clip01(x[j]); }
+            const bool solved = minimise(t, sigma, target, flow, x);
+            const double rho = getenv("CUT_R")?atof(getenv("CUT_R")):1.0;
+            if (rho != 1.0) for (std::int32_t e = 0; e < g.edges; ++e) { const double old = flow[e]; flow[e] = flow_[e] + (rho - 1.0) * (flow_[e] - old); }
+            else std::copy(flow_.begin(), flow_.begin() + g.edges, flow);
             snap(t, sigma, x);
-            gap = cut_gap(t, snapped_.data(), flow, v_.data());
+            gap = cut_gap(t, snapped_.data(), flow_.data(), v_.data());
             if (getenv("CUT_DEBUG")) printf("outer %d sigma %g gap %g unsnapped %g newton %ld cg %ld ls %ld\n", outer, sigma, gap, cut_gap(t,x,flow,v_.data()), n_newton, system_.iterations, n_ls);
-            if (gap <= target || outer == 39) std::copy(snapped_.begin(), snapped_.begin() + g.nodes, x);
-            sigma = std::min(sigma * growth, 1e6);
+            if (gap <= target || outer == 99) std::copy(flow_.begin(), flow_.begin() + g.edges, flow), std::copy(snapped_.begin(), snapped_.begin() + g.nodes, x);
+            if (solved) sigma = std::min(sigma * growth, 1e6);
         }
         return gap;
     }
@@ -73,7 +77,7 @@ private:
         }
     };
 
-    void evaluate_all(const CutTarget& t, double sigma, const double* flow, const double* x) {
+    __attribute__((noinline)) void evaluate_all(const CutTarget& t, double sigma, const double* flow, const double* x) {
         const CutExample& g = t.graph;
         std::fill(v_.begin(), v_.begin() + g.nodes, 0.0);
         const Edge edge(sigma);
@@ -89,7 +93,7 @@ private:
     }
 
     // The same on the touched edges only; returns their energy.
-    double evaluate_touched(const CutTarget& t, double sigma, const double* flow, const double* x) {
+    __attribute__((noinline)) double evaluate_touched(const CutTarget& t, double sigma, const double* flow, const double* x) {
         const CutExample& g = t.graph;
         const Edge edge(sigma);
         double sum = 0.0;
@@ -108,13 +112,12 @@ private:
     }
 
     // Finds the free nodes, in elimination order; returns the norm of the gradient on them.
-    double projected_gradient(const CutTarget& t, const std::int32_t* order, const double* x) {
+    __attribute__((noinline)) double projected_gradient(const CutTarget& t, const double* x) {
         double square = 0.0;
         count_ = 0;
-        for (std::int32_t i = 0; i < t.graph.nodes; ++i) {
-            const std::int32_t j = order[i];
+        for (std::int32_t j = 0; j < t.graph.nodes; ++j) {
             const double d = x[j] - t.node[j] + v_[j];
-            const bool fixed = (x[j] <= 0.0 && d >= 0.0) || (x[j] >= 1.0 && d <= 0.0);
+            const bool fixed = (x[j] <= low_ && d >= 0.0) || (x[j] >= high_ && d <= 0.0);
             gradient_[j] = d;
             place_[j] = fixed ? -1 : count_;
             if (!fixed) {
@@ -125,18 +128,18 @@ private:
         return std::sqrt(square);
     }
 
-    void minimise(const CutTarget& t, const std::int32_t* order, double sigma, double target, const double* flow,
+    bool minimise(const CutTarget& t, double sigma, double target, const double* flow,
                   double* x) {
         const CutExample& g = t.graph;
         evaluate_all(t, sigma, flow, x);
         double change = 0.0;
         for (std::int32_t e = 0; e < g.edges; ++e) change += (flow_[e] - flow[e]) * (flow_[e] - flow[e]);
         std::copy(x, x + g.nodes, trial_.data());
-        for (int iteration = 0; iteration < 50; ++iteration) {
-            const double norm = projected_gradient(t, order, x);
-            const double enough = std::max(0.1 * std::sqrt(target), 0.1 * std::sqrt(change) / sigma);
+        for (int iteration = 0; iteration < (getenv("CUT_I")?atoi(getenv("CUT_I")):50); ++iteration) {
+            const double norm = projected_gradient(t, x);
+            const double enough = std::max(0.1 * std::sqrt(target), (getenv("CUT_E")?atof(getenv("CUT_E")):0.1) * std::sqrt(change) / sigma);
             if (getenv("CUT_DEBUG2")) printf("   newton %d norm %g enough %g free %d direct %d\n", iteration, norm, enough, count_, (int)system_.direct);
-            if (norm <= enough) return;
+            if (norm <= enough) return true;
             ++n_newton;
             n_free += count_;
             assemble(t);
@@ -154,7 +157,7 @@ private:
                 double slope = 0.0, nodes = 0.0;
                 for (std::int32_t i = 0; i < count_; ++i) {
                     const std::int32_t j = free_[i];
-                    trial_[j] = clip01(x[j] + length * step_[i]);
+                    trial_[j] = std::min(high_, std::max(low_, x[j] + length * step_[i]));
                     const double move = trial_[j] - x[j];
                     slope += gradient_[j] * move;
                     nodes += move * (0.5 * move + x[j] - t.node[j]);
@@ -171,10 +174,11 @@ private:
             }
             change = std::max(0.0, change - changed);
         }
+        return false;
     }
 
     // The Newton system on the free nodes, and the edges that have a free end.
-    void assemble(const CutTarget& t) {
+    __attribute__((noinline)) void assemble(const CutTarget& t) {
         const CutExample& g = t.graph;
         system_.begin(count_);
         touches_ = 0;
@@ -203,7 +207,7 @@ private:
 
     // Nodes joined by fused edges get one value: the bound if one of them is fixed there, else their mean. The gap is
     // linear in what is left of x_j - x_k on a fused edge, and quadratic in the error of the common value.
-    void snap(const CutTarget& t, double sigma, const double* x) {
+    __attribute__((noinline)) void snap(const CutTarget& t, double sigma, const double* x) {
         const CutExample& g = t.graph;
         for (std::int32_t j = 0; j < g.nodes; ++j) {
             group_[j] = j;
@@ -228,12 +232,13 @@ private:
         }
         for (std::int32_t j = 0; j < g.nodes; ++j)
             if (group_[j] == j && size_[j] > 0) snapped_[j] /= size_[j];
-        for (std::int32_t j = 0; j < g.nodes; ++j) snapped_[j] = snapped_[find(j)];
+        for (std::int32_t j = 0; j < g.nodes; ++j) snapped_[j] = clip01(snapped_[find(j)]);
     }
 
     std::vector<double> v_, gradient_, trial_, snapped_, step_, flow_, weight_, energy_;
     std::vector<std::int32_t> place_, free_, group_, size_, touched_;
     std::int32_t count_ = 0, touches_ = 0;
+    double low_ = 0.0, high_ = 1.0;
     LaplacianSystem system_;
 };
 
