@@ -35,11 +35,11 @@ inline Sizes largest(const CutGraphs& graphs) {
     return sizes;
 }
 
-// Sum of squares (or of absolute values): finite exactly if the input is and can be computed with.
+// False for NaN, infinity and numbers so large that their squares overflow.
 inline bool usable(const double* values, std::int64_t n) {
     double sum = 0.0;
     for (std::int64_t i = 0; i < n; ++i) sum += std::abs(values[i]);
-    return std::isfinite(sum) && sum < 1e150;
+    return sum < 1e100;
 }
 
 }  // namespace cut
@@ -157,8 +157,9 @@ inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> n
                 std::fill(f, f + g.edges, 0.0);
             } else {
                 const CutTarget target{g, own.node.data(), own.edge.data()};
-                const double enough = std::max(0.5 * tol * tol, gap_rounding(target));
-                gap[i] = newton ? own.newton.run(target, enough, f, x) : enough;
+                const double rounding = gap_rounding(target), enough = std::max(0.5 * tol * tol, rounding);
+                const double sought = std::max(0.5 * tol * tol, 1e-4 * rounding);
+                if (newton) gap[i] = own.newton.run(target, sought, rounding, f, x);
                 if (!newton || !(gap[i] <= enough)) gap[i] = own.fista.run(target, enough, step_limit, f, x);
                 if (!(gap[i] <= enough)) status[i] = cut::inexact;
             }

@@ -53,7 +53,7 @@ inline void net_outflow(const CutExample& g, const double* flow, double* v) {
 }
 
 // Duality gap of (x, f), given the net outflow v of f.
-__attribute__((noinline)) inline double cut_gap(const CutTarget& t, const double* x, const double* flow, const double* v) {
+inline double cut_gap(const CutTarget& t, const double* x, const double* flow, const double* v) {
     const CutExample& g = t.graph;
     double gap = 0.0;
     for (std::int32_t j = 0; j < g.nodes; ++j) {
