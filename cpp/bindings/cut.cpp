@@ -37,16 +37,16 @@ CutGraphs checked_graphs(const In<std::int64_t>& node_offsets, const In<std::int
     return g;
 }
 
-void check_order(const CutGraphs& g, std::span<const std::int32_t> order) {
-    require(order.size() == static_cast<std::size_t>(g.nodes()), "order needs one entry per node");
+// Each example's entries must be a permutation of its nodes (or edges).
+void check_order(std::span<const std::int64_t> offsets, std::span<const std::int32_t> order) {
+    require(order.size() == static_cast<std::size_t>(offsets.back()), "an order needs one entry per node or edge");
     std::vector<bool> seen;
-    for (std::int64_t i = 0; i < g.examples(); ++i) {
-        const std::int32_t nodes = g[i].nodes;
-        seen.assign(nodes, false);
-        for (std::int32_t j = 0; j < nodes; ++j) {
-            const std::int32_t node = order[g.node_offsets[i] + j];
-            require(node >= 0 && node < nodes && !seen[node], "order must be a permutation of the nodes");
-            seen[node] = true;
+    for (std::size_t i = 1; i < offsets.size(); ++i) {
+        const std::int64_t size = offsets[i] - offsets[i - 1];
+        seen.assign(size, false);
+        for (const std::int32_t place : order.subspan(offsets[i - 1], size)) {
+            require(place >= 0 && place < size && !seen[place], "an order must be a permutation");
+            seen[place] = true;
         }
     }
 }
@@ -86,23 +86,25 @@ void bind_cut(nb::module_& module) {
     module.def(
         "cut_project",
         [](In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets, In<std::int32_t> ends,
-           In<std::int64_t> start, In<std::int32_t> arcs, In<std::int32_t> order, In<double> point, double tol, int method,
+           In<std::int64_t> start, In<std::int32_t> arcs, In<std::int32_t> node_order, In<std::int32_t> edge_order,
+           In<double> point, double tol, bool newton,
            std::int64_t step_limit, Out<double> flow, Out<double> z, Out<double> value, Out<double> gap,
            Out<std::int8_t> status, int threads) {
             const CutGraphs g = checked_graphs(node_offsets, edge_offsets, ends, start, arcs);
             const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
             const auto examples = static_cast<std::size_t>(g.examples());
-            check_order(g, view(order));
+            check_order(g.node_offsets, view(node_order));
+            check_order(g.edge_offsets, view(edge_order));
             require(point.size() == parts && z.size() == parts, "point and z need one entry per part");
             require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
             require(value.size() == examples && gap.size() == examples && status.size() == examples,
                     "one value, gap and status per example");
             NoGil unlocked;
-            cut_project(g, view(order), view(point), tol, method, step_limit, view(flow), view(z), view(value), view(gap),
+            cut_project(g, view(node_order), view(edge_order), view(point), tol, newton, step_limit, view(flow), view(z), view(value), view(gap),
                         view(status), threads);
         },
         nb::arg("node_offsets"), nb::arg("edge_offsets"), nb::arg("ends"), nb::arg("start"), nb::arg("arcs"),
-        nb::arg("order"), nb::arg("point"), nb::arg("tol"), nb::arg("method"), nb::arg("step_limit"), nb::arg("flow"), nb::arg("z"),
+        nb::arg("node_order"), nb::arg("edge_order"), nb::arg("point"), nb::arg("tol"), nb::arg("newton"), nb::arg("step_limit"), nb::arg("flow"), nb::arg("z"),
         nb::arg("value"), nb::arg("gap"), nb::arg("status"), nb::arg("threads"));
 }
 

@@ -35,11 +35,11 @@ inline Sizes largest(const CutGraphs& graphs) {
     return sizes;
 }
 
-// Sum of squares (or of absolute values): finite exactly if the input is and can be computed with.
+// False for NaN, infinity and numbers so large that their squares overflow.
 inline bool usable(const double* values, std::int64_t n) {
     double sum = 0.0;
     for (std::int64_t i = 0; i < n; ++i) sum += std::abs(values[i]);
-    return std::isfinite(sum) && sum < 1e150;
+    return sum < 1e100;
 }
 
 }  // namespace cut
@@ -97,66 +97,84 @@ inline void cut_order(const CutGraphs& graphs, std::span<std::int32_t> order) {
     for (std::int64_t i = 0; i < graphs.examples(); ++i) one.run(graphs[i], order.data() + graphs.node_offsets[i]);
 }
 
-// z = projection of `point`; flow as above (net flow of the dual), gap[i] the duality gap reached.
-inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> order,
-                        std::span<const double> point, double tol, int method, std::int64_t step_limit,
-                        std::span<double> flow, std::span<double> z, std::span<double> value,
-                        std::span<double> gap, std::span<std::int8_t> status, int threads) {
+// z = projection of `point`. `graphs` has the nodes and edges of each example in an order of its own, in which neighbours
+// are near each other and nodes are eliminated with little fill: node_order[j] and edge_order[e] are the places of its
+// node j and edge e in the example's part of point, z and flow. flow: in a start, out the net flow of the dual.
+inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> node_order,
+                        std::span<const std::int32_t> edge_order, std::span<const double> point, double tol,
+                        bool newton, std::int64_t step_limit, std::span<double> flow, std::span<double> z,
+                        std::span<double> value, std::span<double> gap, std::span<std::int8_t> status, int threads) {
     struct Scratch {
         CutFista fista;
         CutNewton newton;
+        std::vector<double> node, edge, flow, x;
     };
     const cut::Sizes sizes = cut::largest(graphs);
     std::vector<Scratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
-    for (auto& own : scratch) {own.fista.reserve(sizes.nodes, sizes.edges);own.newton.reserve(sizes.nodes, sizes.edges);}
+    for (auto& own : scratch) {
+        own.fista.reserve(sizes.nodes, sizes.edges);
+        own.newton.reserve(sizes.nodes, sizes.edges);
+        for (auto* v : {&own.node, &own.x}) v->resize(sizes.nodes);
+        for (auto* v : {&own.edge, &own.flow}) v->resize(sizes.edges);
+    }
     parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         Scratch& own = scratch[thread];
         for (std::int64_t i = begin; i < end; ++i) {
             const CutExample g = graphs[i];
             const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i];
-            const CutTarget target{g, point.data() + node0, point.data() + graphs.nodes() + edge0};
-            double* x = z.data() + node0;
-            double* y = z.data() + graphs.nodes() + edge0;
-            double* f = flow.data() + edge0;
+            const std::int32_t* node_at = node_order.data() + node0;
+            const std::int32_t* edge_at = edge_order.data() + edge0;
+            const double* node = point.data() + node0;
+            const double* edge = point.data() + graphs.nodes() + edge0;
+            double* z_node = z.data() + node0;
+            double* z_edge = z.data() + graphs.nodes() + edge0;
+            double* flow_out = flow.data() + edge0;
+            double* x = own.x.data();
+            double* f = own.flow.data();
             value[i] = gap[i] = 0.0;
-            if (!cut::usable(target.node, g.nodes) || !cut::usable(target.edge, g.edges)) {
-                std::fill(x, x + g.nodes, 0.0);
-                std::fill(y, y + g.edges, 0.0);
-                std::fill(f, f + g.edges, 0.0);
+            if (!cut::usable(node, g.nodes) || !cut::usable(edge, g.edges)) {
+                std::fill(z_node, z_node + g.nodes, 0.0);
+                std::fill(z_edge, z_edge + g.edges, 0.0);
+                std::fill(flow_out, flow_out + g.edges, 0.0);
                 status[i] = cut::nonfinite;
                 continue;
             }
-            // A flow beyond what its edge can carry at any x, |f| <= 1 - a_e, is no start; nor is a stray NaN.
             bool feasible = true;
             for (std::int32_t j = 0; j < g.nodes; ++j) {
-                x[j] = clip01(target.node[j]);
-                feasible = feasible && x[j] == target.node[j];
+                own.node[j] = node[node_at[j]];
+                x[j] = clip01(own.node[j]);
+                feasible = feasible && x[j] == own.node[j];
             }
             for (std::int32_t e = 0; e < g.edges; ++e) {
-                const double most = std::max(0.0, 1.0 - target.edge[e]);
-                f[e] = f[e] > most ? most : f[e] >= -most ? f[e] : f[e] < -most ? -most : 0.0;
-                feasible = feasible && target.edge[e] <= 1.0 &&
-                           target.edge[e] >= std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
+                const double a = own.edge[e] = edge[edge_at[e]];
+                feasible = feasible && a <= 1.0 && a >= std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
+                // A flow beyond what its edge carries at any x, |f| <= 1 - a_e, is no start; nor is a stray NaN.
+                const double most = std::max(0.0, 1.0 - a), start = flow_out[edge_at[e]];
+                f[e] = start > most ? most : start >= -most ? start : start < -most ? -most : 0.0;
             }
             status[i] = cut::ok;
             if (feasible) {
                 std::fill(f, f + g.edges, 0.0);
             } else {
-                const double enough = std::max(0.5 * tol * tol, gap_rounding(target));
-                if (method == 0) {
-                    const char* s0 = getenv("CUT_S"); const char* gr = getenv("CUT_G");
-                    gap[i] = own.newton.run(target, order.data() + node0, enough, s0 ? atof(s0) : 10.0, gr ? atof(gr) : 3.0, f, x);
-                }
-                else gap[i] = own.fista.run(target, enough, step_limit, f, x);
+                const CutTarget target{g, own.node.data(), own.edge.data()};
+                const double rounding = gap_rounding(target), enough = std::max(0.5 * tol * tol, rounding);
+                const double sought = std::max(0.5 * tol * tol, 1e-4 * rounding);
+                if (newton) gap[i] = own.newton.run(target, sought, rounding, f, x);
+                if (!newton || !(gap[i] <= enough)) gap[i] = own.fista.run(target, enough, step_limit, f, x);
                 if (!(gap[i] <= enough)) status[i] = cut::inexact;
             }
             double sum = 0.0;
             for (std::int32_t e = 0; e < g.edges; ++e) {
-                const double a = target.edge[e];
-                y[e] = std::max(std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]), std::min(a, 1.0));
-                sum += (y[e] - a) * (y[e] - a);
+                const double a = own.edge[e];
+                const double y = std::max(std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]), std::min(a, 1.0));
+                sum += (y - a) * (y - a);
+                z_edge[edge_at[e]] = y;
+                flow_out[edge_at[e]] = f[e];
             }
-            for (std::int32_t j = 0; j < g.nodes; ++j) sum += (x[j] - target.node[j]) * (x[j] - target.node[j]);
+            for (std::int32_t j = 0; j < g.nodes; ++j) {
+                sum += (x[j] - own.node[j]) * (x[j] - own.node[j]);
+                z_node[node_at[j]] = x[j];
+            }
             value[i] = 0.5 * sum;
         }
     });

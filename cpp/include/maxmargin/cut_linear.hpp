@@ -11,9 +11,6 @@ namespace maxmargin {
 
 class LaplacianSystem {
 public:
-    std::int64_t iterations = 0;
-    bool direct = false;
-
     void reserve(std::int32_t nodes, std::int32_t edges) {
         for (auto* v : {&diagonal_, &residual_, &search_, &product_, &pivot_, &solution_}) v->resize(nodes);
         for (auto* i : {&parent_, &mark_, &fill_, &pattern_, &path_}) i->resize(nodes);
@@ -44,8 +41,7 @@ public:
         // Conjugate gradients need about sqrt(condition) steps; a factorisation has flops = sum of squared columns.
         const double steps = 8.0 + 3.0 * std::sqrt(sigma);
         const double budget = steps * (filled_ + 6.0 * n_);
-        direct = analyse(budget);
-        if (direct) {
+        if (analyse(budget)) {
             factorise();
             substitute(b);
         } else {
@@ -63,7 +59,6 @@ private:
             rho += residual_[i] * search_[i];
         }
         for (int iteration = 0; iteration < 1000 && rho > 0.0; ++iteration) {
-            ++iterations;
             double curvature = 0.0;
             for (std::int32_t i = 0; i < n_; ++i) {
                 double sum = diagonal_[i] * search_[i];

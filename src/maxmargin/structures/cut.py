@@ -68,14 +68,7 @@ class Cut(Structure):
         self.blocks = (Block("nodes", node_offsets), Block("edges", edge_offsets))
         owner = np.repeat(np.arange(len(node_offsets) - 1), np.diff(edge_offsets))
         self._check_edges(owner)
-        # Arc 2e runs along edge e, arc 2e + 1 against it; `arcs` lists them by the node they leave.
-        tails = (self.edges + node_offsets[owner, None]).ravel()
-        order = np.argsort(tails, kind="stable")
-        degrees = np.bincount(tails, minlength=int(node_offsets[-1]))
-        start = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
-        arcs = (order - 2 * edge_offsets[owner[order // 2]]).astype(np.int32)
-        ends = np.ascontiguousarray(self.edges, dtype=np.int32).ravel()
-        self._graph = (node_offsets, edge_offsets, ends, start, arcs)
+        self._graph = _graph(node_offsets, edge_offsets, self.edges)
 
     def _check_edges(self, owner: IntArray) -> None:
         nodes = np.diff(self.blocks[0].offsets)[owner]
@@ -153,7 +146,7 @@ class Cut(Structure):
         z, value, status = self._outputs()
         gap = np.empty(self.n_examples)
         _kernels.cut_project(
-            *self._graph, self._order, packed, tol, 0, _STEP_LIMIT, flow, z, value, gap, status, _threads.current()
+            *self._plan, packed, tol, True, _STEP_LIMIT, flow, z, value, gap, status, _threads.current()
         )
         return Points(z, value, status, flow)
 
@@ -187,11 +180,22 @@ class Cut(Structure):
         return Polytope(lift=identity, ub=ub, ub_rhs=rhs)
 
     @cached_property
-    def _order(self) -> npt.NDArray[np.int32]:
-        """Elimination order of the nodes of each example; computed once, when the first projection asks."""
-        order = np.empty(self.starts[1], dtype=np.int32)
-        _kernels.cut_order(*self._graph, order)
-        return order
+    def _plan(self) -> tuple[npt.NDArray[Any], ...]:
+        """The graphs with nodes in elimination order and edges in the order of their nodes, and those two orders.
+
+        Computed once, when the first projection asks.
+        """
+        node_offsets, edge_offsets = self.blocks[0].offsets, self.blocks[1].offsets
+        node_order = np.empty(self.starts[1], dtype=np.int32)
+        _kernels.cut_order(*self._graph, node_order)
+        first = np.repeat(node_offsets[:-1], self.n_nodes)
+        rank = np.empty(self.starts[1], dtype=np.int64)
+        rank[node_order + first] = np.arange(self.starts[1]) - first
+        edges = rank[self._ends()]
+        owner = np.repeat(np.arange(self.n_examples), np.diff(edge_offsets))
+        order = np.lexsort((edges.max(axis=1, initial=0), edges.min(axis=1, initial=1 << 40), owner))
+        edge_order = (order - edge_offsets[owner]).astype(np.int32)
+        return (*_graph(node_offsets, edge_offsets, edges[order]), node_order, edge_order)
 
     def _ends(self) -> IntArray:
         """Ends of every edge as positions in the packed vector, shape ``(n_edges, 2)``."""
@@ -216,6 +220,21 @@ class Cut(Structure):
     def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
         n = self.n_examples
         return np.empty(self.n_parts), np.empty(n), np.empty(n, dtype=np.int8)
+
+
+def _graph(node_offsets: IntArray, edge_offsets: IntArray, edges: IntArray) -> tuple[npt.NDArray[Any], ...]:
+    """The graphs as the kernels take them: offsets, ends of edges, and the arcs that leave each node.
+
+    Arc ``2e`` runs along edge ``e``, arc ``2e + 1`` against it.
+    """
+    owner = np.repeat(np.arange(len(node_offsets) - 1), np.diff(edge_offsets))
+    tails = (edges + node_offsets[owner, None]).ravel()
+    order = np.argsort(tails, kind="stable")
+    degrees = np.bincount(tails, minlength=int(node_offsets[-1]))
+    start = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+    arcs = (order - 2 * edge_offsets[owner[order // 2]]).astype(np.int32)
+    ends = np.ascontiguousarray(edges, dtype=np.int32).ravel()
+    return node_offsets, edge_offsets, ends, start, arcs
 
 
 def _integers(values: npt.ArrayLike, what: str, width: int | None = None) -> IntArray:
