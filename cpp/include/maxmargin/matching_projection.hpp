@@ -189,6 +189,7 @@ class Projector {
     Status project(const Example& ex, const double* point, double tol, bool warm, double* left_dual,
                    double* right_dual, double* z, double* value) {
         *value = 0;
+        newton_steps = fallbacks = 0;
         std::fill(z, z + ex.n_edges, 0.0);
         if (!finite(point, ex.n_edges)) {
             std::fill(left_dual, left_dual + ex.n_left, 0.0);
@@ -217,7 +218,7 @@ class Projector {
         return status;
     }
 
-    std::int64_t newton_steps = 0, fallbacks = 0;
+    std::int32_t newton_steps = 0, fallbacks = 0;  // of the last example
 
    private:
     // Everything that belongs to one dual point. Nodes: rows 0:rows_, then columns, padded to ld_.
@@ -580,10 +581,14 @@ class Projector {
         shifted(t, n, dual, top, &sum, &count);
         if (dual == 0 && sum <= capacity) return 0;
         for (int i = 0; i < 100; ++i) {
+            if (sum == capacity) return dual;
             (sum > capacity ? low : high) = dual;
             double next = count > 0 ? dual + (sum - capacity) / count : 0.5 * (low + high);
-            if (!unit_ && !(next >= low && next <= high)) next = 0.5 * (low + high);
             if (std::abs(next - dual) <= 1e-16 * most) return std::max(0.0, next);
+            if (!unit_ && !(next > low && next < high)) {  // a bound again would be a cycle
+                next = 0.5 * (low + high);
+                if (!(next > low && next < high)) return next;
+            }
             dual = next;
             shifted(t, n, dual, top, &sum, &count);
         }
@@ -635,22 +640,12 @@ class Projector {
         column_start_[0] = 0;
     }
 
-    Status minimise(State& now, bool started, double tol) {
-        State trial = state(1);
+    // Newton steps until the residual is at most `goal`; false after `limit` fallbacks.
+    bool descend(State& now, State& trial, double goal, int limit) {
         const std::int64_t nodes = rows_ + cols_;
-        std::fill(trial.x + nodes, trial.x + rows_ + ld_, 0.0);
-        evaluate(now);
-        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up.
-        const double unit = std::numeric_limits<double>::epsilon() * (1 + scale_) * static_cast<double>(4 + cols_);
-        const double goal = std::max(unit, 1e-3 * tol / static_cast<double>(nodes));
-        if (now.residual <= goal) return kOk;
-        if (!started) {
-            sweep(now);
-            evaluate(now);
-        }
         double best = now.residual;
         for (int iteration = 0; iteration < kIterations; ++iteration) {
-            if (now.residual <= goal) return kOk;
+            if (now.residual <= goal) return true;
             bool accepted = false;
             if (newton(now, true, 0)) {
                 ++newton_steps;
@@ -665,7 +660,8 @@ class Projector {
                 if (accepted) std::swap(now, trial);
             }
             if (!accepted) {
-                if (now.residual <= 100 * unit) return kOk;  // rounding: neither D nor the residual can fall
+                if (now.residual <= 100 * rounding_) return true;  // neither D nor the residual can fall
+                if (--limit < 0) return false;
                 ++fallbacks;
                 line_search(now, trial);
                 sweep(now);
@@ -673,14 +669,59 @@ class Projector {
             }
             best = std::min(best, now.residual);
         }
-        return now.residual <= 100 * unit ? kOk : kInexact;
+        return false;
     }
 
+    // Steps of half a diagonal Newton step: H <= 2 diag(H), so D falls, and a few of them find most of the support.
+    void settle(State& now) {
+        for (int round = 0; round < 8; ++round) {
+            for (std::int64_t i = 0; i < rows_ + cols_; ++i) {
+                const double step = 0.5 * (now.sum[i] - capacity_[i]) / std::max(now.count[i], 1.0);
+                now.x[i] = std::max(0.0, now.x[i] + step);
+            }
+            evaluate(now);
+        }
+    }
+
+    void rescale(State& now, double factor) {
+        const std::int64_t cells = matrix_ ? rows_ * ld_ : row_start_[rows_];
+        for (std::int64_t e = 0; e < cells; ++e) target_[e] *= factor;
+        for (std::int64_t i = 0; i < rows_ + cols_; ++i) now.x[i] *= factor;
+        evaluate(now);
+    }
+
+    Status minimise(State& now, bool started, double tol) {
+        State trial = state(1);
+        std::fill(trial.x + rows_ + cols_, trial.x + rows_ + ld_, 0.0);
+        evaluate(now);
+        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up.
+        rounding_ = std::numeric_limits<double>::epsilon() * (1 + scale_) * static_cast<double>(4 + cols_);
+        const double goal = std::max(rounding_, 1e-3 * tol / static_cast<double>(rows_ + cols_));
+        if (now.residual <= goal) return kOk;
+        if (started) {
+            if (descend(now, trial, goal, kPatience)) return kOk;
+            std::fill(now.x, now.x + rows_ + cols_, 0.0);
+        }
+        // Large targets are approached by way of smaller ones: the projection of a multiple of the target tells the
+        // support of the next, up to the linear program that is left at infinity. Powers of two lose no bits.
+        int stages = 0;
+        for (double size = scale_; size > 8; size *= 0.25) ++stages;
+        rescale(now, std::ldexp(1.0, -2 * stages));
+        settle(now);
+        for (; stages > 0; --stages) {
+            descend(now, trial, std::max(1e-3, rounding_), kPatience);
+            rescale(now, 4);
+        }
+        if (descend(now, trial, goal, kIterations)) return kOk;
+        return kInexact;
+    }
+
+    static constexpr int kPatience = 20;
     static constexpr int kIterations = 500;
 
     bool transposed_ = false, matrix_ = true, unit_ = true;
     std::int64_t rows_ = 0, cols_ = 0, ld_ = 0;
-    double scale_ = 0;
+    double scale_ = 0, rounding_ = 0;
     std::vector<double> target_, z_, reals_, line_, capacity_, schur_, rhs_, inverse_;
     std::vector<std::int64_t> row_start_, support_start_, column_start_;
     std::vector<std::int32_t> column_, place_, support_, by_column_, slot_, first_;
