@@ -433,7 +433,7 @@ class Projector {
     }
 
     // The direction d of a Newton step over the free nodes; other nodes move to 0 (`settle`) or stay. False if the
-    // system has no solution, or a free node has no support.
+    // system has no solution.
     bool newton(const State& now, bool settle, double floor) {
         double* d = direction();
         double* b = moved();  // right-hand sides, then unused until the step is taken
@@ -443,8 +443,7 @@ class Projector {
             const double gradient = capacity_[i] - now.sum[i];
             const bool is_free = settle ? now.x[i] * std::max(now.count[i], 1.0) > gradient
                                         : (now.x[i] > 0 || gradient < 0);
-            if (is_free && now.count[i] == 0) {
-                if (settle) return false;
+            if (is_free && now.count[i] == 0) {  // no curvature: it stays, see mend()
                 slot_[i] = -1;
                 d[i] = 0;
                 continue;
@@ -595,34 +594,62 @@ class Projector {
         return std::max(0.0, dual);
     }
 
-    // Minimises D exactly over all rows, then over all columns.
-    void sweep(State& now) {
+    // Minimises D over the dual of one row, or one column, alone.
+    void relax_row(State& now, std::int64_t j) {
         const double* beta = now.x + rows_;
         double* t = line_.data();
-        for (std::int64_t j = 0; j < rows_; ++j) {
-            std::int64_t n = 0;
-            if (matrix_) {
-                for (std::int64_t k = 0; k < ld_; ++k) t[k] = target_[j * ld_ + k] - beta[k];
-                n = ld_;
-            } else {
-                for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at)
-                    t[n++] = target_[at] - beta[column_[at]];
-            }
-            now.x[j] = threshold(t, n, capacity_[j]);
+        std::int64_t n = 0;
+        if (matrix_) {
+            for (std::int64_t k = 0; k < ld_; ++k) t[k] = target_[j * ld_ + k] - beta[k];
+            n = ld_;
+        } else {
+            for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at)
+                t[n++] = target_[at] - beta[column_[at]];
         }
+        now.x[j] = threshold(t, n, capacity_[j]);
+    }
+    void relax_column(State& now, std::int64_t k) {  // after list_columns(), if there is no matrix
+        double* t = line_.data();
+        std::int64_t n = 0;
+        if (matrix_) {
+            for (std::int64_t j = 0; j < rows_; ++j) t[n++] = target_[j * ld_ + k] - now.x[j];
+        } else {
+            for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
+                const std::int64_t at = by_column_[s];
+                t[n++] = target_[at] - now.x[support_[at]];
+            }
+        }
+        now.x[rows_ + k] = threshold(t, n, capacity_[rows_ + k]);
+    }
+
+    // Minimises D exactly over all rows, then over all columns.
+    void sweep(State& now) {
+        for (std::int64_t j = 0; j < rows_; ++j) relax_row(now, j);
         if (!matrix_) list_columns();
-        for (std::int64_t k = 0; k < cols_; ++k) {
-            std::int64_t n = 0;
-            if (matrix_) {
-                for (std::int64_t j = 0; j < rows_; ++j) t[n++] = target_[j * ld_ + k] - now.x[j];
-            } else {
-                for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
-                    const std::int64_t at = by_column_[s];
-                    t[n++] = target_[at] - now.x[support_[at]];
-                }
-            }
-            now.x[rows_ + k] = threshold(t, n, capacity_[rows_ + k]);
+        for (std::int64_t k = 0; k < cols_; ++k) relax_column(now, k);
+        evaluate(now);
+    }
+
+    // Newton is blind at nodes off their optimum without support: move those to where they have one, or to 0.
+    void mend(State& now, double goal) {
+        auto blind = [&](std::int64_t i) {
+            return now.count[i] == 0 && std::abs(std::min(now.x[i], capacity_[i] - now.sum[i])) > goal;
+        };
+        bool moved = false;
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            if (!blind(j)) continue;
+            relax_row(now, j);
+            moved = true;
         }
+        if (moved) evaluate(now);
+        moved = false;
+        for (std::int64_t k = 0; k < cols_; ++k) {
+            if (!blind(rows_ + k)) continue;
+            if (!matrix_ && !moved) list_columns();
+            relax_column(now, k);
+            moved = true;
+        }
+        if (moved) evaluate(now);
     }
 
     // All edges by columns: positions in by_column_, and the row of each position in support_.
@@ -646,6 +673,7 @@ class Projector {
         double best = now.residual;
         for (int iteration = 0; iteration < kIterations; ++iteration) {
             if (now.residual <= goal) return true;
+            mend(now, goal);
             bool accepted = false;
             if (newton(now, true, 0)) {
                 ++newton_steps;
@@ -665,7 +693,6 @@ class Projector {
                 ++fallbacks;
                 line_search(now, trial);
                 sweep(now);
-                evaluate(now);
             }
             best = std::min(best, now.residual);
         }
