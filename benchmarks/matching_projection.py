@@ -139,7 +139,7 @@ def main() -> None:
         "definitions": {
             "point": "z_prev + 0.3 * loss-augmented scores, 12th iteration of an extragradient-like run",
             "warm": "duals of the previous iteration's projection",
-            "cold": "no duals",
+            "cold": "no duals, warm=None",
             "again": "duals of the same point",
             "peer": "scipy linear_sum_assignment in a Python loop over the same matrices (holes are 0)",
             "steps": "Newton steps and fallbacks: mean, mean, max, max",

@@ -678,13 +678,16 @@ class Projector {
             if (newton(now, true, 0)) {
                 ++newton_steps;
                 const double* d = direction();
-                double expected = 0;
-                for (std::int64_t i = 0; i < nodes; ++i) {
-                    trial.x[i] = std::max(0.0, now.x[i] + d[i]);
-                    expected += (capacity_[i] - now.sum[i]) * (trial.x[i] - now.x[i]);
+                for (double t = 1; t > 0.1 && !accepted; t *= 0.5) {
+                    double expected = 0;
+                    for (std::int64_t i = 0; i < nodes; ++i) {
+                        trial.x[i] = std::max(0.0, now.x[i] + t * d[i]);
+                        expected += (capacity_[i] - now.sum[i]) * (trial.x[i] - now.x[i]);
+                    }
+                    evaluate(trial);
+                    accepted = trial.residual <= 0.5 * best ||
+                               (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
                 }
-                evaluate(trial);
-                accepted = trial.residual <= 0.5 * best || (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
                 if (accepted) std::swap(now, trial);
             }
             if (!accepted) {
