@@ -40,7 +40,7 @@ Batch checked(const Offsets& left_start, const Offsets& right_start, const Offse
     for (std::int64_t i = 0; i < batch.size(); ++i) {
         const matching::Example ex = matching::example(batch, i);
         require(ex.n_left < (std::int64_t{1} << 30) && ex.n_right < (std::int64_t{1} << 30), "too many nodes");
-        require(listed || ex.full(), "without a list of edges all of them must be there");
+        require(listed || ex.full() || batch.edge_start.back() == 0, "without a list of edges all of them must be there");
         for (std::int64_t e = 0; listed && e < ex.n_edges; ++e) {
             const std::int32_t left = ex.ends[2 * e], right = ex.ends[2 * e + 1];
             require(left >= 0 && left < ex.n_left && right >= 0 && right < ex.n_right, "edge out of range");
@@ -82,8 +82,9 @@ void argmax(const Offsets& left_start, const Offsets& right_start, const Offsets
 void project(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
              const In<std::int32_t>& ends, const Offsets& left_capacity, const Offsets& right_capacity,
              const In<double>& point, double tol, bool warm, Out<double> duals, Out<double> z, Out<double> value,
-             Out<std::int8_t> status, int threads) {
+             Out<std::int8_t> status, Out<std::int32_t> steps, int threads) {
     const Batch batch = checked(left_start, right_start, edge_start, ends, left_capacity, right_capacity);
+    require(steps.size() == 2 * static_cast<std::size_t>(batch.size()), "steps must have two entries per example");
     check_outputs(batch, point.size(), z.size(), value.size(), status.size());
     const std::int64_t left_nodes = batch.left_start.back();
     require(static_cast<std::int64_t>(duals.size()) == left_nodes + batch.right_start.back(),
@@ -92,6 +93,7 @@ void project(const Offsets& left_start, const Offsets& right_start, const Offset
     const double* in = point.data();
     double *out = z.data(), *values = value.data(), *left = duals.data(), *right = left + left_nodes;
     std::int8_t* codes = status.data();
+    std::int32_t* counts = steps.data();
     const NoGil unlocked;
     std::vector<std::unique_ptr<matching::Projector>> projectors(std::max(threads, 1));
     parallel_blocks(batch.size(), matching::grain(batch), threads,
@@ -103,6 +105,8 @@ void project(const Offsets& left_start, const Offsets& right_start, const Offset
                             codes[i] = projector->project(matching::example(batch, i), in + e, tol, warm,
                                                           left + batch.left_start[i], right + batch.right_start[i],
                                                           out + e, values + i);
+                            counts[2 * i] = projector->newton_steps;
+                            counts[2 * i + 1] = projector->fallbacks;
                         }
                     });
 }
@@ -115,7 +119,7 @@ void bind_matching(nb::module_& module) {
                "left_capacity"_a, "right_capacity"_a, "scores"_a, "z"_a, "value"_a, "status"_a, "threads"_a);
     module.def("matching_project", &project, "left_start"_a, "right_start"_a, "edge_start"_a, "ends"_a,
                "left_capacity"_a, "right_capacity"_a, "point"_a, "tol"_a, "warm"_a, "duals"_a, "z"_a, "value"_a,
-               "status"_a, "threads"_a);
+               "status"_a, "steps"_a, "threads"_a);
 }
 
 }  // namespace maxmargin

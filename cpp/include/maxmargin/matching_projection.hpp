@@ -6,9 +6,9 @@
 //
 // D is convex and piecewise quadratic. Its gradient is capacity minus sum; its Hessian is the signless Laplacian of the
 // graph of edges with 0 < z < 1 (the support). A primal-dual active set Newton step (x_i = 0 where x_i n_i <= gradient,
-// zero gradient elsewhere) ends exactly at the solution once support and active set are right. The columns are
-// eliminated, so a step factorises a matrix of the size of the positive row duals; rows are the smaller side.
-// Newton points that do not reduce D or the residual are replaced by a line search along a regularised Newton
+// zero gradient elsewhere) ends exactly at the solution once support and active set are right. Rows are the larger side
+// and are eliminated, so a step factorises a matrix of the size of the positive column duals at most.
+// Newton steps are halved until they reduce D or the residual; where that fails they are replaced by a line search along a regularised Newton
 // direction and a sweep of exact minimisations over all rows, then all columns; sweeps alone converge (two blocks,
 // Grippo and Sciandrone 2000), and nothing in between raises D. With capacities of one the upper clip is redundant and left out.
 #pragma once
@@ -25,7 +25,7 @@ constexpr double kHole = -1e300;  // the target of an edge that is not there: z 
 // Reductions in the loops below may be reordered, so that they become vectors.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#pragma GCC optimize("O3", "associative-math", "no-signed-zeros", "no-trapping-math", "no-math-errno")
+#pragma GCC optimize("O3", "associative-math", "no-signed-zeros", "no-trapping-math", "no-math-errno", "finite-math-only")
 #endif
 
 // At duals (alpha, beta): z, sums and support counts of rows and columns; returns sum phi. `ld` columns, a multiple of 4.
@@ -106,44 +106,77 @@ static MM_CLONES double largest(const double* t, std::int64_t n) {
     return best;
 }
 
-// L D L' of the symmetric n x n matrix in the lower triangle of `s` (row-major), in place, within the envelope: row i
-// starts at first[i]. Solves for `b` in place. A pivot that vanishes against its diagonal entry is replaced by `floor`
-// times that entry; with floor = 0 its unknown is set to 0. Returns the largest right-hand side left at a vanished pivot.
-static MM_CLONES double solve_envelope(double* MM_RESTRICT s, std::int64_t n, const std::int32_t* MM_RESTRICT first,
-                                       double* MM_RESTRICT inverse, double* MM_RESTRICT b, double floor) {
-    double left = 0;
+// sum capacity x and the residual max |min(x, capacity - sum)|.
+static MM_CLONES void summarise(const double* MM_RESTRICT x, const double* MM_RESTRICT sum,
+                                const double* MM_RESTRICT capacity, std::int64_t n, double* total, double* residual) {
+    double product = 0, worst = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-        double* MM_RESTRICT si = s + i * n;
-        const std::int64_t start = first[i];
-        double diagonal = si[i], rhs = b[i];
-        const double original = diagonal;
-        for (std::int64_t j = start; j < i; ++j) {
-            const double* MM_RESTRICT sj = s + j * n;
-            double value = si[j];
-            // si holds L D up to here, sj holds L.
-            for (std::int64_t k = start > first[j] ? start : first[j]; k < j; ++k) value -= si[k] * sj[k];
-            si[j] = value;
-        }
-        for (std::int64_t j = start; j < i; ++j) {
-            const double scaled = si[j] * inverse[j];
-            diagonal -= si[j] * scaled;
-            rhs -= scaled * b[j];
-            si[j] = scaled;
-        }
-        if (diagonal > 1e-9 * original) {
-            inverse[i] = 1 / diagonal;
-        } else {
-            const double size = rhs < 0 ? -rhs : rhs;
-            left = size > left ? size : left;
-            inverse[i] = floor > 0 && original > 0 ? 1 / (floor * original) : 0;
-        }
-        b[i] = rhs;
+        const double slack = capacity[i] - sum[i];
+        const double least = x[i] < slack ? x[i] : slack;
+        const double size = least < 0 ? -least : least;
+        worst = size > worst ? size : worst;
+        product += capacity[i] * x[i];
     }
-    for (std::int64_t i = 0; i < n; ++i) b[i] *= inverse[i];
+    *total = product;
+    *residual = worst;
+}
+
+// Half a diagonal Newton step.
+static MM_CLONES void half_step(double* MM_RESTRICT x, const double* MM_RESTRICT sum, const double* MM_RESTRICT count,
+                                const double* MM_RESTRICT capacity, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double curvature = count[i] > 1 ? count[i] : 1;
+        const double next = x[i] + 0.5 * (sum[i] - capacity[i]) / curvature;
+        x[i] = next > 0 ? next : 0;
+    }
+}
+
+// trial = max(0, x + t d); returns gradient'(trial - x).
+static MM_CLONES double step_along(const double* MM_RESTRICT x, const double* MM_RESTRICT d, double t,
+                                   const double* MM_RESTRICT sum, const double* MM_RESTRICT capacity, std::int64_t n,
+                                   double* MM_RESTRICT trial) {
+    double expected = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double moved = x[i] + t * d[i];
+        const double next = moved > 0 ? moved : 0;
+        expected += (capacity[i] - sum[i]) * (next - x[i]);
+        trial[i] = next;
+    }
+    return expected;
+}
+
+// Solves S y = b by elimination in the upper triangle of S: n rows of `ld` numbers, b at column n, y in the last row's
+// place `y`. A pivot that vanishes against its diagonal entry is replaced by `floor` times that entry; with floor = 0 its
+// unknown is 0. Returns the largest right-hand side left at a vanished pivot.
+static MM_CLONES double eliminate(double* MM_RESTRICT s, std::int64_t n, std::int64_t ld, double* MM_RESTRICT diagonal,
+                                  double* MM_RESTRICT y, double floor) {
+    double left = 0;
+    const bool sparse = n > 16;
+    for (std::int64_t i = 0; i < n; ++i) diagonal[i] = s[i * ld + i];
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double* MM_RESTRICT si = s + i * ld;
+        const double pivot = si[i];
+        double inverse;
+        if (pivot > 1e-9 * diagonal[i]) {
+            inverse = 1 / pivot;
+        } else {
+            const double size = si[n] < 0 ? -si[n] : si[n];
+            left = size > left ? size : left;
+            inverse = floor > 0 && diagonal[i] > 0 ? 1 / (floor * diagonal[i]) : 0;
+        }
+        diagonal[i] = inverse;
+        for (std::int64_t r = i + 1; r < n; ++r) {
+            if (sparse && si[r] == 0) continue;
+            const double factor = si[r] * inverse;
+            double* MM_RESTRICT sr = s + r * ld;
+            for (std::int64_t c = r & ~std::int64_t{3}; c < ld; ++c) sr[c] -= factor * si[c];
+        }
+    }
     for (std::int64_t i = n - 1; i >= 0; --i) {
-        const double* MM_RESTRICT si = s + i * n;
-        const double value = b[i];
-        for (std::int64_t j = first[i]; j < i; ++j) b[j] -= si[j] * value;
+        const double* MM_RESTRICT si = s + i * ld;
+        double value = si[n];
+        for (std::int64_t c = i + 1; c < n; ++c) value -= si[c] * y[c];
+        y[i] = value * diagonal[i];
     }
     return left;
 }
@@ -156,39 +189,41 @@ static MM_CLONES double solve_envelope(double* MM_RESTRICT s, std::int64_t n, co
 class Projector {
    public:
     explicit Projector(const Batch& batch) {
-        std::int64_t cells = 0, nodes = 0, edges = 0, sparse = 0, small_side = 0;
+        std::int64_t cells = 0, nodes = 0, edges = 0, sparse = 0, large_side = 0, small_side = 0;
         for (std::int64_t i = 0; i < batch.size(); ++i) {
             const Example ex = example(batch, i);
             const std::int64_t small = std::min(ex.n_left, ex.n_right), large = std::max(ex.n_left, ex.n_right);
-            const std::int64_t used = as_matrix(ex) ? small * padded(large) : ex.n_edges;
-            cells = std::max(cells, used);
+            cells = std::max(cells, as_matrix(ex) ? large * padded(small) : ex.n_edges);
             if (!as_matrix(ex)) sparse = std::max(sparse, ex.n_edges);
             edges = std::max(edges, ex.n_edges);
-            nodes = std::max(nodes, small + padded(large));
-            small_side = std::max(small_side, small);
+            nodes = std::max(nodes, large + padded(small));
+            large_side = std::max(large_side, large);
+            small_side = std::max(small_side, padded(small));
         }
+        nodes_ = nodes;
         target_.resize(cells);
         z_.resize(2 * cells);
         reals_.resize(8 * nodes);
         line_.resize(nodes);
         capacity_.resize(nodes);
-        row_start_.resize(small_side + 1);
+        row_start_.resize(large_side + 1);
         column_.resize(sparse);
         place_.resize(sparse);
-        support_start_.resize(small_side + 1);
-        support_.resize(edges);
-        by_column_.resize(edges);
-        column_start_.resize(nodes + 1);
+        by_column_.resize(sparse);
+        row_of_.resize(sparse);
+        column_start_.resize(small_side + 1);
+        support_start_.resize(large_side + 1);
+        support_.resize(edges + 1);
         slot_.resize(nodes);
-        first_.resize(nodes);
-        rhs_.resize(nodes);
-        inverse_.resize(nodes);
+        solution_.resize(small_side);
+        diagonal_.resize(small_side);
     }
 
     // Writes z (edges of the example) and the node duals (left, right), which also hold the start if `warm`.
     Status project(const Example& ex, const double* point, double tol, bool warm, double* left_dual,
                    double* right_dual, double* z, double* value) {
         *value = 0;
+        newton_steps = fallbacks = 0;
         std::fill(z, z + ex.n_edges, 0.0);
         if (!finite(point, ex.n_edges)) {
             std::fill(left_dual, left_dual + ex.n_left, 0.0);
@@ -217,7 +252,7 @@ class Projector {
         return status;
     }
 
-    std::int64_t newton_steps = 0, fallbacks = 0;
+    std::int32_t newton_steps = 0, fallbacks = 0;  // of the last example
 
    private:
     // Everything that belongs to one dual point. Nodes: rows 0:rows_, then columns, padded to ld_.
@@ -233,44 +268,41 @@ class Projector {
     }
 
     State state(int which) {
-        const std::int64_t nodes = static_cast<std::int64_t>(line_.size());
-        double* base = reals_.data() + which * 3 * nodes;
-        return {base, base + nodes, base + 2 * nodes, z_.data() + which * static_cast<std::int64_t>(target_.size()), 0, 0};
+        double* base = reals_.data() + which * 3 * nodes_;
+        return {base, base + nodes_, base + 2 * nodes_, z_.data() + which * static_cast<std::int64_t>(target_.size()), 0, 0};
     }
-    double* direction() { return reals_.data() + 6 * static_cast<std::int64_t>(line_.size()); }
-    double* moved() { return reals_.data() + 7 * static_cast<std::int64_t>(line_.size()); }
+    double* direction() { return reals_.data() + 6 * nodes_; }
+    double* gradient() { return reals_.data() + 7 * nodes_; }
 
     void load(const Example& ex, const double* point) {
-        transposed_ = ex.n_left > ex.n_right;
+        transposed_ = ex.n_left < ex.n_right;
         rows_ = transposed_ ? ex.n_right : ex.n_left;
         cols_ = transposed_ ? ex.n_left : ex.n_right;
         matrix_ = as_matrix(ex);
         ld_ = padded(cols_);
         const std::int64_t* row_capacity = transposed_ ? ex.right_capacity : ex.left_capacity;
         const std::int64_t* col_capacity = transposed_ ? ex.left_capacity : ex.right_capacity;
-        std::int64_t most = 0;
-        bool closed = false;
+        std::int64_t row_most = 0, col_most = 0, least = 1;
         for (std::int64_t j = 0; j < rows_; ++j) {
             capacity_[j] = static_cast<double>(row_capacity[j]);
-            most = std::max(most, row_capacity[j]);
-            closed |= row_capacity[j] == 0;
+            row_most = std::max(row_most, row_capacity[j]);
+            least = std::min(least, row_capacity[j]);
         }
         for (std::int64_t k = 0; k < cols_; ++k) {
             capacity_[rows_ + k] = static_cast<double>(col_capacity[k]);
-            closed |= col_capacity[k] == 0;
+            col_most = std::max(col_most, col_capacity[k]);
+            least = std::min(least, col_capacity[k]);
         }
         for (std::int64_t k = cols_; k < ld_; ++k) capacity_[rows_ + k] = 1;
-        unit_ = most <= 1;  // one side is enough: z <= its sum <= 1
+        unit_ = std::min(row_most, col_most) <= 1;  // one side is enough: z <= its sum <= 1
         if (matrix_) {
             load_matrix(ex, point);
         } else {
             load_lists(ex, point);
         }
-        if (closed) close_nodes();
-        double top = 0;
+        if (least == 0) close_nodes();
         const std::int64_t cells = matrix_ ? rows_ * ld_ : ex.n_edges;
-        top = std::max(top, largest(target_.data(), cells));
-        scale_ = top;
+        scale_ = std::max(0.0, largest(target_.data(), cells));
     }
 
     void load_matrix(const Example& ex, const double* point) {
@@ -362,13 +394,9 @@ class Projector {
         } else {
             phi = evaluate_lists(now);
         }
-        double worst = 0;
-        for (std::int64_t i = 0; i < rows_ + cols_; ++i) {
-            phi += capacity_[i] * now.x[i];
-            worst = std::max(worst, std::abs(std::min(now.x[i], capacity_[i] - now.sum[i])));
-        }
-        now.dual = phi;
-        now.residual = worst;
+        double linear;
+        summarise(now.x, now.sum, capacity_.data(), rows_ + cols_, &linear, &now.residual);
+        now.dual = phi + linear;
     }
 
     double evaluate_lists(State& now) {
@@ -402,107 +430,100 @@ class Projector {
         return phi;
     }
 
-    // The support of `now` by rows and, in by_column_, by columns.
-    void list_support(const State& now) {
+    // Columns of the support in row j that are free, by their slots; branchless, as the pattern is hard to predict.
+    std::int64_t list_support(const State& now, std::int64_t j, std::int64_t n) {
         const double top = unit_ ? 1e308 : 1;
-        std::int64_t n = 0;
-        for (std::int64_t j = 0; j < rows_; ++j) {
-            support_start_[j] = n;
-            if (now.count[j] == 0) continue;
-            const std::int64_t begin = matrix_ ? j * ld_ : row_start_[j];
-            const std::int64_t end = matrix_ ? j * ld_ + cols_ : row_start_[j + 1];
-            const std::int64_t last = n + static_cast<std::int64_t>(now.count[j]);
-            for (std::int64_t at = begin; at < end && n < last; ++at) {
-                support_[n] = static_cast<std::int32_t>(matrix_ ? at - begin : column_[at]);
-                n += now.z[at] > 0 && now.z[at] < top;
+        const std::int32_t* slot = slot_.data() + rows_;
+        std::int32_t* out = support_.data();
+        if (matrix_) {
+            const double* z = now.z + j * ld_;
+            for (std::int64_t k = 0; k < cols_; ++k) {
+                out[n] = slot[k];
+                n += (z[k] > 0) & (z[k] < top) & (slot[k] >= 0);
+            }
+        } else {
+            for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at) {
+                const std::int32_t k = slot[column_[at]];
+                out[n] = k;
+                n += (now.z[at] > 0) & (now.z[at] < top) & (k >= 0);
             }
         }
-        support_start_[rows_] = n;
-        std::int64_t sum = 0;
-        for (std::int64_t k = 0; k < cols_; ++k) {
-            column_start_[k] = sum;
-            sum += static_cast<std::int64_t>(now.count[rows_ + k]);
+        return n;
+    }
+
+    // Sum over the support of row j of the moves of columns that are not free.
+    double settled_columns(const State& now, std::int64_t j, const double* d) const {
+        const double top = unit_ ? 1e308 : 1;
+        double total = 0;
+        const std::int64_t begin = matrix_ ? j * ld_ : row_start_[j];
+        const std::int64_t end = matrix_ ? begin + cols_ : row_start_[j + 1];
+        for (std::int64_t at = begin; at < end; ++at) {
+            const std::int64_t k = rows_ + (matrix_ ? at - begin : column_[at]);
+            if (now.z[at] > 0 && now.z[at] < top && slot_[k] < 0) total += d[k];
         }
-        column_start_[cols_] = sum;
-        for (std::int64_t j = 0; j < rows_; ++j)
-            for (std::int64_t s = support_start_[j]; s < support_start_[j + 1]; ++s)
-                by_column_[column_start_[support_[s]]++] = static_cast<std::int32_t>(j);
-        for (std::int64_t k = cols_; k > 0; --k) column_start_[k] = column_start_[k - 1];
-        column_start_[0] = 0;
+        return total;
     }
 
     // The direction d of a Newton step over the free nodes; other nodes move to 0 (`settle`) or stay. False if the
-    // system has no solution, or a free node has no support.
+    // system has no solution. With H = (R W; W' C) over free rows and columns, R and C diagonal:
+    // (C - W' R^-1 W) d_col = b_col - W' R^-1 b_row,  d_row = R^-1 (b_row - W d_col).
     bool newton(const State& now, bool settle, double floor) {
         double* d = direction();
-        double* b = moved();  // right-hand sides, then unused until the step is taken
+        double* b = gradient();
         const std::int64_t nodes = rows_ + cols_;
-        std::int64_t free_rows = 0;
+        std::int32_t n = 0;
+        bool columns_move = false;
         for (std::int64_t i = 0; i < nodes; ++i) {
-            const double gradient = capacity_[i] - now.sum[i];
-            const bool is_free = settle ? now.x[i] * std::max(now.count[i], 1.0) > gradient
-                                        : (now.x[i] > 0 || gradient < 0);
-            if (is_free && now.count[i] == 0) {
-                if (settle) return false;
-                slot_[i] = -1;
-                d[i] = 0;
+            const double slope = capacity_[i] - now.sum[i], x = now.x[i];
+            const bool wanted = settle ? x * std::max(now.count[i], 1.0) > slope : x > 0 || slope < 0;
+            const bool is_free = wanted && now.count[i] > 0;  // no curvature: the node stays, see mend()
+            d[i] = settle && !wanted ? -x : 0.0;
+            b[i] = -slope;
+            slot_[i] = is_free ? 0 : -1;
+            if (i >= rows_) {
+                if (is_free) slot_[i] = n++;
+                columns_move |= d[i] != 0;
+            }
+        }
+        const std::int64_t ld = padded(n + 1);
+        if (static_cast<std::int64_t>(schur_.size()) < n * ld) schur_.resize(n * ld);
+        double* s = schur_.data();
+        std::fill(s, s + n * ld, 0.0);
+        for (std::int64_t k = 0; k < cols_; ++k) {
+            const std::int64_t i = slot_[rows_ + k];
+            if (i < 0) continue;
+            s[i * ld + i] = now.count[rows_ + k];
+            s[i * ld + n] = b[rows_ + k];
+        }
+        std::int64_t last = 0;
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            support_start_[j] = last;
+            if (slot_[j] < 0) {
+                if (d[j] == 0) continue;
+                const std::int64_t end = list_support(now, j, last);
+                for (std::int64_t at = last; at < end; ++at) s[support_[at] * ld + n] -= d[j];
                 continue;
             }
-            slot_[i] = is_free ? (i < rows_ ? static_cast<std::int32_t>(free_rows++) : 0) : -1;
-            d[i] = is_free || !settle ? 0 : -now.x[i];
-            b[i] = -gradient;
-        }
-        list_support(now);
-        const std::int64_t n = free_rows;
-        if (static_cast<std::int64_t>(schur_.size()) < n * n) schur_.resize(n * n);
-        std::fill(schur_.begin(), schur_.begin() + n * n, 0.0);
-        // Move what nodes that are not free contribute to the right-hand side.
-        if (settle) {
-            for (std::int64_t j = 0; j < rows_; ++j)
-                for (std::int64_t s = support_start_[j]; s < support_start_[j + 1]; ++s) {
-                    const std::int64_t k = rows_ + support_[s];
-                    if (slot_[j] < 0) b[k] -= d[j];
-                    if (slot_[k] < 0) b[j] -= d[k];
-                }
-        }
-        for (std::int64_t j = 0; j < rows_; ++j) {
-            const std::int64_t i = slot_[j];
-            if (i < 0) continue;
-            schur_[i * n + i] = now.count[j];
-            rhs_[i] = b[j];
-            first_[i] = static_cast<std::int32_t>(i);
-        }
-        for (std::int64_t k = 0; k < cols_; ++k) {
-            if (slot_[rows_ + k] < 0) continue;
-            const double weight = 1 / now.count[rows_ + k];
-            const double share = weight * b[rows_ + k];
-            for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
-                const std::int32_t i = slot_[by_column_[s]];
-                if (i < 0) continue;
-                rhs_[i] -= share;
-                std::int32_t low = i;
-                for (std::int64_t u = s; u-- > column_start_[k];) {
-                    const std::int32_t h = slot_[by_column_[u]];
-                    if (h < 0) continue;
-                    schur_[i * n + h] -= weight;
-                    low = h;
-                }
-                schur_[i * n + i] -= weight;
-                first_[i] = std::min(first_[i], low);
+            const std::int64_t end = list_support(now, j, last);
+            if (columns_move) b[j] -= settled_columns(now, j, d);
+            const double weight = 1 / now.count[j], share = weight * b[j];
+            for (std::int64_t at = last; at < end; ++at) {
+                double* row = s + support_[at] * ld;
+                row[n] -= share;
+                for (std::int64_t other = at; other < end; ++other) row[support_[other]] -= weight;
             }
+            last = end;
         }
-        const double left = solve_envelope(schur_.data(), n, first_.data(), inverse_.data(), rhs_.data(), floor);
+        support_start_[rows_] = last;
+        const double left = eliminate(s, n, ld, diagonal_.data(), solution_.data(), floor);
         if (floor == 0 && left > 1e-10 * (1 + scale_)) return false;
-        for (std::int64_t j = 0; j < rows_; ++j)
-            if (slot_[j] >= 0) d[j] = rhs_[slot_[j]];
-        for (std::int64_t k = 0; k < cols_; ++k) {
-            if (slot_[rows_ + k] < 0) continue;
-            double share = b[rows_ + k];
-            for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
-                const std::int64_t j = by_column_[s];
-                if (slot_[j] >= 0) share -= d[j];
-            }
-            d[rows_ + k] = share / now.count[rows_ + k];
+        for (std::int64_t k = 0; k < cols_; ++k)
+            if (slot_[rows_ + k] >= 0) d[rows_ + k] = solution_[slot_[rows_ + k]];
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            if (slot_[j] < 0) continue;
+            double share = b[j];
+            for (std::int64_t at = support_start_[j]; at < support_start_[j + 1]; ++at) share -= solution_[support_[at]];
+            d[j] = share / now.count[j];
         }
         return true;
     }
@@ -580,47 +601,79 @@ class Projector {
         shifted(t, n, dual, top, &sum, &count);
         if (dual == 0 && sum <= capacity) return 0;
         for (int i = 0; i < 100; ++i) {
+            if (sum == capacity) return dual;
             (sum > capacity ? low : high) = dual;
             double next = count > 0 ? dual + (sum - capacity) / count : 0.5 * (low + high);
-            if (!unit_ && !(next >= low && next <= high)) next = 0.5 * (low + high);
             if (std::abs(next - dual) <= 1e-16 * most) return std::max(0.0, next);
+            if (!unit_ && !(next > low && next < high)) {  // a bound again would be a cycle
+                next = 0.5 * (low + high);
+                if (!(next > low && next < high)) return next;
+            }
             dual = next;
             shifted(t, n, dual, top, &sum, &count);
         }
         return std::max(0.0, dual);
     }
 
-    // Minimises D exactly over all rows, then over all columns.
-    void sweep(State& now) {
+    // Minimises D over the dual of one row, or one column, alone.
+    void relax_row(State& now, std::int64_t j) {
         const double* beta = now.x + rows_;
         double* t = line_.data();
-        for (std::int64_t j = 0; j < rows_; ++j) {
-            std::int64_t n = 0;
-            if (matrix_) {
-                for (std::int64_t k = 0; k < ld_; ++k) t[k] = target_[j * ld_ + k] - beta[k];
-                n = ld_;
-            } else {
-                for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at)
-                    t[n++] = target_[at] - beta[column_[at]];
-            }
-            now.x[j] = threshold(t, n, capacity_[j]);
+        std::int64_t n = 0;
+        if (matrix_) {
+            for (std::int64_t k = 0; k < ld_; ++k) t[k] = target_[j * ld_ + k] - beta[k];
+            n = ld_;
+        } else {
+            for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at)
+                t[n++] = target_[at] - beta[column_[at]];
         }
-        if (!matrix_) list_columns();
-        for (std::int64_t k = 0; k < cols_; ++k) {
-            std::int64_t n = 0;
-            if (matrix_) {
-                for (std::int64_t j = 0; j < rows_; ++j) t[n++] = target_[j * ld_ + k] - now.x[j];
-            } else {
-                for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
-                    const std::int64_t at = by_column_[s];
-                    t[n++] = target_[at] - now.x[support_[at]];
-                }
+        now.x[j] = threshold(t, n, capacity_[j]);
+    }
+    void relax_column(State& now, std::int64_t k) {  // after list_columns(), if there is no matrix
+        double* t = line_.data();
+        std::int64_t n = 0;
+        if (matrix_) {
+            for (std::int64_t j = 0; j < rows_; ++j) t[n++] = target_[j * ld_ + k] - now.x[j];
+        } else {
+            for (std::int64_t s = column_start_[k]; s < column_start_[k + 1]; ++s) {
+                const std::int64_t at = by_column_[s];
+                t[n++] = target_[at] - now.x[row_of_[at]];
             }
-            now.x[rows_ + k] = threshold(t, n, capacity_[rows_ + k]);
         }
+        now.x[rows_ + k] = threshold(t, n, capacity_[rows_ + k]);
     }
 
-    // All edges by columns: positions in by_column_, and the row of each position in support_.
+    // Minimises D exactly over all rows, then over all columns.
+    void sweep(State& now) {
+        for (std::int64_t j = 0; j < rows_; ++j) relax_row(now, j);
+        if (!matrix_) list_columns();
+        for (std::int64_t k = 0; k < cols_; ++k) relax_column(now, k);
+        evaluate(now);
+    }
+
+    // Newton is blind at nodes off their optimum without support: move those to where they have one, or to 0.
+    void mend(State& now, double goal) {
+        auto blind = [&](std::int64_t i) {
+            return now.count[i] == 0 && std::abs(std::min(now.x[i], capacity_[i] - now.sum[i])) > goal;
+        };
+        bool moved = false;
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            if (!blind(j)) continue;
+            relax_row(now, j);
+            moved = true;
+        }
+        if (moved) evaluate(now);
+        moved = false;
+        for (std::int64_t k = 0; k < cols_; ++k) {
+            if (!blind(rows_ + k)) continue;
+            if (!matrix_ && !moved) list_columns();
+            relax_column(now, k);
+            moved = true;
+        }
+        if (moved) evaluate(now);
+    }
+
+    // All edges by columns: positions in by_column_, and the row of each position in row_of_.
     void list_columns() {
         std::fill(column_start_.begin(), column_start_.begin() + cols_ + 1, 0);
         const std::int64_t edges = row_start_[rows_];
@@ -629,61 +682,92 @@ class Projector {
         for (std::int64_t j = 0; j < rows_; ++j)
             for (std::int64_t at = row_start_[j]; at < row_start_[j + 1]; ++at) {
                 by_column_[column_start_[column_[at]]++] = static_cast<std::int32_t>(at);
-                support_[at] = static_cast<std::int32_t>(j);
+                row_of_[at] = static_cast<std::int32_t>(j);
             }
         for (std::int64_t k = cols_; k > 0; --k) column_start_[k] = column_start_[k - 1];
         column_start_[0] = 0;
     }
 
-    Status minimise(State& now, bool started, double tol) {
-        State trial = state(1);
+    // Newton steps until the residual is at most `goal`; false after `limit` fallbacks.
+    bool descend(State& now, State& trial, double goal, int limit) {
         const std::int64_t nodes = rows_ + cols_;
-        std::fill(trial.x + nodes, trial.x + rows_ + ld_, 0.0);
-        evaluate(now);
-        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up.
-        const double unit = std::numeric_limits<double>::epsilon() * (1 + scale_) * static_cast<double>(4 + cols_);
-        const double goal = std::max(unit, 1e-3 * tol / static_cast<double>(nodes));
-        if (now.residual <= goal) return kOk;
-        if (!started) {
-            sweep(now);
-            evaluate(now);
-        }
         double best = now.residual;
         for (int iteration = 0; iteration < kIterations; ++iteration) {
-            if (now.residual <= goal) return kOk;
+            if (now.residual <= goal) return true;
+            mend(now, goal);
             bool accepted = false;
             if (newton(now, true, 0)) {
                 ++newton_steps;
-                const double* d = direction();
-                double expected = 0;
-                for (std::int64_t i = 0; i < nodes; ++i) {
-                    trial.x[i] = std::max(0.0, now.x[i] + d[i]);
-                    expected += (capacity_[i] - now.sum[i]) * (trial.x[i] - now.x[i]);
+                for (double t = 1; t > 0.1 && !accepted; t *= 0.5) {
+                    const double expected = step_along(now.x, direction(), t, now.sum, capacity_.data(), nodes, trial.x);
+                    evaluate(trial);
+                    accepted = trial.residual <= 0.5 * best ||
+                               (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
                 }
-                evaluate(trial);
-                accepted = trial.residual <= 0.5 * best || (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
                 if (accepted) std::swap(now, trial);
             }
             if (!accepted) {
-                if (now.residual <= 100 * unit) return kOk;  // rounding: neither D nor the residual can fall
+                if (now.residual <= 100 * rounding_) return true;  // neither D nor the residual can fall
+                if (--limit < 0) return false;
                 ++fallbacks;
                 line_search(now, trial);
                 sweep(now);
-                evaluate(now);
             }
             best = std::min(best, now.residual);
         }
-        return now.residual <= 100 * unit ? kOk : kInexact;
+        return false;
     }
 
+    // Steps of half a diagonal Newton step: H <= 2 diag(H), so D falls, and a few of them find most of the support.
+    void settle(State& now) {
+        for (int round = 0; round < 8; ++round) {
+            half_step(now.x, now.sum, now.count, capacity_.data(), rows_ + cols_);
+            evaluate(now);
+        }
+    }
+
+    void rescale(State& now, double factor) {
+        const std::int64_t cells = matrix_ ? rows_ * ld_ : row_start_[rows_];
+        for (std::int64_t e = 0; e < cells; ++e) target_[e] *= factor;
+        for (std::int64_t i = 0; i < rows_ + cols_; ++i) now.x[i] *= factor;
+        evaluate(now);
+    }
+
+    Status minimise(State& now, bool started, double tol) {
+        State trial = state(1);
+        std::fill(trial.x + rows_ + cols_, trial.x + rows_ + ld_, 0.0);
+        evaluate(now);
+        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up.
+        rounding_ = std::numeric_limits<double>::epsilon() * (1 + scale_) * static_cast<double>(4 + cols_);
+        const double goal = std::max(rounding_, 1e-3 * tol / static_cast<double>(rows_ + cols_));
+        if (now.residual <= goal) return kOk;
+        if (started) {
+            if (descend(now, trial, goal, kPatience)) return kOk;
+            std::fill(now.x, now.x + rows_ + cols_, 0.0);
+        }
+        // Large targets are approached by way of smaller ones: the projection of a multiple of the target tells the
+        // support of the next, up to the linear program that is left at infinity. Powers of two lose no bits.
+        int stages = 0;
+        for (double size = scale_; size > 8; size *= 0.25) ++stages;
+        rescale(now, std::ldexp(1.0, -2 * stages));
+        settle(now);
+        for (; stages > 0; --stages) {
+            descend(now, trial, std::max(1e-3, rounding_), kPatience);
+            rescale(now, 4);
+        }
+        if (descend(now, trial, goal, kIterations)) return kOk;
+        return kInexact;
+    }
+
+    static constexpr int kPatience = 6;
     static constexpr int kIterations = 500;
 
     bool transposed_ = false, matrix_ = true, unit_ = true;
-    std::int64_t rows_ = 0, cols_ = 0, ld_ = 0;
-    double scale_ = 0;
-    std::vector<double> target_, z_, reals_, line_, capacity_, schur_, rhs_, inverse_;
+    std::int64_t rows_ = 0, cols_ = 0, ld_ = 0, nodes_ = 0;
+    double scale_ = 0, rounding_ = 0;
+    std::vector<double> target_, z_, reals_, line_, capacity_, schur_, solution_, diagonal_;
     std::vector<std::int64_t> row_start_, support_start_, column_start_;
-    std::vector<std::int32_t> column_, place_, support_, by_column_, slot_, first_;
+    std::vector<std::int32_t> column_, place_, by_column_, row_of_, support_, slot_;
 };
 
 }  // namespace maxmargin::matching

@@ -267,9 +267,9 @@ class Matching(Structure):
         z = np.empty(self.n_parts)
         value = np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.matching_project(
-            *self._kernel_arguments(), values, tol, warm is not None, duals, z, value, status, _threads.current()
-        )
+        steps = np.empty((self.n_examples, 2), dtype=np.int32)  # Newton steps and fallbacks, for who measures
+        arguments = (values, tol, warm is not None, duals, z, value, status, steps, _threads.current())
+        _kernels.matching_project(*self._kernel_arguments(), *arguments)
         return Points(self._unsorted(z), value, status, duals)
 
     def polytope(self) -> Polytope:

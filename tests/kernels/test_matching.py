@@ -1,0 +1,393 @@
+"""Matching: argmax and projection against enumeration, general solvers and optimality conditions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from maxmargin import threads
+from maxmargin.structures import PointStatus
+from maxmargin.structures.matching import Matching
+from maxmargin.testing import reference
+from maxmargin.testing.matching import residual, vertices
+
+CAPACITIES = ("one", "few", "zeros")
+
+
+def random_matching(rng, shapes, *, density=1.0, capacities="one", shuffle=True):
+    shapes = np.asarray(shapes, dtype=np.int64).reshape(-1, 2)
+    kinds = {}
+    if capacities != "one":
+        low = 1 if capacities == "few" else 0
+        kinds = {
+            "left_capacity": rng.integers(low, 4, int(shapes[:, 0].sum())),
+            "right_capacity": rng.integers(low, 4, int(shapes[:, 1].sum())),
+        }
+    if density >= 1:
+        return Matching.dense(shapes, **kinds)
+    pieces = [np.argwhere(rng.random(tuple(shape)) < density).reshape(-1, 2) for shape in shapes]
+    if shuffle:
+        pieces = [rng.permutation(piece) for piece in pieces]
+    offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(np.int64)
+    return Matching(shapes, np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces]), offsets, **kinds)
+
+
+def assert_feasible(structure, z, slack=1e-14):
+    polytope = structure.polytope()
+    assert (z >= 0).all()
+    assert (polytope.ub @ z <= polytope.ub_rhs * (1 + slack)).all()
+
+
+def assert_projection(structure, point, answer, tol=1e-11):
+    """The duals prove the projection."""
+    scale = 1 + np.abs(point[point > 0]).max(initial=0.0)
+    assert (answer.status == PointStatus.OK).all()
+    assert_feasible(structure, answer.z)
+    z, worst = residual(structure, point, answer.warm)
+    assert worst <= tol * scale
+    np.testing.assert_allclose(answer.z, z, rtol=0, atol=tol * scale)
+    np.testing.assert_allclose(answer.value, structure.by_example(0.5 * (answer.z - point) ** 2), rtol=1e-10)
+
+
+def best_by_enumeration(structure, scores):
+    offsets = structure.blocks[0].offsets
+    return np.array(
+        [
+            (outputs @ scores[begin:end]).max()
+            for outputs, begin, end in zip(vertices(structure), offsets[:-1], offsets[1:], strict=True)
+        ]
+    )
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1.0, 0.6, 0.3]),
+    st.sampled_from(CAPACITIES),
+    st.sampled_from(["normal", "rounded", "positive", "equal", "zero"]),
+)
+def test_argmax_equals_enumeration(seed, density, capacities, kind):
+    rng = np.random.default_rng(seed)
+    structure = random_matching(rng, rng.integers(0, 4, (3, 2)), density=density, capacities=capacities)
+    scores = rng.normal(size=structure.n_parts)
+    if kind == "rounded":
+        scores = np.round(scores)
+    elif kind == "positive":
+        scores = np.abs(scores)
+    elif kind == "equal":
+        scores[:] = 0.7
+    elif kind == "zero":
+        scores[:] = 0
+    answer = structure.argmax(scores)
+    np.testing.assert_allclose(answer.value, best_by_enumeration(structure, scores), atol=1e-12)
+    np.testing.assert_allclose(answer.value, structure.by_example(scores * answer.z), atol=1e-12)
+    assert set(np.unique(answer.z)) <= {0.0, 1.0}
+    assert not answer.z[scores <= 0].any()
+    assert_feasible(structure, answer.z)
+    np.testing.assert_array_equal(structure.encode(structure.decode(answer.z)), answer.z)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.5, 0.08]), st.sampled_from(CAPACITIES))
+def test_argmax_equals_linear_program(seed, density, capacities):
+    rng = np.random.default_rng(seed)
+    shapes = [(12, 9), (7, 30), (25, 4), (20, 20)]
+    structure = random_matching(rng, shapes, density=density, capacities=capacities)
+    scores = rng.normal(size=structure.n_parts) + rng.choice([-0.5, 0.0, 1.0])
+    answer = structure.argmax(scores)
+    assert_feasible(structure, answer.z)
+    assert answer.value.sum() == pytest.approx(reference.maximum(structure, scores), abs=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(60, 60), (150, 120), (1, 200), (200, 1), (40, 150)])
+def test_argmax_equals_assignment_at_size(shape):
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(3, *shape))
+    answer = Matching.dense([shape] * 3).argmax(scores.ravel())
+    for matrix, value in zip(np.maximum(scores, 0), answer.value, strict=True):
+        rows, columns = linear_sum_assignment(matrix, maximize=True)
+        assert value == pytest.approx(matrix[rows, columns].sum(), abs=1e-9)
+
+
+def test_argmax_sparse_at_size_equals_dense():
+    rng = np.random.default_rng(6)
+    structure = random_matching(rng, [(150, 140), (300, 50)], density=0.04)
+    scores = rng.normal(size=structure.n_parts)
+    answer = structure.argmax(scores)
+    offsets = structure.blocks[0].offsets
+    for i, (shape, value) in enumerate(zip(structure.shapes, answer.value, strict=True)):
+        matrix = np.zeros(tuple(shape))
+        part = slice(offsets[i], offsets[i + 1])
+        matrix[tuple(structure.edges[part].T)] = np.maximum(scores[part], 0)
+        rows, columns = linear_sum_assignment(matrix, maximize=True)
+        assert value == pytest.approx(matrix[rows, columns].sum(), abs=1e-9)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1.0, 0.6, 0.2]),
+    st.sampled_from(CAPACITIES),
+    st.sampled_from([1.0, 5.0, 100.0]),
+    st.booleans(),
+)
+def test_projection_equals_interior_point_method(seed, density, capacities, scale, rounded):
+    rng = np.random.default_rng(seed)
+    structure = random_matching(rng, rng.integers(0, 8, (4, 2)), density=density, capacities=capacities)
+    point = scale * (rng.normal(size=structure.n_parts) + rng.choice([0.0, 1.0]))
+    if rounded:
+        point = np.round(point)
+    answer = structure.project(point)
+    assert_projection(structure, point, answer)
+    if structure.n_parts:
+        np.testing.assert_allclose(answer.z, reference.project(structure, point), atol=2e-5)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1.0, 0.3, 0.05]),
+    st.sampled_from(CAPACITIES),
+    st.sampled_from([1e-12, 1e-3, 1.0, 30.0, 1e4]),
+    st.sampled_from(["normal", "positive", "rounded", "equal", "low rank"]),
+)
+def test_projection_meets_optimality_conditions(seed, density, capacities, scale, kind):
+    rng = np.random.default_rng(seed)
+    shapes = [(1, 1), (1, 40), (40, 1), (23, 17), (9, 60), (50, 50)]
+    structure = random_matching(rng, shapes, density=density, capacities=capacities)
+    point = rng.normal(size=structure.n_parts)
+    if kind == "positive":
+        point = np.abs(point) + 1
+    elif kind == "rounded":
+        point = np.round(point)
+    elif kind == "equal":
+        point[:] = 1
+    elif kind == "low rank":
+        left, right = rng.normal(size=60), rng.normal(size=60)
+        point = left[structure.edges[:, 0]] + right[structure.edges[:, 1]]
+    point = point * scale
+    cold = structure.project(point)
+    assert_projection(structure, point, cold)
+    moved = point + 0.01 * scale * rng.normal(size=structure.n_parts)
+    warm = structure.project(moved, warm=cold.warm)
+    assert_projection(structure, moved, warm)
+    # The projection is nonexpansive, and the same from any start.
+    assert np.linalg.norm(warm.z - cold.z) <= np.linalg.norm(moved - point) + 1e-9
+    np.testing.assert_allclose(structure.project(moved).z, warm.z, rtol=0, atol=1e-12 * (1 + 10 * scale))
+
+
+@pytest.mark.parametrize("density", [1.0, 0.05])
+@pytest.mark.parametrize("capacities", CAPACITIES)
+def test_projection_at_size(density, capacities):
+    rng = np.random.default_rng(7)
+    structure = random_matching(rng, [(150, 150), (140, 90), (2, 200)], density=density, capacities=capacities)
+    for scale in (0.3, 3.0, 100.0):
+        point = scale * rng.normal(size=structure.n_parts)
+        answer = structure.project(point)
+        assert_projection(structure, point, answer)
+        # Certified by its own argmax: no vertex lies beyond z in the direction of point - z.
+        best = structure.argmax(point - answer.z)
+        gaps = best.value - structure.by_example((point - answer.z) * answer.z)
+        assert gaps.max() <= 1e-9 * scale
+
+
+def test_projection_of_feasible_points_is_the_point():
+    rng = np.random.default_rng(8)
+    structure = random_matching(rng, [(6, 6), (4, 9)], density=1.0)
+    inside = 0.1 * rng.random(structure.n_parts)
+    np.testing.assert_array_equal(structure.project(inside).z, inside)
+    vertex = structure.argmax(rng.normal(size=structure.n_parts)).z
+    np.testing.assert_array_equal(structure.project(vertex).z, vertex)
+    duals = rng.random(int(structure.shapes.sum()))
+    np.testing.assert_allclose(structure.project(inside, warm=duals).z, inside, atol=1e-15)
+    face = structure.project(5 * rng.normal(size=structure.n_parts)).z
+    np.testing.assert_allclose(structure.project(face).z, face, atol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e8, 1e-12])
+@pytest.mark.parametrize("capacities", CAPACITIES)
+def test_extreme_scales(scale, capacities):
+    rng = np.random.default_rng(9)
+    structure = random_matching(rng, [(5, 7), (10, 10), (1, 4), (30, 30)], capacities=capacities)
+    point = scale * rng.normal(size=structure.n_parts)
+    answer = structure.project(point)
+    assert (answer.status == PointStatus.OK).all()
+    assert_feasible(structure, answer.z)
+    _, worst = residual(structure, point, answer.warm)
+    assert worst <= 1e-13 * max(scale, 1)
+    best = structure.argmax(point)
+    unit = structure.argmax(point / scale)
+    np.testing.assert_allclose(best.value, scale * unit.value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("warm", ["huge", "nan", "negative"])
+def test_bad_warm_starts_do_no_harm(warm):
+    rng = np.random.default_rng(10)
+    structure = random_matching(rng, [(8, 8), (12, 5)])
+    point = rng.normal(size=structure.n_parts)
+    start = {"huge": 1e12, "nan": np.nan, "negative": -3.0}[warm] * np.ones(int(structure.shapes.sum()))
+    answer = structure.project(point, warm=start)
+    assert_projection(structure, point, answer, tol=1e-9 if warm == "huge" else 1e-11)
+
+
+@settings(deadline=None, derandomize=True, max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.2]), st.sampled_from(CAPACITIES))
+def test_same_bits_for_any_number_of_threads(seed, density, capacities):
+    rng = np.random.default_rng(seed)
+    structure = random_matching(rng, rng.integers(0, 14, (60, 2)), density=density, capacities=capacities)
+    point = 2 * rng.normal(size=structure.n_parts)
+    answers = []
+    for n in (1, 2, 3):
+        with threads(n):
+            cold = structure.project(point)
+            warm = structure.project(point + 0.1, warm=cold.warm)
+            answers.append((structure.argmax(point), cold, warm))
+    for other in answers[1:]:
+        for one, two in zip(answers[0], other, strict=True):
+            np.testing.assert_array_equal(one.z, two.z)
+            np.testing.assert_array_equal(one.value, two.value)
+            if one.warm is not None:
+                np.testing.assert_array_equal(one.warm, two.warm)
+
+
+def test_examples_do_not_touch_each_other():
+    rng = np.random.default_rng(11)
+    structure = random_matching(rng, rng.integers(0, 12, (20, 2)), density=0.5)
+    point = rng.normal(size=structure.n_parts)
+    answer = structure.project(point)
+    for i in range(20):
+        part = structure.parts_of([i])
+        np.testing.assert_array_equal(structure.select([i]).project(point[part]).z, answer.z[part])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nonfinite_input(bad):
+    rng = np.random.default_rng(12)
+    structure = random_matching(rng, [(3, 3), (4, 2), (2, 2)])
+    point = rng.normal(size=structure.n_parts)
+    clean = structure.project(point)
+    point[structure.parts_of([1])[3]] = bad
+    for answer in (structure.project(point), structure.project(point, warm=clean.warm), structure.argmax(point)):
+        assert answer.status.tolist() == [PointStatus.OK, PointStatus.NONFINITE, PointStatus.OK]
+        assert not answer.z[structure.parts_of([1])].any()
+        assert answer.value[1] == 0
+    np.testing.assert_array_equal(structure.project(point).z[structure.parts_of([0, 2])], clean.z[structure.parts_of([0, 2])])
+
+
+def test_values_near_overflow_return():
+    structure = Matching.dense([(3, 3), (2, 5)])
+    point = np.full(structure.n_parts, 1e307)
+    point[::2] *= -1
+    answer = structure.project(point)
+    assert_feasible(structure, answer.z)
+    assert_feasible(structure, structure.argmax(point).z)
+
+
+@pytest.mark.parametrize("shapes", [np.zeros((0, 2), dtype=np.int64), [(0, 0)], [(0, 3), (2, 0)], [(1, 1)]])
+def test_empty_and_tiny(shapes):
+    structure = Matching.dense(shapes)
+    n = structure.n_parts
+    for answer in (structure.project(np.full(n, 3.0)), structure.argmax(np.full(n, 3.0))):
+        assert answer.z.tolist() == [1.0] * n
+        assert answer.value.shape == (structure.n_examples,)
+        assert (answer.status == PointStatus.OK).all()
+    labels = structure.decode(np.ones(n))
+    assert len(labels) == structure.n_examples
+    np.testing.assert_array_equal(structure.encode(labels), np.ones(n))
+    empty = Matching(shapes, np.zeros((0, 2), dtype=np.int64), np.zeros(len(shapes) + 1, dtype=np.int64))
+    assert empty.project(np.zeros(0)).z.shape == (0,)
+    assert empty.argmax(np.zeros(0)).value.tolist() == [0.0] * len(shapes)
+    assert empty.select([]).n_examples == 0
+
+
+def test_select_with_repeats():
+    rng = np.random.default_rng(13)
+    for density in (1.0, 0.5):
+        structure = random_matching(rng, [(3, 4), (2, 2), (5, 1)], density=density, capacities="few")
+        point = rng.normal(size=structure.n_parts)
+        chosen = [2, 0, 0, 1, 2]
+        picked = structure.select(chosen)
+        parts = structure.parts_of(chosen)
+        assert picked.n_examples == 5
+        np.testing.assert_array_equal(picked.edges, structure.edges[parts])
+        np.testing.assert_array_equal(picked.project(point[parts]).z, structure.project(point).z[parts])
+        np.testing.assert_array_equal(picked.argmax(point[parts]).z, structure.argmax(point).z[parts])
+
+
+def test_encode_and_decode():
+    structure = Matching([(2, 3), (3, 2)], [(1, 2), (0, 1), (1, 0), (2, 1), (0, 0)], [0, 3, 5])
+    z = structure.encode([[(1, 0), (0, 1)], np.array([[2, 1]])])
+    assert z.tolist() == [0, 1, 1, 1, 0]
+    first, second = structure.decode(z)
+    assert first.tolist() == [[0, 1], [1, 0]]
+    assert second.tolist() == [[2, 1]]
+    assert first.dtype == np.int64
+    assert structure.decode(structure.encode([[], []]))[1].shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([(0, 5)], r"example 1: pair \(0, 5\) is no edge"),
+        ([(-1, 0)], r"example 1: pair \(-1, 0\) is no edge"),
+        ([(1, 1)], r"example 1: pair \(1, 1\) is no edge .* drop the pair or add the edge"),
+        ([(0, 0), (0, 0)], r"example 1: pair \(0, 0\) is given more than once"),
+        ([(0, 0), (0, 1)], r"example 1: left node 0 has 2 links, capacity 1; drop links or raise left_capacity"),
+        ([(0, 0), (1, 0)], r"example 1: right node 0 has 2 links, capacity 1; drop links or raise right_capacity"),
+        ([(0.5, 0.0)], r"example 1: pairs must be integers"),
+        ([0, 1, 0], r"example 1: pairs have shape"),
+    ],
+)
+def test_refused_labels(pairs, message):
+    structure = Matching([(1, 1), (2, 2)], [(0, 0), (0, 0), (0, 1), (1, 0)], [0, 1, 4])
+    with pytest.raises(ValueError, match=message):
+        structure.encode([[], pairs])
+
+
+def test_capacities_let_nodes_have_more_links():
+    structure = Matching.dense([(2, 3)], left_capacity=[2, 0], right_capacity=1)
+    z = structure.encode([[(0, 0), (0, 2)]])
+    assert z.tolist() == [1, 0, 1, 0, 0, 0]
+    np.testing.assert_array_equal(structure.argmax(np.array([3.0, 1.0, 2.0, 9.0, 9.0, 9.0])).z, z)
+    with pytest.raises(ValueError, match="example 0: left node 1 has 1 links, capacity 0"):
+        structure.encode([[(1, 0)]])
+    with pytest.raises(ValueError, match="example 0: left node 0 has 3 links, capacity 2"):
+        structure.encode([[(0, 0), (0, 1), (0, 2)]])
+
+
+def test_refused_graphs():
+    with pytest.raises(ValueError, match=r"example 1: edge \(0, 2\) is out of range for 2 left and 2 right nodes"):
+        Matching([(2, 2), (2, 2)], [(0, 0), (0, 2)], [0, 1, 2])
+    with pytest.raises(ValueError, match=r"example 1: edge \(1, 1\) is given more than once"):
+        Matching([(2, 2), (2, 2)], [(0, 0), (1, 1), (0, 0), (1, 1)], [0, 1, 4])
+    with pytest.raises(ValueError, match="offsets must be"):
+        Matching([(2, 2)], [(0, 0)], [0, 2])
+    with pytest.raises(ValueError, match="need offsets"):
+        Matching([(2, 2)], [(0, 0)])
+    with pytest.raises(ValueError, match="give both, or neither"):
+        Matching([(2, 2)], None, [0, 4])
+    with pytest.raises(ValueError, match="example 0: shape"):
+        Matching.dense([(-1, 2)])
+    with pytest.raises(ValueError, match="left_capacity has shape"):
+        Matching.dense([(3, 2)], left_capacity=[1, 2])
+    with pytest.raises(ValueError, match="0 or more"):
+        Matching.dense([(3, 2)], right_capacity=[1, -2])
+    with pytest.raises(ValueError, match="must be integers"):
+        Matching.dense([(3, 2)], right_capacity=[1.5, 2.0])
+
+
+def test_refused_vectors():
+    structure = Matching.dense([(2, 2)])
+    with pytest.raises(ValueError, match="point has shape"):
+        structure.project(np.zeros(3))
+    with pytest.raises(ValueError, match="scores has shape"):
+        structure.argmax(np.zeros(5))
+    with pytest.raises(ValueError, match="warm has shape"):
+        structure.project(np.zeros(4), warm=np.zeros(3))
+    with pytest.raises(ValueError, match="tol must be positive"):
+        structure.project(np.zeros(4), tol=0.0)
+    with pytest.raises(ValueError, match="one per example"):
+        structure.encode([[], []])
