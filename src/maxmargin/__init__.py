@@ -2,14 +2,13 @@
 
 from maxmargin import features, losses, packing, regions, solvers, structures
 from maxmargin._threads import threads
+from maxmargin._version import __version__
 from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, StructuredSVM
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Sequence
 from maxmargin.problem import Problem
 from maxmargin.solvers import DualExtragradient, Exact, Extragradient, Solution, Stop, solve
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Bipartite",
@@ -27,6 +26,7 @@ __all__ = [
     "Solution",
     "Stop",
     "StructuredSVM",
+    "__version__",
     "features",
     "load",
     "losses",

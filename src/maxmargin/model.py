@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _threads, model_file
+from maxmargin._version import __version__
 from maxmargin.packing import PACKERS, checks
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.parts import PartsPacker
@@ -85,8 +86,6 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file (see docs/model-format.md); the file is replaced only when complete."""
-        from maxmargin import __version__
-
         header = {
             "kind": self.packer.kind,
             "packer": self.packer.header(),

@@ -7,9 +7,10 @@ is all that solvers and certificates need.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray
 
@@ -74,7 +75,7 @@ class L2(Region):
 
     C: float = np.inf
     radius: float = np.inf
-    nonnegative: FloatArray | None = field(default=None)
+    nonnegative: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("C", self.C), ("radius", self.radius)):
@@ -126,7 +127,7 @@ class L2(Region):
         return g if self.nonnegative is None else np.where(self.nonnegative, np.minimum(g, 0.0), g)
 
     def dual(self, g: FloatArray, loss: float) -> float:
-        """With ``G = ||P_K(-g)||`` and ``q = min(radius, C theta G)``: ``theta loss + q^2/(2C) - q theta G``, best theta."""
+        """``theta loss + q^2/(2C) - q theta G``, best theta; ``G = ||P_K(-g)||``, ``q = min(radius, C theta G)``."""
         if loss <= 0.0:
             return 0.0
         norm = float(np.linalg.norm(self._reduced(g)))

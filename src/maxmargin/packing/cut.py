@@ -34,7 +34,7 @@ class CutPacker(Packer):
 
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """The numbers of features."""
-        nodes, edges, features = _split(X)
+        nodes, _, features = _split(X)
         return replace(
             self,
             n_node_features=checks.width(nodes, None, "node features"),

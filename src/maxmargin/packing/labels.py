@@ -24,7 +24,8 @@ def vocabulary(y: Sequence[Any]) -> tuple[Hashable, ...]:
 
 def _plain(label: Any) -> Hashable:
     """NumPy scalars as the Python values they equal, so that predictions and files do not depend on dtypes."""
-    return label.item() if hasattr(label, "item") and getattr(label, "ndim", None) == 0 else label
+    plain: Hashable = label.item() if hasattr(label, "item") and getattr(label, "ndim", None) == 0 else label
+    return plain
 
 
 def label_to_json(label: Any) -> Any:

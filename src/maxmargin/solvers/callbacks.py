@@ -75,6 +75,7 @@ class Progress:
         self._task: Any = None
 
     def __call__(self, record: Record) -> None:
+        """Draw or move the bar."""
         if not self._stream.isatty():
             return
         if self._bar is None:
@@ -108,6 +109,7 @@ class JsonLines:
         self.path = Path(path)
 
     def __call__(self, record: Record) -> None:
+        """Append one line."""
         row = {key: (value if np.isfinite(value) else None) for key, value in record.as_dict().items()}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
@@ -133,6 +135,7 @@ class Validation:
     _waited: int = field(default=0, init=False)
 
     def __call__(self, record: Record) -> bool:
+        """Score the current weights; True when patience has run out."""
         score = float(self.score(record.weights))
         self.history.append((record.iteration, score))
         if score > self.best_score:

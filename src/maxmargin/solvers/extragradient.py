@@ -1,7 +1,7 @@
 """Extragradient (Korpelevich 1976; Taskar, Lacoste-Julien and Jordan 2006) with an Armijo rule on the step.
 
 Problem: ``min_{w in W} max_{z in Z} penalty(w) + w'g(z) + sum_i c_i'z_i + d_i``. One iteration predicts
-``u_p = P(u - beta G(u))`` and corrects ``u_c = P(u - beta G(u_p))`` with the gradient operator ``G`` of the saddle point
+``u_p = P(u - beta G(u))`` and corrects ``u_c = P(u - beta G(u_p))`` with the saddle point's gradient operator ``G``
 (eqs. 5 and 6); the step is accepted when ``beta ||G(u) - G(u_p)|| <= nu ||u - u_p||``. Cost per iteration: two
 projections of every example, two passes over the features each way; memory: a few packed vectors. Stopping test: the
 certified gap, of the last point or of the step-weighted average of the predictions.

@@ -7,6 +7,7 @@ for the structures. The right ``b`` is the ratio of the distances the two player
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +22,7 @@ BalanceSetting = float | Literal["auto"]
 
 def check_balance(balance: BalanceSetting) -> None:
     """ValueError unless "auto" or a positive number."""
-    if balance != "auto" and (isinstance(balance, str) or not np.isfinite(balance) or balance <= 0):
+    if balance != "auto" and (not isinstance(balance, (int, float)) or not 0 < balance < np.inf):
         raise ValueError(f'balance must be "auto" or a positive number, got {balance!r}')
 
 
@@ -43,7 +44,7 @@ def start_balance(problem: Problem, balance: BalanceSetting, z: FloatArray) -> f
 def lipschitz(problem: Problem, balance: float) -> float:
     """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
     a = balance * problem.region.curvature
-    return 0.5 * (a + float(np.sqrt(a * a + 4.0 * problem.norm**2)))
+    return 0.5 * (a + math.hypot(a, 2.0 * problem.norm))
 
 
 def projection_tolerance(inexact: float, iteration: int) -> float:

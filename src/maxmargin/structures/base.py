@@ -55,7 +55,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Block:
-    """One kind of parts: its name and, per example, where its parts begin (``offsets``, shape ``(n_examples + 1,)``)."""
+    """One kind of parts: its name, and where the parts of each example begin (shape ``(n_examples + 1,)``)."""
 
     name: str
     offsets: IntArray

@@ -1,1 +1,1 @@
-"""Enumeration oracles, slow twins of the kernels and reference solvers: for tests, and for people who add a structure."""
+"""Enumeration oracles, slow twins of the kernels, reference solvers: for tests and for adding a structure."""

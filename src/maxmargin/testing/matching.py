@@ -16,7 +16,9 @@ def vertices(structure: Matching) -> list[FloatArray]:
     offsets = structure.blocks[0].offsets
     answer = []
     for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
-        subsets = np.array(list(product((0.0, 1.0), repeat=int(end - begin)))).reshape(2 ** int(end - begin), int(end - begin))
+        subsets = np.array(list(product((0.0, 1.0), repeat=int(end - begin)))).reshape(
+            2 ** int(end - begin), int(end - begin)
+        )
         rows = polytope.ub[:, begin:end].toarray()
         answer.append(subsets[(subsets @ rows.T <= polytope.ub_rhs + 1e-9).all(axis=1)])
     return answer
