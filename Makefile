@@ -39,10 +39,9 @@ $(VENV)/.test-tools: $(VENV)/.built
 
 # The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, in a build tree of their own.
 sanitize: $(VENV)/.test-tools
-	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DMAXMARGIN_SANITIZE=ON \
-		-DPython_EXECUTABLE=$(abspath $(BIN))/python -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja
-	$(BIN)/cmake --build build/sanitize
-	MAXMARGIN_KERNELS=$(abspath build/sanitize) ASAN_OPTIONS=detect_leaks=0 \
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target build/sanitize/site \
+		-C cmake.define.MAXMARGIN_SANITIZE=ON -C build-dir=build/sanitize/cmake .
+	PYTHONPATH=build/sanitize/site ASAN_OPTIONS=detect_leaks=0 \
 		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
 		$(BIN)/python -m pytest -n 0 tests/kernels
 

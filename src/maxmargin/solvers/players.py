@@ -7,7 +7,6 @@ for the structures. The right ``b`` is the ratio of the distances the two player
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,7 +43,7 @@ def start_balance(problem: Problem, balance: BalanceSetting, z: FloatArray) -> f
 def lipschitz(problem: Problem, balance: float) -> float:
     """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
     a = balance * problem.region.curvature
-    return 0.5 * (a + math.hypot(a, 2.0 * problem.norm))
+    return 0.5 * (a + float(np.hypot(a, 2.0 * problem.norm)))
 
 
 def projection_tolerance(inexact: float, iteration: int) -> float:
