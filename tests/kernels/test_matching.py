@@ -274,7 +274,9 @@ def test_nonfinite_input(bad):
         assert answer.status.tolist() == [PointStatus.OK, PointStatus.NONFINITE, PointStatus.OK]
         assert not answer.z[structure.parts_of([1])].any()
         assert answer.value[1] == 0
-    np.testing.assert_array_equal(structure.project(point).z[structure.parts_of([0, 2])], clean.z[structure.parts_of([0, 2])])
+    np.testing.assert_array_equal(
+        structure.project(point).z[structure.parts_of([0, 2])], clean.z[structure.parts_of([0, 2])]
+    )
 
 
 def test_values_near_overflow_return():

@@ -39,6 +39,11 @@ class Run:
     random: np.random.Generator
     counters: Counters = field(default_factory=Counters)
 
+    def hinge(self, weights: FloatArray) -> tuple[float, Points]:
+        """``H(w)`` of the whole problem and the outputs that attain it."""
+        self.counters.argmax += 1
+        return self.problem.hinge(weights)
+
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""
         self.counters.projections += problem.structure.n_examples

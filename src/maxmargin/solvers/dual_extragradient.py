@@ -94,7 +94,7 @@ class DualExtragradient(Solver):
         z = start.z_for(problem) if self.store_duals else problem.gold
         shards = (problem,) if self.store_duals else tuple(problem.shards(self.shard_parts))
         return DualExtragradientState(
-            epoch=Epoch(w, z, start_balance(problem, self.balance, z)),
+            epoch=Epoch(w, z, start_balance(run, self.balance, z)),
             average=Average.empty(problem, keep_z=self.store_duals and self.restart),
             sum_w=np.zeros(problem.n_weights),
             sum_z=np.zeros(problem.structure.n_parts) if self.store_duals else None,

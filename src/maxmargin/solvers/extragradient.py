@@ -90,7 +90,7 @@ class Extragradient(Solver):
             z=z,
             g=problem.gradient(z),
             beta=self.beta,
-            balance=start_balance(problem, self.balance, z),
+            balance=start_balance(run, self.balance, z),
             average=Average.empty(problem, keep_z=False),
         )
 

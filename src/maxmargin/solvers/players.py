@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from maxmargin.problem import Problem
+from maxmargin.solvers.base import Run
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.structures.base import FloatArray
 
@@ -25,11 +26,12 @@ def check_balance(balance: BalanceSetting) -> None:
         raise ValueError(f'balance must be "auto" or a positive number, got {balance!r}')
 
 
-def start_balance(problem: Problem, balance: BalanceSetting, z: FloatArray) -> float:
+def start_balance(run: Run, balance: BalanceSetting, z: FloatArray) -> float:
     """The first ratio of step sizes: ``sqrt(D_w / D_z)`` from the radii of the two sets; 1 where one is unknown."""
     if balance != "auto":
         return float(balance)
-    hinge, points = problem.hinge(np.zeros(problem.n_weights))
+    problem = run.problem
+    hinge, points = run.hinge(np.zeros(problem.n_weights))
     reach = problem.region.norm_bound(hinge)
     response = problem.region.best_response(problem.gradient(points.z))
     if response is not None:

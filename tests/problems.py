@@ -1,0 +1,68 @@
+"""Small training problems of every structure, shared by the solver tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import maxmargin as mm
+from maxmargin.features.parts import PartFeatures, Stacked
+from maxmargin.features.tied import ChainFeatures
+from maxmargin.losses import Hamming
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+from maxmargin.structures import Structure
+from maxmargin.structures.chain import Chain
+from maxmargin.structures.cut import Cut
+from maxmargin.structures.matching import Matching
+
+STRUCTURES = ("chain", "chain-edges", "cut", "matching", "matching-capacity")
+REGIONS = {
+    "ridge": {"C": 0.5},
+    "small ridge": {"C": 0.01},
+    "ball": {"radius": 0.7},
+    "ball and ridge": {"C": 1.0, "radius": 0.5},
+}
+
+
+def make(
+    kind: str, *, seed: int = 0, n: int = 4, region: dict[str, float] | None = None, signs: bool = False
+) -> Problem:
+    """A noisy problem with ``n`` examples; gold outputs come from hidden weights, so that learning makes sense."""
+    rng = np.random.default_rng(seed)
+    structure: Structure
+    if kind.startswith("chain"):
+        lengths, n_labels = rng.integers(1, 5, size=n), 3
+        edge_features = rng.normal(size=(int(np.maximum(lengths - 1, 0).sum()), 2)) if kind == "chain-edges" else None
+        structure = Chain(lengths, n_labels, transitions="shared" if edge_features is None else "each")
+        rows = rng.normal(size=(int(lengths.sum()), 4))
+        features: mm.features.Features = ChainFeatures(rows, lengths, n_labels, edge_features=edge_features)
+    elif kind == "cut":
+        nodes, edges, offsets = [], [], [0]
+        for _ in range(n):
+            size = int(rng.integers(2, 6))
+            pairs = [(j, k) for j in range(size) for k in range(j) if rng.random() < 0.6]
+            nodes.append(size)
+            edges += pairs
+            offsets.append(len(edges))
+        structure = Cut(np.array(nodes), np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(offsets))
+        features = Stacked(
+            PartFeatures(rng.normal(size=(sum(nodes), 3)), structure.blocks[0].offsets),
+            PartFeatures(rng.random(size=(len(edges), 2)), structure.blocks[1].offsets, sign=-1.0),
+        )
+    else:
+        shapes = rng.integers(1, 5, size=(n, 2))
+        capacity = {"left_capacity": np.full(shapes[:, 0].sum(), 2)} if kind == "matching-capacity" else {}
+        structure = Matching.dense(shapes, **capacity)
+        features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
+    hidden = rng.normal(size=features.n_weights)
+    mask = None
+    if kind == "cut":
+        mask = np.arange(features.n_weights) >= 3
+        hidden[mask] = np.abs(hidden[mask])
+    elif signs:
+        mask = np.arange(features.n_weights) % 2 == 0
+    noise = np.zeros(structure.n_parts)
+    noise[structure.decisions] = rng.normal(size=structure.starts[1])
+    gold = structure.argmax(features.scores(hidden) + noise).z
+    loss = Hamming(1.0, 2.0) if not structure.one_of_many else Hamming()
+    return Problem.build(structure, features, gold, loss, L2(nonnegative=mask, **(region or {"C": 0.5})))

@@ -1,0 +1,350 @@
+"""Every solver on every structure and region, judged by Exact and by the one certificate."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import REGIONS, STRUCTURES, make
+from sklearn.exceptions import ConvergenceWarning
+
+import maxmargin as mm
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+from maxmargin.solvers import Certificate, Proposal, Record, Solution, Solver, Status, Stop, certify, choose, solve
+from maxmargin.solvers.base import Run, Start
+from maxmargin.solvers.players import lipschitz, start_balance
+
+SOLVERS: dict[str, Solver] = {
+    "extragradient": mm.Extragradient(),
+    "plain extragradient": mm.Extragradient.plain(),
+    "dual": mm.DualExtragradient(),
+    "plain dual": mm.DualExtragradient.plain(),
+    "memory-efficient": mm.DualExtragradient(store_duals=False, shard_parts=30),
+}
+
+
+def run(
+    problem: Problem, solver: Solver, *, tol: float = 1e-9, max_iter: int | None = 300, **options: object
+) -> Solution:
+    """Solve without the warning that a small budget brings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return solve(problem, solver, stop=Stop(tol=tol, max_iter=max_iter), **options)  # type: ignore[arg-type]
+
+
+def exact(problem: Problem) -> Solution:
+    return run(problem, mm.Exact(), tol=1e-7, max_iter=None)
+
+
+@pytest.mark.parametrize("region", REGIONS)
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_exact_closes_the_gap(kind: str, region: str) -> None:
+    solution = exact(make(kind, region=REGIONS[region]))
+    assert solution.status is Status.CONVERGED
+    assert solution.certificate.relative_gap <= 1e-7
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("region", REGIONS)
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_solvers_agree_with_exact_within_their_certificates(kind: str, region: str, solver: str) -> None:
+    problem = make(kind, region=REGIONS[region], signs=True)
+    optimum = exact(problem).certificate.primal
+    certificate = run(problem, SOLVERS[solver]).certificate
+    slack = 1e-7 * (1 + abs(optimum))
+    assert certificate.dual <= optimum + slack
+    assert certificate.primal >= optimum - slack
+    assert certificate.relative_gap < (0.7 if solver.startswith(("plain", "memory")) else 0.02)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    kind=st.sampled_from(STRUCTURES),
+    region=st.sampled_from(sorted(REGIONS)),
+    solver=st.sampled_from(sorted(SOLVERS)),
+    seed=st.integers(0, 10_000),
+    iterations=st.integers(1, 25),
+)
+def test_the_gap_is_never_below_the_true_error(kind: str, region: str, solver: str, seed: int, iterations: int) -> None:
+    problem = make(kind, seed=seed, n=3, region=REGIONS[region])
+    optimum = exact(problem)
+    certificate = run(problem, SOLVERS[solver], max_iter=iterations).certificate
+    error = certificate.primal - optimum.certificate.primal
+    assert certificate.gap >= error - 1e-6 * (1 + abs(certificate.primal))
+    assert certificate.dual >= 0.0
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.parametrize("region", REGIONS)
+def test_memory_efficient_equals_stored(kind: str, region: str) -> None:
+    problem = make(kind, n=6, region=REGIONS[region])
+    common = {"inexact": 0.0, "restart": False}
+    stored = run(problem, mm.DualExtragradient(**common), max_iter=40)
+    shards = run(problem, mm.DualExtragradient(store_duals=False, shard_parts=25, **common), max_iter=40)
+    whole = run(problem, mm.DualExtragradient(store_duals=False, **common), max_iter=40)
+    np.testing.assert_allclose(shards.weights, stored.weights, atol=1e-9)
+    np.testing.assert_allclose(whole.weights, stored.weights, atol=1e-9)
+    assert shards.certificate.gap == pytest.approx(stored.certificate.gap, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_dual_extragradient_obeys_the_bound_of_2005(kind: str) -> None:
+    radius = 0.7
+    problem = make(kind, region={"radius": radius}, n=5)
+    d_w, d_z = 0.5 * radius**2, problem.structure.squared_radius(problem.gold)
+    balance = float(np.sqrt(d_w / d_z))
+    for solver, bound in (
+        (mm.DualExtragradient.plain(), (d_w + d_z) * lipschitz(problem, 1.0)),
+        (mm.DualExtragradient.plain(balance=balance), 2 * np.sqrt(d_w * d_z) * lipschitz(problem, 1.0)),
+    ):
+        runner = Run(problem, np.random.default_rng(0))
+        state = solver.init(runner, Start())
+        for t in range(1, 41):
+            state = solver.step(runner, state)
+            (proposal,) = solver.propose(runner, state)
+            assert certify(problem, proposal).gap <= bound / t * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_radius_is_the_farthest_point_of_the_polytope(kind: str) -> None:
+    problem = make(kind)
+    rng = np.random.default_rng(1)
+    bound = problem.structure.squared_radius(problem.gold)
+    for _ in range(50):
+        z = problem.structure.argmax(rng.normal(size=problem.structure.n_parts)).z
+        assert 0.5 * np.sum((z - problem.gold) ** 2) <= bound + 1e-9
+
+
+@pytest.mark.parametrize("solver", ["extragradient", "dual", "memory-efficient"])
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_same_bits_for_any_number_of_threads(kind: str, solver: str) -> None:
+    problem = make(kind, n=9)
+    results = [run(problem, SOLVERS[solver], max_iter=15, n_jobs=jobs) for jobs in (1, 2, 3)]
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0].weights, other.weights)
+        assert results[0].certificate == other.certificate
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_unregularised_training_lowers_the_hinge_loss(kind: str) -> None:
+    problem = make(kind, region={"C": np.inf})
+    for solver in (mm.Extragradient(), mm.DualExtragradient(), mm.DualExtragradient(store_duals=False)):
+        solution = solve(problem, solver, stop=Stop(tol=1e-9, max_iter=60))
+        assert solution.certificate.dual == 0.0
+        assert solution.certificate.gap == pytest.approx(solution.certificate.hinge)
+        assert solution.certificate.hinge < 0.9 * problem.hinge(np.zeros(problem.n_weights))[0]
+
+
+def test_example_weights_scale_terms() -> None:
+    problem = make("matching", n=3)
+    structure = problem.structure
+    weight = np.array([2.0, 0.0, 1.0])
+    weighted = Problem.build(
+        structure, problem.features, problem.gold, mm.losses.Hamming(1.0, 2.0), problem.region, example_weight=weight
+    )
+    repeated = problem.select(np.array([0, 0, 2]))
+    w = np.random.default_rng(0).normal(size=problem.n_weights)
+    assert weighted.hinge(w)[0] == pytest.approx(repeated.hinge(w)[0])
+    assert exact(weighted).certificate.primal == pytest.approx(exact(repeated).certificate.primal, rel=1e-6)
+    assert run(weighted, mm.Extragradient(), tol=1e-5, max_iter=2000).status is Status.CONVERGED
+
+
+def test_shards_add_up() -> None:
+    problem = make("cut", n=7)
+    w = np.abs(np.random.default_rng(0).normal(size=problem.n_weights))
+    shards = list(problem.shards(20))
+    assert len(shards) > 1
+    assert sum(shard.hinge(w)[0] for shard in shards) == pytest.approx(problem.hinge(w)[0])
+    z = problem.structure.argmax(problem.augmented(w)).z
+    pieces = [shard.structure.argmax(shard.augmented(w)).z for shard in shards]
+    gradient = sum(shard.gradient(piece) for shard, piece in zip(shards, pieces, strict=True))
+    np.testing.assert_allclose(gradient, problem.gradient(z), atol=1e-9)
+
+
+# --- the loop -------------------------------------------------------------------------------------------------------
+
+
+def test_budget_warns_with_gap_tolerance_and_remedy() -> None:
+    with pytest.warns(ConvergenceWarning, match=r"(?s)budget.*gap.*aim 1e-12.*max_iter"):
+        solution = solve(make("matching"), mm.DualExtragradient(), stop=Stop(tol=1e-12, max_iter=3))
+    assert solution.status is Status.BUDGET
+    assert solution.counters.iterations == 3
+
+
+def test_time_limit() -> None:
+    with pytest.warns(ConvergenceWarning):
+        solution = solve(make("matching"), mm.DualExtragradient.plain(), stop=Stop(tol=0.0, max_seconds=1e-4))
+    assert solution.status is Status.BUDGET
+    assert np.isfinite(solution.certificate.primal)
+
+
+def test_interrupt_returns_the_best_so_far() -> None:
+    def interrupt(record: Record) -> None:
+        if record.iteration >= 3:
+            raise KeyboardInterrupt
+
+    solution = solve(make("matching"), mm.Extragradient(), callbacks=[interrupt])
+    assert solution.status is Status.INTERRUPTED
+    assert solution.certificate.primal == make("matching").objective(solution.weights)
+
+
+def test_interrupt_inside_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    original, calls = mm.Extragradient.step, []
+
+    def step(self: mm.Extragradient, *arguments: object) -> object:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(mm.Extragradient, "step", step)
+    solution = solve(make("cut"), mm.Extragradient(), stop=Stop(tol=0.0))
+    assert solution.status is Status.INTERRUPTED
+    assert solution.counters.iterations == 3
+
+
+def test_callback_stops_and_sees_frozen_records() -> None:
+    records: list[Record] = []
+
+    def stop_at_four(record: Record) -> bool:
+        records.append(record)
+        assert not record.weights.flags.writeable
+        return record.iteration >= 4
+
+    solution = solve(make("chain"), mm.Extragradient(), stop=Stop(tol=0.0), callbacks=[stop_at_four])
+    assert solution.status is Status.STOPPED
+    assert [record.iteration for record in records] == [0, 1, 2, 3, 4]
+    gaps = [record.certificate.gap for record in records]
+    assert gaps == sorted(gaps, reverse=True)
+
+
+def test_json_lines(tmp_path) -> None:
+    path = tmp_path / "log.jsonl"
+    run(make("chain"), mm.Extragradient(), max_iter=5, callbacks=[mm.solvers.JsonLines(path)])
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == list(range(6))
+    assert all(row["primal"] >= row["dual"] for row in rows)
+
+
+def test_validation_keeps_the_best_weights() -> None:
+    problem = make("matching")
+    scores = iter([0.1, 0.5, 0.9, 0.4, 0.3, 0.2])
+    chooser = mm.solvers.Validation(lambda weights: next(scores), patience=2)
+    solution = run(problem, mm.Extragradient(), callbacks=[chooser])
+    assert solution.status is Status.STOPPED
+    assert chooser.best_iteration == 2
+    assert chooser.best_score == 0.9
+    assert [score for _, score in chooser.history] == [0.1, 0.5, 0.9, 0.4, 0.3]
+
+
+def test_counters_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make("matching", n=5)
+    counts = {"argmax": 0, "project": 0}
+    kind = type(problem.structure)
+    argmax, project = kind.argmax, kind.project
+
+    def counted_argmax(self: object, *args: object, **kwargs: object) -> object:
+        counts["argmax"] += 1
+        return argmax(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    def counted_project(self: object, *args: object, **kwargs: object) -> object:
+        counts["project"] += 1
+        return project(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kind, "argmax", counted_argmax)
+    monkeypatch.setattr(kind, "project", counted_project)
+    solution = run(problem, mm.DualExtragradient(), max_iter=7)
+    assert solution.counters.argmax == counts["argmax"]
+    assert solution.counters.projections == counts["project"] * 5
+
+
+def test_warm_start_continues() -> None:
+    problem = make("cut")
+    first = run(problem, mm.Extragradient(), tol=1e-6, max_iter=3000)
+    again = run(problem, mm.Extragradient(), tol=1e-5, start=Start(first.weights, first.duals))
+    assert again.status is Status.CONVERGED
+    assert again.counters.iterations == 0
+    with pytest.raises(ValueError, match="warm_start"):
+        solve(problem, mm.Extragradient(), start=Start(np.zeros(99)))
+
+
+def test_nonfinite_start_is_an_error() -> None:
+    problem = make("matching")
+    with pytest.raises(ValueError, match="not finite at the start"):
+        solve(problem, mm.Extragradient(), start=Start(np.full(problem.n_weights, np.nan)))
+
+
+class _Diverges(mm.Extragradient):
+    def propose(self, run: Run, state: object) -> list[Proposal]:
+        proposals = super().propose(run, state)  # type: ignore[arg-type]
+        if run.counters.iterations < 2:
+            return list(proposals)
+        return [replace(proposals[0], weights=np.full_like(proposals[0].weights, np.inf))]
+
+
+def test_nonfinite_later_keeps_the_best_weights() -> None:
+    with pytest.warns(ConvergenceWarning, match="NaN or infinite"):
+        solution = solve(make("matching"), _Diverges(), stop=Stop(tol=0.0))
+    assert solution.status is Status.NONFINITE
+    assert np.isfinite(solution.weights).all()
+
+
+def test_stalled_run_says_so() -> None:
+    class Lazy(mm.Extragradient):
+        def step(self, run: Run, state: object) -> object:  # type: ignore[override]
+            return state
+
+    with pytest.warns(ConvergenceWarning, match="stopped shrinking"):
+        solution = solve(make("matching"), Lazy(), stop=Stop(tol=1e-9))
+    assert solution.status is Status.STALLED
+
+
+def test_refusals_have_reasons() -> None:
+    problem = make("matching")
+    with pytest.raises(ValueError, match="max_entries"):
+        solve(problem, mm.Exact(max_entries=1))
+    for bad in ({"tol": -1.0}, {"tol": np.nan}, {"max_iter": 0}, {"max_iter": 1.5}, {"max_seconds": 0.0}):
+        with pytest.raises(ValueError, match="must be"):
+            Stop(**bad)
+    for make_bad in (
+        lambda: mm.Extragradient(nu=1.5),
+        lambda: mm.Extragradient(beta=0.0),
+        lambda: mm.Extragradient(balance="fast"),  # type: ignore[arg-type]
+        lambda: mm.DualExtragradient(balance=-1.0),
+        lambda: mm.DualExtragradient(shard_parts=0),
+    ):
+        with pytest.raises(ValueError):
+            make_bad()
+
+
+def test_auto_gives_a_reason() -> None:
+    solver, why = choose(make("matching"))
+    assert isinstance(solver, Solver)
+    assert "parts" in why
+
+
+def test_balance_is_one_without_regularisation() -> None:
+    problem = make("matching", region={"C": np.inf})
+    assert start_balance(Run(problem, np.random.default_rng(0)), "auto", problem.gold) == 1.0
+
+
+def test_certificate_numbers() -> None:
+    certificate = Certificate(primal=2.0, dual=1.5, hinge=1.0)
+    assert certificate.gap == 0.5
+    assert certificate.relative_gap == 0.25
+    assert Certificate(0.0, 0.0, 0.0).relative_gap == 0.0
+    assert "gap 0.5" in str(certificate)
+
+
+def test_zero_weights_problem() -> None:
+    problem = make("matching", region={"C": 1.0})
+    assert isinstance(problem.region, L2)
+    closed = solve(problem, mm.Extragradient(), stop=Stop(tol=1.0))
+    assert closed.status is Status.CONVERGED
+    assert closed.counters.iterations == 0
