@@ -1,7 +1,7 @@
 // The sparse half of linear.hpp: X in compressed rows, with 32- or 64-bit indices.
 //
-// Work is cut into pieces of about equal rows plus non-zeros. Column indices are checked piece by piece, while they
-// are in cache, before the piece is computed; a product returns false if one is out of range. A row with very many
+// A product returns false if a column index is out of range: it never reads there. Forward, work is cut into pieces of
+// about equal rows plus non-zeros, whose indices are checked before the piece is computed. A row with very many
 // non-zeros (in a transposed matrix: a feature that is nearly always on) is cut into segments counted from its own
 // beginning, so that one row does not hold up all threads and its bits depend on the row alone.
 #pragma once
@@ -254,8 +254,8 @@ bool sparse_forward(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
 // Adjoint by scattering rows into sums (d, k), for d * k small enough to stay in cache.
 
 template <class Vec, int NV, class Index>
-MM_INLINE void scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* MM_RESTRICT z,
-                            std::int64_t k, const std::int64_t* at, double* MM_RESTRICT sums) {
+MM_INLINE bool scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* MM_RESTRICT z,
+                            std::int64_t d, std::int64_t k, const std::int64_t* at, double* MM_RESTRICT sums) {
     for (std::int64_t i = begin; i < end; ++i) {
         Vec row[NV];
         for (int v = 0; v < NV; ++v) row[v] = load<Vec>(z + i * k + at[v]);
@@ -265,47 +265,52 @@ MM_INLINE void scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_
                 prefetch(x.columns + q, kAhead);
                 prefetch(x.values + q, kAhead / 2);
             }
-            double* target = sums + x.columns[q] * k;
+            const std::int64_t j = x.columns[q];
+            if (static_cast<std::uint64_t>(j) >= static_cast<std::uint64_t>(d)) return false;
+            double* target = sums + j * k;
             const double value = x.values[q];
             Vec sum[NV];  // all loaded before any is stored: the last may overlap the one before it
             for (int v = 0; v < NV; ++v) sum[v] = load<Vec>(target + at[v]) + row[v] * value;
             for (int v = 0; v < NV; ++v) store(target + at[v], sum[v]);
         }
     }
+    return true;
 }
 
 template <class Vec, class Index>
-MM_INLINE void scatter_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z,
-                             std::int64_t k, double* sums) {
+MM_INLINE bool scatter_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z,
+                             std::int64_t d, std::int64_t k, double* sums) {
     if constexpr (lanes<Vec> > 1) {
-        if (k < lanes<Vec>) return scatter_width<Half<Vec>>(x, begin, end, z, k, sums);
+        if (k < lanes<Vec>) return scatter_width<Half<Vec>>(x, begin, end, z, d, k, sums);
     }
+    bool good = true;
     const std::int64_t nv = vectors<Vec>(k);
     for (std::int64_t v = 0; v < nv;) {
         const std::int64_t size = group(nv - v, 4);
         std::int64_t at[4];
         for (std::int64_t u = 0; u < size; ++u) at[u] = column<Vec>(v + u, k);
-        if (size == 4) scatter_tile<Vec, 4>(x, begin, end, z, k, at, sums);
-        if (size == 3) scatter_tile<Vec, 3>(x, begin, end, z, k, at, sums);
-        if (size == 2) scatter_tile<Vec, 2>(x, begin, end, z, k, at, sums);
-        if (size == 1) scatter_tile<Vec, 1>(x, begin, end, z, k, at, sums);
+        if (size == 4) good &= scatter_tile<Vec, 4>(x, begin, end, z, d, k, at, sums);
+        if (size == 3) good &= scatter_tile<Vec, 3>(x, begin, end, z, d, k, at, sums);
+        if (size == 2) good &= scatter_tile<Vec, 2>(x, begin, end, z, d, k, at, sums);
+        if (size == 1) good &= scatter_tile<Vec, 1>(x, begin, end, z, d, k, at, sums);
         v += size;
     }
+    return good;
 }
 
 template <class Wide, class Index>
 MM_INLINE void scatter_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z,
-                          std::int64_t k, double* sums) {
-    scatter_width<Wide>(x, begin, end, z, k, sums);
+                          std::int64_t d, std::int64_t k, double* sums, bool& good) {
+    good = scatter_width<Wide>(x, begin, end, z, d, k, sums);
 }
 MM_LEVELS(scatter,
           (int widest, Compressed<std::int32_t> x, std::int64_t begin, std::int64_t end, const double* z,
-           std::int64_t k, double* sums),
-          (widest, x, begin, end, z, k, sums))
+           std::int64_t d, std::int64_t k, double* sums, bool& good),
+          (widest, x, begin, end, z, d, k, sums, good))
 MM_LEVELS(scatter,
           (int widest, Compressed<std::int64_t> x, std::int64_t begin, std::int64_t end, const double* z,
-           std::int64_t k, double* sums),
-          (widest, x, begin, end, z, k, sums))
+           std::int64_t d, std::int64_t k, double* sums, bool& good),
+          (widest, x, begin, end, z, d, k, sums, good))
 
 // out (d, k) = X' Z by scattering; memory (chunks - 1) * d * k doubles. False if a column index is out of range.
 template <class Index>
@@ -315,19 +320,13 @@ bool sparse_adjoint(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
     // A chunk has at least 2 d non-zeros on average, so that clearing and adding its sums does not dominate.
     const std::int64_t average = std::max<std::int64_t>(n == 0 ? 0 : static_cast<std::int64_t>(x.starts[n]) / n, 1);
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>(2 * d, piece_size(k)) / average);
-    constexpr std::int64_t kBlock = 1024;  // rows whose indices stay in cache between the check and the use
     const int widest = lanes_in_use.load();
     std::atomic<bool> good{true};
     sum_chunks(n, chunks, d * k, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
         std::fill_n(sums, d * k, 0.0);
-        for (std::int64_t i = begin; i < end; i += kBlock) {
-            const std::int64_t stop = std::min(i + kBlock, end);
-            if (!in_range(x.columns, x.starts[i], x.starts[stop], d)) {
-                good.store(false, std::memory_order_relaxed);
-                return;
-            }
-            scatter(widest, x, i, stop, z, k, sums);
-        }
+        bool fine = true;
+        scatter(widest, x, begin, end, z, d, k, sums, fine);
+        if (!fine) good.store(false, std::memory_order_relaxed);
     });
     return good.load();
 }
