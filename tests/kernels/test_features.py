@@ -48,6 +48,16 @@ def products(rows: Rows, k: int, w: np.ndarray, z: np.ndarray, initial: np.ndarr
     return forward, adjoint
 
 
+@pytest.fixture(params=[2, 4, 8])
+def every_vector_length(request):
+    """Run a test with each vector length that this machine has."""
+    if _kernels.linear_use_lanes(request.param) < request.param:
+        _kernels.linear_use_lanes(0)
+        pytest.skip("this machine has no such vectors")
+    yield
+    _kernels.linear_use_lanes(0)
+
+
 # Products
 
 
@@ -74,6 +84,7 @@ def test_products_equal_dense_algebra(kind, n, d, k, scatter, with_initial, seed
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("d", [*range(0, 13), 16, 17, 24, 25, 30, 32, 33, 40, 64, 100])
 def test_vectors_and_pairs_at_every_width(kind, d):
     rng = np.random.default_rng(d)
@@ -148,6 +159,22 @@ def test_very_long_rows_are_cut_and_keep_their_bits(k, index):
     out = np.empty((2, k))
     alone.times(w, k, out, initial)
     assert np.array_equal(out, results[0][0][[5, 1]])
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_at_every_number_of_columns(kind):
+    rng = np.random.default_rng(12)
+    for k in [*range(1, 42), 63, 64, 65]:
+        n, d = int(rng.integers(1, 20)), int(rng.integers(1, 20))
+        matrix, full = matrix_of(kind, n, d, rng)
+        w, z, initial = rng.standard_normal((d, k)), rng.standard_normal((n, k)), rng.standard_normal(k)
+        for limit in (1 << 40, -1):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(rows_module, "SCATTER_LIMIT", limit)
+                forward, adjoint = products(Rows(matrix, "X"), k, w, z, initial)
+            close(forward, full @ w + initial, 10)
+            close(adjoint, full.T @ z, 10)
 
 
 def test_wide_and_deep_products_cross_every_panel():

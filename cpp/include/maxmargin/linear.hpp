@@ -11,6 +11,10 @@
 // (Goto and van de Geijn 2008, without packing: W is small); sparse keeps the k outputs of a row in registers over
 // its non-zeros and prefetches the rows of W.
 //
+// Kernels are templates over the widest vector; MM_LEVELS compiles each for AVX-512, AVX2 and the baseline with vectors
+// of 8, 4 and 2 numbers and picks one per call. (One vector type for all clones will not do: GCC lowers a vector that
+// is wider than the machine's through memory, some fifty times slower in a product tile.)
+//
 // A width k that is not a multiple of the vector length is covered by a last vector that overlaps the one before it:
 // both hold the same values, so nothing is masked and nothing is read past the end of a row.
 #pragma once
@@ -29,20 +33,75 @@ namespace maxmargin::linear {
 
 #define MM_INLINE static inline __attribute__((always_inline))
 
-using Vec8 = double __attribute__((vector_size(64), aligned(8), may_alias));
-using Vec4 = double __attribute__((vector_size(32), aligned(8), may_alias));
-using Vec2 = double __attribute__((vector_size(16), aligned(8), may_alias));
+// Vectors pass between inlined functions only, so there is no calling convention to warn about.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+using Vec8 = double __attribute__((vector_size(64)));
+using Vec4 = double __attribute__((vector_size(32)));
+using Vec2 = double __attribute__((vector_size(16)));
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(MAXMARGIN_NO_CLONES)
+#define MM_TARGET(architecture) __attribute__((target(architecture)))
+inline int machine_lanes() {
+    return __builtin_cpu_supports("x86-64-v4") ? 8 : (__builtin_cpu_supports("x86-64-v3") ? 4 : 2);
+}
+inline constexpr bool kAnyLanes = false;
+#else
+#define MM_TARGET(architecture)
+inline int machine_lanes() { return 2; }
+inline constexpr bool kAnyLanes = true;  // all widths are compiled for the baseline, so all of them run
+#endif
+
+inline std::atomic<int> lanes_in_use{machine_lanes()};
+
+// Numbers per vector in kernels called from now on: 2, 4 or 8, no more than the machine has. For tests of all widths;
+// zero asks for the machine's own. Returns what is in use.
+inline int use_lanes(int wanted) {
+    const int most = machine_lanes();
+    const int lanes = wanted <= 0 ? most : (wanted >= 8 ? 8 : (wanted >= 4 ? 4 : 2));
+    lanes_in_use.store(kAnyLanes ? lanes : std::min(lanes, most));
+    return lanes_in_use.load();
+}
+
+// name(widest, ...) calls name_at<VecN>(widest, ...) with N = widest, compiled for a machine with such vectors.
+#define MM_LEVELS(name, params, args)                                                      \
+    static void name##_2 params { name##_at<Vec2> args; }                                  \
+    MM_TARGET("arch=x86-64-v3") static void name##_4 params { name##_at<Vec4> args; }      \
+    MM_TARGET("arch=x86-64-v4") static void name##_8 params { name##_at<Vec8> args; }      \
+    static void name params {                                                              \
+        return widest == 8 ? name##_8 args : (widest == 4 ? name##_4 args : name##_2 args); \
+    }
+
+template <class Vec>
+struct Halved;
+template <>
+struct Halved<Vec8> {
+    using type = Vec4;
+};
+template <>
+struct Halved<Vec4> {
+    using type = Vec2;
+};
+template <>
+struct Halved<Vec2> {
+    using type = double;
+};
+template <class Vec>
+using Half = typename Halved<Vec>::type;
 
 template <class Vec>
 inline constexpr std::int64_t lanes = sizeof(Vec) / sizeof(double);
 
+// Rows start anywhere: a copy becomes one unaligned load or store.
 template <class Vec>
-MM_INLINE const Vec& load(const double* p) {
-    return *reinterpret_cast<const Vec*>(p);
+MM_INLINE Vec load(const double* p) {
+    Vec value;
+    __builtin_memcpy(&value, p, sizeof(Vec));
+    return value;
 }
 template <class Vec>
 MM_INLINE void store(double* p, const Vec& value) {
-    *reinterpret_cast<Vec*>(p) = value;
+    __builtin_memcpy(p, &value, sizeof(Vec));
 }
 
 // Streams of X are prefetched this many numbers ahead: further than hardware does, which stops at page bounds. A
@@ -119,14 +178,18 @@ void sum_chunks(std::int64_t n, Chunks chunks, std::int64_t size, double* out, i
 // ---------------------------------------------------------------------------------------------------------------
 // Dense, one or two right-hand sides (P): the fused pair reads X once.
 
+// The vector length for rows of d columns: the widest at hand that fits into a row.
+inline std::int64_t lanes_for(std::int64_t d, std::int64_t widest) {
+    while (widest > 1 && widest > d) widest /= 2;
+    return widest;
+}
+
 // Weights laid out as the vectors of a row of X; the lanes that the last vector shares with the one before are zero.
-template <class Vec>
-inline std::vector<double> overlapped(const double* w, std::int64_t d) {
-    const std::int64_t nv = vectors<Vec>(d);
-    std::vector<double> padded(static_cast<std::size_t>(nv * lanes<Vec>), 0.0);
+inline std::vector<double> overlapped(const double* w, std::int64_t d, std::int64_t size) {
+    std::vector<double> padded(static_cast<std::size_t>((d + size - 1) / size * size), 0.0);
     for (std::int64_t j = 0; j < d; ++j) {
-        const std::int64_t v = j / lanes<Vec>;
-        padded[static_cast<std::size_t>(v * lanes<Vec> + j - column<Vec>(v, d))] = w[j];
+        const std::int64_t start = j / size * size;
+        padded[static_cast<std::size_t>(start + j - std::min(start, d - size))] = w[j];
     }
     return padded;
 }
@@ -164,36 +227,30 @@ MM_INLINE void dot_rows(const double* MM_RESTRICT x, std::int64_t d, const doubl
     }
 }
 
-template <int P>
+template <class Vec, int P>
 MM_INLINE void dot_rows_any(const double* x, std::int64_t d, const double* const* padded, double* const* out,
                             std::int64_t begin, std::int64_t end) {
-    if (d > 32) return dot_rows<Vec8, 0, P>(x, d, padded, out, begin, end);
-    if (d > 24) return dot_rows<Vec8, 4, P>(x, d, padded, out, begin, end);
-    if (d > 16) return dot_rows<Vec8, 3, P>(x, d, padded, out, begin, end);
-    if (d > 8) return dot_rows<Vec8, 2, P>(x, d, padded, out, begin, end);
-    if (d == 8) return dot_rows<Vec8, 1, P>(x, d, padded, out, begin, end);
-    if (d > 4) return dot_rows<Vec4, 2, P>(x, d, padded, out, begin, end);
-    if (d == 4) return dot_rows<Vec4, 1, P>(x, d, padded, out, begin, end);
-    if (d == 3) return dot_rows<Vec2, 2, P>(x, d, padded, out, begin, end);
-    if (d == 2) return dot_rows<Vec2, 1, P>(x, d, padded, out, begin, end);
-    return dot_rows<double, 1, P>(x, d, padded, out, begin, end);
+    if constexpr (lanes<Vec> > 1) {
+        if (d < lanes<Vec>) return dot_rows_any<Half<Vec>, P>(x, d, padded, out, begin, end);
+    }
+    const std::int64_t nv = vectors<Vec>(d);
+    if (nv == 1) return dot_rows<Vec, 1, P>(x, d, padded, out, begin, end);
+    if (nv == 2) return dot_rows<Vec, 2, P>(x, d, padded, out, begin, end);
+    if (nv == 3) return dot_rows<Vec, 3, P>(x, d, padded, out, begin, end);
+    if (nv == 4) return dot_rows<Vec, 4, P>(x, d, padded, out, begin, end);
+    return dot_rows<Vec, 0, P>(x, d, padded, out, begin, end);
 }
 
-MM_CLONES static void dot_rows_one(const double* x, std::int64_t d, const double* const* padded, double* const* out,
-                                   std::int64_t begin, std::int64_t end) {
-    dot_rows_any<1>(x, d, padded, out, begin, end);
+template <class Wide>
+MM_INLINE void dot_all_at(int, const double* x, std::int64_t d, const double* const* padded, double* const* out,
+                          int count, std::int64_t begin, std::int64_t end) {
+    if (count == 1) return dot_rows_any<Wide, 1>(x, d, padded, out, begin, end);
+    return dot_rows_any<Wide, 2>(x, d, padded, out, begin, end);
 }
-MM_CLONES static void dot_rows_two(const double* x, std::int64_t d, const double* const* padded, double* const* out,
-                                   std::int64_t begin, std::int64_t end) {
-    dot_rows_any<2>(x, d, padded, out, begin, end);
-}
-
-inline std::vector<double> overlapped_any(const double* w, std::int64_t d) {
-    if (d >= 8) return overlapped<Vec8>(w, d);
-    if (d >= 4) return overlapped<Vec4>(w, d);
-    if (d >= 2) return overlapped<Vec2>(w, d);
-    return overlapped<double>(w, d);
-}
+MM_LEVELS(dot_all,
+          (int widest, const double* x, std::int64_t d, const double* const* padded, double* const* out, int count,
+           std::int64_t begin, std::int64_t end),
+          (widest, x, d, padded, out, count, begin, end))
 
 // out[p] = X w[p], p < count, count 1 or 2.
 inline void dense_forward_vectors(const double* x, std::int64_t n, std::int64_t d, const double* const* w,
@@ -202,19 +259,20 @@ inline void dense_forward_vectors(const double* x, std::int64_t n, std::int64_t 
         for (int p = 0; p < count; ++p) std::fill_n(out[p], n, 0.0);
         return;
     }
+    const int widest = lanes_in_use.load();
     std::vector<double> storage[2];
     const double* padded[2] = {};
     for (int p = 0; p < count; ++p) {
-        storage[p] = overlapped_any(w[p], d);
+        storage[p] = overlapped(w[p], d, lanes_for(d, widest));
         padded[p] = storage[p].data();
     }
     const std::int64_t grain = std::max<std::int64_t>((1 << 16) / d, 16);
     parallel_blocks(n, grain, threads, [&](int, std::int64_t begin, std::int64_t end) {
-        (count == 1 ? dot_rows_one : dot_rows_two)(x, d, padded, out, begin, end);
+        dot_all(widest, x, d, padded, out, count, begin, end);
     });
 }
 
-// sums[p*d + j] = sum over rows of z[p][i] x_ij with the sums in registers (d at most four vectors).
+// sums[p*d + j] = sum over rows of z[p][i] x_ij with the sums in registers (d at most NV vectors).
 template <class Vec, int NV, int P>
 MM_INLINE void gather_rows(const double* MM_RESTRICT x, std::int64_t d, const double* const* z, double* sums,
                            std::int64_t begin, std::int64_t end) {
@@ -247,7 +305,7 @@ MM_INLINE void gather_rows(const double* MM_RESTRICT x, std::int64_t d, const do
 }
 
 // The same for wide rows: four rows at a time are added to the sums, which stay in cache.
-template <int P>
+template <class Vec, int P>
 MM_INLINE void gather_wide_rows(const double* MM_RESTRICT x, std::int64_t d, const double* const* z,
                                 double* MM_RESTRICT sums, std::int64_t begin, std::int64_t end) {
     constexpr int kRows = 4;
@@ -256,11 +314,11 @@ MM_INLINE void gather_wide_rows(const double* MM_RESTRICT x, std::int64_t d, con
     for (; i + kRows <= end; i += kRows) {
         const double* row = x + i * d;
         std::int64_t j = 0;
-        for (; j + 8 <= d; j += 8) {
-            Vec8 acc[P];
-            for (int p = 0; p < P; ++p) acc[p] = load<Vec8>(sums + p * d + j);
+        for (; j + lanes<Vec> <= d; j += lanes<Vec>) {
+            Vec acc[P];
+            for (int p = 0; p < P; ++p) acc[p] = load<Vec>(sums + p * d + j);
             for (int r = 0; r < kRows; ++r) {
-                const Vec8 value = load<Vec8>(row + r * d + j);
+                const Vec value = load<Vec>(row + r * d + j);
                 prefetch(row + r * d + j, std::max(kAhead, kRows * d));
                 for (int p = 0; p < P; ++p) acc[p] += value * z[p][i + r];
             }
@@ -279,37 +337,39 @@ MM_INLINE void gather_wide_rows(const double* MM_RESTRICT x, std::int64_t d, con
     }
 }
 
-template <int P>
+template <class Vec, int P>
 MM_INLINE void gather_rows_any(const double* x, std::int64_t d, const double* const* z, double* sums,
                                std::int64_t begin, std::int64_t end) {
-    if (d > 32) return gather_wide_rows<P>(x, d, z, sums, begin, end);
-    if (d > 24) return gather_rows<Vec8, 4, P>(x, d, z, sums, begin, end);
-    if (d > 16) return gather_rows<Vec8, 3, P>(x, d, z, sums, begin, end);
-    if (d > 8) return gather_rows<Vec8, 2, P>(x, d, z, sums, begin, end);
-    if (d == 8) return gather_rows<Vec8, 1, P>(x, d, z, sums, begin, end);
-    if (d > 4) return gather_rows<Vec4, 2, P>(x, d, z, sums, begin, end);
-    if (d == 4) return gather_rows<Vec4, 1, P>(x, d, z, sums, begin, end);
-    if (d == 3) return gather_rows<Vec2, 2, P>(x, d, z, sums, begin, end);
-    if (d == 2) return gather_rows<Vec2, 1, P>(x, d, z, sums, begin, end);
-    return gather_rows<double, 1, P>(x, d, z, sums, begin, end);
+    if constexpr (lanes<Vec> > 1) {
+        if (d < lanes<Vec>) return gather_rows_any<Half<Vec>, P>(x, d, z, sums, begin, end);
+    }
+    const std::int64_t nv = vectors<Vec>(d);
+    if (nv == 1) return gather_rows<Vec, 1, P>(x, d, z, sums, begin, end);
+    if (nv == 2) return gather_rows<Vec, 2, P>(x, d, z, sums, begin, end);
+    if (nv == 3) return gather_rows<Vec, 3, P>(x, d, z, sums, begin, end);
+    if (nv == 4) return gather_rows<Vec, 4, P>(x, d, z, sums, begin, end);
+    return gather_wide_rows<Vec, P>(x, d, z, sums, begin, end);
 }
 
-MM_CLONES static void gather_rows_one(const double* x, std::int64_t d, const double* const* z, double* sums,
-                                      std::int64_t begin, std::int64_t end) {
-    gather_rows_any<1>(x, d, z, sums, begin, end);
+template <class Wide>
+MM_INLINE void gather_all_at(int, const double* x, std::int64_t d, const double* const* z, double* sums, int count,
+                             std::int64_t begin, std::int64_t end) {
+    if (count == 1) return gather_rows_any<Wide, 1>(x, d, z, sums, begin, end);
+    return gather_rows_any<Wide, 2>(x, d, z, sums, begin, end);
 }
-MM_CLONES static void gather_rows_two(const double* x, std::int64_t d, const double* const* z, double* sums,
-                                      std::int64_t begin, std::int64_t end) {
-    gather_rows_any<2>(x, d, z, sums, begin, end);
-}
+MM_LEVELS(gather_all,
+          (int widest, const double* x, std::int64_t d, const double* const* z, double* sums, int count,
+           std::int64_t begin, std::int64_t end),
+          (widest, x, d, z, sums, count, begin, end))
 
 // out (count, d), row p is X' z[p], count 1 or 2.
 inline void dense_adjoint_vectors(const double* x, std::int64_t n, std::int64_t d, const double* const* z, double* out,
                                   int count, int threads) {
     if (d == 0) return;
+    const int widest = lanes_in_use.load();
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>((1 << 15) / d, 64));
     sum_chunks(n, chunks, count * d, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
-        (count == 1 ? gather_rows_one : gather_rows_two)(x, d, z, sums, begin, end);
+        gather_all(widest, x, d, z, sums, count, begin, end);
     });
 }
 
@@ -371,6 +431,9 @@ MM_INLINE void product_rows(Operand a, std::int64_t rows, std::int64_t depth, co
 template <class Vec>
 MM_INLINE void product_panel(Operand a, std::int64_t rows, std::int64_t depth, const double* b, std::int64_t k,
                              const double* initial, bool fresh, double* c) {
+    if constexpr (lanes<Vec> > 1) {
+        if (k < lanes<Vec>) return product_panel<Half<Vec>>(a, rows, depth, b, k, initial, fresh, c);
+    }
     const std::int64_t nv = vectors<Vec>(k);
     for (std::int64_t v = 0; v < nv;) {
         const std::int64_t size = group(nv - v, 3);
@@ -389,38 +452,35 @@ MM_INLINE void product_panel(Operand a, std::int64_t rows, std::int64_t depth, c
 
 // Panels of the inner dimension outermost: a panel of B (kDepth rows) and a block of A (kBlock x kDepth) stay in cache
 // while all columns of C are updated. `initial` is only for products whose depth starts at zero here.
-MM_CLONES static void product(const double* at, std::int64_t row_step, std::int64_t depth_step, std::int64_t rows,
-                              std::int64_t depth, const double* b, std::int64_t k, const double* initial, double* c) {
+template <class Wide>
+MM_INLINE void product_at(int, Operand from, std::int64_t rows, std::int64_t depth, const double* b, std::int64_t k,
+                          const double* initial, double* c) {
     constexpr std::int64_t kDepth = 256;
     constexpr std::int64_t kBlock = 64;
     std::int64_t p = 0;
     do {  // at least once, so that C is written when depth is zero
         const std::int64_t part = std::min(kDepth, depth - p);
         for (std::int64_t r = 0; r < rows; r += kBlock) {
-            const Operand a{at + r * row_step + p * depth_step, row_step, depth_step};
+            const Operand a{from.at + r * from.row_step + p * from.depth_step, from.row_step, from.depth_step};
             const std::int64_t block = std::min(kBlock, rows - r);
-            const double* right = b + p * k;
-            if (k >= 8) {
-                product_panel<Vec8>(a, block, part, right, k, initial, p == 0, c + r * k);
-            } else if (k >= 4) {
-                product_panel<Vec4>(a, block, part, right, k, initial, p == 0, c + r * k);
-            } else if (k >= 2) {
-                product_panel<Vec2>(a, block, part, right, k, initial, p == 0, c + r * k);
-            } else {
-                product_panel<double>(a, block, part, right, k, initial, p == 0, c + r * k);
-            }
+            product_panel<Wide>(a, block, part, b + p * k, k, initial, p == 0, c + r * k);
         }
         p += part;
     } while (p < depth);
 }
+MM_LEVELS(product,
+          (int widest, Operand from, std::int64_t rows, std::int64_t depth, const double* b, std::int64_t k,
+           const double* initial, double* c),
+          (widest, from, rows, depth, b, k, initial, c))
 
 // out (n, k) = X W, plus `initial` (k numbers) in every row unless it is null.
 inline void dense_forward(const double* x, std::int64_t n, std::int64_t d, std::int64_t k, const double* w,
                           const double* initial, double* out, int threads) {
     if (k == 0) return;
+    const int widest = lanes_in_use.load();
     const std::int64_t grain = std::clamp<std::int64_t>((1 << 20) / std::max<std::int64_t>(d * k, 1), 64, 4096);
     parallel_blocks(n, grain, threads, [&](int, std::int64_t begin, std::int64_t end) {
-        product(x + begin * d, d, 1, end - begin, d, w, k, initial, out + begin * k);
+        product(widest, {x + begin * d, d, 1}, end - begin, d, w, k, initial, out + begin * k);
     });
 }
 
@@ -428,9 +488,10 @@ inline void dense_forward(const double* x, std::int64_t n, std::int64_t d, std::
 inline void dense_adjoint(const double* x, std::int64_t n, std::int64_t d, std::int64_t k, const double* z,
                           double* out, int threads) {
     if (d == 0 || k == 0) return;
+    const int widest = lanes_in_use.load();
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>(256, 4 * k));
     sum_chunks(n, chunks, d * k, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
-        product(x + begin * d, 1, d, d, end - begin, z + begin * k, k, nullptr, sums);
+        product(widest, {x + begin * d, 1, d}, d, end - begin, z + begin * k, k, nullptr, sums);
     });
 }
 

@@ -1,7 +1,7 @@
 // The sparse half of linear.hpp: X in compressed rows, with 32- or 64-bit indices.
 //
-// Work is cut into pieces of about equal rows plus non-zeros. Column indices are checked piece by piece, while they
-// are in cache, before the piece is computed; a product returns false if one is out of range. A row with very many
+// A product returns false if a column index is out of range: it never reads there. Forward, work is cut into pieces of
+// about equal rows plus non-zeros, whose indices are checked before the piece is computed. A row with very many
 // non-zeros (in a transposed matrix: a feature that is nearly always on) is cut into segments counted from its own
 // beginning, so that one row does not hold up all threads and its bits depend on the row alone.
 #pragma once
@@ -49,6 +49,10 @@ MM_INLINE void start_from(Vec& sum, const double* initial, std::int64_t c) {
         sum = Vec{};
     }
 }
+
+// Vectors of outputs of one row that are kept in registers together: 32 columns, or 16 on the baseline.
+template <class Vec>
+inline constexpr std::int64_t most_vectors = lanes<Vec> == 8 ? 4 : 8;
 
 // One vector of outputs per row: four sums in flight.
 template <class Vec, class Index, class To>
@@ -100,54 +104,52 @@ MM_INLINE void sparse_rows_tile(Compressed<Index> x, std::int64_t begin, std::in
     }
 }
 
-template <class Vec, class Index, class To>
+template <class Vec, class Index>
 MM_INLINE void sparse_rows_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
-                                 std::int64_t k, const double* initial, To to) {
+                                 std::int64_t k, const double* initial, ToRows to) {
+    if constexpr (lanes<Vec> > 1) {
+        if (k < lanes<Vec>) return sparse_rows_width<Half<Vec>>(x, begin, end, w, k, initial, to);
+    }
     const std::int64_t nv = vectors<Vec>(k);
     for (std::int64_t v = 0; v < nv;) {
-        const std::int64_t size = group(nv - v, 4);
-        std::int64_t at[4];
+        const std::int64_t size = group(nv - v, most_vectors<Vec>);
+        std::int64_t at[most_vectors<Vec>];
         for (std::int64_t u = 0; u < size; ++u) at[u] = column<Vec>(v + u, k);
-        if (size == 4) {
-            sparse_rows_tile<Vec, 4>(x, begin, end, w, k, at, initial, to);
-        } else if (size == 3) {
-            sparse_rows_tile<Vec, 3>(x, begin, end, w, k, at, initial, to);
-        } else if (size == 2) {
-            sparse_rows_tile<Vec, 2>(x, begin, end, w, k, at, initial, to);
-        } else if (k * sizeof(double) >= 64) {
-            sparse_rows_tile<Vec, 1>(x, begin, end, w, k, at, initial, to);
-        } else {
-            sparse_rows_narrow<Vec>(x, begin, end, w, k, at[0], initial, to);
+        if constexpr (most_vectors<Vec> > 4) {
+            if (size == 8) sparse_rows_tile<Vec, 8>(x, begin, end, w, k, at, initial, to);
+            if (size == 7) sparse_rows_tile<Vec, 7>(x, begin, end, w, k, at, initial, to);
+            if (size == 6) sparse_rows_tile<Vec, 6>(x, begin, end, w, k, at, initial, to);
+            if (size == 5) sparse_rows_tile<Vec, 5>(x, begin, end, w, k, at, initial, to);
         }
+        if (size == 4) sparse_rows_tile<Vec, 4>(x, begin, end, w, k, at, initial, to);
+        if (size == 3) sparse_rows_tile<Vec, 3>(x, begin, end, w, k, at, initial, to);
+        if (size == 2) sparse_rows_tile<Vec, 2>(x, begin, end, w, k, at, initial, to);
+        if (size == 1) sparse_rows_narrow<Vec>(x, begin, end, w, k, at[0], initial, to);
         v += size;
     }
 }
 
-template <class Index>
-MM_INLINE void sparse_rows_any(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
-                               std::int64_t k, const double* initial, ToRows to) {
-    if (k >= 8) return sparse_rows_width<Vec8>(x, begin, end, w, k, initial, to);
-    if (k >= 4) return sparse_rows_width<Vec4>(x, begin, end, w, k, initial, to);
-    if (k >= 2) return sparse_rows_width<Vec2>(x, begin, end, w, k, initial, to);
-    return sparse_rows_narrow<double>(x, begin, end, w, 1, 0, initial, to);
+template <class Wide, class Index>
+MM_INLINE void sparse_rows_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
+                              std::int64_t k, const double* initial, ToRows to) {
+    sparse_rows_width<Wide>(x, begin, end, w, k, initial, to);
+}
+template <class Wide, class Index>
+MM_INLINE void sparse_rows_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
+                              std::int64_t, const double* initial, ToPair to) {
+    sparse_rows_narrow<Vec2>(x, begin, end, w, 2, 0, initial, to);
 }
 
-MM_CLONES static void sparse_rows(Compressed<std::int32_t> x, std::int64_t begin, std::int64_t end, const double* w,
-                                  std::int64_t k, const double* initial, ToRows to) {
-    sparse_rows_any(x, begin, end, w, k, initial, to);
-}
-MM_CLONES static void sparse_rows(Compressed<std::int64_t> x, std::int64_t begin, std::int64_t end, const double* w,
-                                  std::int64_t k, const double* initial, ToRows to) {
-    sparse_rows_any(x, begin, end, w, k, initial, to);
-}
-MM_CLONES static void sparse_rows(Compressed<std::int32_t> x, std::int64_t begin, std::int64_t end, const double* w,
-                                  std::int64_t, const double* initial, ToPair to) {
-    sparse_rows_narrow<Vec2>(x, begin, end, w, 2, 0, initial, to);
-}
-MM_CLONES static void sparse_rows(Compressed<std::int64_t> x, std::int64_t begin, std::int64_t end, const double* w,
-                                  std::int64_t, const double* initial, ToPair to) {
-    sparse_rows_narrow<Vec2>(x, begin, end, w, 2, 0, initial, to);
-}
+#define MM_SPARSE_ROWS(Index, To)                                                                                  \
+    MM_LEVELS(sparse_rows,                                                                                         \
+              (int widest, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w, std::int64_t k, \
+               const double* initial, To to),                                                                      \
+              (widest, x, begin, end, w, k, initial, to))
+MM_SPARSE_ROWS(std::int32_t, ToRows)
+MM_SPARSE_ROWS(std::int64_t, ToRows)
+MM_SPARSE_ROWS(std::int32_t, ToPair)
+MM_SPARSE_ROWS(std::int64_t, ToPair)
+#undef MM_SPARSE_ROWS
 
 // Whether all of columns[begin:end) lie in [0, d).
 MM_CLONES static bool in_range(const std::int32_t* columns, std::int64_t begin, std::int64_t end, std::int64_t d) {
@@ -185,6 +187,7 @@ template <class Index, class To>
 bool sparse_forward(Compressed<Index> x, std::int64_t n, std::int64_t d, std::int64_t k, const double* w,
                     const double* initial, To to, int threads) {
     if (n == 0 || k == 0) return true;
+    const int widest = lanes_in_use.load();
     const std::int64_t size = piece_size(k);
     const std::int64_t count = (static_cast<std::int64_t>(x.starts[n]) + n + size - 1) / size;
     std::vector<std::int64_t> first(static_cast<std::size_t>(count + 1), n);
@@ -221,7 +224,7 @@ bool sparse_forward(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
                 return;
             }
             const Index bounds[2] = {static_cast<Index>(segment.begin), static_cast<Index>(segment.end)};
-            sparse_rows({bounds, x.columns, x.values}, 0, 1, w, k, nullptr, ToRows{partial.data() + item * k, k});
+            sparse_rows(widest, {bounds, x.columns, x.values}, 0, 1, w, k, nullptr, ToRows{partial.data() + item * k, k});
             return;
         }
         const std::int64_t p = item - n_segments;
@@ -231,7 +234,7 @@ bool sparse_forward(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
             good.store(false, std::memory_order_relaxed);
             return;
         }
-        sparse_rows(x, begin, end, w, k, initial, to);
+        sparse_rows(widest, x, begin, end, w, k, initial, to);
     });
     for (const Long& row : longs) {
         double* sum = partial.data() + row.begin * k;
@@ -251,8 +254,8 @@ bool sparse_forward(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
 // Adjoint by scattering rows into sums (d, k), for d * k small enough to stay in cache.
 
 template <class Vec, int NV, class Index>
-MM_INLINE void scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* MM_RESTRICT z,
-                            std::int64_t k, const std::int64_t* at, double* MM_RESTRICT sums) {
+MM_INLINE bool scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* MM_RESTRICT z,
+                            std::int64_t d, std::int64_t k, const std::int64_t* at, double* MM_RESTRICT sums) {
     for (std::int64_t i = begin; i < end; ++i) {
         Vec row[NV];
         for (int v = 0; v < NV; ++v) row[v] = load<Vec>(z + i * k + at[v]);
@@ -262,53 +265,52 @@ MM_INLINE void scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_
                 prefetch(x.columns + q, kAhead);
                 prefetch(x.values + q, kAhead / 2);
             }
-            double* target = sums + x.columns[q] * k;
+            const std::int64_t j = x.columns[q];
+            if (static_cast<std::uint64_t>(j) >= static_cast<std::uint64_t>(d)) return false;
+            double* target = sums + j * k;
             const double value = x.values[q];
             Vec sum[NV];  // all loaded before any is stored: the last may overlap the one before it
             for (int v = 0; v < NV; ++v) sum[v] = load<Vec>(target + at[v]) + row[v] * value;
             for (int v = 0; v < NV; ++v) store(target + at[v], sum[v]);
         }
     }
+    return true;
 }
 
 template <class Vec, class Index>
-MM_INLINE void scatter_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z,
-                             std::int64_t k, double* sums) {
+MM_INLINE bool scatter_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z,
+                             std::int64_t d, std::int64_t k, double* sums) {
+    if constexpr (lanes<Vec> > 1) {
+        if (k < lanes<Vec>) return scatter_width<Half<Vec>>(x, begin, end, z, d, k, sums);
+    }
+    bool good = true;
     const std::int64_t nv = vectors<Vec>(k);
     for (std::int64_t v = 0; v < nv;) {
         const std::int64_t size = group(nv - v, 4);
         std::int64_t at[4];
         for (std::int64_t u = 0; u < size; ++u) at[u] = column<Vec>(v + u, k);
-        if (size == 4) {
-            scatter_tile<Vec, 4>(x, begin, end, z, k, at, sums);
-        } else if (size == 3) {
-            scatter_tile<Vec, 3>(x, begin, end, z, k, at, sums);
-        } else if (size == 2) {
-            scatter_tile<Vec, 2>(x, begin, end, z, k, at, sums);
-        } else {
-            scatter_tile<Vec, 1>(x, begin, end, z, k, at, sums);
-        }
+        if (size == 4) good &= scatter_tile<Vec, 4>(x, begin, end, z, d, k, at, sums);
+        if (size == 3) good &= scatter_tile<Vec, 3>(x, begin, end, z, d, k, at, sums);
+        if (size == 2) good &= scatter_tile<Vec, 2>(x, begin, end, z, d, k, at, sums);
+        if (size == 1) good &= scatter_tile<Vec, 1>(x, begin, end, z, d, k, at, sums);
         v += size;
     }
+    return good;
 }
 
-template <class Index>
-MM_INLINE void scatter_any(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z, std::int64_t k,
-                           double* sums) {
-    if (k >= 8) return scatter_width<Vec8>(x, begin, end, z, k, sums);
-    if (k >= 4) return scatter_width<Vec4>(x, begin, end, z, k, sums);
-    if (k >= 2) return scatter_width<Vec2>(x, begin, end, z, k, sums);
-    return scatter_width<double>(x, begin, end, z, k, sums);
+template <class Wide, class Index>
+MM_INLINE void scatter_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z,
+                          std::int64_t d, std::int64_t k, double* sums, bool& good) {
+    good = scatter_width<Wide>(x, begin, end, z, d, k, sums);
 }
-
-MM_CLONES static void scatter(Compressed<std::int32_t> x, std::int64_t begin, std::int64_t end, const double* z,
-                              std::int64_t k, double* sums) {
-    scatter_any(x, begin, end, z, k, sums);
-}
-MM_CLONES static void scatter(Compressed<std::int64_t> x, std::int64_t begin, std::int64_t end, const double* z,
-                              std::int64_t k, double* sums) {
-    scatter_any(x, begin, end, z, k, sums);
-}
+MM_LEVELS(scatter,
+          (int widest, Compressed<std::int32_t> x, std::int64_t begin, std::int64_t end, const double* z,
+           std::int64_t d, std::int64_t k, double* sums, bool& good),
+          (widest, x, begin, end, z, d, k, sums, good))
+MM_LEVELS(scatter,
+          (int widest, Compressed<std::int64_t> x, std::int64_t begin, std::int64_t end, const double* z,
+           std::int64_t d, std::int64_t k, double* sums, bool& good),
+          (widest, x, begin, end, z, d, k, sums, good))
 
 // out (d, k) = X' Z by scattering; memory (chunks - 1) * d * k doubles. False if a column index is out of range.
 template <class Index>
@@ -318,18 +320,13 @@ bool sparse_adjoint(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
     // A chunk has at least 2 d non-zeros on average, so that clearing and adding its sums does not dominate.
     const std::int64_t average = std::max<std::int64_t>(n == 0 ? 0 : static_cast<std::int64_t>(x.starts[n]) / n, 1);
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>(2 * d, piece_size(k)) / average);
-    constexpr std::int64_t kBlock = 1024;  // rows whose indices stay in cache between the check and the use
+    const int widest = lanes_in_use.load();
     std::atomic<bool> good{true};
     sum_chunks(n, chunks, d * k, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
         std::fill_n(sums, d * k, 0.0);
-        for (std::int64_t i = begin; i < end; i += kBlock) {
-            const std::int64_t stop = std::min(i + kBlock, end);
-            if (!in_range(x.columns, x.starts[i], x.starts[stop], d)) {
-                good.store(false, std::memory_order_relaxed);
-                return;
-            }
-            scatter(x, i, stop, z, k, sums);
-        }
+        bool fine = true;
+        scatter(widest, x, begin, end, z, d, k, sums, fine);
+        if (!fine) good.store(false, std::memory_order_relaxed);
     });
     return good.load();
 }
