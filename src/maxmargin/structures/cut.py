@@ -81,8 +81,8 @@ class Cut(Structure):
                 raise ValueError(f"example {owner[e]}, which has {nodes[e]} nodes, {what} {edge}; {remedy}")
 
         outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
-        refuse(outside, "has the edge", "number its nodes from 0 within the example")
-        refuse(pairs[:, 0] == pairs[:, 1], "has the self-loop", "leave it out: it never joins two labels")
+        refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
+        refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", "leave it out: it never joins two labels")
         low, high = pairs.min(axis=1, initial=1 << 40), pairs.max(axis=1, initial=0)
         order = np.lexsort((high, low, owner))
         same = np.zeros(len(pairs), dtype=np.bool_)
@@ -107,9 +107,7 @@ class Cut(Structure):
                     f"the labels of example {example} have shape {array.shape}; give one 0 or 1 for each of its "
                     f"{expected} nodes"
                 )
-            if array.size and not (
-                np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_
-            ):
+            if array.size and not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
                 raise ValueError(f"the labels of example {example} are not numbers; give 0 or 1 for each node")
             wrong = (array != 0) & (array != 1)
             if wrong.any():
@@ -134,9 +132,7 @@ class Cut(Structure):
         packed = self._packed(scores, "scores")
         flow = self._start(warm)
         z, value, status = self._outputs()
-        _kernels.cut_argmax(
-            *self._graph, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current()
-        )
+        _kernels.cut_argmax(*self._graph, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current())
         return Points(z, value, status, flow)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
