@@ -15,7 +15,7 @@ from maxmargin.structures.cut import Cut
 from maxmargin.testing import cut as twin
 from maxmargin.testing import reference
 
-SETTINGS = settings(deadline=None, derandomize=True, max_examples=60)
+SETTINGS = settings(deadline=None, derandomize=True, max_examples=40)
 
 
 def random_batch(rng: np.random.Generator, examples: int, most: int = 7) -> Cut:
@@ -236,7 +236,7 @@ def test_accelerated_gradient_fallback_agrees() -> None:
     flow = np.zeros(len(structure.edges))
     _kernels.cut_project(*structure._plan, point, 1e-7, False, 100_000, flow, z, value, gap, status, 1)
     assert status[0] == PointStatus.OK
-    assert gap[0] <= 5e-15
+    assert gap[0] <= 1e-13
     np.testing.assert_allclose(z, structure.project(point, tol=1e-7).z, atol=2e-7)
     _kernels.cut_project(*structure._plan, point, 1e-7, False, 10, np.zeros_like(flow), z, value, gap, status, 1)
     assert status[0] == PointStatus.INEXACT
