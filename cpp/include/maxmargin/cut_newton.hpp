@@ -54,7 +54,9 @@ public:
         low_ = -room;
         high_ = 1.0 + room;
         for (std::int32_t j = 0; j < g.nodes; ++j) x[j] = std::clamp(t.node[j] - v_[j], low_, high_);
-        double sigma = first_sigma, best = std::numeric_limits<double>::infinity();
+        // Differences are at most 1, flows as large as the targets: sigma has the size of their ratio.
+        const double scale = outside == 0 ? 1.0 : std::max(1.0, excess / outside);
+        double sigma = first_sigma * scale, best = std::numeric_limits<double>::infinity();
         int failures = 0, idle = 0;
         for (int round = 0; round < max_rounds; ++round) {
             if (round == wide_rounds) {
@@ -78,7 +80,7 @@ public:
             }
             if (solved) {
                 for (std::int32_t e = 0; e < g.edges; ++e) flow[e] = flow_[e] + over_relaxation * (flow_[e] - flow[e]);
-                sigma = std::min(sigma * growth, largest_sigma);
+                sigma = std::min(sigma * growth, largest_sigma * scale);
                 failures = 0;
             } else {
                 std::copy(flow_.begin(), flow_.begin() + g.edges, flow);

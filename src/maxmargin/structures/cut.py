@@ -81,8 +81,8 @@ class Cut(Structure):
                 raise ValueError(f"example {owner[e]}, which has {nodes[e]} nodes, {what} {edge}; {remedy}")
 
         outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
-        refuse(outside, "has the edge", "number its nodes from 0 within the example")
-        refuse(pairs[:, 0] == pairs[:, 1], "has the self-loop", "leave it out: it never joins two labels")
+        refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
+        refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", "leave it out: it never joins two labels")
         low, high = pairs.min(axis=1, initial=1 << 40), pairs.max(axis=1, initial=0)
         order = np.lexsort((high, low, owner))
         same = np.zeros(len(pairs), dtype=np.bool_)
