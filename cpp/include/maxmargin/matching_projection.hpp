@@ -145,14 +145,13 @@ static MM_CLONES double step_along(const double* MM_RESTRICT x, const double* MM
     return expected;
 }
 
-// Solves S y = b by elimination in the upper triangle of S: n rows of `ld` numbers, b at column n, y in the last row's
-// place `y`. A pivot that vanishes against its diagonal entry is replaced by `floor` times that entry; with floor = 0 its
-// unknown is 0. Returns the largest right-hand side left at a vanished pivot.
+// Solves S y = b by elimination in the upper triangle of S: n rows of `ld` numbers, b at column n. A pivot that vanishes
+// against the given diagonal (of the matrix S came from) is replaced by `floor` times that; with floor = 0 its unknown is
+// 0. Returns the largest right-hand side left at a vanished pivot. Overwrites `diagonal`.
 static MM_CLONES double eliminate(double* MM_RESTRICT s, std::int64_t n, std::int64_t ld, double* MM_RESTRICT diagonal,
                                   double* MM_RESTRICT y, double floor) {
     double left = 0;
     const bool sparse = n > 16;
-    for (std::int64_t i = 0; i < n; ++i) diagonal[i] = s[i * ld + i];
     for (std::int64_t i = 0; i < n; ++i) {
         const double* MM_RESTRICT si = s + i * ld;
         const double pivot = si[i];
@@ -162,7 +161,7 @@ static MM_CLONES double eliminate(double* MM_RESTRICT s, std::int64_t n, std::in
         } else {
             const double size = si[n] < 0 ? -si[n] : si[n];
             left = size > left ? size : left;
-            inverse = floor > 0 && diagonal[i] > 0 ? 1 / (floor * diagonal[i]) : 0;
+            inverse = floor > 0 ? 1 / (floor * diagonal[i]) : 0;
         }
         diagonal[i] = inverse;
         for (std::int64_t r = i + 1; r < n; ++r) {
@@ -492,7 +491,7 @@ class Projector {
         for (std::int64_t k = 0; k < cols_; ++k) {
             const std::int64_t i = slot_[rows_ + k];
             if (i < 0) continue;
-            s[i * ld + i] = now.count[rows_ + k];
+            s[i * ld + i] = diagonal_[i] = now.count[rows_ + k];
             s[i * ld + n] = b[rows_ + k];
         }
         std::int64_t last = 0;
@@ -539,8 +538,10 @@ class Projector {
     // the step goes to the next change of support or to the first bound.
     void line_search(State& now, State& trial) {
         if (!newton(now, false, 1e-8)) return;
-        const double* d = direction();
+        double* d = direction();
         const std::int64_t nodes = rows_ + cols_;
+        for (std::int64_t i = 0; i < nodes; ++i)
+            if (d[i] < 0 && now.x[i] <= 0) d[i] = 0;
         const double start = slope(now);
         if (!(start < 0)) return;
         double far = std::numeric_limits<double>::infinity();
