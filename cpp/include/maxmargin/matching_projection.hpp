@@ -693,6 +693,7 @@ class Projector {
     bool descend(State& now, State& trial, double goal, int limit) {
         const std::int64_t nodes = rows_ + cols_;
         double best = now.residual;
+        int stalled = 0;
         for (int iteration = 0; iteration < kIterations; ++iteration) {
             if (now.residual <= goal) return true;
             mend(now, goal);
@@ -707,10 +708,14 @@ class Projector {
                 }
                 if (accepted) std::swap(now, trial);
             }
-            if (!accepted) {
-                if (now.residual <= 100 * rounding_) return true;  // neither D nor the residual can fall
+            // At rounding neither D nor the residual can be trusted to fall.
+            if (now.residual <= 100 * rounding_ && now.residual > 0.5 * best) return true;
+            // Near a kink D may be too flat to tell right from wrong; slopes, which the line search goes by, are not.
+            stalled = now.residual > 0.9 * best ? stalled + 1 : 0;
+            if (!accepted || stalled >= 4) {
                 if (--limit < 0) return false;
                 ++fallbacks;
+                stalled = 0;
                 line_search(now, trial);
                 sweep(now);
             }
