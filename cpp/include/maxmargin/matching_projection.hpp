@@ -150,25 +150,35 @@ static MM_CLONES double step_along(const double* MM_RESTRICT x, const double* MM
 // 0. Returns the largest right-hand side left at a vanished pivot. Overwrites `diagonal`.
 static MM_CLONES double eliminate(double* MM_RESTRICT s, std::int64_t n, std::int64_t ld, double* MM_RESTRICT diagonal,
                                   double* MM_RESTRICT y, double floor) {
+    // Two pivots at a time: half the passes over the rows below.
     double left = 0;
-    const bool sparse = n > 16;
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double* MM_RESTRICT si = s + i * ld;
-        const double pivot = si[i];
-        double inverse;
-        if (pivot > 1e-9 * diagonal[i]) {
-            inverse = 1 / pivot;
-        } else {
-            const double size = si[n] < 0 ? -si[n] : si[n];
-            left = size > left ? size : left;
-            inverse = floor > 0 ? 1 / (floor * diagonal[i]) : 0;
+    for (std::int64_t i = 0; i < n; i += 2) {
+        double inverse[2] = {0, 0};
+        const std::int64_t stop = i + 2 < n ? i + 2 : n;
+        for (std::int64_t p = i; p < stop; ++p) {
+            const double* MM_RESTRICT pivots = s + p * ld;
+            if (pivots[p] > 1e-9 * diagonal[p]) {
+                inverse[p - i] = 1 / pivots[p];
+            } else {
+                const double size = pivots[n] < 0 ? -pivots[n] : pivots[n];
+                left = size > left ? size : left;
+                inverse[p - i] = floor > 0 ? 1 / (floor * diagonal[p]) : 0.0;
+            }
+            diagonal[p] = inverse[p - i];
+            if (p == i && stop == i + 2) {
+                const double factor = pivots[i + 1] * inverse[0];
+                double* MM_RESTRICT row = s + (i + 1) * ld;
+                for (std::int64_t c = (i + 1) & ~std::int64_t{3}; c < ld; c += 4)
+                    for (std::int64_t l = c; l < c + 4; ++l) row[l] -= factor * pivots[l];
+            }
         }
-        diagonal[i] = inverse;
-        for (std::int64_t r = i + 1; r < n; ++r) {
-            if (sparse && si[r] == 0) continue;
-            const double factor = si[r] * inverse;
-            double* MM_RESTRICT sr = s + r * ld;
-            for (std::int64_t c = r & ~std::int64_t{3}; c < ld; ++c) sr[c] -= factor * si[c];
+        const double* MM_RESTRICT one = s + i * ld;
+        const double* MM_RESTRICT two = one + ld;
+        for (std::int64_t r = i + 2; r < n; ++r) {
+            const double factor_one = one[r] * inverse[0], factor_two = two[r] * inverse[1];
+            double* MM_RESTRICT row = s + r * ld;
+            for (std::int64_t c = r & ~std::int64_t{3}; c < ld; c += 4)
+                for (std::int64_t l = c; l < c + 4; ++l) row[l] -= factor_one * one[l] + factor_two * two[l];
         }
     }
     for (std::int64_t i = n - 1; i >= 0; --i) {
