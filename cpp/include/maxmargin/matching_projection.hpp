@@ -145,31 +145,40 @@ static MM_CLONES double step_along(const double* MM_RESTRICT x, const double* MM
     return expected;
 }
 
-// Solves S y = b by elimination in the upper triangle of S: n rows of `ld` numbers, b at column n, y in the last row's
-// place `y`. A pivot that vanishes against its diagonal entry is replaced by `floor` times that entry; with floor = 0 its
-// unknown is 0. Returns the largest right-hand side left at a vanished pivot.
+// Solves S y = b by elimination in the upper triangle of S: n rows of `ld` numbers, b at column n. A pivot that vanishes
+// against the given diagonal (of the matrix S came from) is replaced by `floor` times that; with floor = 0 its unknown is
+// 0. Returns the largest right-hand side left at a vanished pivot. Overwrites `diagonal`.
 static MM_CLONES double eliminate(double* MM_RESTRICT s, std::int64_t n, std::int64_t ld, double* MM_RESTRICT diagonal,
                                   double* MM_RESTRICT y, double floor) {
+    // Two pivots at a time: half the passes over the rows below.
     double left = 0;
-    const bool sparse = n > 16;
-    for (std::int64_t i = 0; i < n; ++i) diagonal[i] = s[i * ld + i];
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double* MM_RESTRICT si = s + i * ld;
-        const double pivot = si[i];
-        double inverse;
-        if (pivot > 1e-9 * diagonal[i]) {
-            inverse = 1 / pivot;
-        } else {
-            const double size = si[n] < 0 ? -si[n] : si[n];
-            left = size > left ? size : left;
-            inverse = floor > 0 && diagonal[i] > 0 ? 1 / (floor * diagonal[i]) : 0;
+    for (std::int64_t i = 0; i < n; i += 2) {
+        double inverse[2] = {0, 0};
+        const std::int64_t stop = i + 2 < n ? i + 2 : n;
+        for (std::int64_t p = i; p < stop; ++p) {
+            const double* MM_RESTRICT pivots = s + p * ld;
+            if (pivots[p] > 1e-9 * diagonal[p]) {
+                inverse[p - i] = 1 / pivots[p];
+            } else {
+                const double size = pivots[n] < 0 ? -pivots[n] : pivots[n];
+                left = size > left ? size : left;
+                inverse[p - i] = floor > 0 ? 1 / (floor * diagonal[p]) : 0.0;
+            }
+            diagonal[p] = inverse[p - i];
+            if (p == i && stop == i + 2) {
+                const double factor = pivots[i + 1] * inverse[0];
+                double* MM_RESTRICT row = s + (i + 1) * ld;
+                for (std::int64_t c = (i + 1) & ~std::int64_t{3}; c < ld; c += 4)
+                    for (std::int64_t l = c; l < c + 4; ++l) row[l] -= factor * pivots[l];
+            }
         }
-        diagonal[i] = inverse;
-        for (std::int64_t r = i + 1; r < n; ++r) {
-            if (sparse && si[r] == 0) continue;
-            const double factor = si[r] * inverse;
-            double* MM_RESTRICT sr = s + r * ld;
-            for (std::int64_t c = r & ~std::int64_t{3}; c < ld; ++c) sr[c] -= factor * si[c];
+        const double* MM_RESTRICT one = s + i * ld;
+        const double* MM_RESTRICT two = one + ld;
+        for (std::int64_t r = i + 2; r < n; ++r) {
+            const double factor_one = one[r] * inverse[0], factor_two = two[r] * inverse[1];
+            double* MM_RESTRICT row = s + r * ld;
+            for (std::int64_t c = r & ~std::int64_t{3}; c < ld; c += 4)
+                for (std::int64_t l = c; l < c + 4; ++l) row[l] -= factor_one * one[l] + factor_two * two[l];
         }
     }
     for (std::int64_t i = n - 1; i >= 0; --i) {
@@ -492,7 +501,7 @@ class Projector {
         for (std::int64_t k = 0; k < cols_; ++k) {
             const std::int64_t i = slot_[rows_ + k];
             if (i < 0) continue;
-            s[i * ld + i] = now.count[rows_ + k];
+            s[i * ld + i] = diagonal_[i] = now.count[rows_ + k];
             s[i * ld + n] = b[rows_ + k];
         }
         std::int64_t last = 0;
@@ -539,8 +548,10 @@ class Projector {
     // the step goes to the next change of support or to the first bound.
     void line_search(State& now, State& trial) {
         if (!newton(now, false, 1e-8)) return;
-        const double* d = direction();
+        double* d = direction();
         const std::int64_t nodes = rows_ + cols_;
+        for (std::int64_t i = 0; i < nodes; ++i)
+            if (d[i] < 0 && now.x[i] <= 0) d[i] = 0;
         const double start = slope(now);
         if (!(start < 0)) return;
         double far = std::numeric_limits<double>::infinity();
@@ -692,6 +703,7 @@ class Projector {
     bool descend(State& now, State& trial, double goal, int limit) {
         const std::int64_t nodes = rows_ + cols_;
         double best = now.residual;
+        int stalled = 0;
         for (int iteration = 0; iteration < kIterations; ++iteration) {
             if (now.residual <= goal) return true;
             mend(now, goal);
@@ -706,10 +718,14 @@ class Projector {
                 }
                 if (accepted) std::swap(now, trial);
             }
-            if (!accepted) {
-                if (now.residual <= 100 * rounding_) return true;  // neither D nor the residual can fall
+            // At rounding neither D nor the residual can be trusted to fall.
+            if (now.residual <= 100 * rounding_ && now.residual > 0.5 * best) return true;
+            // Near a kink D may be too flat to tell right from wrong; slopes, which the line search goes by, are not.
+            stalled = now.residual > 0.9 * best ? stalled + 1 : 0;
+            if (!accepted || stalled >= 4) {
                 if (--limit < 0) return false;
                 ++fallbacks;
+                stalled = 0;
                 line_search(now, trial);
                 sweep(now);
             }
