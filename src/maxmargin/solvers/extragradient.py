@@ -8,7 +8,8 @@ certified gap, of the last point or of the step-weighted average of the predicti
 
 Three things go beyond the paper; each keeps the guarantee and can be switched off (``Extragradient.plain()``).
 *Balance*: steps ``beta b`` for the weights and ``beta / b`` for the structures are extragradient in rescaled
-coordinates. *Implicit penalty*: the penalty enters through its proximal step instead of its gradient (Tseng's form),
+coordinates; ``b`` starts from the radii of the two sets and is adapted to the distances travelled after 4, 8, 16, ...
+iterations, so that it changes finitely often before any given point. *Implicit penalty*: the penalty enters through its proximal step instead of its gradient (Tseng's form),
 so that small C does not shrink the step. *Growth*: the step grows again after easy iterations.
 """
 
@@ -25,6 +26,7 @@ from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.players import (
     Average,
     BalanceSetting,
+    adapted_balance,
     check_balance,
     projection_tolerance,
     start_balance,
@@ -42,6 +44,7 @@ class ExtragradientState:
     beta: float
     balance: float
     average: Average
+    origin: tuple[FloatArray, FloatArray]
     iteration: int = 0
     warm: Any = None
 
@@ -54,7 +57,7 @@ class Extragradient(Solver):
         beta: the first step size.
         nu: threshold of the Armijo rule, in (0, 1).
         growth: factor by which the step grows after an easy iteration; 1 never lets it grow.
-        balance: ratio of the two players' steps; "auto" takes the ratio of the distances they may have to travel.
+        balance: ratio of the two players' steps; "auto" starts from their radii and adapts to the distances travelled.
         implicit_penalty: treat the penalty by its proximal step rather than by its gradient.
         inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``, a summable error; 0 means 1e-8.
         max_iter: iteration limit when the caller gives none.
@@ -92,6 +95,7 @@ class Extragradient(Solver):
             beta=self.beta,
             balance=start_balance(run, self.balance, z),
             average=Average.empty(problem, keep_z=False),
+            origin=(w, z),
         )
 
     def step(self, run: Run, state: ExtragradientState) -> ExtragradientState:
@@ -126,14 +130,18 @@ class Extragradient(Solver):
                 break
             beta *= 2.0 / 3.0 * min(1.0, 1.0 / ratio)
         corrected = run.project(problem, z + (beta / b) * grad_z_p, tol=tol, warm=points.warm)
-        return ExtragradientState(
-            weights=move(grad_w_p, beta * b),
-            z=corrected.z,
-            g=problem.gradient(corrected.z),
+        w_c, z_c, done = move(grad_w_p, beta * b), corrected.z, state.iteration + 1
+        if self.balance == "auto" and done >= 4 and done.bit_count() == 1:
+            b = adapted_balance(b, w_c - state.origin[0], z_c - state.origin[1])
+        return replace(
+            state,
+            weights=w_c,
+            z=z_c,
+            g=problem.gradient(z_c),
             beta=beta * self.growth if ratio <= 0.5 * self.nu else beta,
             balance=b,
             average=average,
-            iteration=state.iteration + 1,
+            iteration=done,
             warm=corrected.warm,
         )
 

@@ -53,6 +53,12 @@ def projection_tolerance(inexact: float, iteration: int) -> float:
     return max(1e-8, inexact / (iteration + 1) ** 1.5)
 
 
+def adapted_balance(balance: float, moved_w: FloatArray, moved_z: FloatArray) -> float:
+    """The balance moved halfway (in logarithms) to the ratio of the distances that the two players have travelled."""
+    far_w, far_z = float(np.linalg.norm(moved_w)), float(np.linalg.norm(moved_z))
+    return float(np.sqrt(balance * far_w / far_z)) if far_w > 1e-12 and far_z > 1e-12 else balance
+
+
 @dataclass(frozen=True, eq=False)
 class Average:
     """Weighted average, since the last restart, of what certificates need: ``w``, ``g(z)``, the loss, and maybe z.
@@ -102,9 +108,6 @@ class Epoch:
         return certificate.gap <= 0.5 * self.gap
 
     def next(self, weights: FloatArray, z: FloatArray, gap: float, *, adapt: bool) -> Epoch:
-        """A new epoch from here; the balance moves halfway (in logarithms) to the ratio of the distances travelled."""
-        balance = self.balance
-        moved_w, moved_z = float(np.linalg.norm(weights - self.weights)), float(np.linalg.norm(z - self.z))
-        if adapt and moved_w > 1e-12 and moved_z > 1e-12:
-            balance = float(np.sqrt(balance * moved_w / moved_z))
+        """A new epoch from here, with the balance adapted to the distances travelled in this one."""
+        balance = adapted_balance(self.balance, weights - self.weights, z - self.z) if adapt else self.balance
         return Epoch(weights, z, balance, gap)
