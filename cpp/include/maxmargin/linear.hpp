@@ -109,7 +109,7 @@ MM_INLINE void store(double* p, const Vec& value) {
 inline constexpr std::int64_t kAhead = 512;
 
 template <class T>
-MM_INLINE void prefetch(const T* p, std::int64_t ahead) {
+MM_INLINE void prefetch(const T* p, std::uint64_t ahead) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + ahead * sizeof(T)));
 }
 

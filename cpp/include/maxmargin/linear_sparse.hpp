@@ -1,7 +1,7 @@
 // The sparse half of linear.hpp: X in compressed rows, with 32- or 64-bit indices.
 //
-// A product returns false if a column index is out of range: it never reads there. Forward, work is cut into pieces of
-// about equal rows plus non-zeros, whose indices are checked before the piece is computed. A row with very many
+// Every column index is compared with d where it is used; a product returns false if one is out of range. Forward, work
+// is cut into pieces of about equal rows plus non-zeros. A row with very many
 // non-zeros (in a transposed matrix: a feature that is nearly always on) is cut into segments counted from its own
 // beginning, so that one row does not hold up all threads and its bits depend on the row alone.
 #pragma once
@@ -54,11 +54,16 @@ MM_INLINE void start_from(Vec& sum, const double* initial, std::int64_t c) {
 template <class Vec>
 inline constexpr std::int64_t most_vectors = lanes<Vec> == 8 ? 4 : 8;
 
+template <class Index>
+MM_INLINE bool outside(Index j, std::int64_t d) {  // a negative index becomes a large one
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(j)) >= static_cast<std::uint64_t>(d);
+}
+
 // One vector of outputs per row: four sums in flight.
 template <class Vec, class Index, class To>
-MM_INLINE void sparse_rows_narrow(Compressed<Index> x, std::int64_t begin, std::int64_t end,
-                                  const double* MM_RESTRICT w, std::int64_t k, std::int64_t c, const double* initial,
-                                  To to) {
+MM_INLINE bool sparse_rows_narrow(Compressed<Index> x, std::int64_t begin, std::int64_t end,
+                                  const double* MM_RESTRICT w, std::int64_t d, std::int64_t k, std::int64_t c,
+                                  const double* initial, To to) {
     const double* shifted = w + c;
     for (std::int64_t i = begin; i < end; ++i) {
         std::int64_t q = x.starts[i];
@@ -68,23 +73,30 @@ MM_INLINE void sparse_rows_narrow(Compressed<Index> x, std::int64_t begin, std::
         for (; q + 4 <= last; q += 4) {
             prefetch(x.columns + q, kAhead);
             prefetch(x.values + q, kAhead / 2);
-            a0 += load<Vec>(shifted + x.columns[q] * k) * x.values[q];
-            a1 += load<Vec>(shifted + x.columns[q + 1] * k) * x.values[q + 1];
-            a2 += load<Vec>(shifted + x.columns[q + 2] * k) * x.values[q + 2];
-            a3 += load<Vec>(shifted + x.columns[q + 3] * k) * x.values[q + 3];
+            const Index j0 = x.columns[q], j1 = x.columns[q + 1], j2 = x.columns[q + 2], j3 = x.columns[q + 3];
+            if (outside(j0, d) | outside(j1, d) | outside(j2, d) | outside(j3, d)) return false;
+            a0 += load<Vec>(shifted + j0 * k) * x.values[q];
+            a1 += load<Vec>(shifted + j1 * k) * x.values[q + 1];
+            a2 += load<Vec>(shifted + j2 * k) * x.values[q + 2];
+            a3 += load<Vec>(shifted + j3 * k) * x.values[q + 3];
         }
-        for (; q < last; ++q) a0 += load<Vec>(shifted + x.columns[q] * k) * x.values[q];
+        for (; q < last; ++q) {
+            if (outside(x.columns[q], d)) return false;
+            a0 += load<Vec>(shifted + x.columns[q] * k) * x.values[q];
+        }
         const Vec sum = (a0 + a1) + (a2 + a3);
         to.put(i, c, sum);
     }
+    return true;
 }
 
 // NV vectors of outputs per row in registers; the rows of W are prefetched kRowsAhead non-zeros before their use.
-template <class Vec, int NV, class Index, class To>
-MM_INLINE void sparse_rows_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end,
-                                const double* MM_RESTRICT w, std::int64_t k, const std::int64_t* at,
-                                const double* initial, To to) {
+template <class Vec, int NV, class Index>
+MM_INLINE bool sparse_rows_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end,
+                                const double* MM_RESTRICT w, std::int64_t d, std::int64_t k, const std::int64_t* at,
+                                const double* initial, ToRows to) {
     constexpr std::int64_t kRowsAhead = 16;
+    constexpr int kLine = 64 / sizeof(Vec);  // vectors per cache line
     const std::int64_t stop = x.starts[end];
     for (std::int64_t i = begin; i < end; ++i) {
         Vec acc[NV];
@@ -92,79 +104,68 @@ MM_INLINE void sparse_rows_tile(Compressed<Index> x, std::int64_t begin, std::in
         const std::int64_t last = x.starts[i + 1];
         for (std::int64_t q = x.starts[i]; q < last; ++q) {
             if (q + kRowsAhead < stop) {
-                const double* next = w + x.columns[q + kRowsAhead] * k;
-                for (int v = 0; v < NV; ++v) __builtin_prefetch(next + at[v]);
-                __builtin_prefetch(next + at[NV - 1] + lanes<Vec> - 1);
+                const std::uint64_t next = static_cast<std::uint64_t>(x.columns[q + kRowsAhead]) * k;
+                for (int v = 0; v < NV; v += kLine) prefetch(w, next + at[v]);
+                prefetch(w, next + at[NV - 1] + lanes<Vec> - 1);
             }
+            if (outside(x.columns[q], d)) return false;
             const double* row = w + x.columns[q] * k;
             const double value = x.values[q];
             for (int v = 0; v < NV; ++v) acc[v] += load<Vec>(row + at[v]) * value;
         }
         for (int v = 0; v < NV; ++v) to.put(i, at[v], acc[v]);
     }
+    return true;
 }
 
 template <class Vec, class Index>
-MM_INLINE void sparse_rows_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
-                                 std::int64_t k, const double* initial, ToRows to) {
+MM_INLINE bool sparse_rows_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
+                                 std::int64_t d, std::int64_t k, const double* initial, ToRows to) {
     if constexpr (lanes<Vec> > 1) {
-        if (k < lanes<Vec>) return sparse_rows_width<Half<Vec>>(x, begin, end, w, k, initial, to);
+        if (k < lanes<Vec>) return sparse_rows_width<Half<Vec>>(x, begin, end, w, d, k, initial, to);
     }
+    bool good = true;
     const std::int64_t nv = vectors<Vec>(k);
     for (std::int64_t v = 0; v < nv;) {
         const std::int64_t size = group(nv - v, most_vectors<Vec>);
         std::int64_t at[most_vectors<Vec>];
         for (std::int64_t u = 0; u < size; ++u) at[u] = column<Vec>(v + u, k);
         if constexpr (most_vectors<Vec> > 4) {
-            if (size == 8) sparse_rows_tile<Vec, 8>(x, begin, end, w, k, at, initial, to);
-            if (size == 7) sparse_rows_tile<Vec, 7>(x, begin, end, w, k, at, initial, to);
-            if (size == 6) sparse_rows_tile<Vec, 6>(x, begin, end, w, k, at, initial, to);
-            if (size == 5) sparse_rows_tile<Vec, 5>(x, begin, end, w, k, at, initial, to);
+            if (size == 8) good &= sparse_rows_tile<Vec, 8>(x, begin, end, w, d, k, at, initial, to);
+            if (size == 7) good &= sparse_rows_tile<Vec, 7>(x, begin, end, w, d, k, at, initial, to);
+            if (size == 6) good &= sparse_rows_tile<Vec, 6>(x, begin, end, w, d, k, at, initial, to);
+            if (size == 5) good &= sparse_rows_tile<Vec, 5>(x, begin, end, w, d, k, at, initial, to);
         }
-        if (size == 4) sparse_rows_tile<Vec, 4>(x, begin, end, w, k, at, initial, to);
-        if (size == 3) sparse_rows_tile<Vec, 3>(x, begin, end, w, k, at, initial, to);
-        if (size == 2) sparse_rows_tile<Vec, 2>(x, begin, end, w, k, at, initial, to);
-        if (size == 1) sparse_rows_narrow<Vec>(x, begin, end, w, k, at[0], initial, to);
+        if (size == 4) good &= sparse_rows_tile<Vec, 4>(x, begin, end, w, d, k, at, initial, to);
+        if (size == 3) good &= sparse_rows_tile<Vec, 3>(x, begin, end, w, d, k, at, initial, to);
+        if (size == 2) good &= sparse_rows_tile<Vec, 2>(x, begin, end, w, d, k, at, initial, to);
+        if (size == 1) good &= sparse_rows_narrow<Vec>(x, begin, end, w, d, k, at[0], initial, to);
         v += size;
     }
+    return good;
 }
 
 template <class Wide, class Index>
 MM_INLINE void sparse_rows_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
-                              std::int64_t k, const double* initial, ToRows to) {
-    sparse_rows_width<Wide>(x, begin, end, w, k, initial, to);
+                              std::int64_t d, std::int64_t k, const double* initial, ToRows to, bool& good) {
+    good = sparse_rows_width<Wide>(x, begin, end, w, d, k, initial, to);
 }
 template <class Wide, class Index>
 MM_INLINE void sparse_rows_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
-                              std::int64_t, const double* initial, ToPair to) {
-    sparse_rows_narrow<Vec2>(x, begin, end, w, 2, 0, initial, to);
+                              std::int64_t d, std::int64_t, const double* initial, ToPair to, bool& good) {
+    good = sparse_rows_narrow<Vec2>(x, begin, end, w, d, 2, 0, initial, to);
 }
 
-#define MM_SPARSE_ROWS(Index, To)                                                                                  \
-    MM_LEVELS(sparse_rows,                                                                                         \
-              (int widest, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w, std::int64_t k, \
-               const double* initial, To to),                                                                      \
-              (widest, x, begin, end, w, k, initial, to))
+#define MM_SPARSE_ROWS(Index, To)                                                                            \
+    MM_LEVELS(sparse_rows,                                                                                   \
+              (int widest, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,       \
+               std::int64_t d, std::int64_t k, const double* initial, To to, bool& good),                    \
+              (widest, x, begin, end, w, d, k, initial, to, good))
 MM_SPARSE_ROWS(std::int32_t, ToRows)
 MM_SPARSE_ROWS(std::int64_t, ToRows)
 MM_SPARSE_ROWS(std::int32_t, ToPair)
 MM_SPARSE_ROWS(std::int64_t, ToPair)
 #undef MM_SPARSE_ROWS
-
-// Whether all of columns[begin:end) lie in [0, d).
-MM_CLONES static bool in_range(const std::int32_t* columns, std::int64_t begin, std::int64_t end, std::int64_t d) {
-    std::uint32_t largest = 0;  // a negative index becomes a large one
-    for (std::int64_t q = begin; q < end; ++q) largest = std::max(largest, static_cast<std::uint32_t>(columns[q]));
-    return begin >= end || static_cast<std::int64_t>(largest) < std::min(d, std::int64_t{1} << 31);
-}
-MM_CLONES static bool in_range(const std::int64_t* columns, std::int64_t begin, std::int64_t end, std::int64_t d) {
-    std::int64_t largest = 0, smallest = 0;
-    for (std::int64_t q = begin; q < end; ++q) {
-        largest = std::max(largest, columns[q]);
-        smallest = std::min(smallest, columns[q]);
-    }
-    return begin >= end || (smallest >= 0 && largest < d);
-}
 
 // First row of each piece: the first row r with starts[r] + r >= piece * size.
 template <class Index>
@@ -217,24 +218,17 @@ bool sparse_forward(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
     const auto n_segments = static_cast<std::int64_t>(segments.size());
     // Segments first: they are the largest items.
     parallel_blocks(n_segments + count, 1, threads, [&](int, std::int64_t item, std::int64_t) {
+        bool fine = true;
         if (item < n_segments) {
-            const Segment segment = segments[item];
-            if (!in_range(x.columns, segment.begin, segment.end, d)) {
-                good.store(false, std::memory_order_relaxed);
-                return;
-            }
-            const Index bounds[2] = {static_cast<Index>(segment.begin), static_cast<Index>(segment.end)};
-            sparse_rows(widest, {bounds, x.columns, x.values}, 0, 1, w, k, nullptr, ToRows{partial.data() + item * k, k});
-            return;
+            const Index bounds[2] = {static_cast<Index>(segments[item].begin), static_cast<Index>(segments[item].end)};
+            const ToRows part{partial.data() + item * k, k};
+            sparse_rows(widest, {bounds, x.columns, x.values}, 0, 1, w, d, k, nullptr, part, fine);
+        } else {
+            const std::int64_t p = item - n_segments;
+            const std::int64_t begin = first[p], end = first[p + 1] - ends_long[p];
+            if (begin < end) sparse_rows(widest, x, begin, end, w, d, k, initial, to, fine);
         }
-        const std::int64_t p = item - n_segments;
-        const std::int64_t begin = first[p], end = first[p + 1] - ends_long[p];
-        if (begin >= end) return;
-        if (!in_range(x.columns, x.starts[begin], x.starts[end], d)) {
-            good.store(false, std::memory_order_relaxed);
-            return;
-        }
-        sparse_rows(widest, x, begin, end, w, k, initial, to);
+        if (!fine) good.store(false, std::memory_order_relaxed);
     });
     for (const Long& row : longs) {
         double* sum = partial.data() + row.begin * k;
@@ -265,9 +259,8 @@ MM_INLINE bool scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_
                 prefetch(x.columns + q, kAhead);
                 prefetch(x.values + q, kAhead / 2);
             }
-            const std::int64_t j = x.columns[q];
-            if (static_cast<std::uint64_t>(j) >= static_cast<std::uint64_t>(d)) return false;
-            double* target = sums + j * k;
+            if (outside(x.columns[q], d)) return false;
+            double* target = sums + x.columns[q] * k;
             const double value = x.values[q];
             Vec sum[NV];  // all loaded before any is stored: the last may overlap the one before it
             for (int v = 0; v < NV; ++v) sum[v] = load<Vec>(target + at[v]) + row[v] * value;
