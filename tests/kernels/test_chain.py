@@ -1,4 +1,4 @@
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -325,7 +325,7 @@ def test_encode_and_decode_are_inverse(case, data):
         nodes, pairs = score_tables(chain, z, i)
         assert nodes.sum() == len(sequence)
         counts = np.zeros((chain.n_labels, chain.n_labels))
-        for a, b in zip(sequence, sequence[1:], strict=False):
+        for a, b in pairwise(sequence):
             counts[a, b] += 1
         np.testing.assert_array_equal(pairs if chain.transitions == "shared" else pairs.sum(axis=0), counts)
 

@@ -313,6 +313,11 @@ class ActiveSet {
             found += s[v.index[j]] * v.value[j];
             scale += (std::fabs(a[v.index[j]]) + std::fabs(z[v.index[j]])) * std::fabs(v.value[j]);
         }
+        // z may cancel to something far smaller than the vertices it is made of, and its error does not shrink with it.
+        double made_of = 0.0, norm = 0.0;
+        for (std::int64_t i = 0; i < size(); ++i) made_of += weight_[i] * std::sqrt(norm_[i]);
+        for (const double x : v.value) norm += x * x;
+        scale += made_of * (made_of + std::sqrt(norm));
         gap = found - held;
         rounding = 4.0 * std::numeric_limits<double>::epsilon() * scale;
     }

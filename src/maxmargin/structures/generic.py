@@ -2,9 +2,9 @@
 
 **Projection** onto the convex hull of the outputs, ``min 1/2 ||z - point||^2`` (the min-norm-point method of Wolfe
 1976, for structures Niculae et al. 2018): an active set of vertices, exact after finitely many steps. Per round one
-argmax of ``point - z`` over all unfinished examples and ``O(s^2)`` work for the ``s`` vertices an example holds: at most
-one more than the dimension of the face it ends on, so points deep inside a large polytope are dear and points well
-outside are cheap. Stops when ``max_v (point - z)'(v - z) <= tol^2 / 2`` or rounding.
+argmax of ``point - z`` over all unfinished examples and ``O(s^2)`` work for the ``s`` vertices an example holds: at
+most one more than the dimension of the face it ends on, so points deep inside a large polytope are dear and points
+well outside are cheap. Stops when ``max_v (point - z)'(v - z) <= tol^2 / 2`` or rounding.
 
 **k best** outputs (Lawler 1972; Murty 1968) of a structure with 0/1 decision parts: the cell of an output already
 listed is split by forcing decision parts in or out, one argmax per new cell, all cells of a round in one batch. Up to
