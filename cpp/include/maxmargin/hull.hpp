@@ -45,8 +45,8 @@ struct Sparse {
     }
 };
 
-// The dense inner loops, over an upper triangular R of s rows, row-major, `width` apart.
-namespace triangular {
+// The inner loops. R is upper triangular with s rows, row-major, `width` apart.
+namespace dense {
 
 typedef double Lanes __attribute__((vector_size(64), aligned(8)));
 
@@ -58,6 +58,28 @@ MM_CLONES inline double gather_dot(const std::int32_t* MM_RESTRICT at, const dou
         for (int lane = 0; lane < 4; ++lane) lanes[lane] += x[j + lane] * dense[at[j + lane]];
     for (; j < n; ++j) lanes[0] += x[j] * dense[at[j]];
     return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+// held = s'z and scale = (|a| + |z|)'|z|
+MM_CLONES inline void score(const double* MM_RESTRICT s, const double* MM_RESTRICT a, const double* MM_RESTRICT z,
+                            std::int64_t n, double& held, double& scale) {
+    Lanes products = {}, sizes = {};
+    std::int64_t j = 0;
+    for (; j + 8 <= n; j += 8) {
+        const Lanes here = *reinterpret_cast<const Lanes*>(z + j), point = *reinterpret_cast<const Lanes*>(a + j);
+        const Lanes size = here * here, cross = point * here;
+        products += *reinterpret_cast<const Lanes*>(s + j) * here;
+        sizes += size + (cross < 0.0 ? -cross : cross);
+    }
+    held = scale = 0.0;
+    for (; j < n; ++j) {
+        held += s[j] * z[j];
+        scale += z[j] * z[j] + std::fabs(a[j] * z[j]);
+    }
+    for (int lane = 0; lane < 8; ++lane) {
+        held += products[lane];
+        scale += sizes[lane];
+    }
 }
 
 // x <- R'^-1 x
@@ -116,7 +138,7 @@ MM_CLONES inline void remove_column(double* MM_RESTRICT factor, std::int64_t wid
     }
 }
 
-}  // namespace triangular
+}  // namespace dense
 
 // What one thread needs to work on one example of `size` parts.
 struct HullScratch {
@@ -285,15 +307,17 @@ class ActiveSet {
         const double* MM_RESTRICT z = scratch.z.data();
         const double* MM_RESTRICT a = scratch.point.data();
         double scale = 0.0, held = 0.0, found = 0.0;
-        for (std::size_t j = 0; j < scratch.z.size(); ++j) {
-            held += s[j] * z[j];
-            scale += (std::fabs(a[j]) + std::fabs(z[j])) * std::fabs(z[j]);
-        }
+        dense::score(s, a, z, static_cast<std::int64_t>(scratch.z.size()), held, scale);
         const Sparse& v = scratch.vertex;
         for (std::size_t j = 0; j < v.index.size(); ++j) {
             found += s[v.index[j]] * v.value[j];
             scale += (std::fabs(a[v.index[j]]) + std::fabs(z[v.index[j]])) * std::fabs(v.value[j]);
         }
+        // z may cancel to something far smaller than the vertices it is made of, and its error does not shrink with it.
+        double made_of = 0.0, norm = 0.0;
+        for (std::int64_t i = 0; i < size(); ++i) made_of += weight_[i] * std::sqrt(norm_[i]);
+        for (const double x : v.value) norm += x * x;
+        scale += made_of * (made_of + std::sqrt(norm));
         gap = found - held;
         rounding = 4.0 * std::numeric_limits<double>::epsilon() * scale;
     }
@@ -315,7 +339,7 @@ class ActiveSet {
         for (std::int64_t i = 0; i < s; ++i) {
             const auto at = index(i);
             const auto x = value(i);
-            const double dot = triangular::gather_dot(at.data(), x.data(), static_cast<std::int64_t>(at.size()),
+            const double dot = dense::gather_dot(at.data(), x.data(), static_cast<std::int64_t>(at.size()),
                                                       scratch.dense.data());
             held |= norm_[i] + norm - 2.0 * dot <= 1e-14 * (norm_[i] + norm);
             column[i] = dot + rho_;
@@ -323,7 +347,7 @@ class ActiveSet {
         for (std::size_t j = begin; j < end; ++j) scratch.dense[index_[j]] = 0.0;
         if (held) return Appended::held;
 
-        triangular::solve_transposed(factor_.data(), width_, s, column.data());
+        dense::solve_transposed(factor_.data(), width_, s, column.data());
         double left = norm + rho_;
         for (const double x : column) left -= x * x;
         if (!(left > DEPENDENT * (norm + rho_))) return Appended::dependent;
@@ -346,7 +370,7 @@ class ActiveSet {
 
     // Lets go of vertex j: its column leaves R, and plane rotations make R triangular again.
     void drop(std::int64_t j) {
-        triangular::remove_column(factor_.data(), width_, size(), j, along_point_.data(), along_one_.data());
+        dense::remove_column(factor_.data(), width_, size(), j, along_point_.data(), along_one_.data());
         along_point_.pop_back();
         along_one_.pop_back();
         slot_.erase(slot_.begin() + j);
@@ -365,7 +389,7 @@ class ActiveSet {
         const double tau = (cross - sum) / square;
         weights.resize(static_cast<std::size_t>(s));
         for (std::int64_t i = 0; i < s; ++i) weights[i] = u[i] - tau * along_one_[i];
-        triangular::solve(factor_.data(), width_, s, weights.data());
+        dense::solve(factor_.data(), width_, s, weights.data());
     }
 
     // From feasible weights to the optimum over the convex hull of some of the vertices held. False if the rest was at
@@ -412,7 +436,7 @@ class ActiveSet {
         }
         const double level = u[0];
         for (double& x : u) x -= level;
-        triangular::solve_transposed(factor_.data(), width_, s, u.data());
+        dense::solve_transposed(factor_.data(), width_, s, u.data());
         affine_optimum(u, 0.0, change);
         double step = 1.0;
         for (std::int64_t i = 0; i < s; ++i)

@@ -155,7 +155,7 @@ class Chain(Structure):
         return [Points(*rank) for rank in zip(z, value, status, strict=True)]
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
-        """Euclidean projection by an active set of label sequences, all in the kernel; ``warm`` from an earlier call."""
+        """Euclidean projection by an active set of label sequences in the kernel; ``warm`` from an earlier call."""
         point = self._packed(point, "point")
         key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes())
         hull = generic.open_hull(self, tol, warm, key)

@@ -1,14 +1,15 @@
 """Projection and k-best from an argmax alone: the fallback of every structure.
 
-**Projection** onto the convex hull of the outputs, ``min 1/2 ||z - point||^2`` (the min-norm-point method of Wolfe 1976,
-for structures Niculae et al. 2018): an active set of vertices, exact after finitely many steps. Per round one argmax of
-``point - z`` over all unfinished examples and ``O(s^2)`` work for the ``s`` vertices an example holds (a few more than the
-dimension of the face it ends on). Stops when ``max_v (point - z)'(v - z) <= tol^2 / 2`` or rounding.
+**Projection** onto the convex hull of the outputs, ``min 1/2 ||z - point||^2`` (the min-norm-point method of Wolfe
+1976, for structures Niculae et al. 2018): an active set of vertices, exact after finitely many steps. Per round one
+argmax of ``point - z`` over all unfinished examples and ``O(s^2)`` work for the ``s`` vertices an example holds: at
+most one more than the dimension of the face it ends on, so points deep inside a large polytope are dear and points
+well outside are cheap. Stops when ``max_v (point - z)'(v - z) <= tol^2 / 2`` or rounding.
 
-**k best** outputs (Lawler 1972; Murty 1968) of a structure with 0/1 decision parts: the cell of an output already listed is
-split by forcing decision parts in or out, one argmax per new cell, all cells of a round in one batch. Up to ``k`` times the
-number of decision parts argmax calls per example, or ``k`` times the number of choices if exactly one part of each is
-taken.
+**k best** outputs (Lawler 1972; Murty 1968) of a structure with 0/1 decision parts: the cell of an output already
+listed is split by forcing decision parts in or out, one argmax per new cell, all cells of a round in one batch. Up to
+``k`` times the number of decision parts argmax calls per example, or ``k`` times the number of choices if exactly one
+part of each is taken.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def _offsets(structure: Structure) -> IntArray:
 def project(structure: Structure, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
     """Euclidean projection of every example onto the hull of its outputs, by ``structure.argmax`` alone.
 
-    ``warm`` counts only if it came from a projection of the same ``structure`` object: vertices of another structure of the
-    same size need not be outputs of this one.
+    ``warm`` counts only if it came from a projection of the same ``structure`` object: vertices of another structure
+    of the same size need not be outputs of this one.
     """
     point = np.ascontiguousarray(point, dtype=np.float64)
     if point.shape != (structure.n_parts,):
