@@ -95,7 +95,7 @@ public:
 
 private:
     // Chosen by measurement on surface meshes; each is flat around its value.
-    static constexpr double first_sigma = 2.0, growth = 3.0, smallest_sigma = 0.5, largest_sigma = 1e6;
+    static constexpr double first_sigma = 1.0, growth = 3.0, smallest_sigma = 0.5, largest_sigma = 1e6;
     static constexpr double wide_part = 0.3, over_relaxation = 0.3;
     static constexpr int max_rounds = 120, steps_per_round = 3, max_halvings = 30;
 
