@@ -726,8 +726,9 @@ class Projector {
                 if (--limit < 0) return false;
                 ++fallbacks;
                 stalled = 0;
+                const double before = now.dual;
                 line_search(now, trial);
-                sweep(now);
+                if (fallbacks % 4 == 0 || !(now.dual < before)) sweep(now);
             }
             best = std::min(best, now.residual);
         }
