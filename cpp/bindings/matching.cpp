@@ -1,7 +1,5 @@
 #include "maxmargin/matching.hpp"
 
-#include <memory>
-
 #include "arrays.hpp"
 #include "maxmargin/matching_argmax.hpp"
 #include "maxmargin/matching_projection.hpp"
@@ -58,6 +56,12 @@ void check_outputs(const Batch& batch, std::size_t input, std::size_t z, std::si
             "value and status must have one entry per example");
 }
 
+// One per thread, made before the threads start: memory may run out here, but not in them.
+template <class Solver>
+std::vector<Solver> scratch(const Batch& batch, int threads) {
+    return std::vector<Solver>(std::clamp<std::int64_t>(threads, 1, std::max<std::int64_t>(batch.size(), 1)), Solver(batch));
+}
+
 void argmax(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
             const In<std::int32_t>& ends, const Offsets& left_capacity, const Offsets& right_capacity,
             const In<double>& scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
@@ -67,14 +71,13 @@ void argmax(const Offsets& left_start, const Offsets& right_start, const Offsets
     double *out = z.data(), *values = value.data();
     std::int8_t* codes = status.data();
     const NoGil unlocked;
-    std::vector<std::unique_ptr<matching::Matcher>> matchers(std::max(threads, 1));
+    auto matchers = scratch<matching::Matcher>(batch, threads);
     parallel_blocks(batch.size(), matching::grain(batch), threads,
                     [&](int thread, std::int64_t begin, std::int64_t end) {
                         auto& matcher = matchers[thread];
-                        if (!matcher) matcher = std::make_unique<matching::Matcher>(batch);
                         for (std::int64_t i = begin; i < end; ++i) {
                             const std::int64_t e = batch.edge_start[i];
-                            codes[i] = matcher->solve(matching::example(batch, i), in + e, out + e, values + i);
+                            codes[i] = matcher.solve(matching::example(batch, i), in + e, out + e, values + i);
                         }
                     });
 }
@@ -95,18 +98,17 @@ void project(const Offsets& left_start, const Offsets& right_start, const Offset
     std::int8_t* codes = status.data();
     std::int32_t* counts = steps.data();
     const NoGil unlocked;
-    std::vector<std::unique_ptr<matching::Projector>> projectors(std::max(threads, 1));
+    auto projectors = scratch<matching::Projector>(batch, threads);
     parallel_blocks(batch.size(), matching::grain(batch), threads,
                     [&](int thread, std::int64_t begin, std::int64_t end) {
                         auto& projector = projectors[thread];
-                        if (!projector) projector = std::make_unique<matching::Projector>(batch);
                         for (std::int64_t i = begin; i < end; ++i) {
                             const std::int64_t e = batch.edge_start[i];
-                            codes[i] = projector->project(matching::example(batch, i), in + e, tol, warm,
+                            codes[i] = projector.project(matching::example(batch, i), in + e, tol, warm,
                                                           left + batch.left_start[i], right + batch.right_start[i],
                                                           out + e, values + i);
-                            counts[2 * i] = projector->newton_steps;
-                            counts[2 * i + 1] = projector->fallbacks;
+                            counts[2 * i] = projector.newton_steps;
+                            counts[2 * i + 1] = projector.fallbacks;
                         }
                     });
 }
