@@ -1,6 +1,6 @@
 """Large-margin structured prediction with certified duality gaps."""
 
-from maxmargin import features, losses, packing, regions, solvers, structures
+from maxmargin import features, losses, packing, regions, report, solvers, structures
 from maxmargin._threads import threads
 from maxmargin._version import __version__
 from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, StructuredSVM
@@ -32,6 +32,7 @@ __all__ = [
     "losses",
     "packing",
     "regions",
+    "report",
     "solve",
     "solvers",
     "structures",
