@@ -29,9 +29,9 @@ REPORT_SECONDS = {500: 600, 1000: 1800, 5000: 10800}
 
 
 def workload(pairs: int, n_features: int = 30, seed: int = 0) -> mm.Problem:
-    """Sentence pairs of 5 to 16 words a side (111 links a pair on average), most words linked."""
+    """Sentence pairs of 5 to 15 words a side (111 links a pair on average), most words linked."""
     rng = np.random.default_rng(seed)
-    length = rng.integers(5, 17, size=pairs)
+    length = rng.integers(5, 16, size=pairs)
     shapes = np.stack([length, np.clip(length + rng.integers(-2, 3, size=pairs), 1, None)], axis=1)
     structure = Matching.dense(shapes)
     n_links = structure.n_parts

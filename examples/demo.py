@@ -4,9 +4,9 @@ Data: scikit-learn's 1,797 handwritten digits (8 x 8 grey images), which come wi
 
 * cut: find the ink in noisy images, enlarged to 24 x 24. A pixel's feature is its noisy grey value; edges join
   neighbouring pixels. Compared with the same model without edges.
-* chain: read dates, one handwritten digit per position, from badly blurred images. Compared with one position at a time.
-* matching: find each stroke point of a digit again after it was rotated, shifted and jittered. Compared with choosing the
-  best partner for each point by itself.
+* chain: read dates, one handwritten digit per position, from very noisy images. Compared with one digit at a time.
+* matching: find each stroke point of a digit again after it was rotated, shifted and jittered. Compared with choosing
+  the best partner for each point by itself.
 
 Prints a table, writes out/demo.png.
 """
