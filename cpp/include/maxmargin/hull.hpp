@@ -220,13 +220,13 @@ class ActiveSet {
         }
         if (moved) moved = optimise(scratch, true);
         if (moved) {
-            polished_ = false;
+            polished_ = 0;
             return evaluate(scratch);
         }
         // The best vertex is held already, or opens nothing: what is left of the gap comes from rounded weights.
-        if (!polished_) {
+        if (polished_ < MOST_POLISH) {
             polish(scratch);
-            polished_ = true;
+            ++polished_;
             return evaluate(scratch);
         }
         finish(gap <= SLACK * rounding || gap <= 0.5 * tolerance * tolerance ? Status::ok : Status::inexact);
@@ -267,7 +267,8 @@ class ActiveSet {
 
    private:
     enum class Appended { yes, held, dependent };
-    static constexpr double SLACK = 1e4;
+    static constexpr int MOST_POLISH = 3;
+    static constexpr double SLACK = 1e4;  // times the rounding bound: a gap that polishing cannot close, but close to exact
     static constexpr double DEPENDENT = 1e-11;  // squared distance to the affine hull, relative: below, none of it is left
 
     std::vector<std::int64_t> start_{0};  // non-zeros of every vertex seen, by slot
@@ -281,7 +282,8 @@ class ActiveSet {
     std::vector<double> along_one_;     // u_1
     std::int64_t width_ = 0, rounds_ = 0, limit_ = 0;
     double rho_ = 1.0;
-    bool done_ = false, polished_ = false, doubtful_ = false;
+    bool done_ = false, doubtful_ = false;
+    int polished_ = 0;
     Status status_ = Status::inexact;
 
     double* row(std::int64_t i) { return factor_.data() + i * width_; }
