@@ -1,4 +1,4 @@
-#include "maxmargin/hull.hpp"
+#include "maxmargin/hull_batch.hpp"
 
 #include "arrays.hpp"
 
@@ -53,7 +53,8 @@ void absorb(HullBatch& hull, In<std::int64_t> offsets, In<std::int64_t> ids, In<
     std::vector<bool> seen(hull.sizes.size(), false);
     for (std::size_t e = 0; e < n; ++e) {
         const std::int64_t id = ids.data()[e];
-        require(id >= 0 && id < static_cast<std::int64_t>(hull.sizes.size()) && !seen[id], "ids must be distinct examples");
+        require(id >= 0 && id < static_cast<std::int64_t>(hull.sizes.size()) && !seen[id],
+                "ids must be distinct examples");
         require(hull.sizes[id] == layout.size(static_cast<std::int64_t>(e)), "active sets do not fit the batch");
         seen[id] = true;
     }

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/hull.hpp"
+#include "maxmargin/hull_batch.hpp"
 #include "maxmargin/parallel.hpp"
 #include "maxmargin/simd.hpp"
 
@@ -331,7 +331,8 @@ class KBest {
     std::vector<std::int32_t> from_, best_from_;  // label * k + rank at the position before
 
     // Puts the list of label a, shifted by `plus`, into a sorted list of at most k; equals stay behind those before.
-    std::int64_t merge(int side, std::int64_t a, double plus, double* to, std::int32_t* from, std::int64_t count) const {
+    std::int64_t merge(int side, std::int64_t a, double plus, double* to, std::int32_t* from,
+                       std::int64_t count) const {
         const double* list = score_[side].data() + a * k_;
         std::int64_t at = 0;  // the list is sorted, so each entry goes behind the one before
         for (std::int64_t r = 0; r < count_[side][a]; ++r) {
@@ -369,8 +370,8 @@ inline void k_best(const Batch& batch, std::int64_t k, std::span<const double> s
             const std::int64_t length = batch.length(i);
             const double* nodes = scores.data() + batch.nodes[i];
             const double* pairs = scores.data() + batch.pairs[i];
-            const bool bad =
-                refused(nodes, batch.nodes[i + 1] - batch.nodes[i]) || refused(pairs, batch.pairs[i + 1] - batch.pairs[i]);
+            const bool bad = refused(nodes, batch.nodes[i + 1] - batch.nodes[i]) ||
+                             refused(pairs, batch.pairs[i + 1] - batch.pairs[i]);
             std::int64_t found = bad ? 0 : (length > 0 ? kernel.run(batch.shared, length, nodes, pairs) : 1);
             for (std::int64_t r = 0; r < k; ++r) {
                 double& score = value[r * n + i];
