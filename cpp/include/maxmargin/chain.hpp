@@ -21,6 +21,12 @@
 
 namespace maxmargin::chain {
 
+using hull::ActiveSet;
+using hull::HullBatch;
+using hull::HullScratch;
+using hull::Sparse;
+using hull::Status;
+
 #define MM_INLINE inline __attribute__((always_inline))
 
 inline constexpr double NEG_INF = -std::numeric_limits<double>::infinity();
@@ -393,8 +399,8 @@ inline void k_best(const Batch& batch, std::int64_t k, std::span<const double> s
     });
 }
 
-// Euclidean projection of every example, the active sets in `hull` fed by Viterbi.
-inline void project(const Batch& batch, HullBatch& hull, std::span<const double> point, std::span<double> z,
+// Euclidean projection of every example, the active sets fed by Viterbi.
+inline void project(const Batch& batch, HullBatch& sets, std::span<const double> point, std::span<double> z,
                     std::span<double> value, std::span<std::int8_t> status, int threads) {
     const Panels panels(batch.n_labels);
     const std::int64_t k = batch.n_labels;
@@ -403,12 +409,12 @@ inline void project(const Batch& batch, HullBatch& hull, std::span<const double>
     std::vector<HullScratch> work(scratch.size());
     HullBatch::each(batch.n_examples(), threads, [&](int thread, std::int64_t i) {
         HullScratch& mine = work[thread];
-        ActiveSet& set = hull.sets[i];
+        ActiveSet& set = sets.sets[i];
         const std::int64_t length = batch.length(i), n_nodes = length * k;
-        mine.resize(hull.sizes[i]);
+        mine.resize(sets.sizes[i]);
         double* split = std::copy(point.data() + batch.nodes[i], point.data() + batch.nodes[i + 1], mine.point.data());
         std::copy(point.data() + batch.pairs[i], point.data() + batch.pairs[i + 1], split);
-        set.begin(HullBatch::limit(hull.sizes[i]), mine);
+        set.begin(HullBatch::limit(sets.sizes[i]), mine);
         while (!set.done()) {
             double best;
             const double* scores = mine.scores.data();
@@ -419,7 +425,7 @@ inline void project(const Batch& batch, HullBatch& hull, std::span<const double>
                 break;
             }
             vertex_of(k, batch.shared, length, scratch[thread].labels.data(), mine.vertex);
-            set.absorb(hull.tolerance, mine);
+            set.absorb(sets.tolerance, mine);
         }
         value[i] = set.result(mine);
         status[i] = static_cast<std::int8_t>(set.status());

@@ -22,7 +22,7 @@
 
 #include "maxmargin/simd.hpp"
 
-namespace maxmargin {
+namespace maxmargin::hull {
 
 // The PointStatus codes of the Python side.
 enum class Status : std::int8_t { ok = 0, inexact = 1, nonfinite = 2, absent = 3 };
@@ -265,7 +265,7 @@ class ActiveSet {
    private:
     enum class Appended { yes, held, dependent };
     static constexpr int MOST_POLISH = 3;
-    static constexpr double SLACK = 1e4;        // a gap of so many rounding errors, left after polishing, is still exact
+    static constexpr double SLACK = 1e4;        // a gap of so many rounding errors, left after polishing, is exact
     static constexpr double DEPENDENT = 1e-11;  // squared distance to the affine hull below which it is all rounding
 
     std::vector<std::int64_t> start_{0};  // non-zeros of every vertex seen, by slot
@@ -444,4 +444,4 @@ class ActiveSet {
     }
 };
 
-}  // namespace maxmargin
+}  // namespace maxmargin::hull

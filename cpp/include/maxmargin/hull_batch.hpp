@@ -12,7 +12,7 @@
 #include "maxmargin/hull.hpp"
 #include "maxmargin/parallel.hpp"
 
-namespace maxmargin {
+namespace maxmargin::hull {
 
 // Where the parts of example e lie in a packed vector: one range per block.
 struct Layout {
@@ -153,4 +153,4 @@ struct HullBatch {
     }
 };
 
-}  // namespace maxmargin
+}  // namespace maxmargin::hull
