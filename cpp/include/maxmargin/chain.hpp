@@ -278,83 +278,122 @@ inline void argmax(const Batch& batch, std::span<const double> scores, std::span
     });
 }
 
-// The k best sequences of one chain, best first. Every label keeps the k best prefixes that end in it, each with the
-// label and rank it came from; -inf is never kept, so lists are short where there are few outputs.
+// forward[t][r][b] (rows of `padded`) = score of the r-th best prefix that ends in label b at position t, -inf where
+// there is none. Eight labels at a time: a candidate sinks through their sorted lists by maxima and minima; lists of
+// prefixes are sorted too, so the first candidate that enters none of the eight ends its list.
+static MM_CLONES void k_best_forward(const Panels& panels, bool shared, std::int64_t length, std::int64_t ranks,
+                                     const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs,
+                                     double* MM_RESTRICT matrix, double* MM_RESTRICT forward) {
+    const std::int64_t k = panels.n_labels, padded = panels.padded, layer = ranks * padded;
+    std::fill(forward, forward + layer, NEG_INF);
+    std::memcpy(forward, nodes, sizeof(double) * static_cast<std::size_t>(k));
+    if (shared && length > 1) pack(panels, pairs, matrix);
+    for (std::int64_t t = 1; t < length; ++t) {
+        if (!shared) pack(panels, pairs + (t - 1) * k * k, matrix);
+        double* now = forward + t * layer;
+        const double* before = now - layer;
+        std::fill(now, now + layer, NEG_INF);
+        const double* panel = matrix;
+        std::int64_t first = 0;
+        for (std::int64_t p = 0; p < panels.count; ++p) {
+            const std::int64_t width = panels.vectors(p) * LANES;
+            for (std::int64_t j = 0; j < width; j += LANES) {
+                double* lists = now + first + j;
+                const double* lowest = lists + (ranks - 1) * padded;
+                for (std::int64_t a = 0; a < k; ++a) {
+                    const Vec scores = *reinterpret_cast<const Vec*>(panel + a * width + j);
+                    for (std::int64_t r = 0; r < ranks; ++r) {
+                        Vec sinking = scores + before[r * padded + a];
+                        const auto enters = sinking > *reinterpret_cast<const Vec*>(lowest);
+                        std::int64_t any = 0;
+                        for (int lane = 0; lane < LANES; ++lane) any |= enters[lane];
+                        if (!any) break;
+                        for (std::int64_t rank = 0; rank < ranks; ++rank) {
+                            Vec& listed = *reinterpret_cast<Vec*>(lists + rank * padded);
+                            const Vec higher = sinking > listed ? sinking : listed;
+                            sinking = sinking > listed ? listed : sinking;
+                            listed = higher;
+                        }
+                    }
+                }
+            }
+            panel += padded * width;
+            first += width;
+        }
+        for (std::int64_t r = 0; r < ranks; ++r)
+            for (std::int64_t b = 0; b < k; ++b) now[r * padded + b] += nodes[t * k + b];
+    }
+}
+
+// The k best sequences of one chain from k_best_forward. The way back finds the list of each label passed again.
 class KBest {
    public:
-    KBest(std::int64_t n_labels, std::int64_t longest, std::int64_t k) : labels_(n_labels), k_(k) {
-        const auto lists = static_cast<std::size_t>(n_labels);
-        const auto entries = lists * static_cast<std::size_t>(k);
-        for (auto& side : score_) side.resize(entries);
-        for (auto& side : count_) side.resize(lists);
-        from_.resize(static_cast<std::size_t>(std::max<std::int64_t>(longest, 1)) * entries);
-        best_.resize(static_cast<std::size_t>(k));
-        best_from_.resize(static_cast<std::size_t>(k));
+    KBest(const Panels& panels, std::int64_t longest, std::int64_t ranks) : panels_(panels), ranks_(ranks) {
+        matrix_.resize(panels.padded * panels.padded, NEG_INF);
+        forward_.resize(std::max<std::int64_t>(longest, 1) * ranks * panels.padded, NEG_INF);
+        for (List* list : {&last_, &passed_}) {
+            list->score.resize(static_cast<std::size_t>(ranks));
+            list->from.resize(static_cast<std::size_t>(ranks));
+        }
     }
 
-    // Returns how many were found; score(r) and labels(r, ...) give them.
+    // Returns how many there are; score(r) and labels(r, ...) give them.
     std::int64_t run(bool shared, std::int64_t length, const double* nodes, const double* pairs) {
-        const std::int64_t K = labels_, square = K * K;
-        for (std::int64_t b = 0; b < K; ++b) {
-            count_[0][b] = nodes[b] > NEG_INF ? 1 : 0;
-            score_[0][b * k_] = nodes[b];
-        }
-        int now = 0;
-        for (std::int64_t t = 1; t < length; ++t, now = 1 - now) {
-            const double* table = pairs + (shared ? 0 : (t - 1) * square);
-            for (std::int64_t b = 0; b < K; ++b) {
-                double* to = score_[1 - now].data() + b * k_;
-                std::int32_t* from = from_.data() + (t * K + b) * k_;
-                const double here = nodes[t * K + b];
-                std::int64_t count = 0;
-                if (here > NEG_INF)
-                    for (std::int64_t a = 0; a < K; ++a) count = merge(now, a, table[a * K + b], to, from, count);
-                for (std::int64_t r = 0; r < count; ++r) to[r] += here;
-                count_[1 - now][b] = count;
-            }
-        }
-        last_ = length - 1;
-        std::int64_t found = 0;
-        for (std::int64_t b = 0; b < K; ++b) found = merge(now, b, 0.0, best_.data(), best_from_.data(), found);
-        return found;
+        shared_ = shared;
+        length_ = length;
+        pairs_ = pairs;
+        k_best_forward(panels_, shared, length, ranks_, nodes, pairs, matrix_.get(), forward_.get());
+        return merge(length - 1, nullptr, ranks_, last_);
     }
 
-    double score(std::int64_t r) const { return best_[r]; }
+    double score(std::int64_t r) const { return last_.score[r]; }
 
-    void labels(std::int64_t r, std::int32_t* out) const {
-        std::int64_t entry = best_from_[r];
-        for (std::int64_t t = last_;; --t) {
-            out[t] = static_cast<std::int32_t>(entry / k_);
+    void labels(std::int64_t r, std::int32_t* out) {
+        const std::int64_t k = panels_.n_labels;
+        std::int64_t entry = last_.from[r];
+        for (std::int64_t t = length_ - 1;; --t) {
+            const std::int64_t label = entry / ranks_, rank = entry % ranks_;
+            out[t] = static_cast<std::int32_t>(label);
             if (t == 0) return;
-            entry = from_[t * labels_ * k_ + entry];
+            merge(t - 1, pairs_ + (shared_ ? 0 : (t - 1) * k * k) + label, rank + 1, passed_);
+            entry = passed_.from[rank];
         }
     }
 
    private:
-    std::int64_t labels_, k_, last_ = 0;
-    std::vector<double> score_[2], best_;
-    std::vector<std::int64_t> count_[2];
-    std::vector<std::int32_t> from_, best_from_;  // label * k + rank at the position before
+    struct List {
+        std::vector<double> score;
+        std::vector<std::int64_t> from;  // label * ranks + rank
+    };
+    Panels panels_;
+    std::int64_t ranks_, length_ = 0;
+    bool shared_ = true;
+    const double* pairs_ = nullptr;
+    Aligned matrix_, forward_;
+    List last_, passed_;
 
-    // Puts the list of label a, shifted by `plus`, into a sorted list of at most k; equals stay behind those before.
-    std::int64_t merge(int side, std::int64_t a, double plus, double* to, std::int32_t* from,
-                       std::int64_t count) const {
-        const double* list = score_[side].data() + a * k_;
-        std::int64_t at = 0;  // the list is sorted, so each entry goes behind the one before
-        for (std::int64_t r = 0; r < count_[side][a]; ++r) {
-            const double sum = list[r] + plus;
-            if (!(sum > NEG_INF) || (count == k_ && !(sum > to[count - 1]))) break;
-            if (count > 0 && !(sum > to[count - 1])) {
-                at = count;
-            } else {
-                while (at < count && !(sum > to[at])) ++at;
+    // The best `most` prefixes up to position t, plus a column of pair scores if there is one. Equals in the order of
+    // their labels and ranks.
+    std::int64_t merge(std::int64_t t, const double* column, std::int64_t most, List& list) const {
+        const std::int64_t k = panels_.n_labels, padded = panels_.padded;
+        const double* row = forward_.get() + t * ranks_ * padded;
+        double* score = list.score.data();
+        std::int64_t* from = list.from.data();
+        std::int64_t count = 0;
+        for (std::int64_t a = 0; a < k; ++a) {
+            const double plus = column ? column[a * k] : 0.0;
+            for (std::int64_t r = 0; r < ranks_; ++r) {
+                const double sum = row[r * padded + a] + plus;
+                if (!(sum > NEG_INF) || (count == most && !(sum > score[count - 1]))) break;
+                if (count < most) ++count;
+                std::int64_t at = count - 1;
+                for (; at > 0 && sum > score[at - 1]; --at) {
+                    score[at] = score[at - 1];
+                    from[at] = from[at - 1];
+                }
+                score[at] = sum;
+                from[at] = a * ranks_ + r;
             }
-            count = std::min(count + 1, k_);
-            std::copy_backward(to + at, to + count - 1, to + count);
-            std::copy_backward(from + at, from + count - 1, from + count);
-            to[at] = sum;
-            from[at] = static_cast<std::int32_t>(a * k_ + r);
-            ++at;
         }
         return count;
     }
@@ -364,10 +403,11 @@ class KBest {
 inline void k_best(const Batch& batch, std::int64_t k, std::span<const double> scores, std::span<double> z,
                    std::span<double> value, std::span<std::int8_t> status, int threads) {
     const std::int64_t n = batch.n_examples(), n_parts = batch.pairs[n];
+    const Panels panels(batch.n_labels);
     std::vector<KBest> kernels;
     std::vector<std::vector<std::int32_t>> labels;
     for (int t = 0; t < std::max(threads, 1); ++t) {
-        kernels.emplace_back(batch.n_labels, batch.longest(), k);
+        kernels.emplace_back(panels, batch.longest(), k);
         labels.emplace_back(static_cast<std::size_t>(batch.longest()));
     }
     parallel_blocks(n, 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
