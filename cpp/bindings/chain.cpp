@@ -1,6 +1,7 @@
 #include "maxmargin/chain.hpp"
 
 #include "arrays.hpp"
+#include "maxmargin/chain_k_best.hpp"
 
 namespace maxmargin {
 
