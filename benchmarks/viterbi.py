@@ -1,7 +1,7 @@
 """Viterbi on 1,000 chains x 50 positions x 45 labels: the library, a NumPy twin and a compiled twin with backpointers.
 
-One command, one JSON object on standard output: ``python benchmarks/viterbi.py [--examples N] [--length T]
-[--labels K]``. All are timed in the same run, best of several; the compiled twin needs ``g++`` and is left out where there is none.
+One command, one JSON object on standard output: ``python benchmarks/viterbi.py [--examples N] [--length T] ...``.
+All are timed in the same run, best of several; the compiled twin needs ``g++`` and is left out where there is none.
 """
 
 from __future__ import annotations

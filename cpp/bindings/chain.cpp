@@ -1,6 +1,7 @@
 #include "maxmargin/chain.hpp"
 
 #include "arrays.hpp"
+#include "maxmargin/chain_k_best.hpp"
 
 namespace maxmargin {
 
@@ -47,17 +48,17 @@ void k_best(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
     chain::k_best(batch, k, view(scores), view(z), view(value), view(status), threads);
 }
 
-void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, HullBatch& hull,
+void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, hull::HullBatch& sets,
              In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, point.size());
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(z.size() == point.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
-    require(hull.sizes.size() == n, "active sets do not fit the batch");
+    require(sets.sizes.size() == n, "active sets do not fit the batch");
     for (std::size_t i = 0; i < n; ++i)
-        require(hull.sizes[i] == batch.nodes[i + 1] - batch.nodes[i] + batch.pairs[i + 1] - batch.pairs[i],
+        require(sets.sizes[i] == batch.nodes[i + 1] - batch.nodes[i] + batch.pairs[i + 1] - batch.pairs[i],
                 "active sets do not fit the batch");
     const NoGil release;
-    chain::project(batch, hull, view(point), view(z), view(value), view(status), threads);
+    chain::project(batch, sets, view(point), view(z), view(value), view(status), threads);
 }
 
 }  // namespace

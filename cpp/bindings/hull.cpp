@@ -1,10 +1,14 @@
-#include "maxmargin/hull.hpp"
+#include "maxmargin/hull_batch.hpp"
 
 #include "arrays.hpp"
 
 namespace maxmargin {
 
 namespace {
+
+using hull::ActiveSet;
+using hull::HullBatch;
+using hull::Layout;
 
 // Checks that block ranges follow one another from 0 to the end of a packed vector.
 Layout layout_of(const In<std::int64_t>& offsets, std::size_t n_parts) {
@@ -23,10 +27,10 @@ Layout layout_of(const In<std::int64_t>& offsets, std::size_t n_parts) {
     return layout;
 }
 
-void fits(const HullBatch& hull, const Layout& layout) {
-    require(static_cast<std::int64_t>(hull.sizes.size()) == layout.n_examples, "active sets do not fit the batch");
+void fits(const HullBatch& sets, const Layout& layout) {
+    require(static_cast<std::int64_t>(sets.sizes.size()) == layout.n_examples, "active sets do not fit the batch");
     for (std::int64_t e = 0; e < layout.n_examples; ++e)
-        require(hull.sizes[e] == layout.size(e), "active sets do not fit the batch");
+        require(sets.sizes[e] == layout.size(e), "active sets do not fit the batch");
 }
 
 void create(HullBatch* self, In<std::int64_t> sizes, double tolerance) {
@@ -36,80 +40,81 @@ void create(HullBatch* self, In<std::int64_t> sizes, double tolerance) {
     new (self) HullBatch(view(sizes), tolerance);
 }
 
-void begin(HullBatch& hull, In<std::int64_t> offsets, In<double> point, Out<double> scores, int threads) {
+void begin(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> scores, int threads) {
     const Layout layout = layout_of(offsets, point.size());
-    fits(hull, layout);
+    fits(sets, layout);
     require(scores.size() == point.size(), "scores do not fit the batch");
     const NoGil release;
-    hull.begin(layout, view(point), view(scores), threads);
+    sets.begin(layout, view(point), view(scores), threads);
 }
 
-void absorb(HullBatch& hull, In<std::int64_t> offsets, In<std::int64_t> ids, In<double> point, In<double> vertex,
+void absorb(HullBatch& sets, In<std::int64_t> offsets, In<std::int64_t> ids, In<double> point, In<double> vertex,
             In<std::int8_t> status, Out<double> scores, Out<bool> done, int threads) {
     const Layout layout = layout_of(offsets, point.size());
     const auto n = static_cast<std::size_t>(layout.n_examples);
     require(ids.size() == n && status.size() == n && done.size() == n, "ids, status and done must fit the examples");
     require(vertex.size() == point.size() && scores.size() == point.size(), "vectors do not fit the batch");
-    std::vector<bool> seen(hull.sizes.size(), false);
+    std::vector<bool> seen(sets.sizes.size(), false);
     for (std::size_t e = 0; e < n; ++e) {
         const std::int64_t id = ids.data()[e];
-        require(id >= 0 && id < static_cast<std::int64_t>(hull.sizes.size()) && !seen[id], "ids must be distinct examples");
-        require(hull.sizes[id] == layout.size(static_cast<std::int64_t>(e)), "active sets do not fit the batch");
+        require(id >= 0 && id < static_cast<std::int64_t>(sets.sizes.size()) && !seen[id],
+                "ids must be distinct examples");
+        require(sets.sizes[id] == layout.size(static_cast<std::int64_t>(e)), "active sets do not fit the batch");
         seen[id] = true;
     }
     {
         const NoGil release;
-        hull.absorb(layout, view(ids), view(point), view(vertex), view(status), view(scores), threads);
+        sets.absorb(layout, view(ids), view(point), view(vertex), view(status), view(scores), threads);
     }
-    for (std::size_t e = 0; e < n; ++e) done.data()[e] = hull.sets[ids.data()[e]].done();
+    for (std::size_t e = 0; e < n; ++e) done.data()[e] = sets.sets[ids.data()[e]].done();
 }
 
-void write(HullBatch& hull, In<std::int64_t> offsets, In<double> point, Out<double> z, Out<double> value,
+void write(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> z, Out<double> value,
            Out<std::int8_t> status, int threads) {
     const Layout layout = layout_of(offsets, point.size());
-    fits(hull, layout);
+    fits(sets, layout);
     const auto n = static_cast<std::size_t>(layout.n_examples);
     require(z.size() == point.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
     const NoGil release;
-    hull.write(layout, view(point), view(z), view(value), view(status), threads);
+    sets.write(layout, view(point), view(z), view(value), view(status), threads);
 }
 
-nb::tuple extent(const HullBatch& hull) {
+nb::tuple extent(const HullBatch& sets) {
     std::int64_t vertices = 0, nonzeros = 0;
-    for (const ActiveSet& set : hull.sets) {
+    for (const ActiveSet& set : sets.sets) {
         vertices += set.size();
         for (std::int64_t i = 0; i < set.size(); ++i) nonzeros += static_cast<std::int64_t>(set.index(i).size());
     }
     return nb::make_tuple(vertices, nonzeros);
 }
 
-void save(const HullBatch& hull, Out<std::int64_t> vertices, Out<double> weights, Out<std::int64_t> nonzeros,
+void save(const HullBatch& sets, Out<std::int64_t> vertices, Out<double> weights, Out<std::int64_t> nonzeros,
           Out<std::int32_t> index, Out<double> value) {
-    const nb::tuple need = extent(hull);
+    const nb::tuple need = extent(sets);
     const auto n_vertices = nb::cast<std::size_t>(need[0]), n_nonzeros = nb::cast<std::size_t>(need[1]);
-    require(vertices.size() == hull.sets.size() + 1 && weights.size() == n_vertices &&
+    require(vertices.size() == sets.sets.size() + 1 && weights.size() == n_vertices &&
                 nonzeros.size() == n_vertices + 1 && index.size() == n_nonzeros && value.size() == n_nonzeros,
             "arrays do not fit the active sets");
-    hull.save(view(vertices), view(weights), view(nonzeros), view(index), view(value));
+    sets.save(view(vertices), view(weights), view(nonzeros), view(index), view(value));
 }
 
-void load(HullBatch& hull, In<std::int64_t> vertices, In<double> weights, In<std::int64_t> nonzeros,
+void load(HullBatch& sets, In<std::int64_t> vertices, In<double> weights, In<std::int64_t> nonzeros,
           In<std::int32_t> index, In<double> value) {
     const auto v = view(vertices), f = view(nonzeros);
-    require(v.size() == hull.sets.size() + 1 && v.front() == 0 && v.back() == static_cast<std::int64_t>(weights.size()),
+    require(v.size() == sets.sets.size() + 1 && v.front() == 0 && v.back() == static_cast<std::int64_t>(weights.size()),
             "vertex offsets do not fit the batch");
     require(f.size() == weights.size() + 1 && f.front() == 0 && f.back() == static_cast<std::int64_t>(index.size()) &&
                 index.size() == value.size(),
             "non-zero offsets do not fit the vertices");
     for (std::size_t i = 1; i < f.size(); ++i) require(f[i - 1] <= f[i], "offsets must not decrease");
-    for (std::size_t e = 0; e < hull.sets.size(); ++e) {
+    for (std::size_t e = 0; e < sets.sets.size(); ++e) {
         require(v[e] <= v[e + 1], "offsets must not decrease");
         for (std::int64_t j = f[v[e]]; j < f[v[e + 1]]; ++j)
-            require(index.data()[j] >= 0 && index.data()[j] < hull.sizes[e] && std::isfinite(value.data()[j]),
+            require(index.data()[j] >= 0 && index.data()[j] < sets.sizes[e] && std::isfinite(value.data()[j]),
                     "a vertex does not fit its example");
     }
     for (const double p : view(weights)) require(p >= 0.0 && std::isfinite(p), "weights must not be negative");
-    hull.load(v, view(weights), f, view(index), view(value));
+    sets.load(v, view(weights), f, view(index), view(value));
 }
 
 }  // namespace

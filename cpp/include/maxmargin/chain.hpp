@@ -1,4 +1,4 @@
-// Chains: Viterbi, k-best and Euclidean projection, one example at a time, threads over examples.
+// Chains: Viterbi and Euclidean projection, one example at a time, threads over examples.
 //
 // Viterbi keeps only the forward maxima (position x label) and finds the best predecessor again on the way back: K
 // comparisons per position instead of K^2 stored indices. Cost per example: T K^2 additions and maxima, eight lanes
@@ -15,11 +15,17 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/hull.hpp"
+#include "maxmargin/hull_batch.hpp"
 #include "maxmargin/parallel.hpp"
 #include "maxmargin/simd.hpp"
 
 namespace maxmargin::chain {
+
+using hull::ActiveSet;
+using hull::HullBatch;
+using hull::HullScratch;
+using hull::Sparse;
+using hull::Status;
 
 #define MM_INLINE inline __attribute__((always_inline))
 
@@ -272,128 +278,8 @@ inline void argmax(const Batch& batch, std::span<const double> scores, std::span
     });
 }
 
-// The k best sequences of one chain, best first. Every label keeps the k best prefixes that end in it, each with the
-// label and rank it came from; -inf is never kept, so lists are short where there are few outputs.
-class KBest {
-   public:
-    KBest(std::int64_t n_labels, std::int64_t longest, std::int64_t k) : labels_(n_labels), k_(k) {
-        const auto lists = static_cast<std::size_t>(n_labels);
-        const auto entries = lists * static_cast<std::size_t>(k);
-        for (auto& side : score_) side.resize(entries);
-        for (auto& side : count_) side.resize(lists);
-        from_.resize(static_cast<std::size_t>(std::max<std::int64_t>(longest, 1)) * entries);
-        best_.resize(static_cast<std::size_t>(k));
-        best_from_.resize(static_cast<std::size_t>(k));
-    }
-
-    // Returns how many were found; score(r) and labels(r, ...) give them.
-    std::int64_t run(bool shared, std::int64_t length, const double* nodes, const double* pairs) {
-        const std::int64_t K = labels_, square = K * K;
-        for (std::int64_t b = 0; b < K; ++b) {
-            count_[0][b] = nodes[b] > NEG_INF ? 1 : 0;
-            score_[0][b * k_] = nodes[b];
-        }
-        int now = 0;
-        for (std::int64_t t = 1; t < length; ++t, now = 1 - now) {
-            const double* table = pairs + (shared ? 0 : (t - 1) * square);
-            for (std::int64_t b = 0; b < K; ++b) {
-                double* to = score_[1 - now].data() + b * k_;
-                std::int32_t* from = from_.data() + (t * K + b) * k_;
-                const double here = nodes[t * K + b];
-                std::int64_t count = 0;
-                if (here > NEG_INF)
-                    for (std::int64_t a = 0; a < K; ++a) count = merge(now, a, table[a * K + b], to, from, count);
-                for (std::int64_t r = 0; r < count; ++r) to[r] += here;
-                count_[1 - now][b] = count;
-            }
-        }
-        last_ = length - 1;
-        std::int64_t found = 0;
-        for (std::int64_t b = 0; b < K; ++b) found = merge(now, b, 0.0, best_.data(), best_from_.data(), found);
-        return found;
-    }
-
-    double score(std::int64_t r) const { return best_[r]; }
-
-    void labels(std::int64_t r, std::int32_t* out) const {
-        std::int64_t entry = best_from_[r];
-        for (std::int64_t t = last_;; --t) {
-            out[t] = static_cast<std::int32_t>(entry / k_);
-            if (t == 0) return;
-            entry = from_[t * labels_ * k_ + entry];
-        }
-    }
-
-   private:
-    std::int64_t labels_, k_, last_ = 0;
-    std::vector<double> score_[2], best_;
-    std::vector<std::int64_t> count_[2];
-    std::vector<std::int32_t> from_, best_from_;  // label * k + rank at the position before
-
-    // Puts the list of label a, shifted by `plus`, into a sorted list of at most k; equals stay behind those before.
-    std::int64_t merge(int side, std::int64_t a, double plus, double* to, std::int32_t* from, std::int64_t count) const {
-        const double* list = score_[side].data() + a * k_;
-        std::int64_t at = 0;  // the list is sorted, so each entry goes behind the one before
-        for (std::int64_t r = 0; r < count_[side][a]; ++r) {
-            const double sum = list[r] + plus;
-            if (!(sum > NEG_INF) || (count == k_ && !(sum > to[count - 1]))) break;
-            if (count > 0 && !(sum > to[count - 1])) {
-                at = count;
-            } else {
-                while (at < count && !(sum > to[at])) ++at;
-            }
-            count = std::min(count + 1, k_);
-            std::copy_backward(to + at, to + count - 1, to + count);
-            std::copy_backward(from + at, from + count - 1, from + count);
-            to[at] = sum;
-            from[at] = static_cast<std::int32_t>(a * k_ + r);
-            ++at;
-        }
-        return count;
-    }
-};
-
-// Rank r of example i goes to z[r][..], value[r][i] and status[r][i]; z must be zero on entry.
-inline void k_best(const Batch& batch, std::int64_t k, std::span<const double> scores, std::span<double> z,
-                   std::span<double> value, std::span<std::int8_t> status, int threads) {
-    const std::int64_t n = batch.n_examples(), n_parts = batch.pairs[n];
-    std::vector<KBest> kernels;
-    std::vector<std::vector<std::int32_t>> labels;
-    for (int t = 0; t < std::max(threads, 1); ++t) {
-        kernels.emplace_back(batch.n_labels, batch.longest(), k);
-        labels.emplace_back(static_cast<std::size_t>(batch.longest()));
-    }
-    parallel_blocks(n, 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        KBest& kernel = kernels[thread];
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t length = batch.length(i);
-            const double* nodes = scores.data() + batch.nodes[i];
-            const double* pairs = scores.data() + batch.pairs[i];
-            const bool bad =
-                refused(nodes, batch.nodes[i + 1] - batch.nodes[i]) || refused(pairs, batch.pairs[i + 1] - batch.pairs[i]);
-            std::int64_t found = bad ? 0 : (length > 0 ? kernel.run(batch.shared, length, nodes, pairs) : 1);
-            for (std::int64_t r = 0; r < k; ++r) {
-                double& score = value[r * n + i];
-                std::int8_t& code = status[r * n + i];
-                if (bad || r >= found) {
-                    score = bad ? std::numeric_limits<double>::quiet_NaN() : NEG_INF;
-                    code = static_cast<std::int8_t>(bad ? Status::nonfinite : Status::absent);
-                    continue;
-                }
-                score = length > 0 ? kernel.score(r) : 0.0;
-                code = static_cast<std::int8_t>(Status::ok);
-                if (length == 0) continue;
-                kernel.labels(r, labels[thread].data());
-                double* to = z.data() + r * n_parts;
-                mark(batch.n_labels, batch.shared, length, labels[thread].data(), to + batch.nodes[i],
-                     to + batch.pairs[i]);
-            }
-        }
-    });
-}
-
-// Euclidean projection of every example, the active sets in `hull` fed by Viterbi.
-inline void project(const Batch& batch, HullBatch& hull, std::span<const double> point, std::span<double> z,
+// Euclidean projection of every example, the active sets fed by Viterbi.
+inline void project(const Batch& batch, HullBatch& sets, std::span<const double> point, std::span<double> z,
                     std::span<double> value, std::span<std::int8_t> status, int threads) {
     const Panels panels(batch.n_labels);
     const std::int64_t k = batch.n_labels;
@@ -402,12 +288,12 @@ inline void project(const Batch& batch, HullBatch& hull, std::span<const double>
     std::vector<HullScratch> work(scratch.size());
     HullBatch::each(batch.n_examples(), threads, [&](int thread, std::int64_t i) {
         HullScratch& mine = work[thread];
-        ActiveSet& set = hull.sets[i];
+        ActiveSet& set = sets.sets[i];
         const std::int64_t length = batch.length(i), n_nodes = length * k;
-        mine.resize(hull.sizes[i]);
+        mine.resize(sets.sizes[i]);
         double* split = std::copy(point.data() + batch.nodes[i], point.data() + batch.nodes[i + 1], mine.point.data());
         std::copy(point.data() + batch.pairs[i], point.data() + batch.pairs[i + 1], split);
-        set.begin(HullBatch::limit(hull.sizes[i]), mine);
+        set.begin(HullBatch::limit(sets.sizes[i]), mine);
         while (!set.done()) {
             double best;
             const double* scores = mine.scores.data();
@@ -418,7 +304,7 @@ inline void project(const Batch& batch, HullBatch& hull, std::span<const double>
                 break;
             }
             vertex_of(k, batch.shared, length, scratch[thread].labels.data(), mine.vertex);
-            set.absorb(hull.tolerance, mine);
+            set.absorb(sets.tolerance, mine);
         }
         value[i] = set.result(mine);
         status[i] = static_cast<std::int8_t>(set.status());
