@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "maxmargin/cut_graph.hpp"
-#include "maxmargin/simd.hpp"
+#include "maxmargin/scratch.hpp"
 
 namespace maxmargin {
 
@@ -92,8 +92,8 @@ inline double cut_objective(const CutTarget& t, const double* x) {
 class CutFista {
 public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
-        v_.resize(nodes);
-        y_.resize(edges);
+        at_least(v_, nodes);
+        at_least(y_, edges);
     }
 
     // Improves `flow`, writes x = clip(a - v), returns the duality gap; stops at `target` or after `limit` steps.
