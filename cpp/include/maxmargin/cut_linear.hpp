@@ -150,11 +150,18 @@ private:
     }
 
     void substitute(double* b) const {
-        for (std::int32_t k = 0; k < n_; ++k)
-            for (std::int64_t p = lower_start_[k]; p < lower_start_[k + 1]; ++p) b[lower_index_[p]] -= lower_value_[p] * b[k];
+        for (std::int32_t k = 0; k < n_; ++k) {
+            const double y = b[k];
+            const std::int64_t end = lower_start_[k + 1];
+            for (std::int64_t p = lower_start_[k]; p < end; ++p) b[lower_index_[p]] -= lower_value_[p] * y;
+        }
         for (std::int32_t k = 0; k < n_; ++k) b[k] /= pivot_[k];
-        for (std::int32_t k = n_; k-- > 0;)
-            for (std::int64_t p = lower_start_[k]; p < lower_start_[k + 1]; ++p) b[k] -= lower_value_[p] * b[lower_index_[p]];
+        for (std::int32_t k = n_; k-- > 0;) {
+            double y = b[k];
+            const std::int64_t end = lower_start_[k + 1];
+            for (std::int64_t p = lower_start_[k]; p < end; ++p) y -= lower_value_[p] * b[lower_index_[p]];
+            b[k] = y;
+        }
     }
 
     std::int32_t n_ = 0, rows_ = 0, filled_ = 0;

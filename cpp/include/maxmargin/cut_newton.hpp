@@ -1,8 +1,8 @@
 // The projection onto one cut polytope by an augmented Lagrangian with semismooth Newton steps.
 //
-// The multipliers are the net flows f of cut_dual.hpp. For fixed f and sigma the x that minimises
+// The multipliers are the net flows f of cut_dual.hpp. For fixed f and sigma the x in the box that minimises
 //
-//   G(x) = 1/2 |x - a|^2 + sum_e max_s { s d_e - h_e(s) - (s - f_e)^2 / (2 sigma) },   d_e = x_j - x_k,  0 <= x <= 1   (4)
+//   G(x) = 1/2 |x - a|^2 + sum_e max_s { s d_e - h_e(s) - (s - f_e)^2 / (2 sigma) },  d_e = x_j - x_k              (4)
 //
 // gives the next flow s_e = prox_{sigma h_e}(f_e + sigma d_e) (Rockafellar 1976; with Newton steps inside: Li, Sun and
 // Toh 2018). G is piecewise quadratic with Hessian I + a Laplacian: weight sigma on the flat part of h (fused edges),
@@ -43,8 +43,8 @@ class CutNewton {
 public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
         for (auto* v : {&v_, &gradient_, &trial_, &snapped_, &step_}) at_least(*v, nodes);
-        for (auto* e : {&flow_, &weight_, &energy_, &difference_, &near_target_, &near_flow_, &near_next_, &near_weight_,
-                        &near_energy_}) at_least(*e, edges);
+        for (auto* e : {&flow_, &weight_, &energy_, &difference_, &near_target_, &near_flow_, &near_next_,
+                        &near_weight_, &near_energy_}) at_least(*e, edges);
         for (auto* i : {&place_, &free_, &group_, &size_}) at_least(*i, nodes);
         at_least(touched_, edges);
         at_least(member_start_, static_cast<std::size_t>(nodes) + 1);
@@ -67,8 +67,9 @@ public:
         double gap = cut_gap(t, x, flow, v_.data());
         if (gap <= target) return gap;
         const bool cold = std::all_of(flow, flow + g.edges, [](double f) { return f == 0.0; });
-        // The first rounds let nodes go a little beyond 0 and 1. Among the many flows that hold a region at a bound they
-        // find one with room to spare, so that its nodes drop out of the Newton systems, here and after a warm start.
+        // The first rounds let nodes go a little beyond 0 and 1. Among the many flows that hold a region at a bound
+        // they find one with room to spare, so that its nodes drop out of the Newton systems, here and after a warm
+        // start.
         const int wide_rounds = outside == 0 ? 0 : cold ? 2 : 1;
         const double room = outside == 0 ? 0.0 : wide_part * excess / outside;
         low_ = -room;
@@ -120,6 +121,7 @@ private:
     static constexpr double wide_part = 0.3, over_relaxation = 0.3;
     static constexpr int max_rounds = 120, steps_per_round = 3, max_halvings = 30;
 
+    // Flow, weight and energy of every edge at x, and the net outflow; returns the squared change of the flow.
     double evaluate_all(const CutTarget& t, double sigma, const double* flow, const double* x) {
         const CutExample& g = t.graph;
         for (std::int32_t e = 0; e < g.edges; ++e) difference_[e] = x[g.ends[2 * e]] - x[g.ends[2 * e + 1]];
@@ -209,7 +211,8 @@ private:
                     nodes += move * (0.5 * move + x[j] - t.node[j]);
                 }
                 const double after = evaluate_touched(t, sigma, trial_.data());
-                if (nodes + after - before <= 1e-4 * slope + 1e-15 * std::abs(before) || halvings == max_halvings) break;
+                const double allowed = 1e-4 * slope + 1e-15 * std::abs(before);
+                if (nodes + after - before <= allowed || halvings == max_halvings) break;
                 length *= 0.5;
             }
             for (std::int32_t i = 0; i < count_; ++i) x[free_[i]] = trial_[free_[i]];
@@ -279,8 +282,8 @@ private:
         for (std::int32_t j = 0; j < g.nodes; ++j) snapped_[j] = clip01(snapped_[find(j)]);
     }
 
-    // One Newton step on (1) with the groups that snap() found as variables. Where the groups are right it is exact, and
-    // then also max_v (a - z)'(v - z), which is linear in the error of x, comes down to rounding. Returns the gap.
+    // One Newton step on (1) with the groups that snap() found as variables. Where the groups are right it is exact,
+    // and then also max_v (a - z)'(v - z), which is linear in the error of x, comes down to rounding. Returns the gap.
     double polish(const CutTarget& t, double sigma, double gap) {
         const CutExample& g = t.graph;
         // size_ of a root: members of a free group, negative for a fixed one. Groups are numbered by their roots, which
