@@ -100,12 +100,13 @@ void bind_cut(nb::module_& module) {
             require(value.size() == examples && gap.size() == examples && status.size() == examples,
                     "one value, gap and status per example");
             NoGil unlocked;
-            cut_project(g, view(node_order), view(edge_order), view(point), tol, newton, step_limit, view(flow), view(z), view(value), view(gap),
-                        view(status), threads);
+            cut_project(g, view(node_order), view(edge_order), view(point), tol, newton, step_limit, view(flow),
+                        view(z), view(value), view(gap), view(status), threads);
         },
         nb::arg("node_offsets"), nb::arg("edge_offsets"), nb::arg("ends"), nb::arg("start"), nb::arg("arcs"),
-        nb::arg("node_order"), nb::arg("edge_order"), nb::arg("point"), nb::arg("tol"), nb::arg("newton"), nb::arg("step_limit"), nb::arg("flow"), nb::arg("z"),
-        nb::arg("value"), nb::arg("gap"), nb::arg("status"), nb::arg("threads"));
+        nb::arg("node_order"), nb::arg("edge_order"), nb::arg("point"), nb::arg("tol"), nb::arg("newton"),
+        nb::arg("step_limit"), nb::arg("flow"), nb::arg("z"), nb::arg("value"), nb::arg("gap"), nb::arg("status"),
+        nb::arg("threads"));
 }
 
 }  // namespace maxmargin

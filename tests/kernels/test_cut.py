@@ -298,6 +298,33 @@ def test_same_bits_for_any_number_of_threads_and_in_any_company() -> None:
     np.testing.assert_array_equal(part.argmax(scores[places]).z, answers[0][3][places])
 
 
+def test_calls_leave_no_trace_in_later_calls() -> None:
+    rng = np.random.default_rng(13)
+    small, large = one(50, mesh(rng, 50)), one(700, mesh(rng, 700))
+    a, b = random_values(rng, small, 3), random_values(rng, large, 0)
+    first = small.project(a), small.argmax(a - 0.4)
+    large.project(b)
+    large.argmax(b - 0.4)
+    again = small.project(a), small.argmax(a - 0.4)
+    for left, right in zip(first, again, strict=True):
+        np.testing.assert_array_equal(left.z, right.z)
+        np.testing.assert_array_equal(left.warm, right.warm)
+
+
+def test_warm_starts_follow_a_moving_target() -> None:
+    rng = np.random.default_rng(14)
+    structure = one(500, mesh(rng, 500))
+    gold = structure.encode([rng.integers(0, 2, 500)])
+    z, warm = gold, None
+    for _ in range(15):
+        scores = np.concatenate([rng.normal(size=500), -0.5 * rng.random(len(structure.edges))])
+        point = z + 0.05 * scores
+        points = structure.project(point, tol=1e-8, warm=warm)
+        assert points.status[0] == PointStatus.OK
+        np.testing.assert_allclose(points.z, structure.project(point, tol=1e-8).z, atol=2e-8)
+        z, warm = points.z, points.warm
+
+
 def test_empty_batch() -> None:
     structure = Cut([], np.zeros((0, 2), dtype=np.int64), [0])
     for points in (structure.argmax(np.zeros(0)), structure.project(np.zeros(0))):
@@ -416,3 +443,10 @@ def test_kernel_refuses_what_it_could_not_read_safely() -> None:
     ):
         with pytest.raises(ValueError):
             call(position, wrong)
+
+    for position in (5, 6):
+        for last in (-1, 9):
+            plan = list(structure._plan)
+            plan[position] = np.concatenate([plan[position][:-1], np.array([last], dtype=np.int32)])
+            with pytest.raises(ValueError, match="permutation"):
+                _kernels.cut_project(*plan, np.zeros(7), 1e-6, True, 1, np.zeros(2), z, value, np.empty(2), status, 1)

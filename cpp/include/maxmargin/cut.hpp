@@ -15,12 +15,24 @@
 #include "maxmargin/cut_order.hpp"
 #include "maxmargin/maxflow.hpp"
 #include "maxmargin/parallel.hpp"
+#include "maxmargin/scratch.hpp"
 
 namespace maxmargin {
 
 namespace cut {
 
 constexpr std::int8_t ok = 0, inexact = 1, nonfinite = 2;
+
+struct ArgmaxScratch {
+    MaxFlow solver;
+    std::vector<double> capacity;
+};
+
+struct ProjectScratch {
+    CutFista fista;
+    CutNewton newton;
+    std::vector<double> node, edge, flow, x;
+};
 
 struct Sizes {
     std::int32_t nodes = 0, edges = 0;
@@ -48,18 +60,15 @@ inline bool usable(const double* values, std::int64_t n) {
 inline void cut_argmax(const CutGraphs& graphs, std::span<const double> scores, std::int64_t augmentations_per_arc,
                        std::span<double> flow, std::span<double> z, std::span<double> value,
                        std::span<std::int8_t> status, int threads) {
-    struct Scratch {
-        MaxFlow solver;
-        std::vector<double> capacity;
-    };
     const cut::Sizes sizes = cut::largest(graphs);
-    std::vector<Scratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
-    for (auto& own : scratch) {
+    ScratchLease<cut::ArgmaxScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
+    for (std::size_t k = 0; k < scratch.size(); ++k) {
+        auto& own = scratch[k];
         own.solver.reserve(sizes.nodes, sizes.edges);
-        own.capacity.resize(sizes.edges);
+        at_least(own.capacity, sizes.edges);
     }
     parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        Scratch& own = scratch[thread];
+        cut::ArgmaxScratch& own = scratch[thread];
         for (std::int64_t i = begin; i < end; ++i) {
             const CutExample g = graphs[i];
             const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i];
@@ -97,28 +106,25 @@ inline void cut_order(const CutGraphs& graphs, std::span<std::int32_t> order) {
     for (std::int64_t i = 0; i < graphs.examples(); ++i) one.run(graphs[i], order.data() + graphs.node_offsets[i]);
 }
 
-// z = projection of `point`. `graphs` has the nodes and edges of each example in an order of its own, in which neighbours
-// are near each other and nodes are eliminated with little fill: node_order[j] and edge_order[e] are the places of its
-// node j and edge e in the example's part of point, z and flow. flow: in a start, out the net flow of the dual.
+// z = projection of `point`. `graphs` has the nodes and edges of each example in an order of its own, in which
+// neighbours are near each other and nodes are eliminated with little fill: node_order[j] and edge_order[e] are the
+// places of its node j and edge e in the example's part of point, z and flow. flow: in a start, out the net flow of the
+// dual. gap: the duality gap reached. Without `newton`, and where Newton steps fail, FISTA does the work alone.
 inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> node_order,
                         std::span<const std::int32_t> edge_order, std::span<const double> point, double tol,
                         bool newton, std::int64_t step_limit, std::span<double> flow, std::span<double> z,
                         std::span<double> value, std::span<double> gap, std::span<std::int8_t> status, int threads) {
-    struct Scratch {
-        CutFista fista;
-        CutNewton newton;
-        std::vector<double> node, edge, flow, x;
-    };
     const cut::Sizes sizes = cut::largest(graphs);
-    std::vector<Scratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
-    for (auto& own : scratch) {
+    ScratchLease<cut::ProjectScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
+    for (std::size_t k = 0; k < scratch.size(); ++k) {
+        auto& own = scratch[k];
         own.fista.reserve(sizes.nodes, sizes.edges);
         own.newton.reserve(sizes.nodes, sizes.edges);
-        for (auto* v : {&own.node, &own.x}) v->resize(sizes.nodes);
-        for (auto* v : {&own.edge, &own.flow}) v->resize(sizes.edges);
+        for (auto* v : {&own.node, &own.x}) at_least(*v, sizes.nodes);
+        for (auto* v : {&own.edge, &own.flow}) at_least(*v, sizes.edges);
     }
     parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        Scratch& own = scratch[thread];
+        cut::ProjectScratch& own = scratch[thread];
         for (std::int64_t i = begin; i < end; ++i) {
             const CutExample g = graphs[i];
             const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i];

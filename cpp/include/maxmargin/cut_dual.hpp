@@ -5,7 +5,7 @@
 //   h(f) = a |f| + f^2 / 2 where |f| >= -a, and -a^2/2 in the flat part |f| <= -a of a negative target         (3)
 //
 // Any flow is feasible in (2) and any x in the box in (1), so each pair has a duality gap, and the gap is a sum of
-// non-negative terms, one for each node and edge (Fenchel-Young): computed term by term it loses nothing to cancellation.
+// non-negative terms, one for each node and edge (Fenchel-Young): computed term by term it loses no digits.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "maxmargin/cut_graph.hpp"
-#include "maxmargin/simd.hpp"
+#include "maxmargin/scratch.hpp"
 
 namespace maxmargin {
 
@@ -70,8 +70,10 @@ inline double cut_gap(const CutTarget& t, const double* x, const double* flow, c
 inline double gap_rounding(const CutTarget& t) {
     const CutExample& g = t.graph;
     double sum = 1.0;
-    for (std::int32_t e = 0; e < g.edges; ++e)
-        sum += std::max(0.0, -t.edge[e]) * (1.0 + std::abs(t.node[g.ends[2 * e]]) + std::abs(t.node[g.ends[2 * e + 1]]));
+    for (std::int32_t e = 0; e < g.edges; ++e) {
+        const double size = 1.0 + std::abs(t.node[g.ends[2 * e]]) + std::abs(t.node[g.ends[2 * e + 1]]);
+        sum += std::max(0.0, -t.edge[e]) * size;
+    }
     return 4e-16 * sum;
 }
 
@@ -92,8 +94,8 @@ inline double cut_objective(const CutTarget& t, const double* x) {
 class CutFista {
 public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
-        v_.resize(nodes);
-        y_.resize(edges);
+        at_least(v_, nodes);
+        at_least(y_, edges);
     }
 
     // Improves `flow`, writes x = clip(a - v), returns the duality gap; stops at `target` or after `limit` steps.

@@ -5,19 +5,22 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <new>
 #include <vector>
+
+#include "maxmargin/scratch.hpp"
 
 namespace maxmargin {
 
 class LaplacianSystem {
 public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
-        for (auto* v : {&diagonal_, &residual_, &search_, &product_, &pivot_, &solution_}) v->resize(nodes);
-        for (auto* i : {&parent_, &mark_, &fill_, &pattern_, &path_}) i->resize(nodes);
-        row_.resize(static_cast<std::size_t>(nodes) + 1);
-        column_.resize(2 * static_cast<std::size_t>(edges));
-        weight_.resize(2 * static_cast<std::size_t>(edges));
-        lower_start_.resize(static_cast<std::size_t>(nodes) + 1);
+        for (auto* v : {&diagonal_, &residual_, &search_, &product_, &pivot_, &solution_}) at_least(*v, nodes);
+        for (auto* i : {&parent_, &mark_, &fill_, &pattern_, &path_}) at_least(*i, nodes);
+        at_least(row_, static_cast<std::size_t>(nodes) + 1);
+        at_least(column_, 2 * static_cast<std::size_t>(edges));
+        at_least(weight_, 2 * static_cast<std::size_t>(edges));
+        at_least(lower_start_, static_cast<std::size_t>(nodes) + 1);
     }
 
     // The matrix is given row by row, in elimination order: entry() for each neighbour, then row().
@@ -103,9 +106,11 @@ private:
         }
         lower_start_[0] = 0;
         for (std::int32_t k = 0; k < n_; ++k) lower_start_[k + 1] = lower_start_[k] + fill_[k];
-        if (lower_index_.size() < static_cast<std::size_t>(total)) {
-            lower_index_.resize(total);
-            lower_value_.resize(total);
+        try {
+            at_least(lower_index_, total);
+            at_least(lower_value_, total);
+        } catch (const std::bad_alloc&) {  // conjugate gradients need no more memory
+            return false;
         }
         return true;
     }
@@ -145,11 +150,18 @@ private:
     }
 
     void substitute(double* b) const {
-        for (std::int32_t k = 0; k < n_; ++k)
-            for (std::int64_t p = lower_start_[k]; p < lower_start_[k + 1]; ++p) b[lower_index_[p]] -= lower_value_[p] * b[k];
+        for (std::int32_t k = 0; k < n_; ++k) {
+            const double y = b[k];
+            const std::int64_t end = lower_start_[k + 1];
+            for (std::int64_t p = lower_start_[k]; p < end; ++p) b[lower_index_[p]] -= lower_value_[p] * y;
+        }
         for (std::int32_t k = 0; k < n_; ++k) b[k] /= pivot_[k];
-        for (std::int32_t k = n_; k-- > 0;)
-            for (std::int64_t p = lower_start_[k]; p < lower_start_[k + 1]; ++p) b[k] -= lower_value_[p] * b[lower_index_[p]];
+        for (std::int32_t k = n_; k-- > 0;) {
+            double y = b[k];
+            const std::int64_t end = lower_start_[k + 1];
+            for (std::int64_t p = lower_start_[k]; p < end; ++p) y -= lower_value_[p] * b[lower_index_[p]];
+            b[k] = y;
+        }
     }
 
     std::int32_t n_ = 0, rows_ = 0, filled_ = 0;

@@ -1,8 +1,8 @@
 // The projection onto one cut polytope by an augmented Lagrangian with semismooth Newton steps.
 //
-// The multipliers are the net flows f of cut_dual.hpp. For fixed f and sigma the x that minimises
+// The multipliers are the net flows f of cut_dual.hpp. For fixed f and sigma the x in the box that minimises
 //
-//   G(x) = 1/2 |x - a|^2 + sum_e max_s { s d_e - h_e(s) - (s - f_e)^2 / (2 sigma) },   d_e = x_j - x_k,  0 <= x <= 1   (4)
+//   G(x) = 1/2 |x - a|^2 + sum_e max_s { s d_e - h_e(s) - (s - f_e)^2 / (2 sigma) },  d_e = x_j - x_k              (4)
 //
 // gives the next flow s_e = prox_{sigma h_e}(f_e + sigma d_e) (Rockafellar 1976; with Newton steps inside: Li, Sun and
 // Toh 2018). G is piecewise quadratic with Hessian I + a Laplacian: weight sigma on the flat part of h (fused edges),
@@ -18,17 +18,36 @@
 
 #include "maxmargin/cut_dual.hpp"
 #include "maxmargin/cut_linear.hpp"
+#include "maxmargin/scratch.hpp"
+#include "maxmargin/simd.hpp"
 
 namespace maxmargin {
+
+// Next flow, Hessian weight and energy of n edges of (4), each from its difference d, target a and multiplier f.
+static MM_CLONES void flow_steps(std::int32_t n, double sigma, const double* MM_RESTRICT d, const double* MM_RESTRICT a,
+                                 const double* MM_RESTRICT f, double* MM_RESTRICT next, double* MM_RESTRICT weight,
+                                 double* MM_RESTRICT energy) {
+    const double half = 0.5 / sigma, shrink = 1.0 / (1.0 + sigma), soft = sigma * shrink;
+    for (std::int32_t e = 0; e < n; ++e) {
+        const double u = f[e] + sigma * d[e], T = std::abs(u), q = (T - sigma * a[e]) * shrink;
+        const double s = std::max(0.0, std::min(T, q)), step = std::copysign(s, u);
+        const double beyond = s * (a[e] + 0.5 * s), flat = -0.5 * a[e] * a[e];
+        const double curved = q > 0.0 ? soft : 0.0;
+        next[e] = step;
+        weight[e] = q < T ? curved : sigma;
+        energy[e] = step * d[e] - (s >= -a[e] ? beyond : flat) - half * (step - f[e]) * (step - f[e]);
+    }
+}
 
 class CutNewton {
 public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
-        for (auto* v : {&v_, &gradient_, &trial_, &snapped_, &step_}) v->resize(nodes);
-        for (auto* e : {&flow_, &weight_, &energy_}) e->resize(edges);
-        for (auto* i : {&place_, &free_, &group_, &size_}) i->resize(nodes);
-        touched_.resize(edges);
-        member_start_.resize(static_cast<std::size_t>(nodes) + 1);
+        for (auto* v : {&v_, &gradient_, &trial_, &snapped_, &step_}) at_least(*v, nodes);
+        for (auto* e : {&flow_, &weight_, &energy_, &difference_, &near_target_, &near_flow_, &near_next_,
+                        &near_weight_, &near_energy_}) at_least(*e, edges);
+        for (auto* i : {&place_, &free_, &group_, &size_}) at_least(*i, nodes);
+        at_least(touched_, edges);
+        at_least(member_start_, static_cast<std::size_t>(nodes) + 1);
         system_.reserve(nodes, edges);
     }
 
@@ -48,8 +67,9 @@ public:
         double gap = cut_gap(t, x, flow, v_.data());
         if (gap <= target) return gap;
         const bool cold = std::all_of(flow, flow + g.edges, [](double f) { return f == 0.0; });
-        // The first rounds let nodes go a little beyond 0 and 1. Among the many flows that hold a region at a bound they
-        // find one with room to spare, so that its nodes drop out of the Newton systems, here and after a warm start.
+        // The first rounds let nodes go a little beyond 0 and 1. Among the many flows that hold a region at a bound
+        // they find one with room to spare, so that its nodes drop out of the Newton systems, here and after a warm
+        // start.
         const int wide_rounds = outside == 0 ? 0 : cold ? 2 : 1;
         const double room = outside == 0 ? 0.0 : wide_part * excess / outside;
         low_ = -room;
@@ -101,56 +121,41 @@ private:
     static constexpr double wide_part = 0.3, over_relaxation = 0.3;
     static constexpr int max_rounds = 120, steps_per_round = 3, max_halvings = 30;
 
-    struct Step {
-        double flow, weight, energy;
-    };
-
-    // One edge of (4) at difference d.
-    struct Edge {
-        double sigma, half, shrink, soft;
-        explicit Edge(double s) : sigma(s), half(0.5 / s), shrink(1.0 / (1.0 + s)), soft(s / (1.0 + s)) {}
-        Step operator()(double d, double a, double f) const {
-            const double u = f + sigma * d, T = std::abs(u), q = (T - sigma * a) * shrink;
-            const double s = std::max(0.0, std::min(T, q));
-            const double next = std::copysign(s, u);
-            const double h = s >= -a ? s * (a + 0.5 * s) : -0.5 * a * a;
-            return {next, q < T ? (q > 0.0 ? soft : 0.0) : sigma, next * d - h - half * (next - f) * (next - f)};
-        }
-    };
-
+    // Flow, weight and energy of every edge at x, and the net outflow; returns the squared change of the flow.
     double evaluate_all(const CutTarget& t, double sigma, const double* flow, const double* x) {
         const CutExample& g = t.graph;
+        for (std::int32_t e = 0; e < g.edges; ++e) difference_[e] = x[g.ends[2 * e]] - x[g.ends[2 * e + 1]];
+        flow_steps(g.edges, sigma, difference_.data(), t.edge, flow, flow_.data(), weight_.data(), energy_.data());
         std::fill(v_.begin(), v_.begin() + g.nodes, 0.0);
-        const Edge edge(sigma);
         double change = 0.0;
         for (std::int32_t e = 0; e < g.edges; ++e) {
-            const std::int32_t j = g.ends[2 * e], k = g.ends[2 * e + 1];
-            const Step s = edge(x[j] - x[k], t.edge[e], flow[e]);
-            weight_[e] = s.weight;
-            energy_[e] = s.energy;
-            flow_[e] = s.flow;
-            v_[j] += s.flow;
-            v_[k] -= s.flow;
-            change += (s.flow - flow[e]) * (s.flow - flow[e]);
+            const double f = flow_[e];
+            v_[g.ends[2 * e]] += f;
+            v_[g.ends[2 * e + 1]] -= f;
+            change += (f - flow[e]) * (f - flow[e]);
         }
         return change;
     }
 
     // The same on the touched edges only; returns their energy.
-    double evaluate_touched(const CutTarget& t, double sigma, const double* flow, const double* x) {
+    double evaluate_touched(const CutTarget& t, double sigma, const double* x) {
         const CutExample& g = t.graph;
-        const Edge edge(sigma);
+        for (std::int32_t i = 0; i < touches_; ++i) {
+            const std::int32_t e = touched_[i];
+            difference_[i] = x[g.ends[2 * e]] - x[g.ends[2 * e + 1]];
+        }
+        flow_steps(touches_, sigma, difference_.data(), near_target_.data(), near_flow_.data(), near_next_.data(),
+                   near_weight_.data(), near_energy_.data());
         double sum = 0.0;
         for (std::int32_t i = 0; i < touches_; ++i) {
-            const std::int32_t e = touched_[i], j = g.ends[2 * e], k = g.ends[2 * e + 1];
-            const Step s = edge(x[j] - x[k], t.edge[e], flow[e]);
-            weight_[e] = s.weight;
-            energy_[e] = s.energy;
-            const double change = s.flow - flow_[e];
-            flow_[e] = s.flow;
-            v_[j] += change;
-            v_[k] -= change;
-            sum += s.energy;
+            const std::int32_t e = touched_[i];
+            const double change = near_next_[i] - flow_[e];
+            flow_[e] = near_next_[i];
+            weight_[e] = near_weight_[i];
+            energy_[e] = near_energy_[i];
+            v_[g.ends[2 * e]] += change;
+            v_[g.ends[2 * e + 1]] -= change;
+            sum += near_energy_[i];
         }
         return sum;
     }
@@ -189,6 +194,8 @@ private:
             double before = 0.0;
             for (std::int32_t i = 0; i < touches_; ++i) {
                 const std::int32_t e = touched_[i];
+                near_target_[i] = t.edge[e];
+                near_flow_[i] = flow[e];
                 before += energy_[e];
                 change -= (flow_[e] - flow[e]) * (flow_[e] - flow[e]);
             }
@@ -203,8 +210,9 @@ private:
                     slope += gradient_[j] * move;
                     nodes += move * (0.5 * move + x[j] - t.node[j]);
                 }
-                const double after = evaluate_touched(t, sigma, flow, trial_.data());
-                if (nodes + after - before <= 1e-4 * slope + 1e-15 * std::abs(before) || halvings == max_halvings) break;
+                const double after = evaluate_touched(t, sigma, trial_.data());
+                const double allowed = 1e-4 * slope + 1e-15 * std::abs(before);
+                if (nodes + after - before <= allowed || halvings == max_halvings) break;
                 length *= 0.5;
             }
             for (std::int32_t i = 0; i < count_; ++i) x[free_[i]] = trial_[free_[i]];
@@ -274,8 +282,8 @@ private:
         for (std::int32_t j = 0; j < g.nodes; ++j) snapped_[j] = clip01(snapped_[find(j)]);
     }
 
-    // One Newton step on (1) with the groups that snap() found as variables. Where the groups are right it is exact, and
-    // then also max_v (a - z)'(v - z), which is linear in the error of x, comes down to rounding. Returns the gap.
+    // One Newton step on (1) with the groups that snap() found as variables. Where the groups are right it is exact,
+    // and then also max_v (a - z)'(v - z), which is linear in the error of x, comes down to rounding. Returns the gap.
     double polish(const CutTarget& t, double sigma, double gap) {
         const CutExample& g = t.graph;
         // size_ of a root: members of a free group, negative for a fixed one. Groups are numbered by their roots, which
@@ -328,6 +336,7 @@ private:
     }
 
     std::vector<double> v_, gradient_, trial_, snapped_, step_, flow_, weight_, energy_;
+    std::vector<double> difference_, near_target_, near_flow_, near_next_, near_weight_, near_energy_;
     std::vector<std::int32_t> place_, free_, group_, size_, touched_, member_start_;
     std::int32_t count_ = 0, touches_ = 0;
     double moved_ = 0.0, low_ = 0.0, high_ = 1.0;

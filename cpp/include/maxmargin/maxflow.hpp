@@ -13,21 +13,22 @@
 #include <vector>
 
 #include "maxmargin/cut_graph.hpp"
+#include "maxmargin/scratch.hpp"
 
 namespace maxmargin {
 
 class MaxFlow {
 public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
-        residual_.resize(2 * static_cast<std::size_t>(edges));
-        excess_.resize(nodes);
-        slack_.resize(nodes);
-        tree_.resize(nodes);
-        parent_.resize(nodes);
-        stamp_.resize(nodes);
-        depth_.resize(nodes);
-        queued_.resize(nodes);
-        queue_.resize(static_cast<std::size_t>(nodes) + 1);
+        at_least(residual_, 2 * static_cast<std::size_t>(edges));
+        at_least(excess_, nodes);
+        at_least(slack_, nodes);
+        at_least(tree_, nodes);
+        at_least(parent_, nodes);
+        at_least(stamp_, nodes);
+        at_least(depth_, nodes);
+        at_least(queued_, nodes);
+        at_least(queue_, static_cast<std::size_t>(nodes) + 1);
         orphans_.reserve(nodes);
         path_.reserve(nodes);
     }
