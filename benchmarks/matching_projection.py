@@ -102,9 +102,7 @@ def measure(n: int, size: int, density: float, mean: float, repeats: int) -> dic
         },
     )
     exact = structure.project(point, tol=1e-14)
-    gap = max(
-        float(np.abs(structure.project(point, warm=start).z - exact.z).max()) for start in (None, warm, same)
-    )
+    gap = max(float(np.abs(structure.project(point, warm=start).z - exact.z).max()) for start in (None, warm, same))
     return {
         "matrices": n,
         "size": f"{size}x{size}",

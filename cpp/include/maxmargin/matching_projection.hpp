@@ -111,6 +111,57 @@ class Projector : private Dual {
         return total;
     }
 
+    static void grow(std::vector<double>& values, std::int64_t n) {
+        if (static_cast<std::int64_t>(values.size()) < n) values.resize(n);
+    }
+
+    // Solves (C + floor C - W' R^-1 W) y = b with b and the diagonal of the matrix in work[0:n], work[n:2n]. Returns the
+    // largest residual; any number of iterations gives a direction of descent.
+    double conjugate_gradients(const State& now, double* work, std::int64_t n, double floor) {
+        double *residual = work, *diagonal = work + n, *image = work + 2 * n, *p = work + 3 * n, *scaled = work + 4 * n;
+        double* y = solution_.data();
+        double size = 0, product = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            diagonal[i] = std::max(diagonal[i], 1e-6 * diagonal_[i]);
+            p[i] = scaled[i] = residual[i] / diagonal[i];
+            product += residual[i] * scaled[i];
+            size = std::max(size, std::abs(residual[i]));
+            y[i] = 0;
+        }
+        double left = size;
+        for (int iteration = 0; iteration < 1000 && left > 1e-14 * size; ++iteration) {
+            double curvature = 0;
+            for (std::int64_t i = 0; i < n; ++i) image[i] = (1 + floor) * diagonal_[i] * p[i];
+            for (std::int64_t j = 0; j < rows_; ++j) {
+                if (slot_[j] < 0) continue;
+                double total = 0;
+                for (std::int64_t at = support_start_[j]; at < support_start_[j + 1]; ++at) total += p[support_[at]];
+                total /= now.count[j];
+                for (std::int64_t at = support_start_[j]; at < support_start_[j + 1]; ++at) image[support_[at]] -= total;
+            }
+            double norm = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                curvature += p[i] * image[i];
+                norm += p[i] * p[i] * diagonal_[i];
+            }
+            if (!(curvature > 1e-13 * norm)) break;
+            const double t = product / curvature;
+            double next = 0;
+            left = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                y[i] += t * p[i];
+                residual[i] -= t * image[i];
+                scaled[i] = residual[i] / diagonal[i];
+                next += residual[i] * scaled[i];
+                left = std::max(left, std::abs(residual[i]));
+            }
+            const double ratio = next / product;
+            product = next;
+            for (std::int64_t i = 0; i < n; ++i) p[i] = scaled[i] + ratio * p[i];
+        }
+        return left;
+    }
+
     // The direction d of a Newton step over the free nodes; other nodes move to 0 (`settle`) or stay. False if the
     // system has no solution. With H = (R W; W' C) over free rows and columns, R and C diagonal:
     // (C - W' R^-1 W) d_col = b_col - W' R^-1 b_row,  d_row = R^-1 (b_row - W d_col).
@@ -132,15 +183,20 @@ class Projector : private Dual {
                 columns_move |= d[i] != 0;
             }
         }
+        // A few large graphs would need too much memory and time for a factorisation; they get conjugate gradients.
+        const bool direct = n <= kDirect;
         const std::int64_t ld = padded(n + 1);
-        if (static_cast<std::int64_t>(schur_.size()) < n * ld) schur_.resize(n * ld);
+        const std::int64_t across = direct ? ld : 1, along = direct ? ld + 1 : 1;
+        grow(schur_, direct ? n * ld : 6 * n);
         double* s = schur_.data();
-        std::fill(s, s + n * ld, 0.0);
+        std::fill(s, s + (direct ? n * ld : 6 * n), 0.0);
+        double* rhs = direct ? s + n : s;
+        double* own = direct ? s : s + n;  // the diagonal of the Schur complement
         for (std::int64_t k = 0; k < cols_; ++k) {
             const std::int64_t i = slot_[rows_ + k];
             if (i < 0) continue;
-            s[i * ld + i] = diagonal_[i] = now.count[rows_ + k];
-            s[i * ld + n] = b[rows_ + k];
+            own[i * along] = diagonal_[i] = now.count[rows_ + k];
+            rhs[i * across] = b[rows_ + k];
         }
         std::int64_t last = 0;
         for (std::int64_t j = 0; j < rows_; ++j) {
@@ -148,21 +204,27 @@ class Projector : private Dual {
             if (slot_[j] < 0) {
                 if (d[j] == 0) continue;
                 const std::int64_t end = list_support(now, j, last);
-                for (std::int64_t at = last; at < end; ++at) s[support_[at] * ld + n] -= d[j];
+                for (std::int64_t at = last; at < end; ++at) rhs[support_[at] * across] -= d[j];
                 continue;
             }
             const std::int64_t end = list_support(now, j, last);
             if (columns_move) b[j] -= settled_columns(now, j, d);
             const double weight = 1 / now.count[j], share = weight * b[j];
             for (std::int64_t at = last; at < end; ++at) {
-                double* row = s + support_[at] * ld;
-                row[n] -= share;
-                for (std::int64_t other = at; other < end; ++other) row[support_[other]] -= weight;
+                rhs[support_[at] * across] -= share;
+                own[support_[at] * along] -= weight;
+            }
+            if (direct) {
+                for (std::int64_t at = last; at < end; ++at) {
+                    double* row = s + support_[at] * ld;
+                    for (std::int64_t other = at + 1; other < end; ++other) row[support_[other]] -= weight;
+                }
             }
             last = end;
         }
         support_start_[rows_] = last;
-        const double left = eliminate(s, n, ld, diagonal_.data(), solution_.data(), floor);
+        const double left = direct ? eliminate(s, n, ld, diagonal_.data(), solution_.data(), floor)
+                                   : conjugate_gradients(now, s, n, floor);
         if (floor == 0 && left > 1e-10 * (1 + scale_)) return false;
         for (std::int64_t k = 0; k < cols_; ++k)
             if (slot_[rows_ + k] >= 0) d[rows_ + k] = solution_[slot_[rows_ + k]];
@@ -324,8 +386,8 @@ class Projector : private Dual {
         State trial = state(1);
         std::fill(trial.x + rows_ + cols_, trial.x + rows_ + ld_, 0.0);
         evaluate(now);
-        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up.
-        rounding_ = std::numeric_limits<double>::epsilon() * (1 + scale_) * static_cast<double>(4 + cols_);
+        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up at random.
+        rounding_ = std::numeric_limits<double>::epsilon() * (1 + scale_) * (4 + 2 * std::sqrt(double(cols_)));
         const double goal = std::max(rounding_, 1e-3 * tol / static_cast<double>(rows_ + cols_));
         if (now.residual <= goal) return kOk;
         if (started) {
@@ -346,6 +408,7 @@ class Projector : private Dual {
         return kInexact;
     }
 
+    static constexpr std::int64_t kDirect = 400;  // largest matrix to factorise
     static constexpr int kPatience = 6;
     static constexpr int kIterations = 500;
 
