@@ -38,6 +38,7 @@ Batch checked(const Offsets& left_start, const Offsets& right_start, const Offse
     for (std::int64_t i = 0; i < batch.size(); ++i) {
         const matching::Example ex = matching::example(batch, i);
         require(ex.n_left < (std::int64_t{1} << 30) && ex.n_right < (std::int64_t{1} << 30), "too many nodes");
+        require(ex.n_edges < (std::int64_t{1} << 31), "too many edges in one example");
         require(listed || ex.full() || batch.edge_start.back() == 0, "without a list of edges all of them must be there");
         for (std::int64_t e = 0; listed && e < ex.n_edges; ++e) {
             const std::int32_t left = ex.ends[2 * e], right = ex.ends[2 * e + 1];

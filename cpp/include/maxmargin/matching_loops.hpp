@@ -91,6 +91,17 @@ static MM_CLONES double largest(const double* t, std::int64_t n) {
     return best;
 }
 
+// out = min(in, 1) * factor
+static MM_CLONES void scale_into(const double* MM_RESTRICT in, std::int64_t n, double factor, double* MM_RESTRICT out) {
+    for (std::int64_t e = 0; e < n; ++e) out[e] = (in[e] < 1 ? in[e] : 1) * factor;
+}
+
+static MM_CLONES double squared_distance(const double* MM_RESTRICT one, const double* MM_RESTRICT two, std::int64_t n) {
+    double total = 0;
+    for (std::int64_t e = 0; e < n; ++e) total += (one[e] - two[e]) * (one[e] - two[e]);
+    return total;
+}
+
 // sum capacity x and the residual max |min(x, capacity - sum)|.
 static MM_CLONES void summarise(const double* MM_RESTRICT x, const double* MM_RESTRICT sum,
                                 const double* MM_RESTRICT capacity, std::int64_t n, double* total, double* residual) {

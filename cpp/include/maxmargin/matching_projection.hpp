@@ -38,18 +38,14 @@ class Projector : private Dual {
     // Writes z (edges of the example) and the node duals (left, right), which also hold the start if `warm`.
     Status project(const Example& ex, const double* point, double tol, bool warm, double* left_dual,
                    double* right_dual, double* z, double* value) {
-        *value = 0;
         newton_steps = fallbacks = 0;
-        std::fill(z, z + ex.n_edges, 0.0);
-        if (!finite(point, ex.n_edges)) {
+        const bool usable = finite(point, ex.n_edges);
+        if (!usable || ex.n_edges == 0) {
+            *value = 0;
+            std::fill(z, z + ex.n_edges, 0.0);
             std::fill(left_dual, left_dual + ex.n_left, 0.0);
             std::fill(right_dual, right_dual + ex.n_right, 0.0);
-            return kNonfinite;
-        }
-        if (ex.n_edges == 0) {
-            std::fill(left_dual, left_dual + ex.n_left, 0.0);
-            std::fill(right_dual, right_dual + ex.n_right, 0.0);
-            return kOk;
+            return usable ? kOk : kNonfinite;
         }
         load(ex, point);
         State now = state(0);
