@@ -50,7 +50,8 @@ class Dual {
 
     State state(int which) {
         double* base = reals_.data() + which * 3 * nodes_;
-        return {base, base + nodes_, base + 2 * nodes_, z_.data() + which * static_cast<std::int64_t>(target_.size()), 0, 0};
+        double* z = z_.data() + which * static_cast<std::int64_t>(target_.size());
+        return {base, base + nodes_, base + 2 * nodes_, z, 0, 0};
     }
     void load(const Example& ex, const double* point) {
         transposed_ = ex.n_left < ex.n_right;

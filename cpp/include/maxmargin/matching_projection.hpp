@@ -8,9 +8,11 @@
 // graph of edges with 0 < z < 1 (the support). A primal-dual active set Newton step (x_i = 0 where x_i n_i <= gradient,
 // zero gradient elsewhere) ends exactly at the solution once support and active set are right. Rows are the larger side
 // and are eliminated, so a step factorises a matrix of the size of the positive column duals at most.
-// Newton steps are halved until they reduce D or the residual; where that fails they are replaced by a line search along a regularised Newton
-// direction and a sweep of exact minimisations over all rows, then all columns; sweeps alone converge (two blocks,
-// Grippo and Sciandrone 2000), and nothing in between raises D. With capacities of one the upper clip is redundant and left out.
+// Newton steps are halved until they reduce D, or halve the best residual so far. Where that fails or stalls, there is
+// a line search along a regularised Newton direction, which also crosses the flat parts of D, and, regularly or if that
+// fails too, a sweep of exact minimisations over all rows, then all columns. Sweeps alone converge (two blocks, Grippo
+// and Sciandrone 2000), and what comes between them raises D at most a bounded number of times, when the residual
+// halves. With capacities of one the upper clip is redundant and left out.
 #pragma once
 
 #include <limits>
@@ -111,8 +113,8 @@ class Projector : private Dual {
         if (static_cast<std::int64_t>(values.size()) < n) values.resize(n);
     }
 
-    // Solves (C + floor C - W' R^-1 W) y = b with b and the diagonal of the matrix in work[0:n], work[n:2n]. Returns the
-    // largest residual; any number of iterations gives a direction of descent.
+    // Solves (C + floor C - W' R^-1 W) y = b with b and the diagonal of the matrix in work[0:n], work[n:2n]. Returns
+    // the largest residual; any number of iterations gives a direction of descent.
     double conjugate_gradients(const State& now, double* work, std::int64_t n, double floor) {
         double *residual = work, *diagonal = work + n, *image = work + 2 * n, *p = work + 3 * n, *scaled = work + 4 * n;
         double* y = solution_.data();
@@ -130,10 +132,11 @@ class Projector : private Dual {
             for (std::int64_t i = 0; i < n; ++i) image[i] = (1 + floor) * diagonal_[i] * p[i];
             for (std::int64_t j = 0; j < rows_; ++j) {
                 if (slot_[j] < 0) continue;
+                const std::int64_t begin = support_start_[j], end = support_start_[j + 1];
                 double total = 0;
-                for (std::int64_t at = support_start_[j]; at < support_start_[j + 1]; ++at) total += p[support_[at]];
+                for (std::int64_t at = begin; at < end; ++at) total += p[support_[at]];
                 total /= now.count[j];
-                for (std::int64_t at = support_start_[j]; at < support_start_[j + 1]; ++at) image[support_[at]] -= total;
+                for (std::int64_t at = begin; at < end; ++at) image[support_[at]] -= total;
             }
             double norm = 0;
             for (std::int64_t i = 0; i < n; ++i) {
@@ -227,7 +230,8 @@ class Projector : private Dual {
         for (std::int64_t j = 0; j < rows_; ++j) {
             if (slot_[j] < 0) continue;
             double share = b[j];
-            for (std::int64_t at = support_start_[j]; at < support_start_[j + 1]; ++at) share -= solution_[support_[at]];
+            const std::int64_t end = support_start_[j + 1];
+            for (std::int64_t at = support_start_[j]; at < end; ++at) share -= solution_[support_[at]];
             d[j] = share / now.count[j];
         }
         return true;
@@ -339,7 +343,8 @@ class Projector : private Dual {
             if (newton(now, true, 0)) {
                 ++newton_steps;
                 for (double t = 1; t > 0.1 && !accepted; t *= 0.5) {
-                    const double expected = step_along(now.x, direction_.data(), t, now.sum, capacity_.data(), nodes, trial.x);
+                    const double expected =
+                        step_along(now.x, direction_.data(), t, now.sum, capacity_.data(), nodes, trial.x);
                     evaluate(trial);
                     accepted = trial.residual <= 0.5 * best ||
                                (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
