@@ -44,6 +44,13 @@ def _starts(sizes: IntArray) -> IntArray:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
+def _ranges(first: IntArray, last: IntArray) -> IntArray:
+    """``first[0], ..., last[0] - 1, first[1], ...`` in one array."""
+    sizes = last - first
+    shift = np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
+    return np.arange(len(shift), dtype=np.int64) + shift
+
+
 def _integers(values: npt.ArrayLike, what: str) -> IntArray:
     array = np.asarray(values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
@@ -300,7 +307,7 @@ class Matching(Structure):
         chosen = np.asarray(indices, dtype=np.int64).reshape(-1)
         chosen = np.where(chosen < 0, chosen + self.n_examples, chosen)
         capacities = [
-            capacity[np.concatenate([np.zeros(0, dtype=np.int64), *map(np.arange, start[chosen], start[chosen + 1])])]
+            capacity[_ranges(start[chosen], start[chosen + 1])]
             for start, capacity in [
                 (self._left_start, self.left_capacity),
                 (self._right_start, self.right_capacity),
