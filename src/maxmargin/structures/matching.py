@@ -48,7 +48,8 @@ def _ranges(first: IntArray, last: IntArray) -> IntArray:
     """``first[0], ..., last[0] - 1, first[1], ...`` in one array."""
     sizes = last - first
     shift = np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
-    return np.arange(len(shift), dtype=np.int64) + shift
+    positions: IntArray = np.arange(len(shift), dtype=np.int64) + shift
+    return positions
 
 
 def _integers(values: npt.ArrayLike, what: str) -> IntArray:
