@@ -32,7 +32,7 @@ class Projector : private Dual {
         support_.resize(edges + 1);
         slot_.resize(nodes_);
         direction_.resize(nodes_);
-        gradient_.resize(nodes_);
+        right_hand_.resize(nodes_);
         solution_.resize(small_side_);
         diagonal_.resize(small_side_);
     }
@@ -166,7 +166,7 @@ class Projector : private Dual {
     // (C - W' R^-1 W) d_col = b_col - W' R^-1 b_row,  d_row = R^-1 (b_row - W d_col).
     bool newton(const State& now, bool settle, double floor) {
         double* d = direction_.data();
-        double* b = gradient_.data();
+        double* b = right_hand_.data();
         const std::int64_t nodes = rows_ + cols_;
         std::int32_t n = 0;
         bool columns_move = false;
@@ -368,7 +368,7 @@ class Projector : private Dual {
         return false;
     }
 
-    // Steps of half a diagonal Newton step: H <= 2 diag(H), so D falls, and a few of them find most of the support.
+    // Half diagonal Newton steps: H <= 2 diag(H), so D falls while the support shrinks. A few find most of the support.
     void settle(State& now) {
         for (int round = 0; round < 8; ++round) {
             half_step(now.x, now.sum, now.count, capacity_.data(), rows_ + cols_);
@@ -399,7 +399,7 @@ class Projector : private Dual {
         // support of the next, up to the linear program that is left at infinity. Powers of two lose no bits.
         int stages = 0;
         for (double size = scale_; size > 8; size *= 0.25) ++stages;
-        rescale(now, std::ldexp(1.0, -2 * stages));
+        if (started || stages > 0) rescale(now, std::ldexp(1.0, -2 * stages));
         settle(now);
         for (; stages > 0; --stages) {
             descend(now, trial, std::max(1e-3, rounding_), kPatience);
@@ -414,7 +414,7 @@ class Projector : private Dual {
     static constexpr int kIterations = 500;
 
     double rounding_ = 0;
-    std::vector<double> schur_, solution_, diagonal_, direction_, gradient_;
+    std::vector<double> schur_, solution_, diagonal_, direction_, right_hand_;
     std::vector<std::int64_t> support_start_;
     std::vector<std::int32_t> support_, slot_;
 };
