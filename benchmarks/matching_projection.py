@@ -132,6 +132,7 @@ def main() -> None:
         (500, 40, 0.1, 0.0),
         (5000, 10, 1.0, 0.7),
         (2000, 20, 1.0, 0.7),
+        (5000, 10, 1.0, -0.7),
     ]
     answer = {
         "definitions": {
@@ -140,6 +141,7 @@ def main() -> None:
             "cold": "no duals, warm=None",
             "again": "duals of the same point",
             "peer": "scipy linear_sum_assignment in a Python loop over the same matrices (holes are 0)",
+            "mean_score": "mean loss-augmented score of an edge; above 0 nearly all nodes are at capacity",
             "steps": "Newton steps and fallbacks: mean, mean, max, max",
         },
         "cases": [measure(n // share, size, density, mean, settings.repeats) for n, size, density, mean in cases],

@@ -38,7 +38,8 @@ Batch checked(const Offsets& left_start, const Offsets& right_start, const Offse
     for (std::int64_t i = 0; i < batch.size(); ++i) {
         const matching::Example ex = matching::example(batch, i);
         require(ex.n_left < (std::int64_t{1} << 30) && ex.n_right < (std::int64_t{1} << 30), "too many nodes");
-        require(listed || ex.full() || batch.edge_start.back() == 0, "without a list of edges all of them must be there");
+        require(ex.n_edges < (std::int64_t{1} << 31), "too many edges in one example");
+        require(listed || ex.full() || batch.edge_start.back() == 0, "without a list of edges all must be there");
         for (std::int64_t e = 0; listed && e < ex.n_edges; ++e) {
             const std::int32_t left = ex.ends[2 * e], right = ex.ends[2 * e + 1];
             require(left >= 0 && left < ex.n_left && right >= 0 && right < ex.n_right, "edge out of range");
@@ -59,7 +60,8 @@ void check_outputs(const Batch& batch, std::size_t input, std::size_t z, std::si
 // One per thread, made before the threads start: memory may run out here, but not in them.
 template <class Solver>
 std::vector<Solver> scratch(const Batch& batch, int threads) {
-    return std::vector<Solver>(std::clamp<std::int64_t>(threads, 1, std::max<std::int64_t>(batch.size(), 1)), Solver(batch));
+    const std::int64_t most = std::max<std::int64_t>(batch.size(), 1);
+    return std::vector<Solver>(std::clamp<std::int64_t>(threads, 1, most), Solver(batch));
 }
 
 void argmax(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
+
+#include "maxmargin/simd.hpp"
 
 namespace maxmargin::matching {
 
@@ -51,10 +54,12 @@ inline bool as_matrix(const Example& ex) {
     return ex.full() || small * padded(large) <= 6 * ex.n_edges;
 }
 
-inline bool finite(const double* values, std::int64_t n) {
-    double probe = 0;  // x - x is 0, or NaN for infinities and NaN
-    for (std::int64_t e = 0; e < n; ++e) probe += values[e] - values[e];
-    return probe == 0;
+static MM_CLONES bool finite(const double* values, std::int64_t n) {
+    constexpr std::uint64_t exponent = 0x7ff0000000000000;  // all ones for infinities and NaN
+    std::uint64_t found = 0;
+    for (std::int64_t e = 0; e < n; ++e)
+        found |= (std::bit_cast<std::uint64_t>(values[e]) & exponent) == exponent ? 1 : 0;
+    return found == 0;
 }
 
 // Examples per block of work: enough edges to pay for handing the block out.

@@ -50,7 +50,8 @@ class Dual {
 
     State state(int which) {
         double* base = reals_.data() + which * 3 * nodes_;
-        return {base, base + nodes_, base + 2 * nodes_, z_.data() + which * static_cast<std::int64_t>(target_.size()), 0, 0};
+        double* z = z_.data() + which * static_cast<std::int64_t>(target_.size());
+        return {base, base + nodes_, base + 2 * nodes_, z, 0, 0};
     }
     void load(const Example& ex, const double* point) {
         transposed_ = ex.n_left < ex.n_right;
@@ -137,30 +138,21 @@ class Dual {
         for (std::int64_t i = 0; i < rows_ + cols_; ++i) {
             if (now.sum[i] > capacity_[i] * ratio) ratio = now.sum[i] / capacity_[i];
         }
-        const bool usable = ratio < 1e300;
-        const double shrink = usable ? 1 / ratio : 0;
-        double total = 0;
-        auto put = [&](std::int64_t e, double raw) {
-            const double part = std::min(raw, 1.0) * shrink;
-            z[e] = part;
-            const double d = part - point[e];
-            total += d * d;
-        };
+        const double shrink = ratio < 1e300 ? 1 / ratio : 0;
         if (!matrix_) {
-            for (std::int64_t at = 0; at < ex.n_edges; ++at) put(place_[at], now.z[at]);
+            for (std::int64_t at = 0; at < ex.n_edges; ++at) z[place_[at]] = std::min(now.z[at], 1.0) * shrink;
         } else if (ex.full() && !transposed_) {
-            for (std::int64_t j = 0; j < rows_; ++j)
-                for (std::int64_t k = 0; k < cols_; ++k) put(j * cols_ + k, now.z[j * ld_ + k]);
+            for (std::int64_t j = 0; j < rows_; ++j) scale_into(now.z + j * ld_, cols_, shrink, z + j * cols_);
         } else if (ex.full()) {
             for (std::int64_t k = 0; k < cols_; ++k)
-                for (std::int64_t j = 0; j < rows_; ++j) put(k * rows_ + j, now.z[j * ld_ + k]);
+                for (std::int64_t j = 0; j < rows_; ++j) z[k * rows_ + j] = std::min(now.z[j * ld_ + k], 1.0) * shrink;
         } else {
             for (std::int64_t e = 0; e < ex.n_edges; ++e) {
                 const std::int64_t left = ex.ends[2 * e], right = ex.ends[2 * e + 1];
-                put(e, now.z[transposed_ ? right * ld_ + left : left * ld_ + right]);
+                z[e] = std::min(now.z[transposed_ ? right * ld_ + left : left * ld_ + right], 1.0) * shrink;
             }
         }
-        *value = 0.5 * total;
+        *value = 0.5 * squared_distance(z, point, ex.n_edges);
     }
 
     void evaluate(State& now) {

@@ -10,10 +10,10 @@ namespace maxmargin::matching {
 // Reductions in the loops below may be reordered, so that they become vectors.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#pragma GCC optimize("O3", "associative-math", "no-signed-zeros", "no-trapping-math", "no-math-errno", "finite-math-only")
+#pragma GCC optimize("O3", "associative-math", "no-signed-zeros", "no-trapping-math", "finite-math-only")
 #endif
 
-// At duals (alpha, beta): z, sums and support counts of rows and columns; returns sum phi. `ld` columns, a multiple of 4.
+// At duals (alpha, beta): z, sums and support counts of rows and columns; returns sum phi. `ld` is a multiple of 4.
 static MM_CLONES double evaluate_unit(const double* MM_RESTRICT target, std::int64_t rows, std::int64_t ld,
                                       const double* MM_RESTRICT alpha, const double* MM_RESTRICT beta,
                                       double* MM_RESTRICT z, double* MM_RESTRICT row_sum, double* MM_RESTRICT row_count,
@@ -91,6 +91,17 @@ static MM_CLONES double largest(const double* t, std::int64_t n) {
     return best;
 }
 
+// out = min(in, 1) * factor
+static MM_CLONES void scale_into(const double* MM_RESTRICT in, std::int64_t n, double factor, double* MM_RESTRICT out) {
+    for (std::int64_t e = 0; e < n; ++e) out[e] = (in[e] < 1 ? in[e] : 1) * factor;
+}
+
+static MM_CLONES double squared_distance(const double* MM_RESTRICT one, const double* MM_RESTRICT two, std::int64_t n) {
+    double total = 0;
+    for (std::int64_t e = 0; e < n; ++e) total += (one[e] - two[e]) * (one[e] - two[e]);
+    return total;
+}
+
 // sum capacity x and the residual max |min(x, capacity - sum)|.
 static MM_CLONES void summarise(const double* MM_RESTRICT x, const double* MM_RESTRICT sum,
                                 const double* MM_RESTRICT capacity, std::int64_t n, double* total, double* residual) {
@@ -130,9 +141,9 @@ static MM_CLONES double step_along(const double* MM_RESTRICT x, const double* MM
     return expected;
 }
 
-// Solves S y = b by elimination in the upper triangle of S: n rows of `ld` numbers, b at column n. A pivot that vanishes
-// against the given diagonal (of the matrix S came from) is replaced by `floor` times that; with floor = 0 its unknown is
-// 0. Returns the largest right-hand side left at a vanished pivot. Overwrites `diagonal`.
+// Solves S y = b by elimination in the upper triangle of S: n rows of `ld` numbers, b at column n. A pivot that
+// vanishes against the given diagonal (of the matrix S came from) is replaced by `floor` times that; with floor = 0 its
+// unknown is 0. Returns the largest right-hand side left at a vanished pivot. Overwrites `diagonal`.
 static MM_CLONES double eliminate(double* MM_RESTRICT s, std::int64_t n, std::int64_t ld, double* MM_RESTRICT diagonal,
                                   double* MM_RESTRICT y, double floor) {
     // Two pivots at a time: half the passes over the rows below.

@@ -8,9 +8,11 @@
 // graph of edges with 0 < z < 1 (the support). A primal-dual active set Newton step (x_i = 0 where x_i n_i <= gradient,
 // zero gradient elsewhere) ends exactly at the solution once support and active set are right. Rows are the larger side
 // and are eliminated, so a step factorises a matrix of the size of the positive column duals at most.
-// Newton steps are halved until they reduce D or the residual; where that fails they are replaced by a line search along a regularised Newton
-// direction and a sweep of exact minimisations over all rows, then all columns; sweeps alone converge (two blocks,
-// Grippo and Sciandrone 2000), and nothing in between raises D. With capacities of one the upper clip is redundant and left out.
+// Newton steps are halved until they reduce D, or halve the best residual so far. Where that fails or stalls, there is
+// a line search along a regularised Newton direction, which also crosses the flat parts of D, and, regularly or if that
+// fails too, a sweep of exact minimisations over all rows, then all columns. Sweeps alone converge (two blocks, Grippo
+// and Sciandrone 2000), and what comes between them raises D at most a bounded number of times, when the residual
+// halves. With capacities of one the upper clip is redundant and left out.
 #pragma once
 
 #include <limits>
@@ -30,7 +32,7 @@ class Projector : private Dual {
         support_.resize(edges + 1);
         slot_.resize(nodes_);
         direction_.resize(nodes_);
-        gradient_.resize(nodes_);
+        right_hand_.resize(nodes_);
         solution_.resize(small_side_);
         diagonal_.resize(small_side_);
     }
@@ -38,18 +40,14 @@ class Projector : private Dual {
     // Writes z (edges of the example) and the node duals (left, right), which also hold the start if `warm`.
     Status project(const Example& ex, const double* point, double tol, bool warm, double* left_dual,
                    double* right_dual, double* z, double* value) {
-        *value = 0;
         newton_steps = fallbacks = 0;
-        std::fill(z, z + ex.n_edges, 0.0);
-        if (!finite(point, ex.n_edges)) {
+        const bool usable = finite(point, ex.n_edges);
+        if (!usable || ex.n_edges == 0) {
+            *value = 0;
+            std::fill(z, z + ex.n_edges, 0.0);
             std::fill(left_dual, left_dual + ex.n_left, 0.0);
             std::fill(right_dual, right_dual + ex.n_right, 0.0);
-            return kNonfinite;
-        }
-        if (ex.n_edges == 0) {
-            std::fill(left_dual, left_dual + ex.n_left, 0.0);
-            std::fill(right_dual, right_dual + ex.n_right, 0.0);
-            return kOk;
+            return usable ? kOk : kNonfinite;
         }
         load(ex, point);
         State now = state(0);
@@ -111,12 +109,64 @@ class Projector : private Dual {
         return total;
     }
 
+    static void grow(std::vector<double>& values, std::int64_t n) {
+        if (static_cast<std::int64_t>(values.size()) < n) values.resize(n);
+    }
+
+    // Solves (C + floor C - W' R^-1 W) y = b with b and the diagonal of the matrix in work[0:n], work[n:2n]. Returns
+    // the largest residual; any number of iterations gives a direction of descent.
+    double conjugate_gradients(const State& now, double* work, std::int64_t n, double floor) {
+        double *residual = work, *diagonal = work + n, *image = work + 2 * n, *p = work + 3 * n, *scaled = work + 4 * n;
+        double* y = solution_.data();
+        double size = 0, product = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            diagonal[i] = std::max(diagonal[i], 1e-6 * diagonal_[i]);
+            p[i] = scaled[i] = residual[i] / diagonal[i];
+            product += residual[i] * scaled[i];
+            size = std::max(size, std::abs(residual[i]));
+            y[i] = 0;
+        }
+        double left = size;
+        for (int iteration = 0; iteration < 1000 && left > 1e-14 * size; ++iteration) {
+            double curvature = 0;
+            for (std::int64_t i = 0; i < n; ++i) image[i] = (1 + floor) * diagonal_[i] * p[i];
+            for (std::int64_t j = 0; j < rows_; ++j) {
+                if (slot_[j] < 0) continue;
+                const std::int64_t begin = support_start_[j], end = support_start_[j + 1];
+                double total = 0;
+                for (std::int64_t at = begin; at < end; ++at) total += p[support_[at]];
+                total /= now.count[j];
+                for (std::int64_t at = begin; at < end; ++at) image[support_[at]] -= total;
+            }
+            double norm = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                curvature += p[i] * image[i];
+                norm += p[i] * p[i] * diagonal_[i];
+            }
+            if (!(curvature > 1e-13 * norm)) break;
+            const double t = product / curvature;
+            double next = 0;
+            left = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                y[i] += t * p[i];
+                residual[i] -= t * image[i];
+                scaled[i] = residual[i] / diagonal[i];
+                next += residual[i] * scaled[i];
+                left = std::max(left, std::abs(residual[i]));
+            }
+            const double ratio = next / product;
+            product = next;
+            for (std::int64_t i = 0; i < n; ++i) p[i] = scaled[i] + ratio * p[i];
+        }
+        return left;
+    }
+
     // The direction d of a Newton step over the free nodes; other nodes move to 0 (`settle`) or stay. False if the
     // system has no solution. With H = (R W; W' C) over free rows and columns, R and C diagonal:
     // (C - W' R^-1 W) d_col = b_col - W' R^-1 b_row,  d_row = R^-1 (b_row - W d_col).
     bool newton(const State& now, bool settle, double floor) {
         double* d = direction_.data();
-        double* b = gradient_.data();
+        double* b = right_hand_.data();
         const std::int64_t nodes = rows_ + cols_;
         std::int32_t n = 0;
         bool columns_move = false;
@@ -132,15 +182,20 @@ class Projector : private Dual {
                 columns_move |= d[i] != 0;
             }
         }
+        // A few large graphs would need too much memory and time for a factorisation; they get conjugate gradients.
+        const bool direct = n <= kDirect;
         const std::int64_t ld = padded(n + 1);
-        if (static_cast<std::int64_t>(schur_.size()) < n * ld) schur_.resize(n * ld);
+        const std::int64_t across = direct ? ld : 1, along = direct ? ld + 1 : 1;
+        grow(schur_, direct ? n * ld : 6 * n);
         double* s = schur_.data();
-        std::fill(s, s + n * ld, 0.0);
+        std::fill(s, s + (direct ? n * ld : 6 * n), 0.0);
+        double* rhs = direct ? s + n : s;
+        double* own = direct ? s : s + n;  // the diagonal of the Schur complement
         for (std::int64_t k = 0; k < cols_; ++k) {
             const std::int64_t i = slot_[rows_ + k];
             if (i < 0) continue;
-            s[i * ld + i] = diagonal_[i] = now.count[rows_ + k];
-            s[i * ld + n] = b[rows_ + k];
+            own[i * along] = diagonal_[i] = now.count[rows_ + k];
+            rhs[i * across] = b[rows_ + k];
         }
         std::int64_t last = 0;
         for (std::int64_t j = 0; j < rows_; ++j) {
@@ -148,28 +203,35 @@ class Projector : private Dual {
             if (slot_[j] < 0) {
                 if (d[j] == 0) continue;
                 const std::int64_t end = list_support(now, j, last);
-                for (std::int64_t at = last; at < end; ++at) s[support_[at] * ld + n] -= d[j];
+                for (std::int64_t at = last; at < end; ++at) rhs[support_[at] * across] -= d[j];
                 continue;
             }
             const std::int64_t end = list_support(now, j, last);
             if (columns_move) b[j] -= settled_columns(now, j, d);
             const double weight = 1 / now.count[j], share = weight * b[j];
             for (std::int64_t at = last; at < end; ++at) {
-                double* row = s + support_[at] * ld;
-                row[n] -= share;
-                for (std::int64_t other = at; other < end; ++other) row[support_[other]] -= weight;
+                rhs[support_[at] * across] -= share;
+                own[support_[at] * along] -= weight;
+            }
+            if (direct) {
+                for (std::int64_t at = last; at < end; ++at) {
+                    double* row = s + support_[at] * ld;
+                    for (std::int64_t other = at + 1; other < end; ++other) row[support_[other]] -= weight;
+                }
             }
             last = end;
         }
         support_start_[rows_] = last;
-        const double left = eliminate(s, n, ld, diagonal_.data(), solution_.data(), floor);
+        const double left = direct ? eliminate(s, n, ld, diagonal_.data(), solution_.data(), floor)
+                                   : conjugate_gradients(now, s, n, floor);
         if (floor == 0 && left > 1e-10 * (1 + scale_)) return false;
         for (std::int64_t k = 0; k < cols_; ++k)
             if (slot_[rows_ + k] >= 0) d[rows_ + k] = solution_[slot_[rows_ + k]];
         for (std::int64_t j = 0; j < rows_; ++j) {
             if (slot_[j] < 0) continue;
             double share = b[j];
-            for (std::int64_t at = support_start_[j]; at < support_start_[j + 1]; ++at) share -= solution_[support_[at]];
+            const std::int64_t end = support_start_[j + 1];
+            for (std::int64_t at = support_start_[j]; at < end; ++at) share -= solution_[support_[at]];
             d[j] = share / now.count[j];
         }
         return true;
@@ -281,7 +343,8 @@ class Projector : private Dual {
             if (newton(now, true, 0)) {
                 ++newton_steps;
                 for (double t = 1; t > 0.1 && !accepted; t *= 0.5) {
-                    const double expected = step_along(now.x, direction_.data(), t, now.sum, capacity_.data(), nodes, trial.x);
+                    const double expected =
+                        step_along(now.x, direction_.data(), t, now.sum, capacity_.data(), nodes, trial.x);
                     evaluate(trial);
                     accepted = trial.residual <= 0.5 * best ||
                                (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
@@ -305,7 +368,7 @@ class Projector : private Dual {
         return false;
     }
 
-    // Steps of half a diagonal Newton step: H <= 2 diag(H), so D falls, and a few of them find most of the support.
+    // Half diagonal Newton steps: H <= 2 diag(H), so D falls while the support shrinks. A few find most of the support.
     void settle(State& now) {
         for (int round = 0; round < 8; ++round) {
             half_step(now.x, now.sum, now.count, capacity_.data(), rows_ + cols_);
@@ -324,8 +387,8 @@ class Projector : private Dual {
         State trial = state(1);
         std::fill(trial.x + rows_ + cols_, trial.x + rows_ + ld_, 0.0);
         evaluate(now);
-        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up.
-        rounding_ = std::numeric_limits<double>::epsilon() * (1 + scale_) * static_cast<double>(4 + cols_);
+        // Rounding in t is a few units in the last place of the largest dual or target; sums add that up at random.
+        rounding_ = std::numeric_limits<double>::epsilon() * (1 + scale_) * (4 + 2 * std::sqrt(double(cols_)));
         const double goal = std::max(rounding_, 1e-3 * tol / static_cast<double>(rows_ + cols_));
         if (now.residual <= goal) return kOk;
         if (started) {
@@ -336,7 +399,7 @@ class Projector : private Dual {
         // support of the next, up to the linear program that is left at infinity. Powers of two lose no bits.
         int stages = 0;
         for (double size = scale_; size > 8; size *= 0.25) ++stages;
-        rescale(now, std::ldexp(1.0, -2 * stages));
+        if (started || stages > 0) rescale(now, std::ldexp(1.0, -2 * stages));
         settle(now);
         for (; stages > 0; --stages) {
             descend(now, trial, std::max(1e-3, rounding_), kPatience);
@@ -346,11 +409,12 @@ class Projector : private Dual {
         return kInexact;
     }
 
+    static constexpr std::int64_t kDirect = 400;  // largest matrix to factorise
     static constexpr int kPatience = 6;
     static constexpr int kIterations = 500;
 
     double rounding_ = 0;
-    std::vector<double> schur_, solution_, diagonal_, direction_, gradient_;
+    std::vector<double> schur_, solution_, diagonal_, direction_, right_hand_;
     std::vector<std::int64_t> support_start_;
     std::vector<std::int32_t> support_, slot_;
 };

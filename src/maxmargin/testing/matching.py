@@ -1,8 +1,8 @@
-"""Slow twins of the matching kernels: enumeration of all matchings, and a projection by sweeps in NumPy."""
+"""For tests of matchings: enumeration of all of them, and the optimality conditions of a projection."""
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -15,10 +15,9 @@ def vertices(structure: Matching) -> list[FloatArray]:
     polytope = structure.polytope()
     offsets = structure.blocks[0].offsets
     answer = []
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
-        subsets = np.array(list(product((0.0, 1.0), repeat=int(end - begin)))).reshape(
-            2 ** int(end - begin), int(end - begin)
-        )
+    for begin, end in pairwise(offsets.tolist()):
+        n = end - begin
+        subsets = np.array(list(product((0.0, 1.0), repeat=n))).reshape(2**n, n)
         rows = polytope.ub[:, begin:end].toarray()
         answer.append(subsets[(subsets @ rows.T <= polytope.ub_rhs + 1e-9).all(axis=1)])
     return answer
