@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._vectors import dot
 from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
 from maxmargin.regions import Region
@@ -86,7 +87,7 @@ class Problem:
                     f"on a {structure.name} the loss must be linear in the decision parts alone (its first block): "
                     "a loss on edges would make the argmax intractable; put the cost on the nodes"
                 )
-        if abs(costs @ gold + offset.sum()) > 1e-9 * (1.0 + np.abs(offset).sum()):
+        if abs(dot(costs, gold) + offset.sum()) > 1e-9 * (1.0 + np.abs(offset).sum()):
             raise ValueError("the loss of the gold outputs must be zero; check the loss's offset")
         scale = None
         if example_weight is not None and not np.all(example_weight == 1.0):
@@ -131,14 +132,14 @@ class Problem:
 
     def loss(self, z: FloatArray) -> float:
         """``sum_i s_i (c_i'z_i + d_i)``."""
-        return float(self.costs @ z) + self.constant
+        return dot(self.costs, z) + self.constant
 
     def hinge(self, weights: FloatArray) -> tuple[float, Points]:
         """``H(w)`` and the loss-augmented outputs that attain it: one argmax pass."""
         points = self.structure.argmax(self.augmented(weights))
         if (points.status == PointStatus.NONFINITE).any():
             return np.nan, points
-        value = float(points.value.sum()) + self.constant - float(weights @ self.gold_features)
+        value = float(points.value.sum()) + self.constant - dot(weights, self.gold_features)
         return value, points
 
     def objective(self, weights: FloatArray) -> float:
@@ -163,7 +164,7 @@ class Problem:
             self.features.select(indices),
             gold,
             costs,
-            -float(costs @ gold),  # the gold output has loss zero
+            -dot(costs, gold),  # the gold output has loss zero
             self.region,
             None if self.scale is None else self.scale[parts],
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._vectors import norm, squared
 from maxmargin.structures.base import FloatArray
 
 
@@ -109,14 +110,14 @@ class L2(Region):
         """Signs first, then the ball (the other order is wrong)."""
         w = weights if self.nonnegative is None else np.where(self.nonnegative, np.maximum(weights, 0.0), weights)
         if np.isfinite(self.radius):
-            norm = float(np.linalg.norm(w))
-            if norm > self.radius:
-                return np.asarray(w * (self.radius / norm))
+            length = norm(w)
+            if length > self.radius:
+                return np.asarray(w * (self.radius / length))
         return w
 
     def penalty(self, weights: FloatArray) -> float:
         """``1/(2C) ||w||^2``."""
-        return 0.5 * self.curvature * float(weights @ weights)
+        return 0.5 * self.curvature * squared(weights)
 
     def prox(self, weights: FloatArray, step: float) -> FloatArray:
         """Shrink by ``1 + step / C``, then project: the two commute with scaling, so this is exact."""
@@ -130,10 +131,10 @@ class L2(Region):
         """``theta loss + q^2/(2C) - q theta G``, best theta; ``G = ||P_K(-g)||``, ``q = min(radius, C theta G)``."""
         if loss <= 0.0:
             return 0.0
-        norm = float(np.linalg.norm(self._reduced(g)))
+        steepness = norm(self._reduced(g))
 
         def value(theta: float) -> float:
-            pull = theta * norm
+            pull = theta * steepness
             if pull == 0.0:
                 return theta * loss
             q = min(self.radius, self.C * pull)
@@ -142,9 +143,9 @@ class L2(Region):
             return theta * loss + 0.5 * self.curvature * q * q - q * pull
 
         candidates = [1.0]
-        if np.isfinite(self.C) and norm > 0.0:
-            stationary = loss / (self.C * norm) / norm
-            kink = self.radius / (self.C * norm)
+        if np.isfinite(self.C) and steepness > 0.0:
+            stationary = loss / (self.C * steepness) / steepness
+            kink = self.radius / (self.C * steepness)
             candidates += [min(1.0, stationary), min(1.0, kink)]
         return max(0.0, *(value(theta) for theta in candidates))
 
@@ -153,10 +154,10 @@ class L2(Region):
         reduced = self._reduced(g)
         if np.isfinite(self.C):
             return self.project(-self.C * reduced)
-        norm = float(np.linalg.norm(reduced))
-        if np.isinf(self.radius) or norm == 0.0:
+        steepness = norm(reduced)
+        if np.isinf(self.radius) or steepness == 0.0:
             return None
-        return np.asarray(reduced * (-self.radius / norm))
+        return np.asarray(reduced * (-self.radius / steepness))
 
     def norm_bound(self, hinge_at_zero: float) -> float:
         """``min(radius, sqrt(2 C H(0)))``: a solution is no worse than w = 0."""

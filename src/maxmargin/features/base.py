@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import eigh_tridiagonal
 
+from maxmargin._vectors import dot, norm
 from maxmargin.structures.base import FloatArray
 
 
@@ -96,7 +97,7 @@ def operator_norm(
     if n_weights == 0:
         return 0.0
     w = np.random.default_rng(0).standard_normal(n_weights)
-    w /= np.linalg.norm(w)
+    w /= norm(w)
     previous = np.zeros(n_weights)
     diagonal: list[float] = []
     off_diagonal: list[float] = []
@@ -104,9 +105,9 @@ def operator_norm(
     bound = 0.0
     for _ in range(max(max_iterations, 1)):
         image = adjoint(scores(w)) - beta * previous
-        alpha = float(image @ w)
+        alpha = dot(image, w)
         image -= alpha * w
-        beta = float(np.linalg.norm(image))
+        beta = norm(image)
         if not np.isfinite(beta) or not np.isfinite(alpha):
             raise ValueError("the norm of the features is not finite: some feature is NaN or infinite")
         diagonal.append(alpha)

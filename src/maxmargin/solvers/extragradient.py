@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._vectors import squared
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.players import (
@@ -118,11 +119,11 @@ class Extragradient(Solver):
             g_p = problem.gradient(z_p)
             grad_w_p = explicit * w_p + g_p
             grad_z_p = problem.augmented(w_p)
-            distance = _squared(w - w_p) / b + b * _squared(z - z_p)
+            distance = squared(w - w_p) / b + b * squared(z - z_p)
             average = state.average.add(beta, w_p, g_p, problem.loss(z_p), None)
             if distance == 0.0:  # u_p = u: a solution
                 return replace(state, average=average, iteration=state.iteration + 1)
-            turn = b * _squared(grad_w - grad_w_p) + _squared(grad_z - grad_z_p) / b
+            turn = b * squared(grad_w - grad_w_p) + squared(grad_z - grad_z_p) / b
             ratio = beta * float(np.sqrt(turn / distance))
             if not np.isfinite(ratio):
                 raise NonFiniteError("the step ratio is not finite")
@@ -153,7 +154,3 @@ class Extragradient(Solver):
     def duals(self, state: ExtragradientState) -> FloatArray:
         """The current z."""
         return state.z
-
-
-def _squared(vector: FloatArray) -> float:
-    return float(vector @ vector)

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import _threads
+from maxmargin._vectors import norm
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start
 from maxmargin.solvers.callbacks import Callback, Record
@@ -184,7 +185,7 @@ def _loop(
             certificate=best.certificate,
             primal=certificates[leading].primal,
             weights=weights,
-            norm=float(np.linalg.norm(weights)),
+            norm=norm(weights),
             argmax=counters.argmax,
             projections=counters.projections,
             limit=limit,

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from maxmargin._vectors import norm
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Run
 from maxmargin.solvers.certificate import Certificate, Proposal
@@ -35,8 +36,8 @@ def start_balance(run: Run, balance: BalanceSetting, z: FloatArray) -> float:
     reach = problem.region.norm_bound(hinge)
     response = problem.region.best_response(problem.gradient(points.z))
     if response is not None:
-        reach = min(reach, float(np.linalg.norm(response)))
-    travelled = float(np.linalg.norm(points.z - z))
+        reach = min(reach, norm(response))
+    travelled = norm(points.z - z)
     if not np.isfinite(reach) or reach == 0.0 or travelled == 0.0:
         return 1.0
     return reach / travelled
@@ -55,7 +56,7 @@ def projection_tolerance(inexact: float, iteration: int) -> float:
 
 def adapted_balance(balance: float, moved_w: FloatArray, moved_z: FloatArray) -> float:
     """The balance moved halfway (in logarithms) to the ratio of the distances that the two players have travelled."""
-    far_w, far_z = float(np.linalg.norm(moved_w)), float(np.linalg.norm(moved_z))
+    far_w, far_z = norm(moved_w), norm(moved_z)
     return float(np.sqrt(balance * far_w / far_z)) if far_w > 1e-12 and far_z > 1e-12 else balance
 
 

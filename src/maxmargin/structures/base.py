@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxmargin._vectors import squared
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
@@ -145,7 +147,7 @@ class Structure(ABC):
         """An upper bound of ``sum_i max_{z in Z_i} 1/2 ||z - center_i||^2`` by one argmax; exact for 0/1 vertices."""
         bound = self.part_bound
         farthest = self.argmax(0.5 * bound - center)
-        return float(farthest.value.sum() + 0.5 * center @ center)
+        return float(farthest.value.sum()) + 0.5 * squared(center)
 
     @abstractmethod
     def encode(self, labels: Sequence[Any]) -> FloatArray:
