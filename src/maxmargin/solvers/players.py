@@ -46,7 +46,7 @@ def start_balance(run: Run, balance: BalanceSetting, z: FloatArray) -> float:
 def lipschitz(problem: Problem, balance: float) -> float:
     """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
     a = balance * problem.region.curvature
-    return 0.5 * (a + float(np.hypot(a, 2.0 * problem.norm)))
+    return float(0.5 * (a + np.hypot(a, 2.0 * problem.norm)))
 
 
 def projection_tolerance(inexact: float, iteration: int) -> float:
