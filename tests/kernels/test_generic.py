@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maxmargin
+from maxmargin import _kernels
 from maxmargin.structures import generic
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.chain import Chain
@@ -310,3 +311,25 @@ def test_k_best_of_chains_equals_enumeration_under_near_ties():
     for i, outputs in enumerate(vertices(chain)):
         expected = np.sort(outputs @ scores[chain.parts_of([i])])[::-1][:10]
         np.testing.assert_allclose([points.value[i] for points in ranks], expected, rtol=0, atol=1e-7)
+
+
+def test_kernels_check_what_they_are_given():
+    hull = _kernels.HullBatch(np.array([2, 3]), 1e-8)
+    offsets, point = np.array([[0, 2, 5]]), np.zeros(5)
+    with pytest.raises(ValueError, match="span"):
+        hull.begin(offsets, np.zeros(4), np.zeros(4), 1)
+    with pytest.raises(ValueError, match="do not fit the batch"):
+        hull.begin(np.array([[0, 1, 5]]), point, np.zeros(5), 1)
+    twice, codes, done = np.array([0, 0]), np.zeros(2, dtype=np.int8), np.zeros(2, dtype=bool)
+    with pytest.raises(ValueError, match="distinct"):
+        hull.absorb(np.array([[0, 2, 4]]), twice, np.zeros(4), np.zeros(4), codes, np.zeros(4), done, 1)
+    ends, weights = np.array([0, 1, 1]), np.ones(1)
+    for index, value in ((2, 1.0), (-1, 1.0), (0, np.nan)):
+        with pytest.raises(ValueError, match="does not fit its example"):
+            hull.load(ends, weights, np.array([0, 1]), np.array([index], dtype=np.int32), np.array([value]))
+    with pytest.raises(ValueError, match="negative"):
+        hull.load(ends, -weights, np.array([0, 1]), np.zeros(1, dtype=np.int32), np.ones(1))
+    z, value, status = np.zeros(8), np.zeros(1), np.zeros(1, dtype=np.int8)
+    for nodes, pairs in (([0, 3], [3, 7]), ([0, 4], [4, 7]), ([0, 4], [3, 8]), ([0, 4], [4])):
+        with pytest.raises(ValueError, match=r"must|do not"):
+            _kernels.chain_argmax(np.array(nodes), np.array(pairs), 2, True, np.zeros(8), z, value, status, 1)
