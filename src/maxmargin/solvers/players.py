@@ -46,18 +46,20 @@ def start_balance(run: Run, balance: BalanceSetting, z: FloatArray) -> float:
 def lipschitz(problem: Problem, balance: float) -> float:
     """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
     a = balance * problem.region.curvature
-    return float(0.5 * (a + np.hypot(a, 2.0 * problem.norm)))
+    return 0.5 * (a + float(np.hypot(a, 2.0 * problem.norm)))
 
 
 def projection_tolerance(inexact: float, iteration: int) -> float:
     """``inexact / (t + 1)^1.5``, so that the errors of a run have a finite sum; never below 1e-8, the exact setting."""
-    return max(1e-8, inexact / (iteration + 1) ** 1.5)
+    return max(1e-8, inexact / float((iteration + 1) ** 1.5))
 
 
 def adapted_balance(balance: float, moved_w: FloatArray, moved_z: FloatArray) -> float:
     """The balance moved halfway (in logarithms) to the ratio of the distances that the two players have travelled."""
     far_w, far_z = norm(moved_w), norm(moved_z)
-    return float(np.sqrt(balance * far_w / far_z)) if far_w > 1e-12 and far_z > 1e-12 else balance
+    if far_w <= 1e-12 or far_z <= 1e-12:
+        return balance
+    return float(np.sqrt(balance * far_w / far_z))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,8 @@
 """What outputs are legal."""
 
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.chain import Chain
+from maxmargin.structures.cut import Cut
+from maxmargin.structures.matching import Matching
 
-__all__ = ["Block", "PointStatus", "Points", "Polytope", "Structure"]
+__all__ = ["Block", "Chain", "Cut", "Matching", "PointStatus", "Points", "Polytope", "Structure"]

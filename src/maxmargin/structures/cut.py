@@ -52,6 +52,7 @@ class Cut(Structure):
     """
 
     name = "cut"
+    loss_on_decisions_only = True
 
     def __init__(self, n_nodes: npt.ArrayLike, edges: npt.ArrayLike, edge_offsets: npt.ArrayLike) -> None:
         counts = _integers(n_nodes, "n_nodes")
