@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -134,9 +135,9 @@ class Problem:
         """``sum_i s_i (c_i'z_i + d_i)``."""
         return dot(self.costs, z) + self.constant
 
-    def hinge(self, weights: FloatArray) -> tuple[float, Points]:
-        """``H(w)`` and the loss-augmented outputs that attain it: one argmax pass."""
-        points = self.structure.argmax(self.augmented(weights))
+    def hinge(self, weights: FloatArray, *, warm: Any = None) -> tuple[float, Points]:
+        """``H(w)`` and the loss-augmented outputs that attain it: one argmax pass, from an earlier pass's ``warm``."""
+        points = self.structure.argmax(self.augmented(weights), warm=warm)
         if (points.status == PointStatus.NONFINITE).any():
             return np.nan, points
         value = float(points.value.sum()) + self.constant - dot(weights, self.gold_features)

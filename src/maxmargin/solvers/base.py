@@ -38,11 +38,14 @@ class Run:
     problem: Problem
     random: np.random.Generator
     counters: Counters = field(default_factory=Counters)
+    _flows: list[Any] = field(default_factory=lambda: [None])
 
     def hinge(self, weights: FloatArray) -> tuple[float, Points]:
-        """``H(w)`` of the whole problem and the outputs that attain it."""
+        """``H(w)`` of the whole problem and the outputs that attain it; each call starts from the last one's flows."""
         self.counters.argmax += 1
-        return self.problem.hinge(weights)
+        value, points = self.problem.hinge(weights, warm=self._flows[0])
+        self._flows[0] = points.warm
+        return value, points
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""

@@ -59,8 +59,9 @@ class Certificate:
         return f"primal {self.primal:.6g}, dual {self.dual:.6g}, gap {self.gap:.3g} (relative {self.relative_gap:.2g})"
 
 
-def certify(problem: Problem, proposal: Proposal) -> Certificate:
-    """The certificate of one proposal."""
-    hinge, _ = problem.hinge(proposal.weights)
+def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) -> Certificate:
+    """The certificate of one proposal; ``hinge`` is ``H(w)`` of its weights where that is known already."""
+    if hinge is None:
+        hinge, _ = problem.hinge(proposal.weights)
     primal = problem.region.penalty(proposal.weights) + hinge
     return Certificate(primal=primal, dual=problem.region.dual(proposal.g, proposal.loss), hinge=hinge)

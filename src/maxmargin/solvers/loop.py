@@ -169,8 +169,8 @@ def _loop(
         proposals = solver.propose(run, state)
         certificates = []
         for proposal in proposals:
-            certificate = certify(problem, proposal)
-            counters.argmax += 1
+            hinge, _ = run.hinge(proposal.weights)
+            certificate = certify(problem, proposal, hinge)
             if not np.isfinite(certificate.primal):
                 raise NonFiniteError("the objective became NaN or infinite")
             certificates.append(certificate)

@@ -75,10 +75,12 @@ class Chain(Structure):
 
     @cached_property
     def part_bound(self) -> FloatArray:
-        """1 for nodes and edges, ``max(length - 1, 0)`` for pair counts; shape ``(n_parts,)``."""
+        """1 for nodes and edges; pairs (a, a) come ``length - 1`` times at most, others ``length // 2`` times."""
         bound = np.ones(self.n_parts)
         if self.transitions == "shared":
-            bound[self.starts[1] :] = np.repeat(np.maximum(self.lengths - 1, 0), self.n_labels**2)
+            same = np.maximum(self.lengths - 1, 0)[:, None, None]
+            other = (self.lengths // 2)[:, None, None]
+            bound[self.starts[1] :] = np.where(np.eye(self.n_labels, dtype=bool), same, other).ravel()
         return bound
 
     @cached_property
