@@ -20,7 +20,7 @@ def test_ocr_letters() -> None:
     X = np.split(data["X"].astype(np.float64), first[1:])
     y = np.split(data["y"], first[1:])
     train, test = np.flatnonzero(data["fold"] == 0)[:120], np.flatnonzero(data["fold"] == 1)[:300]
-    model = mm.ChainSVM(C=0.03, tol=0.05, n_jobs=2, max_iter=500)
+    model = mm.ChainSVM(C=0.03, tol=0.05, n_jobs=2, max_iter=500, classes=range(26))
     model.fit([X[i] for i in train], [y[i] for i in train])
     assert model.solution_.status == "converged"
     # 120 words of 26 letters are little: about 45% of the letters of other words are misread; chance is 96%.
