@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -34,6 +35,10 @@ class Status(StrEnum):
     NONFINITE = "nonfinite"
 
 
+def _is(kind: type, value: object) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class Stop:
     """When to stop: at a relative gap, after so many iterations, after so many seconds.
@@ -49,12 +54,12 @@ class Stop:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.tol) or self.tol < 0:
-            raise ValueError(f"tol must be a finite number >= 0, got {self.tol!r}")
-        if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 1):
+        if not _is(Real, self.tol) or not np.isfinite(self.tol) or self.tol < 0:
+            raise ValueError(f"tol must be a finite number >= 0, got {self.tol!r}; 1e-3 is a good choice")
+        if self.max_iter is not None and (not _is(Integral, self.max_iter) or self.max_iter < 1):
             raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}")
-        if self.max_seconds is not None and not self.max_seconds > 0:
-            raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds!r}")
+        if self.max_seconds is not None and (not _is(Real, self.max_seconds) or not self.max_seconds > 0):
+            raise ValueError(f"max_seconds must be a positive number or None, got {self.max_seconds!r}")
 
 
 @dataclass(frozen=True, eq=False)
