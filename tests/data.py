@@ -50,7 +50,7 @@ def cuts(n: int = 5, *, seed: int = 0):
     X, y = [], []
     for size in rng.integers(4, 8, size=n):
         labels = (np.arange(size) < size // 2).astype(np.int64)
-        nodes = np.stack([2.0 * labels - 1.0 + 0.8 * rng.standard_normal(size), np.ones(size)], axis=1)
+        nodes = np.stack([2.0 * labels - 1.0 + 0.5 * rng.standard_normal(size), np.ones(size)], axis=1)
         edges = np.stack([np.arange(size), (np.arange(size) + 1) % size], axis=1)
         X.append(mm.Graph(nodes, edges, np.abs(rng.standard_normal((size, 2)))))
         y.append(labels)

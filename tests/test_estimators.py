@@ -1,0 +1,683 @@
+"""The public estimators as users call them."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from data import KINDS, PickOne, chains, cuts, matchings, picks, same
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import maxmargin as mm
+from maxmargin.solvers import JsonLines, Progress, Validation
+
+kinds = pytest.mark.parametrize("kind", list(KINDS))
+
+
+def made(kind, **settings):
+    """An estimator, its training data, and data it has not seen."""
+    estimator, data = KINDS[kind]
+    return estimator(**settings), data(), data(4, seed=7)
+
+
+@kinds
+def test_fit_predict_score(kind):
+    model, (X, y), (X_new, y_new) = made(kind, C=1.0)
+    assert model.fit(X, y) is model
+    assert model.score(X, y) > 0.85
+    assert model.score(X_new, y_new) > 0.6
+    predicted = model.predict(X_new)
+    assert isinstance(predicted, list)
+    assert len(predicted) == len(X_new)
+    assert model.score(X_new, predicted) == 1.0
+    assert model.solution_.status == "converged"
+    assert model.solution_.certificate.relative_gap <= 1e-3
+    assert model.coef_.shape == (model.model_.packer.n_weights,)
+    assert model.decision_function(X_new).shape == (len(X_new),)
+
+
+def test_readme_use_of_matchings():
+    X, y = matchings(8)
+    model = mm.MatchingSVM(C=1.0, loss=mm.losses.Hamming(false_positive=1, false_negative=3)).fit(X, y)
+    links = model.predict(X)[0]
+    assert links.dtype == np.int64
+    assert links.shape[1] == 2
+    # Where missed links cost more, more links are made.
+    cautious = mm.MatchingSVM(C=1.0, loss=mm.losses.Hamming(false_positive=3, false_negative=1)).fit(X, y)
+    assert sum(map(len, model.predict(X))) > sum(map(len, cautious.predict(X)))
+
+
+def test_pruned_graphs_and_capacities():
+    X, y = matchings(6, pruned=True)
+    full, links = matchings(2, seed=3)
+    model = mm.MatchingSVM().fit(X + full, y + links)
+    for x, found in zip(X, model.predict(X), strict=True):
+        assert {tuple(pair) for pair in found.tolist()} <= {tuple(pair) for pair in x.edges.tolist()}
+    loose = mm.MatchingSVM(left_capacity=2).fit([np.ones((1, 3, 1))], [[[0, 0], [0, 2]]])
+    assert len(loose.predict([np.ones((1, 3, 1))])[0]) == 2
+    given = mm.Bipartite(np.ones((2, 1)), [[0, 0], [0, 1]], (1, 2), left_capacity=[2])
+    assert len(mm.MatchingSVM().fit([given], [[[0, 0], [0, 1]]]).predict([given])[0]) == 2
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("noun", "verb", "name"),
+        (3, 1, 2),
+        (("B", "x"), ("I", "x"), ("O", None)),
+        ("a", 1, None),
+        (1.5, -2.0, 0.25),
+        (True, False, "maybe"),
+        (frozenset([1]), frozenset([2]), frozenset()),
+        (b"a", b"b", b"c"),
+    ],
+)
+def test_labels_of_any_hashable_type(labels):
+    X, y = chains(6, labels=labels)
+    model = mm.ChainSVM().fit(X, y)
+    assert set(model.classes_) == set(labels)
+    assert model.score(X, y) > 0.8
+    assert all(label in labels for found in model.predict(X) for label in found)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float32, "U1", object, bool])
+def test_labels_in_numpy_arrays_come_back_as_plain_values(dtype):
+    numbers = (0, 1)
+    X, y = chains(6, labels=numbers)
+    model = mm.ChainSVM().fit(X, [np.array(labels).astype(dtype) for labels in y])
+    plain = {np.dtype("U1"): str, np.dtype(np.float32): float, np.dtype(bool): bool}.get(np.dtype(dtype), int)
+    assert {type(label) for labels in model.predict(X) for label in labels} == {plain}
+    assert model.score(X, [np.array(labels).astype(dtype) for labels in y]) > 0.8
+
+
+def test_label_order_and_given_classes():
+    X, y = chains(4, labels=("b", "a"))
+    assert mm.ChainSVM().fit(X, y).classes_ == ("a", "b")
+    wide = mm.ChainSVM(classes=np.array(["c", "b", "a"])).fit(X, y)
+    assert wide.classes_ == ("c", "b", "a")
+    assert {type(label) for label in wide.classes_} == {str}
+    assert wide.score(X, [["c"] * len(labels) for labels in y]) < 0.5
+
+
+def test_dense_sparse_and_mixed_sequences_agree():
+    X, y = chains(6)
+    dense = mm.ChainSVM().fit(X, y)
+    for make in (sp.csr_array, sp.csr_matrix, sp.coo_array, sp.csc_matrix):
+        np.testing.assert_allclose(mm.ChainSVM().fit([make(x) for x in X], y).coef_, dense.coef_, atol=1e-9)
+    mixed = [sp.csr_array(x) if i % 2 else x for i, x in enumerate(X)]
+    np.testing.assert_allclose(mm.ChainSVM().fit(mixed, y).coef_, dense.coef_, atol=1e-9)
+    assert same(dense.predict(mixed), dense.predict(X))
+
+
+def test_sequences_with_edge_features():
+    X, y = chains(6, edges=True)
+    model = mm.ChainSVM().fit(X, y)
+    assert model.coef_.shape == (3 * 3 + 9 + 2 * 9,)
+    assert model.score(X, y) > 0.8
+    sparse = [mm.Sequence(sp.csr_array(x.features), sp.csr_array(x.edge_features)) for x in X]
+    np.testing.assert_allclose(mm.ChainSVM().fit(sparse, y).coef_, model.coef_, atol=1e-9)
+    plain = [mm.Sequence(x.features) for x in X]
+    assert mm.ChainSVM().fit(plain, y).coef_.shape == (3 * 3 + 9,)
+    with pytest.raises(ValueError, match="edge features must be given for all"):
+        model.predict(plain)
+    with pytest.raises(ValueError, match=r"example 1: no edge features.*for all or for none"):
+        mm.ChainSVM().fit([X[0], plain[1]], y[:2])
+
+
+def test_sequences_of_length_one_and_one_label():
+    assert mm.ChainSVM().fit([np.ones((1, 2))], [["a"]]).predict([np.ones((3, 2))]) == [["a"] * 3]
+    X = [mm.Sequence(np.ones((1, 2)), np.zeros((0, 1))), mm.Sequence(np.ones((2, 2)), np.ones((1, 1)))]
+    assert mm.ChainSVM().fit(X, [["a"], ["a", "b"]]).predict(X)[0] in (["a"], ["b"])
+
+
+def test_graphs_without_edge_features_or_edges():
+    X, y = cuts(5)
+    plain = [mm.Graph(x.node_features, x.edges) for x in X]
+    model = mm.CutSVM().fit(plain, y)
+    assert model.coef_.shape == (3,)
+    assert model.coef_[-1] >= 0
+    lonely = mm.Graph(X[0].node_features, [])
+    assert model.predict([lonely])[0].shape == y[0].shape
+    assert mm.CutSVM().fit([lonely], y[:1]).score([lonely], y[:1]) > 0.5
+    sparse = [mm.Graph(sp.csr_array(x.node_features), x.edges, sp.csr_array(x.edge_features)) for x in X]
+    np.testing.assert_allclose(mm.CutSVM().fit(sparse, y).coef_, mm.CutSVM().fit(X, y).coef_, atol=1e-9)
+    assert (mm.CutSVM().fit(X, y).coef_[2:] >= 0).all()
+
+
+def test_a_structure_of_ones_own():
+    X, y = picks()
+    model = mm.StructuredSVM(PickOne, C=5.0).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert same(model.predict(X), clone(model).fit(X, y).predict(X))
+    assert mm.StructuredSVM(structure=lambda sizes: PickOne(sizes)).fit(X, y).score(X, y) > 0.5
+    packer = mm.packing.MatchingPacker()
+    X, y = matchings()
+    np.testing.assert_array_equal(mm.StructuredSVM(packer).fit(X, y).coef_, mm.MatchingSVM().fit(X, y).coef_)
+
+
+@kinds
+@pytest.mark.parametrize("settings", [{"C": 0.1}, {"C": 10}, {"radius": 0.5}, {"C": 1.0, "radius": 0.4}, {}])
+def test_regions_agree_with_the_exact_solver(kind, settings):
+    model, (X, y), _ = made(kind, **settings)
+    found = model.fit(X, y).solution_.certificate
+    exact = clone(model).set_params(solver=mm.Exact(), tol=1e-6).fit(X, y).solution_.certificate
+    assert exact.relative_gap < 1e-6
+    assert found.primal == pytest.approx(exact.primal, rel=2e-3)
+    assert found.dual <= exact.primal * (1 + 1e-9)
+    if "radius" in settings:
+        assert np.linalg.norm(model.coef_) <= settings["radius"] * (1 + 1e-12)
+
+
+@kinds
+def test_no_regularisation_does_not_warn_at_the_budget(kind):
+    model, (X, y), _ = made(kind, C=np.inf, max_iter=20)
+    model.fit(X, y)
+    assert model.solution_.certificate.dual >= 0.0
+    assert model.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [mm.Extragradient(), mm.Extragradient.plain(), mm.DualExtragradient(), mm.DualExtragradient(store_duals=False)],
+)
+def test_solver_objects(solver):
+    X, y = matchings(4)
+    model = mm.MatchingSVM(C=0.5, solver=solver, tol=0.02).fit(X, y)
+    assert model.solution_.solver is solver
+    assert model.solution_.why == "chosen by the caller"
+    exact = mm.MatchingSVM(C=0.5, solver=mm.Exact()).fit(X, y)
+    assert model.solution_.certificate.primal == pytest.approx(exact.solution_.certificate.primal, rel=0.03)
+
+
+def test_auto_says_why():
+    model = mm.MatchingSVM().fit(*matchings(2))
+    assert "extragradient" in model.solution_.why
+
+
+@kinds
+def test_a_weight_of_two_is_the_example_twice_and_of_zero_is_leaving_it_out(kind):
+    model, (X, y), _ = made(kind, C=1.0, solver=mm.Exact(), tol=1e-5)
+    if kind == "chain":
+        model.set_params(classes=("a", "b", "c"))
+    weights = np.ones(len(X))
+    weights[:2] = 2.0, 0.0
+    weighted = clone(model).fit(X, y, weights).coef_
+    repeated = clone(model).fit([X[0], X[0], *X[2:]], [y[0], y[0], *y[2:]]).coef_
+    np.testing.assert_allclose(weighted, repeated, atol=1e-4)
+    ones = clone(model).fit(X, y, sample_weight=np.ones(len(X), dtype=int)).coef_
+    np.testing.assert_array_equal(ones, clone(model).fit(X, y).coef_)
+
+
+@kinds
+def test_score_with_weights(kind):
+    model, (X, y), _ = made(kind)
+    model.fit(X, y)
+    chosen = [0, 2]
+    weights = np.zeros(len(X))
+    weights[chosen] = 3.0
+    assert model.score(X, y, weights) == pytest.approx(model.score([X[i] for i in chosen], [y[i] for i in chosen]))
+
+
+@kinds
+def test_loss_weights(kind):
+    model, (X, y), _ = made(kind, solver=mm.Exact(), tol=1e-5)
+    counts = [x.shape[0] * x.shape[1] for x in X] if kind == "matching" else [len(labels) for labels in y]
+    plain = clone(model).fit(X, y)
+    same_weights = clone(model).fit(X, y, loss_weight=[np.ones(n) for n in counts])
+    np.testing.assert_array_equal(same_weights.coef_, plain.coef_)
+    nothing = clone(model).fit(X, y, loss_weight=[np.zeros(n) for n in counts])
+    assert nothing.solution_.certificate.primal == pytest.approx(0.0, abs=1e-8)
+    double = clone(model).fit(X, y, loss_weight=[[2] * n for n in counts])
+    assert double.solution_.certificate.primal > plain.solution_.certificate.primal
+
+
+@kinds
+def test_validation_keeps_the_best_weights(kind):
+    model, (X, y), held_out = made(kind, C=np.inf, max_iter=15)
+    model.fit(X, y, validation=held_out)
+    scores = [score for _, score in model.validation_]
+    assert model.score(*held_out) == max(scores)
+    assert next(iteration for iteration, _ in model.validation_) == 0
+    assert model.fit(X, y).validation_ is None
+
+
+@pytest.mark.parametrize("bad", [5, ([1],), (1, 2, 3), "ab"])
+def test_bad_validation(bad):
+    model, (X, y), _ = made("matching")
+    with pytest.raises(ValueError, match="validation"):
+        model.fit(X, y, validation=bad)
+    with pytest.raises(ValueError, match=r"validation data: example 1: features have 1 columns"):
+        model.fit(X, y, validation=([X[0], np.ones((2, 2, 1))], y[:2]))
+    with pytest.raises(ValueError, match="validation data: X has 2 examples but y has 3"):
+        model.fit(X, y, validation=(X[:2], y[:3]))
+
+
+def test_a_callback_sees_records_and_stops():
+    X, y = matchings(4)
+    seen = []
+
+    def stop(record):
+        seen.append(record)
+        return record.iteration >= 3
+
+    model = mm.MatchingSVM(tol=0.0, callbacks=[stop]).fit(X, y)
+    assert model.solution_.status == "stopped"
+    assert model.solution_.counters.iterations == 3
+    assert [record.iteration for record in seen] == [0, 1, 2, 3]
+    assert not seen[-1].weights.flags.writeable
+    assert seen[-1].weights.shape == model.coef_.shape
+    assert [r.as_dict() for r in model.solution_.history] == [r.as_dict() for r in seen]
+
+
+def test_callback_validation_with_patience():
+    X, y = matchings(4)
+    watch = Validation(lambda weights: 1.0, patience=2)
+    model = mm.MatchingSVM(tol=0.0, callbacks=[watch]).fit(X, y)
+    assert model.solution_.counters.iterations == 2
+    assert (watch.best_score, watch.best_iteration) == (1.0, 0)
+
+
+def test_json_lines(tmp_path):
+    X, y = matchings(4)
+    path = tmp_path / "log.jsonl"
+    model = mm.MatchingSVM(C=np.inf, callbacks=[JsonLines(path)], max_iter=4).fit(X, y)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == [r.iteration for r in model.solution_.history]
+    assert rows[-1]["primal"] == model.solution_.certificate.primal
+    assert set(rows[0]) >= {"iteration", "seconds", "primal", "dual", "gap", "relative_gap", "norm", "argmax"}
+
+
+def test_a_failing_callback_is_not_swallowed_and_bars_are_closed():
+    closed = []
+
+    class Bar:
+        def __call__(self, record):
+            if record.iteration == 2:
+                raise RuntimeError("mine")
+
+        def close(self):
+            closed.append(True)
+
+    model = mm.MatchingSVM(callbacks=[Bar()], tol=0.0)
+    with pytest.raises(RuntimeError, match="mine"):
+        model.fit(*matchings(3))
+    assert closed == [True]
+    assert not hasattr(model, "model_")
+
+
+def test_progress_is_silent_off_a_terminal(capfd):
+    X, y = matchings(3)
+    stream = io.StringIO()
+    mm.MatchingSVM(callbacks=[Progress(stream)]).fit(X, y)
+    mm.MatchingSVM(verbose=True).fit(X, y)
+    assert stream.getvalue() == ""
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_drawn_on_a_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    main, side = os.openpty()
+    drawn = bytearray()
+
+    def drain():
+        try:
+            while piece := os.read(main, 4096):
+                drawn.extend(piece)
+        except OSError:
+            return
+
+    reader = threading.Thread(target=drain)
+    reader.start()
+    with open(side, "w", encoding="utf-8") as terminal:
+        X, y = matchings(3)
+        model = mm.MatchingSVM(callbacks=[Progress(terminal)], max_iter=7, tol=0.0, C=np.inf)
+        model.fit(X, y)
+        clone(model).fit(X, y)
+    reader.join(timeout=20)
+    os.close(main)
+    assert b"training" in drawn
+    assert b"relative gap" in drawn
+
+
+def test_interrupting_returns_the_best_so_far():
+    def interrupt(record):
+        if record.iteration == 4:
+            raise KeyboardInterrupt
+
+    X, y = matchings(4)
+    model = mm.MatchingSVM(callbacks=[interrupt], tol=0.0).fit(X, y)
+    assert model.solution_.status == "interrupted"
+    assert "best weights so far" in model.solution_.message
+    assert model.solution_.certificate.primal <= model.solution_.history[0].primal
+    assert len(model.predict(X)) == 4
+
+
+def test_interrupting_before_there_is_anything_leaves_the_estimator_alone(monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mm.Extragradient, "init", interrupt)
+    model = mm.MatchingSVM()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*matchings(3))
+    assert not hasattr(model, "solution_")
+
+
+@kinds
+def test_warm_start_needs_fewer_iterations(kind):
+    model, (X, y), _ = made(kind, warm_start=True, tol=1e-3)
+    cold = model.fit(X, y).solution_.counters.iterations
+    warm = model.fit(X, y).solution_.counters.iterations
+    assert cold > 2
+    assert warm < cold / 2
+
+
+def test_warm_start_on_other_data_keeps_the_certificate_true():
+    # The same number of parts, other lengths: the old point is not feasible for the new data.
+    rng = np.random.default_rng(0)
+    first = [rng.standard_normal((n, 2)) for n in (2, 5, 3)]
+    second = [rng.standard_normal((n, 2)) for n in (5, 2, 3)]
+    labels = (
+        [list(rng.integers(0, 2, size=n)) for n in (2, 5, 3)],
+        [list(rng.integers(0, 2, size=n)) for n in (5, 2, 3)],
+    )
+    optimum = mm.ChainSVM(solver=mm.Exact(), classes=(0, 1)).fit(second, labels[1]).solution_.certificate
+    model = mm.ChainSVM(warm_start=True, classes=(0, 1)).fit(first, labels[0])
+    certificates = []
+    model.set_params(callbacks=[lambda record: certificates.append(record.certificate)]).fit(second, labels[1])
+    assert all(found.dual <= optimum.primal * (1 + 1e-9) for found in certificates)
+    assert model.solution_.certificate.primal == pytest.approx(optimum.primal, rel=2e-3)
+
+
+def test_warm_start_with_other_features_is_refused():
+    model = mm.MatchingSVM(warm_start=True).fit(*matchings(3))
+    with pytest.raises(ValueError, match="fit without warm_start"):
+        model.fit(*matchings(3, d=4))
+    assert model.coef_.shape == (3,)
+
+
+def test_budgets_warn():
+    X, y = matchings(6)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        few = mm.MatchingSVM(max_iter=1, tol=1e-9).fit(X, y)
+    assert few.solution_.status == "budget"
+    assert few.solution_.counters.iterations == 1
+    with pytest.warns(ConvergenceWarning):
+        short = mm.MatchingSVM(max_seconds=1e-9, tol=1e-9).fit(X, y)
+    assert short.solution_.status == "budget"
+    assert len(short.predict(X)) == 6
+    mm.MatchingSVM(max_seconds=60, max_iter=np.int64(500)).fit(X, y)
+
+
+@kinds
+def test_threads_do_not_change_a_bit(kind):
+    model, (X, y), (X_new, _) = made(kind, n_jobs=1)
+    one = clone(model).fit(X, y)
+    for n_jobs in (2, -1, np.int64(3), 10**6):
+        other = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
+        np.testing.assert_array_equal(other.coef_, one.coef_)
+        assert same(other.predict(X_new), one.predict(X_new))
+
+
+def test_threads_around_an_estimator_are_kept():
+    seen = []
+    X, y = matchings(3)
+    model = mm.MatchingSVM(callbacks=[lambda record: seen.append(mm._threads.current())])
+    with mm.threads(2):
+        model.fit(X, y)
+    assert set(seen) == {2}
+    seen.clear()
+    with mm.threads(2):
+        model.set_params(n_jobs=1).fit(X, y)
+    assert set(seen) == {1}
+
+
+@kinds
+def test_the_same_seed_gives_the_same_bits(kind):
+    model, (X, y), _ = made(kind, random_state=3)
+    np.testing.assert_array_equal(model.fit(X, y).coef_, clone(model).fit(X, y).coef_)
+
+
+@kinds
+def test_clone_get_params_set_params_and_repr(kind):
+    model, (X, y), _ = made(kind, C=2.0, callbacks=[Progress(), JsonLines("log")])
+    params = model.get_params()
+    assert params["C"] == 2.0
+    assert {"C", "radius", "loss", "solver", "tol", "max_iter", "max_seconds", "n_jobs", "warm_start"} <= set(params)
+    assert clone(model).get_params().keys() == params.keys()
+    assert model.set_params(C=3.0, tol=0.1) is model
+    assert (model.C, model.tol) == (3.0, 0.1)
+    assert "C=3.0" in repr(model)
+    assert type(model).__name__ in repr(type(model)())
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.set_params(nonsense=1)
+    with pytest.raises(TypeError, match="nonsense"):
+        type(model)(nonsense=1)
+    assert not hasattr(clone(model.set_params(callbacks=()).fit(X, y)), "coef_")
+
+
+@kinds
+def test_grid_search_and_cross_validation(kind):
+    model, (X, y), _ = made(kind)
+    if kind == "chain":
+        model.set_params(classes=("a", "b", "c"))
+    search = GridSearchCV(model, {"C": [0.01, 1.0]}, cv=2, error_score="raise").fit(X, y)
+    assert search.best_params_["C"] in (0.01, 1.0)
+    assert len(search.predict(X)) == len(X)
+    losses = [mm.losses.Hamming(), mm.losses.Hamming(2.0, 2.0)]
+    assert GridSearchCV(model, {"loss": losses}, cv=2, error_score="raise").fit(X, y).best_score_ > 0.3
+    assert cross_val_score(model, X, y, cv=2, error_score="raise").shape == (2,)
+
+
+@kinds
+def test_pickle(kind):
+    model, (X, y), (X_new, _) = made(kind, C=2.0, verbose=True)
+    unfitted = pickle.loads(pickle.dumps(model))
+    assert unfitted.get_params() == model.get_params()
+    model.fit(X, y)
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert same(again.predict(X_new), model.predict(X_new))
+        np.testing.assert_array_equal(again.decision_function(X_new), model.decision_function(X_new))
+        assert again.solution_.certificate == model.solution_.certificate
+
+
+@kinds
+def test_k_best(kind):
+    model, (X, y), (X_new, _) = made(kind)
+    model.fit(X, y)
+    lists = model.k_best(X_new, 4)
+    assert [len(found) for found in lists] == [4] * len(X_new)
+    assert same([found[0][0] for found in lists], model.predict(X_new))
+    np.testing.assert_allclose([found[0][1] for found in lists], model.decision_function(X_new), rtol=1e-12)
+    for found in lists:
+        scores = [score for _, score in found]
+        assert scores == sorted(scores, reverse=True)
+        assert len({str(np.asarray(output).tolist()) for output, _ in found}) == len(found)
+    for k in (0, -1, 1.5, True, "2", None, np.nan):
+        with pytest.raises(ValueError, match="k must be an integer >= 1"):
+            model.k_best(X_new, k)
+
+
+def test_k_best_where_there_are_fewer():
+    model = mm.MatchingSVM().fit(*matchings(3))
+    assert len(model.k_best([np.ones((1, 1, 3))], 5)[0]) == 2
+    X, y = picks()
+    assert [len(found) for found in mm.StructuredSVM(PickOne).fit(X, y).k_best(X, 9)] == [len(x) for x in X]
+
+
+@kinds
+def test_nothing_works_before_fit(kind, tmp_path):
+    model, (X, y), _ = made(kind)
+    for call in (
+        lambda: model.predict(X),
+        lambda: model.score(X, y),
+        lambda: model.k_best(X, 2),
+        lambda: model.decision_function(X),
+        lambda: model.save(tmp_path / "model"),
+    ):
+        with pytest.raises(NotFittedError):
+            call()
+    assert not hasattr(model, "classes_")
+
+
+@kinds
+def test_a_failing_fit_leaves_no_half_fitted_estimator(kind):
+    model, (X, y), _ = made(kind)
+    for settings, data in (
+        ({"C": -1.0}, (X, y)),
+        ({"tol": "x"}, (X, y)),
+        ({"solver": mm.Exact(max_entries=1)}, (X, y)),
+        ({}, (X, y[:-1])),
+    ):
+        broken = clone(model).set_params(**settings)
+        with pytest.raises(ValueError):
+            broken.fit(*data)
+        assert not [name for name in vars(broken) if name.endswith("_")]
+    model.fit(X, y)
+    kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    outputs = model.predict(X)
+    with pytest.raises(ValueError):
+        model.fit(X, y[:-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ConvergenceWarning):
+            model.set_params(max_iter=1, tol=1e-12).fit(X, y)
+    assert all(getattr(model, name) is value for name, value in kept.items())
+    assert same(model.predict(X), outputs)
+
+
+def arrays_of(value):
+    """All arrays inside inputs or outputs."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    if sp.issparse(value):
+        return [value.data, value.indices, value.indptr]
+    if isinstance(value, (list, tuple)):
+        return [array for part in value for array in arrays_of(part)]
+    if hasattr(value, "__dataclass_fields__"):
+        return [array for part in vars(value).values() for array in arrays_of(part)]
+    return []
+
+
+@kinds
+@pytest.mark.parametrize("single", [False, True])
+def test_inputs_are_never_changed(kind, single):
+    model, (X, y), _ = made(kind)
+    if single:
+        X, y = X[:1], y[:1]
+    before = [array.copy() for array in arrays_of((X, y))]
+    for array in arrays_of((X, y)):
+        array.flags.writeable = False
+    model.fit(X, y, loss_weight=None, validation=(X, y))
+    model.predict(X), model.score(X, y), model.k_best(X, 2)
+    for old, new in zip(before, arrays_of((X, y)), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_sparse_inputs_are_never_changed():
+    X, y = chains(3)
+    # Unsorted columns with duplicates are legal CSR.
+    odd = sp.csr_array((np.ones(3), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    X, y = [odd, *map(sp.csr_array, X)], [["a"], *y]
+    before = [array.copy() for array in arrays_of(X)]
+    model = mm.ChainSVM().fit(X, y)
+    model.predict(X)
+    for old, new in zip(before, arrays_of(X), strict=True):
+        np.testing.assert_array_equal(old, new)
+    np.testing.assert_allclose(model.coef_, mm.ChainSVM().fit([x.toarray() for x in X], y).coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: np.asfortranarray(a),
+        lambda a: np.repeat(a, 2, axis=0)[::2],
+        lambda a: a[..., ::-1][..., ::-1],
+        lambda a: a.tolist(),
+        lambda a: a.astype(np.longdouble),
+        lambda a: a.astype(">f8"),
+        lambda a: np.ma.array(a),
+    ],
+)
+def test_layouts_of_features(change):
+    X, y = matchings(4)
+    plain = mm.MatchingSVM().fit(X, y)
+    np.testing.assert_array_equal(mm.MatchingSVM().fit([change(x) for x in X], y).coef_, plain.coef_)
+    X, y = chains(4)
+    plain = mm.ChainSVM().fit(X, y)
+    np.testing.assert_array_equal(mm.ChainSVM().fit([change(x) for x in X], y).coef_, plain.coef_)
+    X, y = cuts(4)
+    plain = mm.CutSVM().fit(X, y)
+    changed = [mm.Graph(change(x.node_features), x.edges.tolist(), change(x.edge_features)) for x in X]
+    np.testing.assert_array_equal(mm.CutSVM().fit(changed, y).coef_, plain.coef_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, bool, np.float16])
+def test_dtypes_of_features(dtype):
+    X, y = matchings(4)
+    X = [np.round(np.abs(4 * x)).astype(dtype) for x in X]
+    expected = mm.MatchingSVM().fit([x.astype(np.float64) for x in X], y).coef_
+    np.testing.assert_array_equal(mm.MatchingSVM().fit(X, y).coef_, expected)
+    rows = [sp.csr_array(x.reshape(-1, 3).astype(np.float32)) for x in X]
+    graphs = [mm.Bipartite(r, np.argwhere(np.ones(x.shape[:2])), x.shape[:2]) for r, x in zip(rows, X, strict=True)]
+    if dtype is not np.float16:
+        np.testing.assert_allclose(mm.MatchingSVM().fit(graphs, y).coef_, expected, atol=1e-9)
+
+
+def test_outputs_of_other_integer_types():
+    X, y = matchings(4)
+    plain = mm.MatchingSVM().fit(X, y)
+    others = [y[0].tolist(), y[1].astype(np.uint8), [tuple(p) for p in y[2].tolist()], np.asfortranarray(y[3])]
+    np.testing.assert_array_equal(mm.MatchingSVM().fit(X, others).coef_, plain.coef_)
+    assert plain.score(X, others) == plain.score(X, y)
+    X, y = cuts(3)
+    plain = mm.CutSVM().fit(X, y)
+    others = [y[0].astype(bool), y[1].tolist(), y[2].astype(float)]
+    np.testing.assert_array_equal(mm.CutSVM().fit(X, others).coef_, plain.coef_)
+    assert plain.score(X, others) == plain.score(X, y)
+
+
+def test_empty_matchings_are_legal_outputs():
+    X, _ = matchings(2)
+    model = mm.MatchingSVM().fit(X, [[], np.zeros((0, 2))])
+    assert [len(found) for found in model.predict(X)] == [0, 0]
+    assert model.score(X, [[], []]) == 1.0
+
+
+def test_one_array_may_hold_all_examples():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((5, 4, 2)), rng.integers(0, 2, size=(5, 4))
+    listed = mm.ChainSVM().fit(list(X), [row.tolist() for row in y])
+    np.testing.assert_array_equal(mm.ChainSVM().fit(X, y).coef_, listed.coef_)
+
+
+def test_nonnegative_weights():
+    X, y = matchings(5)
+    free = mm.MatchingSVM().fit(X, [[] for _ in y]).coef_
+    assert free.min() < 0
+    for chosen in ([0, 1, 2], np.ones(3, dtype=bool), (2, 1, 0), np.arange(3)):
+        assert (mm.MatchingSVM(nonnegative=chosen).fit(X, [[] for _ in y]).coef_ >= 0).all()
+    np.testing.assert_array_equal(mm.MatchingSVM(nonnegative=[]).fit(X, [[] for _ in y]).coef_, free)
+    graphs, labels = cuts(3)
+    both = mm.CutSVM(nonnegative=[0]).fit(graphs, labels).coef_
+    assert (both[[0, 2, 3]] >= 0).all()
+
+
+def test_scores_too_large_are_an_error_not_a_guess():
+    X, y = matchings(3)
+    model = mm.MatchingSVM().fit(X, y)
+    huge = [X[0], np.full((2, 2, 3), 1.7e308)]
+    with np.errstate(over="ignore"):
+        for call in (model.predict, model.decision_function, lambda X: model.k_best(X, 2)):
+            with pytest.raises(ValueError, match=r"example 1: its scores are not finite.*scale"):
+                call(huge)
