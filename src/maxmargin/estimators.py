@@ -17,6 +17,7 @@ from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Model
 from maxmargin.packing import ChainPacker, CutPacker, MatchingPacker, PartsPacker, checks
 from maxmargin.packing.base import Packer
+from maxmargin.packing.labels import distinct
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
@@ -278,7 +279,7 @@ class ChainSVM(StructuredSVM):
         self.classes = classes
 
     def _packer(self) -> Packer:
-        return ChainPacker(None if self.classes is None else tuple(self.classes))
+        return ChainPacker(None if self.classes is None else distinct(self.classes))
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:
