@@ -109,4 +109,7 @@ KINDS = {
 
 def same(first: Any, second: Any) -> bool:
     """Whether two lists of outputs are equal."""
-    return len(first) == len(second) and all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    return len(first) == len(second) and all(
+        a == b if isinstance(a, list) and isinstance(b, list) else np.array_equal(a, b)
+        for a, b in zip(first, second, strict=True)
+    )

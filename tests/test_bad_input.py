@@ -254,7 +254,7 @@ def test_settings(fitted, kind, settings, message):
 
 @pytest.mark.parametrize("structure", [None, 3, "chain", [PickOne]])
 def test_structures(structure):
-    with pytest.raises(ValueError, match="structure must be a Structure class.*ChainSVM"):
+    with pytest.raises(ValueError, match=r"structure must be a Structure class.*ChainSVM"):
         mm.StructuredSVM(structure).fit(*picks())
 
 
