@@ -668,6 +668,33 @@ def test_nonnegative_weights():
     assert (both[[0, 2, 3]] >= 0).all()
 
 
+@kinds
+def test_arithmetic_that_overflows_is_a_status_or_an_error(kind):
+    model, (X, y), _ = made(kind)
+    if kind == "cut":
+        huge = [mm.Graph(1e200 * x.node_features, x.edges, x.edge_features) for x in X]
+    else:
+        huge = [1e200 * x for x in X]
+    with pytest.warns(ConvergenceWarning, match="numbers became NaN or infinite.*scale the features down"):
+        model.fit(huge, y)
+    assert model.solution_.status == "nonfinite"
+    assert np.isfinite(model.coef_).all()
+    with pytest.raises(ValueError, match="give smaller weights"):
+        model.set_params(loss=mm.losses.Hamming(10, 10)).fit(X, y, np.full(len(X), 1e308))
+
+
+def test_warnings_show_the_line_of_the_caller():
+    with pytest.warns(ConvergenceWarning) as caught:
+        mm.MatchingSVM(max_iter=1, tol=1e-9).fit(*matchings(6))
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@kinds
+def test_built_in_structures_take_no_other(kind):
+    with pytest.raises(TypeError, match="structure"):
+        KINDS[kind][0](structure=PickOne)
+
+
 def test_scores_too_large_are_an_error_not_a_guess():
     X, y = matchings(3)
     model = mm.MatchingSVM().fit(X, y)

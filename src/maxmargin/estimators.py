@@ -273,9 +273,11 @@ class ChainSVM(StructuredSVM):
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
+    # Below, None stands for the structure, which a subclass knows itself: giving one is an error.
+
     @_takes_settings
     def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(None, **settings)
         self.classes = classes
 
     def _packer(self) -> Packer:
@@ -304,7 +306,7 @@ class MatchingSVM(StructuredSVM):
 
     @_takes_settings
     def __init__(self, *, left_capacity: int = 1, right_capacity: int = 1, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(None, **settings)
         self.left_capacity = left_capacity
         self.right_capacity = right_capacity
 
@@ -324,7 +326,7 @@ class CutSVM(StructuredSVM):
 
     @_takes_settings
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(None, **settings)
 
     def _packer(self) -> Packer:
         return CutPacker()

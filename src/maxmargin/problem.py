@@ -102,7 +102,10 @@ class Problem:
         scale = None
         if example_weight is not None and not np.all(example_weight == 1.0):
             scale = structure.to_parts(example_weight)
-            costs, offset = scale * costs, scale * offset
+            with np.errstate(over="ignore"):
+                costs, offset = scale * costs, scale * offset
+            if not np.isfinite(costs).all():
+                raise ValueError("the example weights times the loss are not finite; give smaller weights")
         return cls(structure, features, gold, costs, float(offset.sum()), region, scale)
 
     @property

@@ -6,12 +6,14 @@ gives the same bits however busy the machine is; only ``max_seconds`` and Ctrl-C
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Integral, Real
+from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -141,12 +143,30 @@ def solve(
     stop = stop or Stop()
     if reason := solver.why_not(problem):
         raise ValueError(f"{type(solver).__name__} cannot solve this problem: {reason}")
-    with _threads.threads(n_jobs):
+    # Overflow is not a warning here but a status: the loop checks every objective and projection for it.
+    with _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
         solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state)
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularisation
     if solution.status in (Status.BUDGET, Status.STALLED, Status.NONFINITE) and not expected:
-        warnings.warn(solution.message, ConvergenceWarning, stacklevel=2)
+        warnings.warn(solution.message, ConvergenceWarning, stacklevel=_callers_level())
     return replace(solution, why=why)
+
+
+def _callers_level() -> int:
+    """The ``stacklevel`` of the first caller outside the library, whose line a warning should show."""
+    here, level = str(Path(__file__).parents[1]), 1
+    frame = inspect.currentframe()
+    frame = frame.f_back if frame is not None else None
+    while frame is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _generator(random_state: int | None) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(f"random_state must be None or an integer >= 0, got {random_state!r}") from None
 
 
 def _loop(
@@ -159,7 +179,7 @@ def _loop(
 ) -> Solution:
     began = time.perf_counter()
     limit = stop.max_iter or solver.max_iter
-    run = Run(problem, np.random.default_rng(random_state))
+    run = Run(problem, _generator(random_state))
     counters = run.counters
     best = _Best()
     history: list[Record] = []
