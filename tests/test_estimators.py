@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import io
 import json
+import math
 import os
 import pickle
 import threading
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -703,3 +705,84 @@ def test_scores_too_large_are_an_error_not_a_guess():
         for call in (model.predict, model.decision_function, lambda X: model.k_best(X, 2)):
             with pytest.raises(ValueError, match=r"example 1: its scores are not finite.*scale"):
                 call(huge)
+
+
+def chain_score(coef, x, labels, n_labels):
+    """The formula of :class:`maxmargin.ChainSVM`, written out; labels are numbers."""
+    features, edges = (x.features, x.edge_features) if isinstance(x, mm.Sequence) else (x, None)
+    d, k = features.shape[1], n_labels
+    W, T = coef[: d * k].reshape(d, k), coef[d * k : d * k + k * k].reshape(k, k)
+    total = sum(float(features[t] @ W[:, label]) for t, label in enumerate(labels))
+    total += sum(T[a, b] for a, b in pairwise(labels))
+    if edges is not None:
+        V = coef[d * k + k * k :].reshape(-1, k, k)
+        total += sum(float(edges[t] @ V[:, a, b]) for t, (a, b) in enumerate(pairwise(labels)))
+    return total
+
+
+@pytest.mark.parametrize("edges", [False, True])
+def test_chain_scores_are_what_the_formula_says(edges):
+    X, y = chains(5, edges=edges)
+    model = mm.ChainSVM().fit(X, y)
+    number = {label: k for k, label in enumerate(model.classes_)}
+    for x, found in zip(X, model.k_best(X, 10_000), strict=True):
+        length = len(found[0][0])
+        assert len(found) == 3**length
+        for labels, score in found:
+            assert score == pytest.approx(chain_score(model.coef_, x, [number[a] for a in labels], 3), abs=1e-9)
+
+
+def test_matching_scores_are_what_the_formula_says():
+    X, y = matchings(5)
+    model = mm.MatchingSVM().fit(X, y)
+    for x, found in zip(X, model.k_best(X, 10_000), strict=True):
+        left, right = x.shape[:2]
+        assert len(found) == sum(math.comb(left, m) * math.comb(right, m) * math.factorial(m) for m in range(left + 1))
+        for links, score in found:
+            assert score == pytest.approx(sum(float(x[j, k] @ model.coef_) for j, k in links), abs=1e-9)
+
+
+def test_cut_scores_are_what_the_formula_says():
+    X, y = cuts(5)
+    model = mm.CutSVM().fit(X, y)
+    for x, found in zip(X, model.k_best(X, 10_000), strict=True):
+        assert len(found) == 2 ** len(x.node_features)
+        for labels, score in found:
+            apart = labels[x.edges[:, 0]] != labels[x.edges[:, 1]]
+            total = labels @ x.node_features @ model.coef_[:2] - apart @ x.edge_features @ model.coef_[2:]
+            assert score == pytest.approx(float(total), abs=1e-9)
+
+
+@kinds
+def test_the_primal_is_the_objective_of_the_docstring(kind):
+    """``1/(2C) ||w||^2 + sum_i s_i max_y [loss + score(y) - score(gold)]`` by enumeration of all outputs."""
+    model, (X, y), _ = made(kind, C=0.7)
+    weights = np.arange(1.0, len(X) + 1)
+    model.fit(X, y, weights)
+
+    def wrong(gold, found):
+        if kind == "matching":
+            gold, found = ({tuple(pair) for pair in links.tolist()} for links in (gold, found))
+            return len(gold ^ found)
+        return sum(a != b for a, b in zip(gold, found, strict=True))
+
+    total = float(model.coef_ @ model.coef_) / (2 * 0.7)
+    for s, gold, found in zip(weights, y, model.k_best(X, 10_000), strict=True):
+        own = next(score for output, score in found if wrong(gold, output) == 0)
+        total += s * max(wrong(gold, output) + score - own for output, score in found)
+    assert model.solution_.certificate.primal == pytest.approx(total, rel=1e-9)
+
+
+def test_label_costs_move_the_mistakes(tmp_path):
+    X, y = chains(12, seed=4)
+    costs = np.array([[0, 9, 0.1], [0.1, 0, 0.1], [0.1, 9, 0]])
+    model = mm.ChainSVM(C=0.02, loss=mm.losses.LabelCost(costs)).fit(X, y)
+    plain = mm.ChainSVM(C=0.02).fit(X, y)
+
+    def count(estimator):
+        return sum(labels.count("b") for labels in estimator.predict(X))
+
+    assert count(model) < count(plain)
+    model.save(tmp_path / "model")
+    assert mm.load(tmp_path / "model").facts["loss"] == "LabelCost"
+    assert clone(model).fit(X, y).predict(X) == model.predict(X)
