@@ -113,3 +113,9 @@ def same(first: Any, second: Any) -> bool:
         a == b if isinstance(a, list) and isinstance(b, list) else np.array_equal(a, b)
         for a, b in zip(first, second, strict=True)
     )
+
+
+def made(kind, **settings):
+    """An estimator, its training data, and data it has not seen."""
+    estimator, data = KINDS[kind]
+    return estimator(**settings), data(), data(4, seed=7)
