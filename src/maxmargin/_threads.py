@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,17 +13,27 @@ from contextvars import ContextVar
 
 _threads: ContextVar[int] = ContextVar("maxmargin_threads", default=1)
 
+_MOST = 1024
+"""More threads than this are never started."""
+
 
 def resolve(n_jobs: int | None) -> int:
-    """Turn scikit-learn's ``n_jobs`` (None: 1, -1: all cores, -2: all but one, ...) into a number of threads."""
+    """Turn scikit-learn's ``n_jobs`` into a number of threads.
+
+    None keeps the setting around it (1 outside any :func:`threads` block), -1 is all cores, -2 all but one, ...
+    """
     if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        return _threads.get()
+    try:
+        count = 0 if isinstance(n_jobs, bool) else operator.index(n_jobs)
+    except TypeError:
+        count = 0
+    if count == 0:
         raise ValueError(f"n_jobs must be None or a non-zero integer, got {n_jobs!r}; use -1 for all cores")
-    if n_jobs > 0:
-        return n_jobs
+    if count > 0:
+        return min(count, _MOST)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores + 1 + n_jobs)
+    return max(1, cores + 1 + count)
 
 
 def current() -> int:

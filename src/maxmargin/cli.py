@@ -12,13 +12,23 @@ import typer
 import maxmargin
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
+from maxmargin.structures.base import IntArray, Structure
 
 app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
 
 
 def _fail(message: str) -> NoReturn:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {_printable(message)}", file=sys.stderr)
     raise typer.Exit(code=2)
+
+
+def _printable(value: object) -> str:
+    """One line without control characters: a file's text must not move the cursor."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+
+
+def _nothing(sizes: IntArray) -> Structure:
+    raise NotImplementedError
 
 
 def describe(model: Model) -> dict[str, Any]:
@@ -40,20 +50,22 @@ def inspect(
 ) -> None:
     """Show what a model file holds: kind, size, how it was trained and its certificate."""
     try:
-        facts = describe(load(path))
+        # The structure of a model of one's own is not needed to describe it.
+        facts = describe(load(path, structure=_nothing))
     except ModelFileError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{path}: {error.strerror}")
+        _fail(f"{path}: {error.strerror or error}")
     if as_json:
         print(json.dumps(facts))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_header=False, box=None)
     for key, value in facts.items():
-        table.add_row(key, str(value))
+        table.add_row(Text(key), Text(_printable(value)))
     Console().print(table)
 
 

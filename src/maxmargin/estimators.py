@@ -17,6 +17,7 @@ from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Model
 from maxmargin.packing import ChainPacker, CutPacker, MatchingPacker, PartsPacker, checks
 from maxmargin.packing.base import Packer
+from maxmargin.packing.labels import distinct
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
@@ -41,8 +42,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         tol: relative duality gap aimed at.
         max_iter: iteration limit; None takes the solver's own.
         max_seconds: time limit.
-        n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1, -1: all cores); never changes the
-            result.
+        n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1 or what :func:`maxmargin.threads`
+            says, -1: all cores); never changes the result.
         random_state: seed for solvers that draw random numbers.
         warm_start: start the next ``fit`` from this one's solution.
         verbose: draw a progress bar on a terminal.
@@ -124,7 +125,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             packer, problem = self._problem(X, y, sample_weight, loss_weight)
             solver, why = self._solver(problem)
             stop = Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds)
-            callbacks: list[Callback] = list(self.callbacks)
+            callbacks = self._callbacks()
             chooser = None
             if validation is not None:
                 chooser = _validation(packer, validation, self.n_jobs)
@@ -144,11 +145,20 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         weights = solution.weights
         if chooser is not None and chooser.best_weights is not None:
             weights = chooser.best_weights
-        self.solution_ = solution
-        self.coef_ = weights
+        model = Model(weights, packer, _facts(self, solution), self.n_jobs)
+        # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
+        self.solution_, self.coef_, self.model_ = solution, weights, model
         self.validation_ = chooser.history if chooser is not None else None
-        self.model_ = Model(weights, packer, _facts(self, solution), self.n_jobs)
         return self
+
+    def _callbacks(self) -> list[Callback]:
+        if callable(self.callbacks) or not hasattr(self.callbacks, "__iter__"):
+            raise ValueError(f"callbacks must be a list of functions of a record, got {self.callbacks!r}")
+        found = list(self.callbacks)
+        for callback in found:
+            if not callable(callback):
+                raise ValueError(f"callbacks must be functions of a record, got {callback!r}")
+        return found
 
     def _problem(
         self,
@@ -186,11 +196,11 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         radius = self.radius if self.radius is not None else np.inf
         mask = packer.nonnegative()
         if self.nonnegative is not None:
-            chosen = np.asarray(self.nonnegative)
             extra = np.zeros(n_weights, dtype=bool)
             try:
-                extra[chosen] = True
-            except IndexError:
+                chosen = np.asarray(self.nonnegative)
+                extra[chosen if chosen.size else np.zeros(0, dtype=np.int64)] = True
+            except (IndexError, ValueError):
                 raise ValueError(f"nonnegative must be indices or a mask of the {n_weights} weights") from None
             mask = extra if mask is None else mask | extra
         return L2(C=C, radius=radius, nonnegative=mask)
@@ -198,7 +208,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     def _solver(self, problem: Problem) -> tuple[Solver, str]:
         if isinstance(self.solver, Solver):
             return self.solver, "chosen by the caller"
-        if self.solver == "auto":
+        if isinstance(self.solver, str) and self.solver == "auto":
             return choose(problem)
         raise ValueError(f'solver must be "auto" or a solver object such as mm.Extragradient(), got {self.solver!r}')
 
@@ -259,13 +269,15 @@ class ChainSVM(StructuredSVM):
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
+    # Below, None stands for the structure, which a subclass knows itself: giving one is an error.
+
     @_takes_settings
     def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(None, **settings)
         self.classes = classes
 
     def _packer(self) -> Packer:
-        return ChainPacker(None if self.classes is None else tuple(self.classes))
+        return ChainPacker(None if self.classes is None else distinct(self.classes))
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:
@@ -290,7 +302,7 @@ class MatchingSVM(StructuredSVM):
 
     @_takes_settings
     def __init__(self, *, left_capacity: int = 1, right_capacity: int = 1, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(None, **settings)
         self.left_capacity = left_capacity
         self.right_capacity = right_capacity
 
@@ -310,7 +322,7 @@ class CutSVM(StructuredSVM):
 
     @_takes_settings
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(None, **settings)
 
     def _packer(self) -> Packer:
         return CutPacker()
@@ -320,21 +332,18 @@ def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Any) -> Float
     """One number per decision, repeated over the alternatives where a decision is one of many."""
     if value is None:
         return None
-    per_decision = structure.n_labels if structure.one_of_many else 1
-    counts = np.diff(structure.blocks[0].offsets) // per_decision
-    if len(value) != len(counts):
-        raise ValueError(f"loss_weight must have {len(counts)} entries, one per example, got {len(value)}")
-    arrays = [np.asarray(entry, dtype=np.float64) for entry in value]
-    for index, (array, count) in enumerate(zip(arrays, counts, strict=True)):
-        if array.shape != (count,) or not np.isfinite(array).all() or (array < 0).any():
-            raise ValueError(f"example {index}: loss_weight must be {count} finite numbers >= 0, one per decision")
-    return np.repeat(np.concatenate(arrays), per_decision)
+    alternatives = getattr(structure, "n_labels", 1) if structure.one_of_many else 1
+    counts = np.diff(structure.blocks[0].offsets) // alternatives
+    return np.repeat(checks.per_decision(value, counts), alternatives)
 
 
 def _validation(packer: Packer, validation: tuple[Sequence[Any], Sequence[Any]], n_jobs: int | None) -> Validation:
-    X, y = validation
-    Model(np.zeros(0), packer).packer.encode(packer.pack(X), y)  # bad validation data fail before training starts
-    return Validation(lambda weights: Model(np.array(weights), packer, n_jobs=n_jobs).score(X, y))
+    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+        raise ValueError("validation must be a pair (X, y) of inputs and outputs")
+    try:
+        return Validation(Model(np.zeros(0), packer, n_jobs=n_jobs).scorer(*validation))
+    except ValueError as error:
+        raise ValueError(f"validation data: {error}") from None
 
 
 def _facts(estimator: StructuredSVM, solution: Solution) -> dict[str, Any]:

@@ -27,7 +27,8 @@ class Loss(ABC):
 
 
 def _cost(name: str, value: float) -> float:
-    if not np.isfinite(value) or value < 0:
+    number = np.asarray(value)
+    if number.dtype.kind not in "fiu" or number.ndim or not np.isfinite(number) or number < 0:
         raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
     return float(value)
 
@@ -77,7 +78,10 @@ class LabelCost(Loss):
 
     def costs(self, structure: Structure, gold: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See :meth:`Loss.costs`."""
-        matrix = np.asarray(self.matrix, dtype=np.float64)
+        try:
+            matrix = np.asarray(self.matrix, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("LabelCost needs a square matrix of numbers") from None
         n_labels = getattr(structure, "n_labels", None)
         if not structure.one_of_many or n_labels is None:
             raise ValueError(f"LabelCost is for labelled sequences, not for a {structure.name}; use losses.Hamming")

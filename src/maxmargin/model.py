@@ -15,7 +15,7 @@ from maxmargin._version import __version__
 from maxmargin.packing import PACKERS, checks
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.parts import PartsPacker
-from maxmargin.structures.base import FloatArray, IntArray, PointStatus, Structure
+from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +38,15 @@ class Model:
         """The best output of each example, ``argmax_y w'f(x, y)``."""
         with _threads.threads(self.n_jobs):
             packed = self.packer.pack(X)
-            points = packed.structure.argmax(self._scores(packed))
-            return self.packer.decode(packed, points.z)
+            return self.packer.decode(packed, self._best(packed).z)
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
-        if isinstance(k, bool) or int(k) != k or k < 1:
-            raise ValueError(f"k must be a positive integer, got {k!r}")
+        k = checks.integer(k, "k", at_least=1)
         with _threads.threads(self.n_jobs):
             packed = self.packer.pack(X)
-            ranks = packed.structure.k_best(self._scores(packed), int(k))
+            ranks = packed.structure.k_best(self._scores(packed), k)
+            _finite(ranks[0])
             lists: list[list[tuple[Any, float]]] = [[] for _ in range(packed.structure.n_examples)]
             for points in ranks:
                 outputs = self.packer.decode(packed, points.z)
@@ -60,7 +59,7 @@ class Model:
         """The score ``max_y w'f(x, y)`` of the best output of each example, shape ``(n_examples,)``."""
         with _threads.threads(self.n_jobs):
             packed = self.packer.pack(X)
-            return packed.structure.argmax(self._scores(packed)).value
+            return self._best(packed).value
 
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """How much of the outputs is right, in [0, 1].
@@ -74,10 +73,29 @@ class Model:
         with _threads.threads(self.n_jobs):
             packed = self.packer.pack(X)
             self.packer.encode(packed, y)  # refuses outputs that are not legal
-            predicted = self.packer.decode(packed, packed.structure.argmax(self._scores(packed)).z)
+            return self._agreement(packed, y, weight)
+
+    def scorer(self, X: Sequence[Any], y: Sequence[Any]) -> Callable[[FloatArray], float]:
+        """A function of weights that is their :meth:`score` on these data, which are checked and packed only once."""
+        X, y = checks.examples(X), checks.examples(y, "y")
+        checks.same_length(X, y)
+        packed = self.packer.pack(X)
+        self.packer.encode(packed, y)
+
+        def score(weights: FloatArray) -> float:
+            with _threads.threads(self.n_jobs):
+                return Model(weights, self.packer)._agreement(packed, y, None)
+
+        return score
+
+    def _agreement(self, packed: Packed, y: Sequence[Any], weight: FloatArray | None) -> float:
+        predicted = self.packer.decode(packed, self._best(packed).z)
         counts = np.array([self.packer.agreement(gold, found) for gold, found in zip(y, predicted, strict=True)])
-        right, total = counts.T @ (np.ones(len(X)) if weight is None else weight)
+        right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
         return float(right / total) if total > 0 else 1.0
+
+    def _best(self, packed: Packed) -> Points:
+        return _finite(packed.structure.argmax(self._scores(packed)))
 
     def _scores(self, packed: Packed) -> FloatArray:
         if packed.features.n_weights != self.weights.shape[0]:
@@ -93,6 +111,16 @@ class Model:
             "library": __version__,
         }
         model_file.write(path, header, {"weights": self.weights})
+
+
+def _finite(points: Points) -> Points:
+    """Finite features and weights may still have infinite products; then no output is best."""
+    wrong = points.status == PointStatus.NONFINITE
+    if wrong.any():
+        raise ValueError(
+            f"example {int(np.argmax(wrong))}: its scores are not finite, as its features are too large; scale them"
+        )
+    return points
 
 
 def load(
@@ -122,12 +150,17 @@ def load(
         if kind == PartsPacker.kind:
             if structure is None:
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
-            packer: Packer = PartsPacker(structure, int(header["packer"]["n_features"]))
+            packer: Packer = PartsPacker(structure, checks.integer(header["packer"]["n_features"], "n_features"))
         elif kind in PACKERS:
             packer = PACKERS[kind].from_header(header["packer"])
         else:
             raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
+        if weights.shape != (packer.n_weights,):
+            raise ValueError(f"it has {len(weights)} weights, its feature counts need {packer.n_weights}")
+        signed = packer.nonnegative()
+        if signed is not None and (weights[signed] < 0).any():
+            raise ValueError(f"a {kind} model's weights of edges must be >= 0")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        reason = f"{error} is missing from its header" if isinstance(error, KeyError) else str(error)
         raise model_file.ModelFileError(f"{path} cannot be loaded: {reason}") from None
     return Model(weights, packer, facts, n_jobs)

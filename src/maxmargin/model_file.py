@@ -5,18 +5,21 @@ Layout, all integers little-endian::
     bytes 0-7     magic  89 4D 4D 4F 44 45 4C 0A   ("\\x89MMODEL\\n")
     bytes 8-11    format version, uint32
     bytes 12-19   length of the header in bytes, uint64
+    bytes 20-51   SHA-256 digest of bytes 0-19 and of everything after byte 51
     then          header: one JSON object, UTF-8
     then          zero bytes up to the next multiple of 64
     then          the arrays, each beginning at a multiple of 64 after the start of this section
 
-``header["arrays"]`` gives name, dtype, shape and offset of each array and ``header["sha256"]`` the digest of the array
-section. Reading checks all of it before a single array is used, and needs memory for no more than the file's own size.
+``header["arrays"]`` gives name, dtype, shape and offset of each array. The digest finds any damage; a file that was
+made to deceive is not trusted either: reading checks all of it before a single array is used, and needs memory in
+proportion to the file's own size.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import struct
 import tempfile
@@ -29,6 +32,7 @@ import numpy.typing as npt
 MAGIC = b"\x89MMODEL\n"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQ")
+_START = _PREFIX.size + hashlib.sha256().digest_size
 _ALIGN = 64
 _MAX_HEADER = 1 << 28
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1")
@@ -40,6 +44,12 @@ class ModelFileError(ValueError):
 
 def _padding(length: int) -> int:
     return -length % _ALIGN
+
+
+def _digest(prefix: bytes | memoryview, body: bytes | memoryview) -> bytes:
+    digest = hashlib.sha256(prefix)
+    digest.update(body)
+    return digest.digest()
 
 
 def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -54,15 +64,15 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
         table[name] = {"dtype": plain.dtype.str, "shape": list(plain.shape), "offset": offset}
         chunks += [data, bytes(_padding(len(data)))]
         offset += len(data) + _padding(len(data))
-    payload = b"".join(chunks)
-    complete = {**header, "arrays": table, "sha256": hashlib.sha256(payload).hexdigest()}
-    text = json.dumps(complete, allow_nan=False, ensure_ascii=False).encode("utf-8")
-    start = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
+    text = json.dumps({**header, "arrays": table}, allow_nan=False).encode("ascii")
+    prefix = _PREFIX.pack(MAGIC, VERSION, len(text))
+    body = b"".join([text, bytes(_padding(_START + len(text))), *chunks])
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(start + bytes(_padding(len(start))) + payload)
+            file.write(prefix + _digest(prefix, body))
+            file.write(body)
             file.flush()
             os.fsync(file.fileno())
         umask = os.umask(0)
@@ -82,38 +92,63 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
         OSError: the file cannot be read.
     """
     data = Path(path).read_bytes()
-    if len(data) < _PREFIX.size or not data.startswith(MAGIC):
+    if not data.startswith(MAGIC):
         raise ModelFileError(f"{path} is not a maxmargin model file")
+    if len(data) < _START:
+        raise ModelFileError(f"{path} is truncated: it ends inside its first {_START} bytes")
     _, version, length = _PREFIX.unpack_from(data)
     if version != VERSION:
         raise ModelFileError(
             f"{path} has model format {version}, this version of maxmargin reads {VERSION}; update maxmargin"
         )
-    if length > min(_MAX_HEADER, len(data) - _PREFIX.size):
+    if length > min(_MAX_HEADER, len(data) - _START):
         raise ModelFileError(f"{path} is truncated or damaged: its header should have {length} bytes")
-    begin = _PREFIX.size + length
+    view = memoryview(data)
+    if data[_PREFIX.size : _START] != _digest(view[: _PREFIX.size], view[_START:]):
+        raise ModelFileError(f"{path} is truncated or damaged: its contents do not match their checksum")
+    begin = _START + length
     try:
-        header = json.loads(data[_PREFIX.size : begin].decode("utf-8"))
+        header = json.loads(
+            data[_START:begin].decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
     except (ValueError, RecursionError):
         raise ModelFileError(f"{path} is damaged: its header is not JSON") from None
     if not isinstance(header, dict) or not isinstance(header.get("arrays"), dict):
         raise ModelFileError(f"{path} is damaged: its header names no arrays")
-    payload = memoryview(data)[begin + _padding(begin) :]
-    if header.get("sha256") != hashlib.sha256(payload).hexdigest():
-        raise ModelFileError(f"{path} is truncated or damaged: its arrays do not match their checksum")
+    payload = view[begin + _padding(begin) :]
     arrays = {name: _array(path, name, entry, payload) for name, entry in header["arrays"].items()}
     return header, arrays
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys are distinct: readers disagree on what a second one means."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _finite(text: str) -> float:
+    """A JSON number; NaN and infinity are none."""
+    value = float(text)
+    if not np.isfinite(value):
+        raise ValueError("a number is not finite")
+    return value
 
 
 def _array(path: str | Path, name: str, entry: Any, payload: memoryview) -> npt.NDArray[Any]:
     try:
         dtype, shape, offset = entry["dtype"], entry["shape"], entry["offset"]
-        if dtype not in _DTYPES or not all(isinstance(side, int) and side >= 0 for side in [*shape, offset]):
+        if dtype not in _DTYPES or not isinstance(shape, list) or len(shape) > 8:
             raise ValueError
-        size = np.dtype(dtype).itemsize
-        for side in shape:
-            size *= side
-        if offset % _ALIGN or len(shape) > 8 or offset + size > len(payload):
+        # Sides are bounded one by one, so that a zero beside a huge one cannot hide it and the product stays small.
+        if not all(type(number) is int and 0 <= number <= len(payload) for number in [*shape, offset]):
+            raise ValueError
+        size = np.dtype(dtype).itemsize * math.prod(shape)
+        if offset % _ALIGN or offset + size > len(payload):
             raise ValueError
         return np.frombuffer(payload[offset : offset + size], dtype=dtype).reshape(shape)
     except (KeyError, TypeError, ValueError):

@@ -73,7 +73,12 @@ class Problem:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")
         if reason := region.why_not(features.n_weights):
             raise ValueError(reason)
-        costs, offset = loss.costs(structure, gold)
+        costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold))
+        if costs.shape != (structure.n_parts,) or offset.shape != (structure.n_parts,):
+            raise ValueError(
+                f"{type(loss).__name__}.costs must return two vectors of shape ({structure.n_parts},), one entry per "
+                f"part, got shapes {costs.shape} and {offset.shape}"
+            )
         if loss_weight is not None:
             costs, offset = costs.copy(), offset.copy()
             costs[structure.decisions] *= loss_weight
@@ -88,12 +93,21 @@ class Problem:
                     f"on a {structure.name} the loss must be linear in the decision parts alone (its first block): "
                     "a loss on edges would make the argmax intractable; put the cost on the nodes"
                 )
-        if abs(dot(costs, gold) + offset.sum()) > 1e-9 * (1.0 + np.abs(offset).sum()):
-            raise ValueError("the loss of the gold outputs must be zero; check the loss's offset")
+        at_gold = structure.by_example(costs * gold + offset)
+        wrong = np.abs(at_gold) > 1e-9 * (1.0 + structure.by_example(np.abs(costs * gold) + np.abs(offset)))
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"example {index}: the loss of the gold output must be zero, got {at_gold[index]:g}; "
+                "check the loss's offset"
+            )
         scale = None
         if example_weight is not None and not np.all(example_weight == 1.0):
             scale = structure.to_parts(example_weight)
-            costs, offset = scale * costs, scale * offset
+            with np.errstate(over="ignore"):
+                costs, offset = scale * costs, scale * offset
+            if not np.isfinite(costs).all():
+                raise ValueError("the example weights times the loss are not finite; give smaller weights")
         return cls(structure, features, gold, costs, float(offset.sum()), region, scale)
 
     @property

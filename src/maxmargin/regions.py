@@ -88,7 +88,13 @@ class L2(Region):
                     "a larger C or radius means less regularisation"
                 )
         if self.nonnegative is not None:
-            object.__setattr__(self, "nonnegative", np.asarray(self.nonnegative, dtype=bool))
+            mask = np.asarray(self.nonnegative)
+            if mask.dtype != np.bool_ or mask.ndim != 1:
+                raise ValueError(
+                    f"nonnegative must be a boolean mask with one entry per weight, got {mask.dtype} of shape "
+                    f"{mask.shape}; turn indices into a mask first"
+                )
+            object.__setattr__(self, "nonnegative", mask)
 
     @property
     def curvature(self) -> float:

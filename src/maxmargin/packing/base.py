@@ -52,6 +52,11 @@ class Packer(ABC):
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """``(right, out of)`` for one example; a model's score is the ratio of the (weighted) sums."""
 
+    @property
+    @abstractmethod
+    def n_weights(self) -> int:
+        """How many weights a model of these feature counts and labels has."""
+
     def nonnegative(self) -> npt.NDArray[np.bool_] | None:
         """Weights that must be >= 0 for the outputs to stay tractable, as a mask, or None."""
         return None

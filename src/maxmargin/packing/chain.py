@@ -12,7 +12,7 @@ import numpy as np
 from maxmargin.features.tied import ChainFeatures
 from maxmargin.packing import checks, inputs
 from maxmargin.packing.base import Packed, Packer
-from maxmargin.packing.labels import label_from_json, label_to_json, vocabulary
+from maxmargin.packing.labels import distinct, label_from_json, label_to_json, sequence, vocabulary
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.chain import Chain
 
@@ -40,9 +40,7 @@ class ChainPacker(Packer):
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
         tokens, edges = _split(X)
-        classes = vocabulary(y) if self.classes is None else tuple(self.classes)
-        if len(set(classes)) != len(classes) or not classes:
-            raise ValueError("classes must be a non-empty list of distinct labels")
+        classes = vocabulary(y) if self.classes is None else distinct(self.classes)
         return replace(
             self,
             classes=classes,
@@ -83,11 +81,10 @@ class ChainPacker(Packer):
         numbers = []
         for index, labels in enumerate(checks.examples(y, "y")):
             try:
-                numbers.append(np.array([self._index[label] for label in labels], dtype=np.int64))
-            except (KeyError, TypeError):
-                unknown = next((label for label in labels if not _known(label, self._index)), labels)
+                numbers.append(np.array([self._index[label] for label in sequence(labels, index)], dtype=np.int64))
+            except KeyError as error:
                 raise ValueError(
-                    f"example {index}: label {unknown!r} was not seen in training; "
+                    f"example {index}: label {error.args[0]!r} was not seen in training; "
                     "give all labels with classes=[...] or remove the example"
                 ) from None
         return packed.structure.encode(numbers)
@@ -99,7 +96,13 @@ class ChainPacker(Packer):
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right labels out of positions."""
-        return float(sum(a == b for a, b in zip(gold, predicted, strict=True))), float(len(predicted))
+        return float(sum(a == b for a, b in zip(sequence(gold, 0), predicted, strict=True))), float(len(predicted))
+
+    @property
+    def n_weights(self) -> int:
+        """Node weights, one transition matrix, and one matrix per edge feature."""
+        k = len(self.classes or ())
+        return (self.n_features or 0) * k + (1 + (self.n_edge_features or 0)) * k**2
 
     def header(self) -> dict[str, Any]:
         """Labels and widths."""
@@ -112,18 +115,13 @@ class ChainPacker(Packer):
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """See :meth:`Packer.from_header`."""
+        if not isinstance(header["classes"], list):
+            raise ValueError("its labels are not a list")
         return cls(
-            classes=tuple(label_from_json(label) for label in header["classes"]),
-            n_features=int(header["n_features"]),
-            n_edge_features=int(header["n_edge_features"]),
+            classes=distinct([label_from_json(label) for label in header["classes"]]),
+            n_features=checks.integer(header["n_features"], "n_features"),
+            n_edge_features=checks.integer(header["n_edge_features"], "n_edge_features"),
         )
-
-
-def _known(label: Any, index: dict[Hashable, int]) -> bool:
-    try:
-        return label in index
-    except TypeError:
-        return False
 
 
 def _split(X: Sequence[Any]) -> tuple[list[Any], list[Any] | None]:
@@ -136,5 +134,9 @@ def _split(X: Sequence[Any]) -> tuple[list[Any], list[Any] | None]:
         else:
             tokens.append(checks.matrix(x, index, "features"))
     if edges and len(edges) != len(tokens):
-        raise ValueError(f"only {len(edges)} of {len(tokens)} sequences have edge features: give them for all or none")
+        without = next(i for i, x in enumerate(X) if getattr(x, "edge_features", None) is None)
+        raise ValueError(
+            f"example {without}: no edge features, but {len(edges)} of {len(tokens)} sequences have them; "
+            "give them for all or for none"
+        )
     return tokens, edges or None

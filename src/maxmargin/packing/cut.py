@@ -62,7 +62,10 @@ class CutPacker(Packer):
 
     def encode(self, packed: Packed, y: Sequence[Any]) -> FloatArray:
         """0/1 labels to vertices."""
-        return packed.structure.encode([np.asarray(labels) for labels in checks.examples(y, "y")])
+        wanted = "a list or 1-D array of 0 or 1 for each node"
+        return packed.structure.encode(
+            [checks.array(labels, index, "y", "fiub", wanted) for index, labels in enumerate(checks.examples(y, "y"))]
+        )
 
     def decode(self, packed: Packed, z: FloatArray) -> list[IntArray]:
         """0/1 integer arrays."""
@@ -72,9 +75,14 @@ class CutPacker(Packer):
         """Right labels out of nodes."""
         return float(np.sum(np.asarray(gold) == predicted)), float(len(predicted))
 
+    @property
+    def n_weights(self) -> int:
+        """Node weights, then edge weights."""
+        return (self.n_node_features or 0) + (self.n_edge_features or 0)
+
     def nonnegative(self) -> npt.NDArray[np.bool_]:
         """The edge weights."""
-        return np.arange((self.n_node_features or 0) + (self.n_edge_features or 0)) >= (self.n_node_features or 0)
+        return np.arange(self.n_weights) >= (self.n_node_features or 0)
 
     def header(self) -> dict[str, Any]:
         """Widths."""
@@ -83,7 +91,7 @@ class CutPacker(Packer):
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """See :meth:`Packer.from_header`."""
-        return cls(int(header["n_node_features"]), int(header["n_edge_features"]))
+        return cls(*(checks.integer(header[key], key) for key in ("n_node_features", "n_edge_features")))
 
 
 def _split(X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any]]:
@@ -97,10 +105,10 @@ def _split(X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any]]:
         nodes.append(checks.matrix(graph.node_features, index, "node features"))
         if nodes[-1].shape[0] == 0:
             raise ValueError(f"example {index}: a graph needs at least one node; remove it")
-        n_edges = np.asarray(graph.edges).size // 2
-        found = np.ones((n_edges, 1)) if graph.edge_features is None else graph.edge_features
-        if not sp.issparse(found) and np.ndim(found) == 1 and len(found) == 0:
-            raise ValueError(f"example {index}: edge_features without edges must have shape (0, d_e)")
-        features.append(checks.matrix(found, index, "edge features"))
-        edges.append(checks.edges(graph.edges, index, features[-1].shape[0], "edge features"))
+        found = checks.pairs(graph.edges, index, "edges", "(n_edges, 2)")
+        if graph.edge_features is None:
+            features.append(np.ones((len(found), 1)))
+        else:
+            features.append(checks.matrix(graph.edge_features, index, "edge features"))
+        edges.append(checks.edges(found, index, features[-1].shape[0], "edge features"))
     return nodes, edges, features

@@ -35,8 +35,7 @@ class MatchingPacker(Packer):
 
     def __post_init__(self) -> None:
         for name, value in (("left_capacity", self.left_capacity), ("right_capacity", self.right_capacity)):
-            if int(value) != value or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+            checks.integer(value, name, at_least=1)
 
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """The number of features."""
@@ -68,15 +67,7 @@ class MatchingPacker(Packer):
         """Links to 0/1 vertices."""
         links = []
         for index, pairs in enumerate(checks.examples(y, "y")):
-            array = np.asarray(pairs)
-            if array.size == 0:
-                array = np.zeros((0, 2), dtype=np.int64)
-            if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-                raise ValueError(
-                    f"example {index}: y must be an integer array of shape (k, 2) of matched (left, right) pairs, "
-                    f"got shape {array.shape} of {array.dtype}"
-                )
-            links.append(array.astype(np.int64))
+            links.append(checks.pairs(pairs, index, "y", "(k, 2) of matched (left, right) pairs"))
         return packed.structure.encode(links)
 
     def decode(self, packed: Packed, z: FloatArray) -> list[IntArray]:
@@ -89,6 +80,11 @@ class MatchingPacker(Packer):
         found = {tuple(pair) for pair in np.asarray(predicted).reshape(-1, 2).tolist()}
         return 2.0 * len(right & found), float(len(right) + len(found))
 
+    @property
+    def n_weights(self) -> int:
+        """One per feature."""
+        return self.n_features or 0
+
     def header(self) -> dict[str, Any]:
         """Capacities and width."""
         return {
@@ -100,33 +96,43 @@ class MatchingPacker(Packer):
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """See :meth:`Packer.from_header`."""
-        return cls(int(header["left_capacity"]), int(header["right_capacity"]), int(header["n_features"]))
+        left, right = (checks.integer(header[key], key, at_least=1) for key in ("left_capacity", "right_capacity"))
+        return cls(left, right, checks.integer(header["n_features"], "n_features"))
 
 
 def _rows(x: Any, index: int) -> Any:
     """The link features of one example, one row per link (row-major for a full graph)."""
     if isinstance(x, Bipartite):
         return checks.matrix(x.features, index, "features")
-    array = np.asarray(x) if not hasattr(x, "toarray") else None
-    if array is None or array.ndim != 3:
-        raise ValueError(
-            f"example {index}: X must be a (n_left, n_right, d) array or mm.Bipartite(features, edges, shape)"
-            + (f", got shape {array.shape}" if array is not None else "")
-        )
-    return checks.matrix(array.reshape(-1, array.shape[2]), index, "features")
+    wanted = "real numbers in a (n_left, n_right, d) array or mm.Bipartite(features, edges, shape)"
+    array = checks.array(x, index, "X", "fiub", wanted)
+    if array.ndim != 3:
+        raise ValueError(f"example {index}: X must be {wanted}, got shape {array.shape}")
+    return checks.matrix(array.reshape(array.shape[0] * array.shape[1], array.shape[2]), index, "features")
 
 
 def _shape(x: Any, index: int) -> tuple[int, int]:
-    shape = x.shape if isinstance(x, Bipartite) else np.shape(x)[:2]
-    if len(shape) != 2 or any(int(side) != side or side < 1 for side in shape):
-        raise ValueError(f"example {index}: both sides need at least one node, got shape {tuple(shape)}; remove it")
-    return int(shape[0]), int(shape[1])
+    shape = checks.array(x.shape, index, "shape", "iu", "two integers") if isinstance(x, Bipartite) else np.shape(x)[:2]
+    sides = tuple(np.asarray(shape).ravel().tolist())
+    if len(sides) != 2 or min(sides) < 1 or max(sides) >= 1 << 31:
+        raise ValueError(
+            f"example {index}: shape must be (n_left, n_right) with at least one node on each side, got {sides}; "
+            "remove examples without nodes"
+        )
+    return sides
 
 
 def _edges(x: Any, index: int, n_rows: int) -> IntArray:
+    n_left, n_right = _shape(x, index)
     if isinstance(x, Bipartite):
-        return checks.edges(x.edges, index, n_rows, "features")
-    n_left, n_right = np.shape(x)[:2]
+        found = checks.edges(x.edges, index, n_rows, "features")
+        outside = ((found < 0) | (found >= (n_left, n_right))).any(axis=1)
+        if outside.any():
+            raise ValueError(
+                f"example {index}: edge {tuple(found[int(np.argmax(outside))].tolist())} is outside its graph of "
+                f"{n_left} left and {n_right} right nodes; number the nodes of each side from 0, or give a larger shape"
+            )
+        return found
     return np.stack(np.divmod(np.arange(n_left * n_right), n_right), axis=1).astype(np.int64)
 
 
@@ -137,8 +143,8 @@ def _capacity(x: Any, index: int, side: int, default: int) -> IntArray:
         given = (x.left_capacity, x.right_capacity)[side]
     if given is None:
         return np.full(nodes, default, dtype=np.int64)
-    array = np.asarray(given)
-    if array.dtype.kind not in "iu" or array.shape not in ((), (nodes,)) or (array < 0).any():
-        name = ("left", "right")[side]
-        raise ValueError(f"example {index}: {name}_capacity must be integers >= 0, one or {nodes} of them")
+    name, wanted = ("left", "right")[side] + "_capacity", f"integers >= 0, one or {nodes} of them"
+    array = checks.array(given, index, name, "iu", wanted)
+    if array.shape not in ((), (nodes,)) or (array < 0).any():
+        raise ValueError(f"example {index}: {name} must be {wanted}")
     return np.broadcast_to(array, (nodes,)).astype(np.int64)

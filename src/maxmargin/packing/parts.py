@@ -42,6 +42,11 @@ class PartsPacker(Packer):
         if (np.diff(offsets) == 0).any():
             raise ValueError(f"example {int(np.flatnonzero(np.diff(offsets) == 0)[0])}: no parts; remove it")
         structure = self.build(np.diff(offsets))
+        if not isinstance(structure, Structure):
+            raise ValueError(
+                f"structure must make a maxmargin.structures.Structure, got {type(structure).__name__}; "
+                "see docs/adding-a-structure.md"
+            )
         if structure.n_parts != int(offsets[-1]):
             raise ValueError(
                 f"the structure has {structure.n_parts} parts but the features have {int(offsets[-1])} rows; "
@@ -51,7 +56,13 @@ class PartsPacker(Packer):
 
     def encode(self, packed: Packed, y: Sequence[Any]) -> FloatArray:
         """The structure's own encoding."""
-        return packed.structure.encode(checks.examples(y, "y"))
+        z = np.asarray(packed.structure.encode(checks.examples(y, "y")), dtype=np.float64)
+        if z.shape != (packed.structure.n_parts,):
+            raise ValueError(
+                f"{type(packed.structure).__name__}.encode must return a vector of shape "
+                f"({packed.structure.n_parts},), one entry per part, got {z.shape}"
+            )
+        return z
 
     def decode(self, packed: Packed, z: FloatArray) -> list[Any]:
         """The structure's own decoding."""
@@ -59,7 +70,15 @@ class PartsPacker(Packer):
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whole outputs that are right."""
-        return float(np.array_equal(np.asarray(gold), np.asarray(predicted))), 1.0
+        try:
+            return float(np.array_equal(np.asarray(gold), np.asarray(predicted))), 1.0
+        except ValueError:  # nested lists that make no array
+            return float(bool(gold == predicted)), 1.0
+
+    @property
+    def n_weights(self) -> int:
+        """One per feature."""
+        return self.n_features or 0
 
     def header(self) -> dict[str, Any]:
         """The width; the structure itself is code and is given again when the model is loaded."""

@@ -75,8 +75,14 @@ class Start:
         return problem.region.project(np.array(self.weights, dtype=np.float64))
 
     def z_for(self, problem: Problem) -> FloatArray:
-        """The start point of the structures player if it fits, else the gold outputs."""
-        return self.z if self.z is not None and self.z.shape == problem.gold.shape else problem.gold
+        """The start point of the structures player if it fits, else the gold outputs.
+
+        It may come from other data with as many parts; a point that is not feasible for these would spoil the
+        certificate, so it is projected.
+        """
+        if self.z is None or self.z.shape != problem.gold.shape:
+            return problem.gold
+        return problem.structure.project(self.z).z
 
 
 class Solver(ABC):

@@ -70,13 +70,18 @@ class Progress:
     """A progress bar on stderr, drawn only if that is a terminal: iterations, gap, tolerance, time."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        self._given = stream
         self._bar: Any = None
         self._task: Any = None
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Progress:
+        """A stream cannot be copied, but ``sklearn.base.clone`` must work: the copy draws on the same stream."""
+        return Progress(self._given)
+
     def __call__(self, record: Record) -> None:
         """Draw or move the bar."""
-        if not self._stream.isatty():
+        stream = self._given or sys.stderr
+        if stream is None or not stream.isatty():
             return
         if self._bar is None:
             from rich.console import Console
@@ -88,7 +93,7 @@ class Progress:
                 TextColumn("{task.completed}/{task.total}"),
                 TextColumn("relative gap {task.fields[gap]:.2e} (aim {task.fields[tol]:.0e})"),
                 TimeElapsedColumn(),
-                console=Console(file=self._stream),
+                console=Console(file=stream),
                 transient=True,
             )
             self._task = self._bar.add_task("fit", total=record.limit, gap=np.inf, tol=record.tol)

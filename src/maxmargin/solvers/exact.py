@@ -31,6 +31,7 @@ class ExactState:
 
     weights: FloatArray
     z: FloatArray
+    solved: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,8 @@ class Exact(Solver):
 
     def step(self, run: Run, state: ExactState) -> ExactState:
         """Build the program, solve it, move the answer into the region and the polytope."""
+        if state.solved:
+            return state
         problem = run.problem
         polytope = problem.structure.polytope()
         assert isinstance(problem.region, L2)
@@ -74,7 +77,7 @@ class Exact(Solver):
             raise NonFiniteError("the interior-point method returned numbers that are not finite")
         # The multipliers are feasible to the solver's accuracy only; the projection makes them feasible to rounding.
         points = run.project(problem, np.asarray(polytope.lift @ np.maximum(q, 0.0)), tol=1e-8, warm=None)
-        return ExactState(problem.region.project(w), points.z)
+        return ExactState(problem.region.project(w), points.z, solved=True)
 
     def propose(self, run: Run, state: ExactState) -> Sequence[Proposal]:
         """The solution."""

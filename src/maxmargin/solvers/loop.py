@@ -6,11 +6,14 @@ gives the same bits however busy the machine is; only ``max_seconds`` and Ctrl-C
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from numbers import Integral, Real
+from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -35,6 +38,10 @@ class Status(StrEnum):
     NONFINITE = "nonfinite"
 
 
+def _is(kind: type, value: object) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class Stop:
     """When to stop: at a relative gap, after so many iterations, after so many seconds.
@@ -50,12 +57,12 @@ class Stop:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.tol) or self.tol < 0:
-            raise ValueError(f"tol must be a finite number >= 0, got {self.tol!r}")
-        if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 1):
+        if not _is(Real, self.tol) or not np.isfinite(self.tol) or self.tol < 0:
+            raise ValueError(f"tol must be a finite number >= 0, got {self.tol!r}; 1e-3 is a good choice")
+        if self.max_iter is not None and (not _is(Integral, self.max_iter) or self.max_iter < 1):
             raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}")
-        if self.max_seconds is not None and not self.max_seconds > 0:
-            raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds!r}")
+        if self.max_seconds is not None and (not _is(Real, self.max_seconds) or not self.max_seconds > 0):
+            raise ValueError(f"max_seconds must be a positive number or None, got {self.max_seconds!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,12 +144,30 @@ def solve(
     stop = stop or Stop()
     if reason := solver.why_not(problem):
         raise ValueError(f"{type(solver).__name__} cannot solve this problem: {reason}")
-    with _threads.threads(n_jobs):
+    # Overflow is not a warning here but a status: the loop checks every objective and projection for it.
+    with _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
         solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state)
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularisation
     if solution.status in (Status.BUDGET, Status.STALLED, Status.NONFINITE) and not expected:
-        warnings.warn(solution.message, ConvergenceWarning, stacklevel=2)
+        warnings.warn(solution.message, ConvergenceWarning, stacklevel=_callers_level())
     return replace(solution, why=why)
+
+
+def _callers_level() -> int:
+    """The ``stacklevel`` of the first caller outside the library, whose line a warning should show."""
+    here, level = str(Path(__file__).parents[1]), 1
+    frame = inspect.currentframe()
+    frame = frame.f_back if frame is not None else None
+    while frame is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _generator(random_state: int | None) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(f"random_state must be None or an integer >= 0, got {random_state!r}") from None
 
 
 def _loop(
@@ -155,7 +180,7 @@ def _loop(
 ) -> Solution:
     began = time.perf_counter()
     limit = stop.max_iter or solver.max_iter
-    run = Run(problem, np.random.default_rng(random_state))
+    run = Run(problem, _generator(random_state))
     counters = run.counters
     best = _Best()
     history: list[Record] = []

@@ -1,0 +1,121 @@
+"""Small learnable problems of each kind, used by several test files, and a structure of a user's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import maxmargin as mm
+from maxmargin.structures import Block, Points, Structure
+
+
+def chains(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = ("a", "b", "c"), edges: bool = False):
+    """Sequences whose labels are a noisy linear function of the features; with edge features on demand."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for length in rng.integers(2, 6, size=n):
+        numbers = rng.integers(0, len(labels), size=length)
+        x = np.eye(len(labels))[numbers] + 0.4 * rng.standard_normal((length, len(labels)))
+        X.append(mm.Sequence(x, rng.standard_normal((length - 1, 2))) if edges else x)
+        y.append([labels[k] for k in numbers])
+    return X, y
+
+
+def matchings(n: int = 6, *, seed: int = 0, d: int = 3, pruned: bool = False):
+    """Bipartite graphs whose links score highest on their first feature."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for left, right in rng.integers(2, 5, size=(n, 2)):
+        links = np.stack(
+            [rng.permutation(left)[: min(left, right)], rng.permutation(right)[: min(left, right)]], axis=1
+        )
+        x = 0.6 * rng.standard_normal((left, right, d))
+        x[links[:, 0], links[:, 1], 0] += 1.0
+        x[:, :, 1] = 1.0
+        if pruned:
+            kept = np.zeros((left, right), dtype=bool)
+            kept[links[:, 0], links[:, 1]] = True
+            kept |= rng.random((left, right)) < 0.6
+            X.append(mm.Bipartite(x[kept], np.argwhere(kept), (int(left), int(right))))
+        else:
+            X.append(x)
+        y.append(links[np.argsort(links[:, 0])])
+    return X, y
+
+
+def cuts(n: int = 5, *, seed: int = 0):
+    """Rings whose node labels come in runs; two edge features."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for size in rng.integers(4, 8, size=n):
+        labels = (np.arange(size) < size // 2).astype(np.int64)
+        nodes = np.stack([2.0 * labels - 1.0 + 0.5 * rng.standard_normal(size), np.ones(size)], axis=1)
+        edges = np.stack([np.arange(size), (np.arange(size) + 1) % size], axis=1)
+        X.append(mm.Graph(nodes, edges, np.abs(rng.standard_normal((size, 2)))))
+        y.append(labels)
+    return X, y
+
+
+class PickOne(Structure):
+    """A structure of a user's own: exactly one part of each example is chosen; an output is its number."""
+
+    name = "pick"
+
+    def __init__(self, sizes: Any) -> None:
+        self.sizes = np.asarray(sizes, dtype=np.int64)
+        self.blocks = (Block("parts", np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)),)
+
+    def encode(self, labels):
+        z = np.zeros(self.n_parts)
+        for index, (label, size) in enumerate(zip(labels, self.sizes, strict=True)):
+            if not 0 <= label < size:
+                raise ValueError(f"example {index}: {label} is not one of its {size} parts; give a smaller number")
+            z[self.blocks[0].offsets[index] + label] = 1.0
+        return z
+
+    def decode(self, z):
+        return [int(np.argmax(piece)) for piece in np.split(z, self.blocks[0].offsets[1:-1])]
+
+    def argmax(self, scores, *, warm=None):
+        offsets = self.blocks[0].offsets
+        z, value = np.zeros(self.n_parts), np.zeros(self.n_examples)
+        for i in range(self.n_examples):
+            best = int(offsets[i] + np.argmax(scores[offsets[i] : offsets[i + 1]]))
+            z[best], value[i] = 1.0, scores[best]
+        return Points(z, value, np.zeros(self.n_examples, dtype=np.int8))
+
+    def select(self, indices):
+        return type(self)(self.sizes[np.asarray(indices, dtype=np.int64)])
+
+
+def picks(n: int = 8, *, seed: int = 0):
+    """Examples for :class:`PickOne`: the right part has a large first feature."""
+    rng = np.random.default_rng(seed)
+    X = [0.5 * rng.standard_normal((size, 2)) for size in rng.integers(2, 5, size=n)]
+    y = [int(rng.integers(len(x))) for x in X]
+    for x, label in zip(X, y, strict=True):
+        x[label, 0] += 1.0
+    return X, y
+
+
+KINDS = {
+    "chain": (mm.ChainSVM, chains),
+    "cut": (mm.CutSVM, cuts),
+    "matching": (mm.MatchingSVM, matchings),
+}
+"""Estimator class and data of each built-in structure."""
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two lists of outputs are equal."""
+    return len(first) == len(second) and all(
+        a == b if isinstance(a, list) and isinstance(b, list) else np.array_equal(a, b)
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+def made(kind, **settings):
+    """An estimator, its training data, and data it has not seen."""
+    estimator, data = KINDS[kind]
+    return estimator(**settings), data(), data(4, seed=7)

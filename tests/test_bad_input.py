@@ -1,0 +1,541 @@
+"""Every kind of bad input: a ValueError that names the example and says what to do, at fit, predict and score."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from data import KINDS, PickOne, chains, cuts, matchings, picks
+from sklearn.base import clone
+
+import maxmargin as mm
+
+kinds = pytest.mark.parametrize("kind", list(KINDS))
+BAD = 2  # the example that each test spoils
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A trained estimator of each kind with its data; never trained again."""
+    return {kind: (estimator().fit(*data()), *data()) for kind, (estimator, data) in KINDS.items()}
+
+
+def refused(model, X, y, message, *, at=("fit", "predict", "score")):
+    """All given calls raise ValueError with this message; fitting is tried on a fresh estimator."""
+    calls = {
+        "fit": lambda: clone(model).fit(X, y),
+        "predict": lambda: model.predict(X),
+        "score": lambda: model.score(X, y),
+        "k_best": lambda: model.k_best(X, 2),
+        "decision_function": lambda: model.decision_function(X),
+    }
+    for name in at:
+        with pytest.raises(ValueError, match=message) as caught:
+            calls[name]()
+        assert not isinstance(caught.value, UnicodeError), name
+
+
+def spoiled(values, bad, index=BAD):
+    """A copy of a list with one entry replaced."""
+    return [bad if i == index else value for i, value in enumerate(values)]
+
+
+def features_of(kind, x):
+    """The main features of one input, and how to put others in their place."""
+    if kind == "cut":
+        return x.node_features, lambda new: replace(x, node_features=new)
+    return x, lambda new: new
+
+
+EVERY = ("fit", "predict", "score", "k_best", "decision_function")
+
+
+@kinds
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_features_that_are_not_finite(fitted, kind, value):
+    model, X, y = fitted[kind]
+    array, put = features_of(kind, X[BAD])
+    array = array.copy()
+    array.reshape(-1)[-1] = value
+    refused(model, spoiled(X, put(array)), y, rf"example {BAD}: .*NaN or infinity.*(impute|remove)", at=EVERY)
+
+
+@kinds
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: a.reshape(-1),
+        lambda a: a[0, 0] if a.ndim == 3 else a[0],
+        lambda a: a[None, None],
+        lambda a: np.float64(3.0),
+        lambda a: a.astype(str),
+        lambda a: a.astype(object),
+        lambda a: a.astype(complex),
+        lambda a: a.astype("M8[s]"),
+        lambda a: "features",
+        lambda a: b"features",
+        lambda a: None,
+        lambda a: {"a": 1},
+        lambda a: {1, 2},
+        lambda a: object(),
+        lambda a: [[1.0, 2.0], [3.0]],
+        lambda a: [[None, 1.0]],
+        lambda a: np.ma.masked_array(a, mask=np.ones(a.shape, dtype=bool)),
+        lambda a: [],
+        lambda a: mm,
+        lambda a: (row for row in a),
+    ],
+)
+def test_features_of_another_shape_or_type(fitted, kind, make):
+    model, X, y = fitted[kind]
+    array, put = features_of(kind, X[BAD])
+    refused(model, spoiled(X, put(make(array))), y, rf"example {BAD}: .*must be .*(array|numbers|mm\.)", at=EVERY)
+
+
+@kinds
+@pytest.mark.parametrize("at", [("fit",), ("predict", "score", "k_best", "decision_function")])
+def test_ragged_widths(fitted, kind, at):
+    model, X, y = fitted[kind]
+    array, put = features_of(kind, X[BAD])
+    wide = np.concatenate([array, array], axis=-1)
+    d = array.shape[-1]
+    refused(
+        model,
+        spoiled(X, put(wide)),
+        y,
+        rf"example {BAD}: .*{2 * d} columns, expected {d}; give the same features",
+        at=at,
+    )
+
+
+@kinds
+def test_other_feature_counts_than_in_training(fitted, kind):
+    model, X, y = fitted[kind]
+    narrow = [put(array[..., :1]) for array, put in (features_of(kind, x) for x in X)]
+    refused(model, narrow, y, r"example 0: .*1 columns, expected \d", at=("predict", "score", "k_best"))
+
+
+@kinds
+@pytest.mark.parametrize(
+    "X", [[], (), np.zeros((0, 2, 2)), "abc", b"abc", None, 5, 2.5, {}, {"a": 1}, {1}, np.array(3), iter([1]), object()]
+)
+def test_inputs_that_are_no_list_of_examples(fitted, kind, X):
+    model, _, y = fitted[kind]
+    refused(model, X, y, r"X (is empty: give|must be a list).*", at=EVERY)
+
+
+@kinds
+def test_one_matrix_for_all_examples(fitted, kind):
+    model, _, y = fitted[kind]
+    refused(model, np.ones((len(y), 3)), y, "example 0: ", at=("fit", "predict"))
+    refused(model, sp.csr_array(np.ones((5, 3))), y, "X must be a list", at=("fit", "predict"))
+
+
+@kinds
+@pytest.mark.parametrize("y", [[], "abc", None, 5, {}, {1}, np.array(3), iter([1])])
+def test_outputs_that_are_no_list(fitted, kind, y):
+    model, X, _ = fitted[kind]
+    refused(model, X, y, r"y (is empty: give|must be a list).*", at=("fit", "score"))
+
+
+@kinds
+def test_different_lengths(fitted, kind):
+    model, X, y = fitted[kind]
+    refused(model, X, y[:-1], f"X has {len(X)} examples but y has {len(y) - 1}: give one", at=("fit", "score"))
+    refused(model, X[:-1], y, f"X has {len(X) - 1} examples but y has {len(y)}", at=("fit", "score"))
+
+
+@kinds
+@pytest.mark.parametrize(
+    "bad", [None, 3, "word", {}, {"a": 1}, object(), 1.5, [[1, 2], [3]], [[[0]]], np.zeros((2, 2, 2))]
+)
+def test_outputs_of_another_type(fitted, kind, bad):
+    model, X, y = fitted[kind]
+    refused(model, X, spoiled(y, bad), rf"(example {BAD}\b|example {BAD}:)", at=("fit", "score"))
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(3), r"sample_weight must be numbers of shape \(\d,\), one per example"),
+        (np.ones((5, 1)), "one per example"),
+        (2.0, "one per example"),
+        ("ab", "one per example"),
+        ({}, "one per example"),
+        ([[1], [1, 2]], "one per example"),
+        (lambda n: [1j] * n, "one per example"),
+        (lambda n: ["1"] * n, "one per example"),
+        (lambda n: [None] * n, "one per example"),
+        (lambda n: [1.0] * (n - 1) + [-1.0], r"example \d: sample_weight must be finite and >= 0"),
+        (lambda n: [1.0, np.nan] + [1.0] * (n - 2), "example 1: sample_weight must be finite and >= 0"),
+        (lambda n: [1.0, np.inf] + [1.0] * (n - 2), "example 1: sample_weight must be finite and >= 0"),
+        (lambda n: np.zeros(n), "sample_weight is zero for every example"),
+    ],
+)
+def test_sample_weights(fitted, kind, weight, message):
+    model, X, y = fitted[kind]
+    weight = weight(len(X)) if callable(weight) else weight
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(X, y, weight)
+    with pytest.raises(ValueError, match=message):
+        model.score(X, y, weight)
+
+
+@kinds
+def test_loss_weights(fitted, kind):
+    model, X, y = fitted[kind]
+    counts = [x.shape[0] * x.shape[1] if kind == "matching" else len(z) for x, z in zip(X, y, strict=True)]
+    good = [np.ones(n) for n in counts]
+    for bad in (np.ones(counts[BAD] + 1), -np.ones(counts[BAD]), np.full(counts[BAD], np.nan), 1.0, "a", None, [1j]):
+        with pytest.raises(ValueError, match=rf"example {BAD}: loss_weight must be {counts[BAD]} finite numbers"):
+            clone(model).fit(X, y, loss_weight=spoiled(good, bad))
+    for bad in (good[:-1], 3, "abc", {}, []):
+        with pytest.raises(ValueError, match="loss_weight"):
+            clone(model).fit(X, y, loss_weight=bad)
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"C": -1.0}, "C must be a positive number or infinity.*larger C"),
+        ({"C": 0}, "C must be a positive"),
+        ({"C": np.nan}, "C must be a positive"),
+        ({"C": "1"}, "C must be a positive"),
+        ({"C": True}, "C must be a positive"),
+        ({"C": [1.0]}, "C must be a positive"),
+        ({"radius": -1.0}, "radius must be a positive"),
+        ({"radius": "big"}, "radius must be a positive"),
+        ({"tol": -1e-3}, "tol must be a finite number >= 0"),
+        ({"tol": np.nan}, "tol must be a finite number >= 0"),
+        ({"tol": np.inf}, "tol must be a finite number >= 0"),
+        ({"tol": "small"}, "tol must be a finite number >= 0"),
+        ({"tol": None}, "tol must be a finite number >= 0"),
+        ({"max_iter": 0}, "max_iter must be a positive integer or None"),
+        ({"max_iter": -5}, "max_iter must be a positive integer or None"),
+        ({"max_iter": 1.5}, "max_iter must be a positive integer or None"),
+        ({"max_iter": "many"}, "max_iter must be a positive integer or None"),
+        ({"max_iter": np.inf}, "max_iter must be a positive integer or None"),
+        ({"max_iter": True}, "max_iter must be a positive integer or None"),
+        ({"max_seconds": 0}, "max_seconds must be a positive number or None"),
+        ({"max_seconds": -1.0}, "max_seconds must be a positive number or None"),
+        ({"max_seconds": np.nan}, "max_seconds must be a positive number or None"),
+        ({"max_seconds": "1"}, "max_seconds must be a positive number or None"),
+        ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer.*-1 for all"),
+        ({"n_jobs": 1.5}, "n_jobs must be None"),
+        ({"n_jobs": "2"}, "n_jobs must be None"),
+        ({"n_jobs": True}, "n_jobs must be None"),
+        ({"solver": "best"}, 'solver must be "auto" or a solver object'),
+        ({"solver": None}, 'solver must be "auto" or a solver object'),
+        ({"solver": mm.Extragradient}, 'solver must be "auto" or a solver object'),
+        ({"solver": np.ones(2)}, 'solver must be "auto" or a solver object'),
+        ({"loss": "hamming"}, r"loss must be a loss of maxmargin\.losses"),
+        ({"loss": mm.losses.Hamming}, r"loss must be a loss of maxmargin\.losses"),
+        ({"loss": mm.losses.Hamming(-1.0, -1.0)}, "false_positive must be a finite number >= 0"),
+        ({"random_state": "seed"}, "random_state must be None or an integer"),
+        ({"random_state": -1}, "random_state must be None or an integer"),
+        ({"random_state": 1.5}, "random_state must be None or an integer"),
+        ({"callbacks": [3]}, "callbacks must be functions"),
+        ({"callbacks": 3}, "callbacks must be a list"),
+        ({"callbacks": print}, "callbacks must be a list"),
+        ({"nonnegative": [99]}, "nonnegative must be indices or a mask of the"),
+        ({"nonnegative": [True]}, "nonnegative must be indices or a mask of the"),
+        ({"nonnegative": "all"}, "nonnegative must be indices or a mask of the"),
+        ({"nonnegative": [0.5]}, "nonnegative must be indices or a mask of the"),
+        ({"nonnegative": [[0], [1, 2]]}, "nonnegative must be indices or a mask of the"),
+    ],
+)
+def test_settings(fitted, kind, settings, message):
+    model, X, y = fitted[kind]
+    with pytest.raises(ValueError, match=message):
+        clone(model).set_params(**settings).fit(X, y)
+
+
+@pytest.mark.parametrize("structure", [None, 3, "chain", [PickOne]])
+def test_structures(structure):
+    with pytest.raises(ValueError, match=r"structure must be a Structure class.*ChainSVM"):
+        mm.StructuredSVM(structure).fit(*picks())
+
+
+def test_structures_that_break_their_promises():
+    X, y = picks()
+    with pytest.raises(ValueError, match=r"must make a maxmargin\.structures\.Structure, got list"):
+        mm.StructuredSVM(list).fit(X, y)
+    with pytest.raises(ValueError, match="give one row of features per part"):
+        mm.StructuredSVM(lambda sizes: PickOne(sizes + 1)).fit(X, y)
+
+    class Short(PickOne):
+        def encode(self, labels):
+            return np.zeros(3)
+
+    with pytest.raises(ValueError, match=r"Short\.encode must return a vector of shape"):
+        mm.StructuredSVM(Short).fit(X, y)
+
+
+def test_parts_of_ones_own():
+    X, y = picks()
+    model = mm.StructuredSVM(PickOne).fit(X, y)
+    refused(model, spoiled(X, np.zeros((0, 2))), y, rf"example {BAD}: no parts; remove it", at=EVERY)
+    refused(model, spoiled(X, np.zeros(2)), y, rf"example {BAD}: .*2-D", at=EVERY)
+    refused(model, spoiled(X, np.full((2, 2), np.nan)), y, rf"example {BAD}: .*NaN", at=EVERY)
+    refused(model, X, spoiled(y, 99), f"example {BAD}: 99 is not one of its", at=("fit", "score"))
+
+
+# Chains
+
+
+def test_empty_sequences(fitted):
+    model, X, y = fitted["chain"]
+    refused(model, spoiled(X, np.zeros((0, 3))), spoiled(y, []), rf"example {BAD}: an empty sequence.*remove", at=EVERY)
+
+
+def test_labels_of_another_length(fitted):
+    model, X, y = fitted["chain"]
+    for bad in ([], [*y[BAD], "a"], y[BAD][:-1]):
+        refused(model, X, spoiled(y, bad), f"example {BAD} has .*one label per position", at=("fit", "score"))
+
+
+def test_unknown_labels(fitted):
+    model, X, y = fitted["chain"]
+    strange = spoiled(y, ["z"] * len(y[BAD]))
+    refused(model, X, strange, rf"example {BAD}: label 'z' was not seen in training; give all labels", at=("score",))
+    with pytest.raises(ValueError, match=rf"example {BAD}: label 'z' was not seen.*classes"):
+        clone(model).set_params(classes=["a", "b", "c"]).fit(X, strange)
+    with pytest.raises(ValueError, match=rf"validation data: example {BAD}: label 'z'"):
+        clone(model).fit(X, y, validation=(X, strange))
+
+
+@pytest.mark.parametrize("label", [["x"], {"x": 1}, {1}, np.zeros(2)])
+def test_unhashable_labels(fitted, label):
+    model, X, y = fitted["chain"]
+    bad = spoiled(y, [label] * len(y[BAD]))
+    refused(model, X, bad, rf"example {BAD}: labels must be hashable.*tuples", at=("fit", "score"))
+
+
+def test_labels_that_are_nan(fitted):
+    model, X, y = fitted["chain"]
+    for bad in ([np.nan] * len(y[BAD]), np.full(len(y[BAD]), np.nan)):
+        refused(model, X, spoiled(y, bad), f"example {BAD}: NaN cannot be a label", at=("fit", "score"))
+
+
+def test_a_string_is_no_list_of_labels(fitted):
+    model, X, y = fitted["chain"]
+    for bad in ("".join(y[BAD]), set(y[BAD]), dict.fromkeys(y[BAD]), iter(y[BAD])):
+        refused(model, X, spoiled(y, bad), rf"example {BAD}: y must be a list or 1-D array", at=("fit", "score"))
+
+
+@pytest.mark.parametrize("classes", [[], ["a", "a"], [["a"], ["b"]], "abc", 3, [np.nan], {"a": 1, "b": 2}.keys])
+def test_bad_classes(classes):
+    with pytest.raises(ValueError, match="classes"):
+        mm.ChainSVM(classes=classes).fit(*chains(3))
+
+
+def test_edge_features_of_chains():
+    X, y = chains(4, edges=True)
+    model = mm.ChainSVM().fit(X, y)
+    n = len(y[BAD])
+
+    def with_edges(value):
+        return spoiled(X, replace(X[BAD], edge_features=value))
+
+    refused(model, with_edges(np.ones((n, 2))), y, rf"example {BAD}: {n} rows of edge features.*length - 1", at=EVERY)
+    refused(model, with_edges(np.ones((n - 1, 3))), y, rf"example {BAD}: edge features have 3 columns", at=EVERY)
+    refused(model, with_edges(np.full((n - 1, 2), np.nan)), y, rf"example {BAD}: edge features hold NaN", at=EVERY)
+    refused(model, with_edges(np.ones(n - 1)), y, rf"example {BAD}: edge features must be a 2-D array", at=EVERY)
+    refused(model, with_edges(None), y, rf"example {BAD}: no edge features.*for all or for none", at=EVERY)
+
+
+# Sparse features
+
+
+def test_sparse_features(fitted):
+    model, X, y = fitted["chain"]
+    sparse = [sp.csr_array(x) for x in X]
+    n = len(y[BAD])
+    holes = sparse[BAD].copy()
+    holes.data[-1] = np.nan
+    refused(model, spoiled(sparse, holes), y, rf"example {BAD}: features hold NaN or infinity in row {n - 1}", at=EVERY)
+    refused(model, spoiled(X, holes), y, rf"example {BAD}: features hold NaN", at=EVERY)
+    refused(model, spoiled(sparse, sparse[BAD].astype(complex)), y, rf"example {BAD}: .*real numbers", at=EVERY)
+    refused(model, spoiled(sparse, sp.csr_array((n, 7))), y, rf"example {BAD}: .*7 columns", at=("predict",))
+    refused(model, spoiled(sparse, sp.coo_array(np.ones(3))), y, rf"example {BAD}: .*2-D", at=EVERY)
+    outside = sp.csr_array(np.ones((n, 3)))
+    outside.indices[-1] = 1000
+    refused(model, spoiled(sparse, outside), y, rf"example {BAD}: .*not a valid CSR matrix in row {n - 1}", at=EVERY)
+    negative = sp.csr_array(np.ones((n, 3)))
+    negative.indices[0] = -1
+    refused(model, spoiled(sparse, negative), y, rf"example {BAD}: .*not a valid CSR matrix in row 0", at=EVERY)
+    falling = sp.csr_array(np.ones((n, 3)))
+    falling.indptr[1] = 3 * n
+    refused(model, spoiled(sparse, falling), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)
+
+
+def test_sparse_input_for_dense_graphs(fitted):
+    model, X, y = fitted["matching"]
+    refused(model, spoiled(X, sp.csr_array(np.ones((3, 3)))), y, rf"example {BAD}: .*mm\.Bipartite", at=EVERY)
+
+
+# Matchings
+
+
+def test_gold_matchings_that_are_none(fitted):
+    model, X, y = fitted["matching"]
+    left, right = X[BAD].shape[:2]
+    for pairs, message in (
+        ([[0, 0], [0, 1]], "left node 0 has 2 links.*raise left_capacity"),
+        ([[0, 0], [1, 0]], "right node 0 has 2 links.*raise right_capacity"),
+        ([[left, 0]], "is no edge of its graph.*drop the pair"),
+        ([[0, right]], "is no edge of its graph.*drop the pair"),
+        ([[-1, 0]], "is no edge of its graph.*drop the pair"),
+        ([[0, 0], [0, 0]], "is given more than once; list every pair once"),
+        ([[0, 0, 0]], r"integer array of shape \(k, 2\)"),
+        ([0, 1], r"integer array of shape \(k, 2\)"),
+        ([[0.0, 1.0]], r"integer array of shape \(k, 2\)"),
+        ([["0", "1"]], r"integer array of shape \(k, 2\)"),
+        ([[True, False]], r"integer array of shape \(k, 2\)"),
+        (np.eye(3), r"integer array of shape \(k, 2\)"),
+    ):
+        refused(model, X, spoiled(y, pairs), f"example {BAD}: .*{message}", at=("fit", "score"))
+
+
+def test_a_gold_link_that_was_pruned():
+    X, y = matchings(4, pruned=True)
+    left, right = X[BAD].shape
+    kept = X[BAD].edges.tolist()
+    gone = next([j, k] for j in range(left) for k in range(right) if [j, k] not in kept)
+    model = mm.MatchingSVM().fit(X, y)
+    refused(model, X, spoiled(y, [gone]), rf"example {BAD}: pair .*drop the pair or add", at=("fit", "score"))
+
+
+def test_graphs_of_matchings():
+    X, y = matchings(4, pruned=True)
+    model = mm.MatchingSVM().fit(X, y)
+    good = X[BAD]
+    for changes, message in (
+        ({"edges": np.concatenate([good.edges[1:], good.edges[1:2]])}, "more than once"),
+        ({"edges": good.edges + 10}, "outside its graph.*number the nodes"),
+        ({"edges": good.edges - 1}, "outside its graph.*number the nodes"),
+        ({"edges": good.edges[:-1]}, "edges but .*one row per edge"),
+        ({"edges": good.edges.astype(float)}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": "ab"}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": None}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": [[0, 1], [2]]}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": good.edges[:, :1]}, r"integer array of shape \(n_edges, 2\)"),
+        ({"shape": (0, 3)}, "at least one node on each side.*remove"),
+        ({"shape": (2,)}, "shape must be"),
+        ({"shape": 3}, "shape must be"),
+        ({"shape": None}, "shape must be two integers"),
+        ({"shape": "ab"}, "shape must be two integers"),
+        ({"shape": (2.5, 3)}, "shape must be two integers"),
+        ({"shape": (-1, 3)}, "at least one node"),
+        ({"left_capacity": -1}, "left_capacity must be integers >= 0"),
+        ({"left_capacity": 1.5}, "left_capacity must be integers >= 0"),
+        ({"right_capacity": [1] * 99}, "right_capacity must be integers >= 0, one or"),
+        ({"right_capacity": "many"}, "right_capacity must be integers >= 0, one or"),
+    ):
+        refused(model, spoiled(X, replace(good, **changes)), y, f"example {BAD}: .*{message}", at=EVERY)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 3), (3, 0, 3), (0, 0, 3)])
+def test_matchings_without_nodes(fitted, shape):
+    model, X, y = fitted["matching"]
+    refused(model, spoiled(X, np.zeros(shape)), spoiled(y, []), rf"example {BAD}: .*remove", at=EVERY)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", None, True, np.inf])
+@pytest.mark.parametrize("side", ["left_capacity", "right_capacity"])
+def test_capacities(side, value):
+    with pytest.raises(ValueError, match=f"{side} must be an integer >= 1"):
+        mm.MatchingSVM(**{side: value}).fit(*matchings(3))
+
+
+# Cuts
+
+
+def test_inputs_that_are_no_graph(fitted):
+    model, X, y = fitted["cut"]
+    for bad in (X[BAD].node_features, (X[BAD].node_features, X[BAD].edges), None, "graph", {}):
+        refused(model, spoiled(X, bad), y, rf"example {BAD}: X must be a list of mm\.Graph", at=EVERY)
+
+
+def test_graphs_of_cuts(fitted):
+    model, X, y = fitted["cut"]
+    good = X[BAD]
+    n, edges = len(good.node_features), good.edges
+    loop, double, reverse, outside, below = (edges.copy() for _ in range(5))
+    loop[1] = 1, 1
+    double[1] = double[0]
+    reverse[1] = reverse[0][::-1]
+    outside[1] = 0, n
+    below[1] = -1, 0
+    negative = good.edge_features.copy()
+    negative[1, 1] = -0.5
+    for changes, message in (
+        ({"edges": loop}, "self-loop.*leave it out"),
+        ({"edges": double}, "more than once.*keep one edge"),
+        ({"edges": reverse}, "more than once.*keep one edge"),
+        ({"edges": outside}, "number its nodes from 0"),
+        ({"edges": below}, "number its nodes from 0"),
+        ({"edges": edges.astype(float)}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": edges[:-1]}, "edges but .*one row per edge"),
+        ({"edges": edges.reshape(-1)}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": None}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": "edges"}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": [[0, 1], [2]]}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edge_features": negative}, "edge features must be >= 0.*(shift|split)"),
+        ({"edge_features": sp.csr_array(negative)}, "edge features must be >= 0.*(shift|split)"),
+        ({"edge_features": good.edge_features * np.nan}, "edge features hold NaN or infinity in row 0"),
+        ({"edge_features": good.edge_features[:, 0]}, "edge features must be a 2-D array"),
+        ({"edge_features": good.edge_features[:, :1]}, "edge features have 1 columns, expected 2"),
+        ({"edge_features": None}, "edge features have 1 columns, expected 2"),
+        ({"edge_features": "ab"}, "edge features must be real numbers"),
+        ({"edge_features": []}, "edge features must be a 2-D array"),
+        ({"node_features": np.zeros((0, 2))}, "at least one node; remove it"),
+    ):
+        refused(model, spoiled(X, replace(good, **changes)), y, rf"example {BAD}\b.*{message}", at=EVERY)
+
+
+def test_labels_of_cuts(fitted):
+    model, X, y = fitted["cut"]
+    n = len(y[BAD])
+    for bad in (
+        np.full(n, 2),
+        np.full(n, -1),
+        np.full(n, 0.5),
+        np.full(n, np.nan),
+        np.zeros(n + 1),
+        np.zeros(n - 1),
+        np.zeros((n, 1)),
+        ["0"] * n,
+        [None] * n,
+        [1j] * n,
+        np.zeros(n, dtype=complex),
+    ):
+        refused(model, X, spoiled(y, bad), rf"example {BAD}\b.*(give|must be).* 0 or 1", at=("fit", "score"))
+
+
+@kinds
+def test_messages_are_short_and_end_without_a_traceback_of_others(fitted, kind):
+    model, X, _y = fitted[kind]
+    array, put = features_of(kind, X[BAD])
+    with pytest.raises(ValueError) as caught:
+        model.predict(spoiled(X, put(array * np.nan)))
+    assert caught.value.__cause__ is None
+    assert len(str(caught.value)) < 300
+    assert not re.search(r"\n", str(caught.value))
+
+
+def test_features_without_columns():
+    assert mm.ChainSVM().fit([np.zeros((2, 0))], [["a", "b"]]).predict([np.zeros((2, 0))]) == [["a", "b"]]
+    graph = mm.Graph(np.ones((2, 1)), [[0, 1]], np.zeros((1, 0)))
+    assert mm.CutSVM(C=10.0).fit([graph], [[1, 1]]).predict([graph])[0].tolist() == [1, 1]
+    assert mm.MatchingSVM().fit([np.zeros((2, 2, 0))], [[]]).predict([np.zeros((2, 2, 0))])[0].shape == (0, 2)
+
+
+def test_cuts_and_chains_are_told_apart(fitted):
+    graphs, _ = cuts(2)
+    refused(fitted["chain"][0], graphs, [["a"]] * 2, "example 0: features must be real numbers", at=("fit", "predict"))

@@ -1,0 +1,116 @@
+"""The command line, through its parser and once as a process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import subprocess
+import sys
+
+import pytest
+from data import KINDS, PickOne, picks
+from typer.testing import CliRunner
+
+import maxmargin as mm
+from maxmargin import model_file
+from maxmargin.cli import app
+
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A saved model of each kind, and one of a structure of a user's own."""
+    folder = tmp_path_factory.mktemp("models")
+    for kind, (estimator, data) in KINDS.items():
+        estimator(C=0.5).fit(*data(3)).save(folder / kind)
+    mm.StructuredSVM(PickOne).fit(*picks()).save(folder / "parts")
+    return folder
+
+
+def failed(*arguments: str) -> str:
+    """The one line that a failing command writes."""
+    answer = runner.invoke(app, list(arguments))
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith("error: ")
+    assert answer.stderr.count("\n") == 1
+    assert isinstance(answer.exception, SystemExit)
+    return answer.stderr
+
+
+def test_version():
+    answer = runner.invoke(app, ["version"])
+    assert answer.exit_code == 0
+    assert answer.stdout == f"{mm.__version__}\n"
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "parts"])
+def test_inspect(models, kind):
+    answer = runner.invoke(app, ["inspect", str(models / kind)])
+    assert answer.exit_code == 0, answer.output
+    assert answer.stderr == ""
+    assert kind in answer.stdout
+    assert "converged" in answer.stdout
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "parts"])
+def test_inspect_as_json(models, kind):
+    answer = runner.invoke(app, ["inspect", str(models / kind), "--json"])
+    assert answer.exit_code == 0
+    facts = json.loads(answer.stdout)
+    assert facts["kind"] == kind
+    assert facts["weights"] > 0
+    assert facts["trained status"] == "converged"
+    assert facts["trained C"] == (None if kind == "parts" else 0.5)
+    assert ("labels" in facts) == (kind == "chain")
+
+
+def test_files_that_cannot_be_read(models, tmp_path):
+    assert "No such file" in failed("inspect", str(tmp_path / "missing"))
+    assert "directory" in failed("inspect", str(tmp_path)).lower()
+    for data in (b"", b"text", (models / "cut").read_bytes()[:-1], b"\x80\x04."):
+        (tmp_path / "bad").write_bytes(data)
+        for flags in ([], ["--json"]):
+            assert str(tmp_path / "bad") in failed("inspect", str(tmp_path / "bad"), *flags)
+    odd = tmp_path / "two\nlines"
+    odd.write_bytes(b"")
+    assert "two\\nlines" in failed("inspect", str(odd))
+
+
+def test_text_in_a_file_is_neither_markup_nor_control(models, tmp_path):
+    data = (models / "cut").read_bytes()
+    (length,) = struct.unpack_from("<Q", data, 12)
+    header = json.loads(data[52 : 52 + length])
+    header["facts"] = {"[/red]": "[link=x]a[/bold]\x1b[2J\nb \ud800"}
+    text = json.dumps(header).encode()
+    prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
+    body = text + bytes(-(52 + len(text)) % 64) + data[52 + length + -(52 + length) % 64 :]
+    (tmp_path / "odd").write_bytes(prefix + hashlib.sha256(prefix + body).digest() + body)
+    answer = runner.invoke(app, ["inspect", str(tmp_path / "odd")])
+    assert answer.exit_code == 0, answer.output
+    assert "\x1b" not in answer.stdout
+    assert "[/red]" in answer.stdout
+    assert json.loads(runner.invoke(app, ["inspect", str(tmp_path / "odd"), "--json"]).stdout)["kind"] == "cut"
+
+
+def test_wrong_use_is_explained():
+    for arguments in (["inspect"], ["nonsense"], ["inspect", "a", "--nonsense"], ["version", "extra"]):
+        answer = runner.invoke(app, arguments)
+        assert answer.exit_code == 2
+        assert "Usage" in answer.stderr
+    assert "inspect" in runner.invoke(app, ["--help"]).stdout
+
+
+def test_as_a_process(models, tmp_path):
+    command = [sys.executable, "-c", "from maxmargin.cli import app; app()"]
+    good = subprocess.run([*command, "inspect", str(models / "chain")], capture_output=True, text=True, check=False)
+    assert good.returncode == 0
+    assert "chain" in good.stdout
+    bad = subprocess.run([*command, "inspect", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert bad.returncode == 2
+    assert bad.stdout == ""
+    assert bad.stderr.startswith("error: ")
+    assert "Traceback" not in bad.stderr
+    assert len(bad.stderr.splitlines()) == 1

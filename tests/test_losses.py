@@ -1,0 +1,240 @@
+"""Losses against direct counting of wrong decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from data import PickOne, chains, cuts, matchings, picks
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maxmargin.losses import Hamming, LabelCost, Loss
+from maxmargin.packing import ChainPacker, CutPacker, MatchingPacker, PartsPacker
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+
+seeds = st.integers(0, 10_000)
+prices = st.sampled_from([0.0, 0.5, 1.0, 3.0])
+
+
+def packed_of(packer, X, y):
+    packer = packer.learn(X, y)
+    packed = packer.pack(X)
+    return packer, packed, packer.encode(packed, y)
+
+
+def problem_of(packed, gold, loss, **weights) -> Problem:
+    return Problem.build(packed.structure, packed.features, gold, loss, L2(C=1.0), **weights)
+
+
+def random_output(packed, seed):
+    """A random vertex, as z and as outputs."""
+    scores = np.random.default_rng(seed).standard_normal(packed.structure.n_parts)
+    if packed.structure.name == "cut":
+        scores[packed.structure.starts[1] :] = 0.0
+    z = packed.structure.argmax(scores).z
+    return z, packed.structure.decode(z)
+
+
+def links(pairs) -> set[tuple[int, int]]:
+    return {tuple(pair) for pair in np.asarray(pairs).reshape(-1, 2).tolist()}
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+@given(seed=seeds, plus=prices, minus=prices)
+def test_hamming_counts_wrong_and_missed_links(pruned, seed, plus, minus):
+    X, y = matchings(4, seed=seed, pruned=pruned)
+    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    problem = problem_of(packed, gold, Hamming(plus, minus))
+    z, found = random_output(packed, seed)
+    counted = sum(
+        plus * len(links(f) - links(g)) + minus * len(links(g) - links(f)) for f, g in zip(found, y, strict=True)
+    )
+    assert problem.loss(z) == pytest.approx(counted, abs=1e-9)
+    assert problem.loss(gold) == pytest.approx(0.0, abs=1e-12)
+
+
+@given(seed=seeds, plus=prices, minus=prices)
+def test_hamming_counts_wrong_nodes_of_cuts(seed, plus, minus):
+    X, y = cuts(4, seed=seed)
+    _, packed, gold = packed_of(CutPacker(), X, y)
+    problem = problem_of(packed, gold, Hamming(plus, minus))
+    z, found = random_output(packed, seed)
+    f, g = np.concatenate(found), np.concatenate(y)
+    assert problem.loss(z) == pytest.approx(plus * np.sum(f > g) + minus * np.sum(f < g), abs=1e-9)
+    assert problem.loss(gold) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("edges", [False, True])
+@given(seed=seeds, price=prices)
+def test_hamming_counts_wrong_labels(edges, seed, price):
+    X, y = chains(4, seed=seed, edges=edges)
+    packer, packed, gold = packed_of(ChainPacker(), X, y)
+    problem = problem_of(packed, gold, Hamming(price, price))
+    z, _ = random_output(packed, seed)
+    wrong = sum(a != b for f, g in zip(packer.decode(packed, z), y, strict=True) for a, b in zip(f, g, strict=True))
+    assert problem.loss(z) == pytest.approx(price * wrong, abs=1e-9)
+    assert problem.loss(gold) == 0.0
+
+
+@given(seed=seeds)
+def test_label_costs_example_weights_and_loss_weights(seed):
+    rng = np.random.default_rng(seed)
+    X, y = chains(4, seed=seed, labels=("a", "b", "c"))
+    packer, packed, gold = packed_of(ChainPacker(("a", "b", "c")), X, y)
+    matrix = rng.random((3, 3)) * (1 - np.eye(3))
+    per_example = rng.integers(0, 3, size=4).astype(float)
+    per_position = [rng.random(len(labels)) for labels in y]
+    problem = problem_of(
+        packed,
+        gold,
+        LabelCost(matrix.tolist()),
+        example_weight=per_example,
+        loss_weight=np.repeat(np.concatenate(per_position), 3),
+    )
+    z, _ = random_output(packed, seed)
+    counted = 0.0
+    for s, weights, f, g in zip(per_example, per_position, packer.decode(packed, z), y, strict=True):
+        counted += s * sum(w * matrix["abc".index(b), "abc".index(a)] for w, a, b in zip(weights, f, g, strict=True))
+    assert problem.loss(z) == pytest.approx(counted, abs=1e-9)
+    assert problem.loss(gold) == pytest.approx(0.0, abs=1e-12)
+
+
+@given(seed=seeds)
+def test_weights_scale_the_loss_of_matchings(seed):
+    rng = np.random.default_rng(seed)
+    X, y = matchings(3, seed=seed)
+    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    per_example, per_link = rng.random(3), rng.random(packed.structure.n_parts)
+    problem = problem_of(packed, gold, Hamming(1, 2), example_weight=per_example, loss_weight=per_link)
+    z, _ = random_output(packed, seed)
+    price = np.where(gold == 1, 2.0 * (z == 0), 1.0 * (z == 1))
+    counted = packed.structure.by_example(per_link * price) @ per_example
+    assert problem.loss(z) == pytest.approx(counted, abs=1e-9)
+    assert problem.loss(gold) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_shard_has_its_share_of_the_loss():
+    X, y = matchings(5)
+    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    problem = problem_of(packed, gold, Hamming(1, 3), example_weight=np.arange(5.0))
+    z, _ = random_output(packed, 1)
+    shards = [(problem.select(i), z[packed.structure.parts_of(i)]) for i in ([0, 3], [1, 2, 4])]
+    assert sum(shard.loss(part) for shard, part in shards) == pytest.approx(problem.loss(z))
+
+
+def test_hamming_on_a_structure_of_ones_own():
+    X, y = picks()
+    _, packed, gold = packed_of(PartsPacker(PickOne), X, y)
+    problem = problem_of(packed, gold, Hamming())
+    z, found = random_output(packed, 3)
+    assert problem.loss(z) == pytest.approx(2.0 * sum(a != b for a, b in zip(found, y, strict=True)))
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "1", None, True, [1.0]])
+@pytest.mark.parametrize("name", ["false_positive", "false_negative"])
+def test_refused_prices(name, value):
+    X, y = matchings(2)
+    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    with pytest.raises(ValueError, match=f"{name} must be a finite number >= 0"):
+        Hamming(**{name: value}).costs(packed.structure, gold)
+
+
+def test_refused_combinations():
+    X, y = chains(3)
+    _, chain, gold = packed_of(ChainPacker(), X, y)
+    with pytest.raises(ValueError, match=r"false_positive == false_negative.*LabelCost"):
+        Hamming(1, 3).costs(chain.structure, gold)
+    for matrix, message in (
+        (np.zeros((2, 2)), r"\(3, 3\) matrix"),
+        (np.eye(3), "zero diagonal"),
+        (-np.ones((3, 3)) + np.eye(3), ">= 0"),
+        (np.full((3, 3), np.nan), "finite"),
+        ("abc", "matrix of numbers"),
+        ([[0, 1], [0]], "matrix of numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LabelCost(matrix).costs(chain.structure, gold)
+    _, cut, labels = packed_of(CutPacker(), *cuts(2))
+    with pytest.raises(ValueError, match=r"not for a cut; use losses\.Hamming"):
+        LabelCost(np.zeros((2, 2))).costs(cut.structure, labels)
+
+
+@dataclass(frozen=True)
+class Own(Loss):
+    """A user's loss: fixed costs and offsets, as far as a test wants them wrong."""
+
+    cost: object
+    offset: object
+
+    def costs(self, structure, gold):
+        return self.cost(structure, gold), self.offset(structure, gold)
+
+
+def nothing(structure, gold):
+    return np.zeros(structure.n_parts)
+
+
+def test_a_loss_of_ones_own():
+    X, y = matchings(3)
+    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    missed = Own(lambda s, y: -2.0 * y, lambda s, y: 2.0 * y)
+    problem = problem_of(packed, gold, missed)
+    z, found = random_output(packed, 5)
+    assert problem.loss(z) == pytest.approx(2 * sum(len(links(g) - links(f)) for f, g in zip(found, y, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (Own(lambda s, y: y, nothing), "example 0: the loss of the gold output must be zero.*offset"),
+        (Own(lambda s, y: np.full(s.n_parts, np.nan), nothing), "infinite or NaN costs"),
+        (Own(lambda s, y: np.zeros(3), nothing), "one entry per part"),
+        (Own(lambda s, y: np.zeros((s.n_parts, 1)), nothing), "one entry per part"),
+    ],
+)
+def test_refused_losses_of_ones_own(loss, message):
+    X, y = matchings(3)
+    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    with pytest.raises(ValueError, match=message):
+        problem_of(packed, gold, loss)
+
+
+def test_offsets_that_only_cancel_over_the_batch_are_refused():
+    X, y = matchings(2)
+    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    sign = packed.structure.to_parts(np.array([1.0, -1.0]))
+    first = packed.structure.by_example(np.ones(packed.structure.n_parts))
+    loss = Own(nothing, lambda s, y: sign / s.to_parts(first))
+    with pytest.raises(ValueError, match="example 0"):
+        problem_of(packed, gold, loss)
+
+
+def test_a_loss_on_the_edges_of_a_cut_is_refused():
+    X, y = cuts(2)
+    _, packed, gold = packed_of(CutPacker(), X, y)
+    on_edges = Own(lambda s, y: np.where(np.arange(s.n_parts) >= s.starts[1], 1.0 - y, 0.0), nothing)
+    with pytest.raises(ValueError, match="put the cost on the nodes"):
+        problem_of(packed, gold, on_edges)
+
+
+def test_structures_may_restrict_losses_to_their_decisions():
+    class Strict(PickOne):
+        loss_on_decisions_only = True
+        decisions = slice(0, 1)
+
+    X, y = picks(2)
+    _, packed, gold = packed_of(PartsPacker(Strict), X, y)
+    with pytest.raises(ValueError, match="on a pick the loss must be linear in the decision parts alone"):
+        problem_of(packed, gold, Own(lambda s, y: 1.0 - y, nothing))
+
+
+def test_problems_refuse_parts_that_do_not_match():
+    _, first, gold = packed_of(MatchingPacker(), *matchings(2))
+    _, second, _ = packed_of(MatchingPacker(), *matchings(3))
+    with pytest.raises(ValueError, match="features have"):
+        Problem.build(first.structure, second.features, gold, Hamming(), L2(C=1.0))
+    with pytest.raises(ValueError, match="mask of shape"):
+        Problem.build(first.structure, first.features, gold, Hamming(), L2(nonnegative=np.array([True])))

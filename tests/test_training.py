@@ -1,0 +1,355 @@
+"""What happens inside ``fit``: regions, weights, budgets, callbacks, warm starts, threads."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+
+import numpy as np
+import pytest
+from data import KINDS, chains, cuts, made, matchings, same
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import maxmargin as mm
+from maxmargin.solvers import JsonLines, Progress, Validation
+
+kinds = pytest.mark.parametrize("kind", list(KINDS))
+
+
+@kinds
+@pytest.mark.parametrize("settings", [{"C": 0.1}, {"C": 10}, {"radius": 0.5}, {"C": 1.0, "radius": 0.4}, {}])
+def test_regions_agree_with_the_exact_solver(kind, settings):
+    model, (X, y), _ = made(kind, **settings)
+    found = model.fit(X, y).solution_.certificate
+    exact = clone(model).set_params(solver=mm.Exact(), tol=1e-6).fit(X, y).solution_.certificate
+    assert exact.relative_gap < 1e-6
+    assert found.primal == pytest.approx(exact.primal, rel=2e-3)
+    assert found.dual <= exact.primal * (1 + 1e-9)
+    if "radius" in settings:
+        assert np.linalg.norm(model.coef_) <= settings["radius"] * (1 + 1e-12)
+
+
+@kinds
+def test_no_regularisation_does_not_warn_at_the_budget(kind):
+    model, (X, y), _ = made(kind, C=np.inf, max_iter=20)
+    model.fit(X, y)
+    assert model.solution_.certificate.dual >= 0.0
+    assert model.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [mm.Extragradient(), mm.Extragradient.plain(), mm.DualExtragradient(), mm.DualExtragradient(store_duals=False)],
+)
+def test_solver_objects(solver):
+    X, y = matchings(4)
+    model = mm.MatchingSVM(C=0.5, solver=solver, tol=0.02).fit(X, y)
+    assert model.solution_.solver is solver
+    assert model.solution_.why == "chosen by the caller"
+    exact = mm.MatchingSVM(C=0.5, solver=mm.Exact()).fit(X, y)
+    assert model.solution_.certificate.primal == pytest.approx(exact.solution_.certificate.primal, rel=0.03)
+
+
+def test_auto_says_why():
+    model = mm.MatchingSVM().fit(*matchings(2))
+    assert "extragradient" in model.solution_.why
+
+
+@kinds
+def test_a_weight_of_two_is_the_example_twice_and_of_zero_is_leaving_it_out(kind):
+    model, (X, y), _ = made(kind, C=1.0, solver=mm.Exact(), tol=1e-5)
+    if kind == "chain":
+        model.set_params(classes=("a", "b", "c"))
+    weights = np.ones(len(X))
+    weights[:2] = 2.0, 0.0
+    weighted = clone(model).fit(X, y, weights).coef_
+    repeated = clone(model).fit([X[0], X[0], *X[2:]], [y[0], y[0], *y[2:]]).coef_
+    np.testing.assert_allclose(weighted, repeated, atol=1e-4)
+    ones = clone(model).fit(X, y, sample_weight=np.ones(len(X), dtype=int)).coef_
+    np.testing.assert_array_equal(ones, clone(model).fit(X, y).coef_)
+
+
+@kinds
+def test_loss_weights(kind):
+    model, (X, y), _ = made(kind, solver=mm.Exact(), tol=1e-5)
+    counts = [x.shape[0] * x.shape[1] for x in X] if kind == "matching" else [len(labels) for labels in y]
+    plain = clone(model).fit(X, y)
+    same_weights = clone(model).fit(X, y, loss_weight=[np.ones(n) for n in counts])
+    np.testing.assert_array_equal(same_weights.coef_, plain.coef_)
+    nothing = clone(model).fit(X, y, loss_weight=[np.zeros(n) for n in counts])
+    assert nothing.solution_.certificate.primal == pytest.approx(0.0, abs=1e-8)
+    double = clone(model).fit(X, y, loss_weight=[[2] * n for n in counts])
+    assert double.solution_.certificate.primal > plain.solution_.certificate.primal
+
+
+@kinds
+def test_validation_keeps_the_best_weights(kind):
+    model, (X, y), held_out = made(kind, C=np.inf, max_iter=15)
+    model.fit(X, y, validation=held_out)
+    scores = [score for _, score in model.validation_]
+    assert model.score(*held_out) == max(scores)
+    assert next(iteration for iteration, _ in model.validation_) == 0
+    assert model.fit(X, y).validation_ is None
+
+
+@pytest.mark.parametrize("bad", [5, ([1],), (1, 2, 3), "ab"])
+def test_bad_validation(bad):
+    model, (X, y), _ = made("matching")
+    with pytest.raises(ValueError, match="validation"):
+        model.fit(X, y, validation=bad)
+    with pytest.raises(ValueError, match=r"validation data: example 1: features have 1 columns"):
+        model.fit(X, y, validation=([X[0], np.ones((2, 2, 1))], y[:2]))
+    with pytest.raises(ValueError, match="validation data: X has 2 examples but y has 3"):
+        model.fit(X, y, validation=(X[:2], y[:3]))
+
+
+def test_a_callback_sees_records_and_stops():
+    X, y = matchings(4)
+    seen = []
+
+    def stop(record):
+        seen.append(record)
+        return record.iteration >= 3
+
+    model = mm.MatchingSVM(tol=0.0, callbacks=[stop]).fit(X, y)
+    assert model.solution_.status == "stopped"
+    assert model.solution_.counters.iterations == 3
+    assert [record.iteration for record in seen] == [0, 1, 2, 3]
+    assert not seen[-1].weights.flags.writeable
+    assert seen[-1].weights.shape == model.coef_.shape
+    assert [r.as_dict() for r in model.solution_.history] == [r.as_dict() for r in seen]
+
+
+def test_callback_validation_with_patience():
+    X, y = matchings(4)
+    watch = Validation(lambda weights: 1.0, patience=2)
+    model = mm.MatchingSVM(tol=0.0, callbacks=[watch]).fit(X, y)
+    assert model.solution_.counters.iterations == 2
+    assert (watch.best_score, watch.best_iteration) == (1.0, 0)
+
+
+def test_json_lines(tmp_path):
+    X, y = matchings(4)
+    path = tmp_path / "log.jsonl"
+    model = mm.MatchingSVM(C=np.inf, callbacks=[JsonLines(path)], max_iter=4).fit(X, y)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == [r.iteration for r in model.solution_.history]
+    assert rows[-1]["primal"] == model.solution_.certificate.primal
+    assert set(rows[0]) >= {"iteration", "seconds", "primal", "dual", "gap", "relative_gap", "norm", "argmax"}
+
+
+def test_a_failing_callback_is_not_swallowed_and_bars_are_closed():
+    closed = []
+
+    class Bar:
+        def __call__(self, record):
+            if record.iteration == 2:
+                raise RuntimeError("mine")
+
+        def close(self):
+            closed.append(True)
+
+    model = mm.MatchingSVM(callbacks=[Bar()], tol=0.0)
+    with pytest.raises(RuntimeError, match="mine"):
+        model.fit(*matchings(3))
+    assert closed == [True]
+    assert not hasattr(model, "model_")
+
+
+def test_progress_is_silent_off_a_terminal(capfd):
+    X, y = matchings(3)
+    stream = io.StringIO()
+    mm.MatchingSVM(callbacks=[Progress(stream)]).fit(X, y)
+    mm.MatchingSVM(verbose=True).fit(X, y)
+    assert stream.getvalue() == ""
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_drawn_on_a_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    main, side = os.openpty()
+    drawn = bytearray()
+
+    def drain():
+        try:
+            while piece := os.read(main, 4096):
+                drawn.extend(piece)
+        except OSError:
+            return
+
+    reader = threading.Thread(target=drain)
+    reader.start()
+    with open(side, "w", encoding="utf-8") as terminal:
+        X, y = matchings(3)
+        model = mm.MatchingSVM(callbacks=[Progress(terminal)], max_iter=7, tol=0.0, C=np.inf)
+        model.fit(X, y)
+        clone(model).fit(X, y)
+    reader.join(timeout=20)
+    os.close(main)
+    assert b"training" in drawn
+    assert b"relative gap" in drawn
+
+
+def test_interrupting_returns_the_best_so_far():
+    def interrupt(record):
+        if record.iteration == 4:
+            raise KeyboardInterrupt
+
+    X, y = matchings(4)
+    model = mm.MatchingSVM(callbacks=[interrupt], tol=0.0).fit(X, y)
+    assert model.solution_.status == "interrupted"
+    assert "best weights so far" in model.solution_.message
+    assert model.solution_.certificate.primal <= model.solution_.history[0].primal
+    assert len(model.predict(X)) == 4
+
+
+def test_interrupting_before_there_is_anything_leaves_the_estimator_alone(monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mm.Extragradient, "init", interrupt)
+    model = mm.MatchingSVM()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*matchings(3))
+    assert not hasattr(model, "solution_")
+
+
+@kinds
+def test_warm_start_needs_fewer_iterations(kind):
+    model, (X, y), _ = made(kind, warm_start=True, tol=1e-3)
+    cold = model.fit(X, y).solution_.counters.iterations
+    warm = model.fit(X, y).solution_.counters.iterations
+    assert cold > 2
+    assert warm < cold / 2
+
+
+def test_warm_start_on_other_data_keeps_the_certificate_true():
+    # Both have four parts, but two links may be chosen among the first and only one among the second.
+    first, second = [np.full((2, 2, 1), 0.1)], [np.full((1, 4, 1), 0.1)]
+    optimum = mm.MatchingSVM(C=1e-3, solver=mm.Exact()).fit(second, [[[0, 0]]]).solution_.certificate.primal
+    model = mm.MatchingSVM(C=1e-3, warm_start=True).fit(first, [[[0, 0], [1, 1]]])
+    assert model.solution_.certificate.primal > 1.5 * optimum
+    duals = []
+    model.set_params(callbacks=[lambda record: duals.append(record.certificate.dual)]).fit(second, [[[0, 0]]])
+    assert max(duals) <= optimum * (1 + 1e-9)
+    assert model.solution_.certificate.primal == pytest.approx(optimum, rel=2e-3)
+
+
+def test_warm_start_with_other_features_is_refused():
+    model = mm.MatchingSVM(warm_start=True).fit(*matchings(3))
+    with pytest.raises(ValueError, match="fit without warm_start"):
+        model.fit(*matchings(3, d=4))
+    assert model.coef_.shape == (3,)
+
+
+def test_budgets_warn():
+    X, y = matchings(6)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        few = mm.MatchingSVM(max_iter=1, tol=1e-9).fit(X, y)
+    assert few.solution_.status == "budget"
+    assert few.solution_.counters.iterations == 1
+    with pytest.warns(ConvergenceWarning):
+        short = mm.MatchingSVM(max_seconds=1e-9, tol=1e-9).fit(X, y)
+    assert short.solution_.status == "budget"
+    assert len(short.predict(X)) == 6
+    mm.MatchingSVM(max_seconds=60, max_iter=np.int64(500)).fit(X, y)
+
+
+@kinds
+def test_threads_do_not_change_a_bit(kind):
+    model, (X, y), (X_new, _) = made(kind, n_jobs=1)
+    one = clone(model).fit(X, y)
+    for n_jobs in (2, -1, np.int64(3), 10**6):
+        other = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
+        np.testing.assert_array_equal(other.coef_, one.coef_)
+        assert same(other.predict(X_new), one.predict(X_new))
+
+
+def test_threads_around_an_estimator_are_kept():
+    seen = []
+    X, y = matchings(3)
+    model = mm.MatchingSVM(callbacks=[lambda record: seen.append(mm._threads.current())])
+    with mm.threads(2):
+        model.fit(X, y)
+    assert set(seen) == {2}
+    seen.clear()
+    with mm.threads(2):
+        model.set_params(n_jobs=1).fit(X, y)
+    assert set(seen) == {1}
+
+
+@kinds
+def test_the_same_seed_gives_the_same_bits(kind):
+    model, (X, y), _ = made(kind, random_state=3)
+    np.testing.assert_array_equal(model.fit(X, y).coef_, clone(model).fit(X, y).coef_)
+
+
+def test_nonnegative_weights():
+    X, y = matchings(5)
+    free = mm.MatchingSVM().fit(X, [[] for _ in y]).coef_
+    assert free.min() < 0
+    for chosen in ([0, 1, 2], np.ones(3, dtype=bool), (2, 1, 0), np.arange(3)):
+        assert (mm.MatchingSVM(nonnegative=chosen).fit(X, [[] for _ in y]).coef_ >= 0).all()
+    np.testing.assert_array_equal(mm.MatchingSVM(nonnegative=[]).fit(X, [[] for _ in y]).coef_, free)
+    graphs, labels = cuts(3)
+    both = mm.CutSVM(nonnegative=[0]).fit(graphs, labels).coef_
+    assert (both[[0, 2, 3]] >= 0).all()
+
+
+@kinds
+def test_arithmetic_that_overflows_is_a_status_or_an_error(kind):
+    model, (X, y), _ = made(kind)
+    if kind == "cut":
+        huge = [mm.Graph(1e200 * x.node_features, x.edges, x.edge_features) for x in X]
+    else:
+        huge = [1e200 * x for x in X]
+    with pytest.warns(ConvergenceWarning, match="numbers became NaN or infinite.*scale the features down"):
+        model.fit(huge, y)
+    assert model.solution_.status == "nonfinite"
+    assert np.isfinite(model.coef_).all()
+    with pytest.raises(ValueError, match="give smaller weights"):
+        model.set_params(loss=mm.losses.Hamming(10, 10)).fit(X, y, np.full(len(X), 1e308))
+
+
+def test_warnings_show_the_line_of_the_caller():
+    with pytest.warns(ConvergenceWarning) as caught:
+        mm.MatchingSVM(max_iter=1, tol=1e-9).fit(*matchings(6))
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@kinds
+def test_the_primal_is_the_objective_of_the_docstring(kind):
+    """``1/(2C) ||w||^2 + sum_i s_i max_y [loss + score(y) - score(gold)]`` by enumeration of all outputs."""
+    model, (X, y), _ = made(kind, C=0.7)
+    weights = np.arange(1.0, len(X) + 1)
+    model.fit(X, y, weights)
+
+    def wrong(gold, found):
+        if kind == "matching":
+            gold, found = ({tuple(pair) for pair in links.tolist()} for links in (gold, found))
+            return len(gold ^ found)
+        return sum(a != b for a, b in zip(gold, found, strict=True))
+
+    total = float(model.coef_ @ model.coef_) / (2 * 0.7)
+    for s, gold, found in zip(weights, y, model.k_best(X, 10_000), strict=True):
+        own = next(score for output, score in found if wrong(gold, output) == 0)
+        total += s * max(wrong(gold, output) + score - own for output, score in found)
+    assert model.solution_.certificate.primal == pytest.approx(total, rel=1e-9)
+
+
+def test_label_costs_move_the_mistakes(tmp_path):
+    X, y = chains(12, seed=4)
+    costs = np.array([[0, 9, 0.1], [0.1, 0, 0.1], [0.1, 9, 0]])
+    model = mm.ChainSVM(C=0.02, loss=mm.losses.LabelCost(costs)).fit(X, y)
+    plain = mm.ChainSVM(C=0.02).fit(X, y)
+
+    def count(estimator):
+        return sum(labels.count("b") for labels in estimator.predict(X))
+
+    assert count(model) < count(plain)
+    model.save(tmp_path / "model")
+    assert mm.load(tmp_path / "model").facts["loss"] == "LabelCost"
+    assert clone(model).fit(X, y).predict(X) == model.predict(X)
