@@ -388,9 +388,9 @@ def test_gold_matchings_that_are_none(fitted):
     for pairs, message in (
         ([[0, 0], [0, 1]], "left node 0 has 2 links.*raise left_capacity"),
         ([[0, 0], [1, 0]], "right node 0 has 2 links.*raise right_capacity"),
-        ([[left, 0]], "is no edge of its graph.*drop the pair"),
-        ([[0, right]], "is no edge of its graph.*drop the pair"),
-        ([[-1, 0]], "is no edge of its graph.*drop the pair"),
+        ([[left, 0]], "is no edge of its graph.*drop it"),
+        ([[0, right]], "is no edge of its graph.*drop it"),
+        ([[-1, 0]], "is no edge of its graph.*drop it"),
         ([[0, 0], [0, 0]], "is given more than once; list every pair once"),
         ([[0, 0, 0]], r"integer array of shape \(k, 2\)"),
         ([0, 1], r"integer array of shape \(k, 2\)"),
@@ -408,7 +408,7 @@ def test_a_gold_link_that_was_pruned():
     kept = X[BAD].edges.tolist()
     gone = next([j, k] for j in range(left) for k in range(right) if [j, k] not in kept)
     model = mm.MatchingSVM().fit(X, y)
-    refused(model, X, spoiled(y, [gone]), rf"example {BAD}: pair .*drop the pair or add", at=("fit", "score"))
+    refused(model, X, spoiled(y, [gone]), rf"example {BAD}: pair .*drop it or add", at=("fit", "score"))
 
 
 def test_graphs_of_matchings():
