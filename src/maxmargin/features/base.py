@@ -20,7 +20,7 @@ from maxmargin.structures.base import FloatArray
 
 
 class Features(ABC):
-    """The map ``F`` of one batch. Subclasses give ``scores``, ``adjoint``, ``select`` and ``to_sparse``.
+    """The map ``F`` of one batch. Subclasses give ``write_scores``, ``write_adjoint``, ``select``, ``to_sparse``.
 
     Attributes:
         n_weights: length of a weight vector.
@@ -33,12 +33,12 @@ class Features(ABC):
     n_examples: int
 
     @abstractmethod
-    def scores(self, weights: FloatArray) -> FloatArray:
-        """``F'w``: shape ``(n_weights,)`` to ``(n_parts,)``."""
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
 
     @abstractmethod
-    def adjoint(self, z: FloatArray) -> FloatArray:
-        """``F z = sum_i F_i z_i``: shape ``(n_parts,)`` to ``(n_weights,)``."""
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z = sum_i F_i z_i`` into ``out``, a contiguous vector of length ``n_weights``."""
 
     @abstractmethod
     def select(self, indices: npt.ArrayLike) -> Self:
@@ -48,6 +48,18 @@ class Features(ABC):
     def to_sparse(self) -> sp.csr_array:
         """``F'`` as an explicit matrix, shape ``(n_parts, n_weights)``: for reference solvers and small problems."""
 
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """``F'w``: shape ``(n_weights,)`` to ``(n_parts,)``."""
+        out = np.empty(self.n_parts)
+        self.write_scores(weights, out)
+        return out
+
+    def adjoint(self, z: FloatArray) -> FloatArray:
+        """``F z = sum_i F_i z_i``: shape ``(n_parts,)`` to ``(n_weights,)``."""
+        out = np.empty(self.n_weights)
+        self.write_adjoint(z, out)
+        return out
+
     def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``F'w`` for two weight vectors; where a map is bound by memory, in one pass over the features."""
         return self.scores(first), self.scores(second)
@@ -55,14 +67,6 @@ class Features(ABC):
     def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``F z`` for two packed vectors; where a map is bound by memory, in one pass over the features."""
         return self.adjoint(first), self.adjoint(second)
-
-    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
-        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
-        out[:] = self.scores(weights)
-
-    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
-        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
-        out[:] = self.adjoint(z)
 
     def norm(self, *, tol: float = 1e-3, max_iterations: int = 200) -> float:
         """``||F||_2``, from above in practice, see :func:`operator_norm`."""

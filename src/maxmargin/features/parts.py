@@ -56,18 +56,6 @@ class PartFeatures(Features):
         if self.sign != 1.0:
             out *= self.sign
 
-    def scores(self, weights: FloatArray) -> FloatArray:
-        """``sign * matrix @ w``."""
-        out = np.empty(self.n_parts)
-        self.write_scores(weights, out)
-        return out
-
-    def adjoint(self, z: FloatArray) -> FloatArray:
-        """``sign * matrix.T @ z``."""
-        out = np.empty(self.n_weights)
-        self.write_adjoint(z, out)
-        return out
-
     def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``scores`` of two weight vectors in one pass over the matrix."""
         first, second = (self._signed(vector(weights, self.n_weights, "weights")) for weights in (first, second))
@@ -117,18 +105,6 @@ class Stacked(Features):
     def _parts_of(self, z: FloatArray) -> list[FloatArray]:
         checked = vector(z, self.n_parts, "z")
         return [checked[first:last] for first, last in pairwise(self.part_starts)]
-
-    def scores(self, weights: FloatArray) -> FloatArray:
-        """``F'w``, the scores of each map in its own block."""
-        out = np.empty(self.n_parts)
-        self.write_scores(weights, out)
-        return out
-
-    def adjoint(self, z: FloatArray) -> FloatArray:
-        """``F z``, each map's sums in its own weights."""
-        out = np.empty(self.n_weights)
-        self.write_adjoint(z, out)
-        return out
 
     def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
         """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""

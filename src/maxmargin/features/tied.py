@@ -86,18 +86,6 @@ class ChainFeatures(Features):
         if self.edges is not None:
             self.edges.transpose_times(pairs, self.n_labels**2, out[self.edge_start :])
 
-    def scores(self, weights: FloatArray) -> FloatArray:
-        """Scores of all nodes, then of all pairs or edges."""
-        out = np.empty(self.n_parts)
-        self.write_scores(weights, out)
-        return out
-
-    def adjoint(self, z: FloatArray) -> FloatArray:
-        """Sums over the batch of node features per label, of pair counts, and of edge features per pair."""
-        out = np.empty(self.n_weights)
-        self.write_adjoint(z, out)
-        return out
-
     def select(self, indices: npt.ArrayLike) -> Self:
         """The features of the given chains, in that order; consecutive ones share memory."""
         chosen = as_indices(indices, self.n_examples)
