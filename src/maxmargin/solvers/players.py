@@ -40,7 +40,7 @@ def start_balance(run: Run, balance: BalanceSetting, z: FloatArray) -> float:
     travelled = norm(points.z - z)
     if not np.isfinite(reach) or reach == 0.0 or travelled == 0.0:
         return 1.0
-    return reach / travelled
+    return min(max(reach / travelled, 1e-6), 1e6)  # beyond, C or the radius is as good as absent
 
 
 def lipschitz(problem: Problem, balance: float) -> float:
