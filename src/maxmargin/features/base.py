@@ -113,7 +113,9 @@ def operator_norm(
         image -= alpha * w
         beta = norm(image)
         if not np.isfinite(beta) or not np.isfinite(alpha):
-            raise ValueError("the norm of the features is not finite: some feature (or example weight) is NaN, infinite or too large")
+            raise ValueError(
+                "the norm of the features is not finite: some feature or example weight is NaN, infinite or too large"
+            )
         diagonal.append(alpha)
         size = len(diagonal)
         value, ritz = eigh_tridiagonal(
