@@ -26,8 +26,7 @@ from maxmargin.solvers.callbacks import Callback, Record
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
 from maxmargin.structures.base import FloatArray
 
-
-_ROUNDING = 1e-13
+_ROUNDING = 1e-12
 
 
 class Status(StrEnum):
