@@ -136,7 +136,7 @@ MM_INLINE void panel_max(const double* MM_RESTRICT before, const double* MM_REST
 #pragma GCC unroll 6
             for (int j = 0; j < N; ++j) {
                 const Vec sum = here + load<Vec>(row + (u * N + j) * width);
-                best[u][j] = sum > best[u][j] ? sum : best[u][j];
+                best[u][j] = larger(sum, best[u][j]);
             }
         }
     }
@@ -144,7 +144,7 @@ MM_INLINE void panel_max(const double* MM_RESTRICT before, const double* MM_REST
     for (int j = 0; j < N; ++j) {
         Vec most = best[0][j];
 #pragma GCC unroll 4
-        for (int u = 1; u < U; ++u) most = best[u][j] > most ? best[u][j] : most;
+        for (int u = 1; u < U; ++u) most = larger(best[u][j], most);
         store(out + j * width, most);
     }
 }
@@ -179,10 +179,7 @@ MM_INLINE std::int64_t first_largest(const double* x, std::int64_t n, double& va
         return at;
     }
     Vec best = load<Vec>(x);
-    for (std::int64_t i = width; i < n; i += width) {
-        const Vec here = load<Vec>(x + i);
-        best = here > best ? here : best;
-    }
+    for (std::int64_t i = width; i < n; i += width) best = larger(load<Vec>(x + i), best);
     value = largest(best);
     while (at < n - 1 && !(x[at] == value)) ++at;
     return at;

@@ -18,9 +18,15 @@ namespace maxmargin::chain {
 // A candidate sinks through a sorted list by one maximum and one minimum per rank, a vector of lists at a time.
 template <class Vec>
 MM_INLINE void sink(Vec& candidate, Vec& listed) {
-    const Vec higher = candidate > listed ? candidate : listed;
-    candidate = candidate > listed ? listed : candidate;
+    const Vec higher = larger(candidate, listed);
+    candidate = candidate < listed ? candidate : listed;  // a comparison of its own: one instruction, no blend
     listed = higher;
+}
+
+// The score of a prefix and a pair; -inf for NaN, which sums that overflow can make and lists must not hold.
+template <class Vec>
+MM_INLINE Vec joined(const Vec& into, double before) {
+    return larger<Vec>(into + before, Vec{} + NEG_INF);
 }
 
 // The R best of before[r][a] + scores[a] over a and r, for a vector of labels; lists in registers.
@@ -32,7 +38,7 @@ MM_INLINE void sink_few(const double* before, std::int64_t padded, const double*
     for (std::int64_t a = 0; a < k; ++a)
 #pragma GCC unroll 3
         for (int r = 0; r < R; ++r) {
-            Vec candidate = load<Vec>(scores + a * width) + before[r * padded + a];
+            Vec candidate = joined(load<Vec>(scores + a * width), before[r * padded + a]);
 #pragma GCC unroll 3
             for (int rank = 0; rank < R; ++rank) sink(candidate, list[rank]);
         }
@@ -48,7 +54,7 @@ MM_INLINE void sink_many(std::int64_t ranks, const double* before, std::int64_t 
     for (std::int64_t a = 0; a < k; ++a) {
         const Vec into = load<Vec>(scores + a * width);
         for (std::int64_t r = 0; r < ranks; ++r) {
-            Vec candidate = into + before[r * padded + a];
+            Vec candidate = joined(into, before[r * padded + a]);
             if (!any(candidate > load<Vec>(lowest))) break;
             for (std::int64_t rank = 0; rank < ranks; ++rank) {
                 Vec listed = load<Vec>(lists + rank * padded);
