@@ -77,6 +77,7 @@ MM_INLINE void score_at(int, const double* MM_RESTRICT s, const double* MM_RESTR
         held += s[j] * z[j];
         scale += z[j] * z[j] + std::fabs(a[j] * z[j]);
     }
+#pragma GCC unroll 4
     for (int v = 0; v < count; ++v) {
         held += total(products[v]);
         scale += total(sizes[v]);
@@ -112,6 +113,7 @@ MM_INLINE void solve_at(int, const double* MM_RESTRICT factor, std::int64_t widt
                 sums[v] += load<Vec>(r + k + v * lanes<Vec>) * load<Vec>(x + k + v * lanes<Vec>);
         double rest = 0.0;
         for (; k < s; ++k) rest += r[k] * x[k];
+#pragma GCC unroll 8
         for (int v = 1; v < count; ++v) sums[0] += sums[v];
         x[i] = (x[i] - rest - total(sums[0])) / r[i];
     }
