@@ -37,13 +37,19 @@ $(VENV)/.test-tools: $(VENV)/.built
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test]"
 	touch $@
 
-# The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, in a build tree of their own.
+# The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, in a build tree and a folder of their own. Without
+# -S the import hook of the editable install would come first and the tests would run the plain build; --capture=sys
+# lets the report of a sanitizer through.
+SANITIZED := build/sanitize/site
+SANITIZE_RUN = PYTHONPATH=$(SANITIZED):$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))") \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" $(BIN)/python -S
 sanitize: $(VENV)/.test-tools
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target build/sanitize/site \
-		-C cmake.define.MAXMARGIN_SANITIZE=ON -C build-dir=build/sanitize/cmake .
-	PYTHONPATH=build/sanitize/site ASAN_OPTIONS=detect_leaks=0 \
-		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
-		$(BIN)/python -m pytest -n 0 tests/kernels
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target $(SANITIZED) \
+		-C cmake.define.MAXMARGIN_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C install.strip=false \
+		-C build-dir=build/sanitize/cmake .
+	$(SANITIZE_RUN) -c "from maxmargin import _kernels; assert '/$(SANITIZED)/' in _kernels.__file__, _kernels.__file__"
+	$(SANITIZE_RUN) -m pytest -n 0 --capture=sys tests/kernels
 
 clean:
 	rm -rf $(VENV) build

@@ -6,6 +6,9 @@ namespace maxmargin {
 
 namespace {
 
+using cut::CutExample;
+using cut::CutGraphs;
+
 CutGraphs checked_graphs(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets,
                          const In<std::int32_t>& ends, const In<std::int64_t>& start, const In<std::int32_t>& arcs) {
     const CutGraphs g{view(node_offsets), view(edge_offsets), view(ends), view(start), view(arcs)};
@@ -66,7 +69,7 @@ void bind_cut(nb::module_& module) {
             require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
             require(value.size() == examples && status.size() == examples, "one value and status per example");
             NoGil unlocked;
-            cut_argmax(g, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status),
+            cut::argmax(g, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status),
                        threads);
         },
         nb::arg("node_offsets"), nb::arg("edge_offsets"), nb::arg("ends"), nb::arg("start"), nb::arg("arcs"),
@@ -79,7 +82,7 @@ void bind_cut(nb::module_& module) {
             const CutGraphs g = checked_graphs(node_offsets, edge_offsets, ends, start, arcs);
             require(order.size() == static_cast<std::size_t>(g.nodes()), "order needs one entry per node");
             NoGil unlocked;
-            cut_order(g, view(order));
+            cut::order(g, view(order));
         },
         nb::arg("node_offsets"), nb::arg("edge_offsets"), nb::arg("ends"), nb::arg("start"), nb::arg("arcs"),
         nb::arg("order"));
@@ -100,7 +103,7 @@ void bind_cut(nb::module_& module) {
             require(value.size() == examples && gap.size() == examples && status.size() == examples,
                     "one value, gap and status per example");
             NoGil unlocked;
-            cut_project(g, view(node_order), view(edge_order), view(point), tol, newton, step_limit, view(flow),
+            cut::project(g, view(node_order), view(edge_order), view(point), tol, newton, step_limit, view(flow),
                         view(z), view(value), view(gap), view(status), threads);
         },
         nb::arg("node_offsets"), nb::arg("edge_offsets"), nb::arg("ends"), nb::arg("start"), nb::arg("arcs"),

@@ -160,8 +160,6 @@ void bind_linear(nb::module_& module) {
                "out"_a.noconvert(), "threads"_a);
     module.def("linear_dense_adjoint_pair", &dense_adjoint_pair, "x"_a.noconvert(), "first"_a.noconvert(),
                "second"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
-    module.def("linear_use_lanes", &linear::use_lanes, "wanted"_a,
-               "For tests: numbers per vector from now on (2, 4, 8; 0: the machine's own). Returns what is in use.");
     bind_sparse<std::int32_t>(module);
     bind_sparse<std::int64_t>(module);
 }

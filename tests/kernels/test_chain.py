@@ -1,17 +1,23 @@
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import maxmargin
+from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
 from maxmargin.testing import reference
 from maxmargin.testing.chain import vertices, viterbi
 
 MODES = ["shared", "each"]
+# A vector length is set for all examples of a test, so it does not matter that the fixture is not set up for each.
+at_one_width = partial(
+    settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
 
 
@@ -53,7 +59,8 @@ def assert_projection(chain, point, points, tol=1e-8):
     assert (gap <= tol * scale).all()
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=60)
 @given(small_chains())
 def test_argmax_is_the_best_of_all_sequences(case):
     chain, scores = case
@@ -67,6 +74,7 @@ def test_argmax_is_the_best_of_all_sequences(case):
     np.testing.assert_array_equal(chain.encode(chain.decode(best.z)), best.z)
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 7, 8, 9, 16, 17, 22, 26, 33, 40, 45, 48, 49, 64, 100, 300])
 def test_argmax_equals_the_slow_twin(transitions, n_labels):
@@ -106,6 +114,7 @@ def test_argmax_of_a_large_chain_has_no_better_neighbour(transitions):
     assert others.max() <= best.value[0] + 1e-9
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 def test_same_bits_for_any_number_of_threads(transitions):
     chain = Chain(np.arange(40) % 9, 11, transitions=transitions)
@@ -123,6 +132,26 @@ def test_same_bits_for_any_number_of_threads(transitions):
             assert one.status.tobytes() == two.status.tobytes()
 
 
+@pytest.mark.parametrize("transitions", MODES)
+@pytest.mark.parametrize("n_labels", [2, 5, 9, 26, 45])
+def test_all_vector_lengths_agree(transitions, n_labels):
+    chain = Chain(np.arange(12), n_labels, transitions=transitions)
+    scores = np.random.default_rng(n_labels).normal(size=chain.n_parts)
+    results = {}
+    try:
+        for wanted in (2, 4, 8):
+            lanes = _kernels.use_lanes(wanted)
+            results[lanes] = [chain.argmax(scores), *chain.k_best(scores, 3), *chain.k_best(scores, 6)]
+    finally:
+        _kernels.use_lanes(0)
+    for other in results.values():
+        for one, two in zip(results[2], other, strict=True):
+            np.testing.assert_array_equal(one.z, two.z)
+            np.testing.assert_array_equal(one.value, two.value)  # sums along a chain have one order
+            np.testing.assert_array_equal(one.status, two.status)
+
+
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 def test_no_examples_and_no_positions(transitions):
     none = Chain([], 3, transitions=transitions)
@@ -143,6 +172,7 @@ def test_no_examples_and_no_positions(transitions):
     assert [list(labels) for labels in blank.decode(projected.z)] == [[], []]
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 @pytest.mark.parametrize("value", [0.0, 1.0, -3.5, 1e8, 1e-12])
 def test_ties_go_to_the_lowest_labels(transitions, value):
@@ -156,6 +186,7 @@ def test_ties_go_to_the_lowest_labels(transitions, value):
         np.testing.assert_allclose(points.value, best.value, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("block", [0, 1])
@@ -178,6 +209,7 @@ def test_bad_scores_spoil_only_their_example(transitions, bad, block):
                 np.testing.assert_array_equal(own_parts(chain, before.z, i), own_parts(chain, after.z, i))
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 def test_forbidden_labels_and_pairs(transitions):
     chain = Chain([4, 3], 3, transitions=transitions)
@@ -201,6 +233,7 @@ def test_forbidden_labels_and_pairs(transitions):
     np.testing.assert_array_equal(chain.project(point).status, [NONFINITE, OK])
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 def test_overflow_is_reported(transitions):
     chain = Chain([30], 2, transitions=transitions)
@@ -210,7 +243,8 @@ def test_overflow_is_reported(transitions):
     assert chain.project(np.full(chain.n_parts, 1e308)).status[0] in (OK, INEXACT, NONFINITE)
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=40)
 @given(small_chains(), st.integers(1, 30))
 def test_k_best_lists_the_best_sequences_in_order(case, k):
     chain, scores = case
@@ -230,6 +264,7 @@ def test_k_best_lists_the_best_sequences_in_order(case, k):
         assert all(z.tobytes() in legal for z in listed)
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 def test_k_best_of_large_chains(transitions):
     chain = Chain([40, 7], 26, transitions=transitions)
@@ -250,7 +285,8 @@ def test_k_best_refuses_no_ranks():
         chain.k_best(np.zeros(chain.n_parts), 0)
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=40)
 @given(small_chains())
 def test_projection_equals_the_interior_point_solver(case):
     chain, point = case
@@ -261,6 +297,7 @@ def test_projection_equals_the_interior_point_solver(case):
         np.testing.assert_allclose(projected.z, reference.project(chain, point), atol=1e-7)
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 @pytest.mark.parametrize(("length", "n_labels", "scale"), [(25, 26, 1.0), (60, 9, 0.5), (30, 3, 1e8), (5, 4, 1e-12)])
 def test_projection_of_large_chains_is_optimal(transitions, length, n_labels, scale):

@@ -48,16 +48,6 @@ def products(rows: Rows, k: int, w: np.ndarray, z: np.ndarray, initial: np.ndarr
     return forward, adjoint
 
 
-@pytest.fixture(params=[2, 4, 8])
-def every_vector_length(request):
-    """Run a test with each vector length that this machine has."""
-    if _kernels.linear_use_lanes(request.param) < request.param:
-        _kernels.linear_use_lanes(0)
-        pytest.skip("this machine has no such vectors")
-    yield
-    _kernels.linear_use_lanes(0)
-
-
 # Products
 
 

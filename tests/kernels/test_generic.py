@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import maxmargin
@@ -122,6 +122,7 @@ def subsets(n):
     )
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("scale", [1e-12, 0.1, 1.0, 30.0])
 def test_projection_onto_capped_simplexes(scale):
     structure = TopK([1, 6, 40, 12, 5, 100], [1, 2, 13, 0, 5, 7])
@@ -135,7 +136,13 @@ def test_projection_onto_capped_simplexes(scale):
         assert projected.value[i] == pytest.approx(0.5 * np.sum((projected.z[own] - point[own]) ** 2))
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@pytest.mark.usefixtures("every_vector_length")
+@settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # the vector length is the same for all
+)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-8, 0.2, 1.0, 20.0]), st.booleans())
 def test_projection_onto_real_vertices_equals_the_interior_point_solver(seed, scale, whole):
     rng = np.random.default_rng(seed)
@@ -158,6 +165,7 @@ def test_projection_onto_real_vertices_equals_the_interior_point_solver(seed, sc
     np.testing.assert_allclose(warm.z, structure.project(moved).z, atol=1e-8)
 
 
+@pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", ["shared", "each"])
 def test_chains_by_argmax_alone_equal_their_kernels(transitions):
     chain = Chain([12, 0, 1, 7, 2], 5, transitions=transitions)
@@ -172,6 +180,7 @@ def test_chains_by_argmax_alone_equal_their_kernels(transitions):
         np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("every_vector_length")
 def test_projection_has_the_same_bits_for_any_number_of_threads():
     structure = TopK(np.arange(1, 30), np.arange(1, 30) // 2)
     point = np.random.default_rng(0).normal(size=structure.n_parts)
@@ -246,6 +255,7 @@ def test_degenerate_batches():
     np.testing.assert_array_equal(origin.project(np.ones(3)).z, np.zeros(3))
 
 
+@pytest.mark.usefixtures("every_vector_length")
 def test_huge_points_and_far_vertices():
     rng = np.random.default_rng(0)
     structure = TopK([20], [7])

@@ -1,8 +1,8 @@
 // Chains: Viterbi and Euclidean projection, one example at a time, threads over examples.
 //
 // Viterbi keeps only the forward maxima (position x label) and finds the best predecessor again on the way back: K
-// comparisons per position instead of K^2 stored indices. Cost per example: T K^2 additions and maxima, eight lanes
-// at a time with the running maxima in registers. -inf forbids a label or a pair; NaN and +inf are refused.
+// comparisons per position instead of K^2 stored indices. Cost per example: T K^2 additions and maxima, a vector
+// at a time with the running maxima in registers (vectors of 8, 4 or 2 numbers as the machine has them, see simd.hpp). -inf forbids a label or a pair; NaN and +inf are refused.
 #pragma once
 
 #include <algorithm>
@@ -27,14 +27,9 @@ using hull::HullScratch;
 using hull::Sparse;
 using hull::Status;
 
-#define MM_INLINE inline __attribute__((always_inline))
+using namespace simd;
 
 inline constexpr double NEG_INF = -std::numeric_limits<double>::infinity();
-inline constexpr int LANES = 8;
-
-// One AVX-512 register, two AVX2 or four SSE2 ones; the second type may lie anywhere in memory.
-typedef double Vec __attribute__((vector_size(64)));
-typedef double LooseVec __attribute__((vector_size(64), aligned(8)));
 
 // The batch as the kernels see it. Offsets are absolute positions in a packed vector, `length` positions per example.
 struct Batch {
@@ -52,15 +47,15 @@ struct Batch {
     }
 };
 
-// Columns of a transition matrix in panels of at most six vectors: six running maxima stay in registers even where
-// a Vec takes two of the sixteen AVX2 registers.
+// Columns of a transition matrix in panels of at most six vectors, whose running maxima stay in registers.
 struct Panels {
-    static constexpr std::int64_t WIDEST = 6;
-    std::int64_t n_labels, padded, count, narrow, wide;  // the first `wide` panels have narrow + 1 vectors
+    static constexpr std::int64_t WIDEST = 6, MOST_ROWS = 4;  // vectors and rows that panel_max takes at a time
+    int lanes;                                                // of the vectors
+    std::int64_t n_labels, padded, count, narrow, wide;       // the first `wide` panels have narrow + 1 vectors
 
-    explicit Panels(std::int64_t k) : n_labels(k) {
-        const std::int64_t vectors = (k + LANES - 1) / LANES;
-        padded = vectors * LANES;
+    Panels(std::int64_t k, int width) : lanes(width), n_labels(k) {
+        const std::int64_t vectors = (k + lanes - 1) / lanes;
+        padded = std::max(vectors * lanes, (k + MOST_ROWS - 1) / MOST_ROWS * MOST_ROWS);
         count = (vectors + WIDEST - 1) / WIDEST;
         narrow = vectors / count;
         wide = vectors % count;
@@ -92,25 +87,28 @@ struct Scratch {
 };
 
 // Whether some value is NaN or +inf.
-static MM_INLINE bool refused(const double* MM_RESTRICT x, std::int64_t n) {
+template <class Vec>
+MM_INLINE bool refused_at(int, const double* MM_RESTRICT x, std::int64_t n) {
     constexpr double most = std::numeric_limits<double>::max();
+    constexpr std::int64_t width = simd::lanes<Vec>;
     std::int64_t i = 0;
     bool bad = false;
-    if (n >= LANES) {
-        auto fine = (*reinterpret_cast<const LooseVec*>(x) <= most);
-        for (i = LANES; i + LANES <= n; i += LANES) fine &= (*reinterpret_cast<const LooseVec*>(x + i) <= most);
-        for (int j = 0; j < LANES; ++j) bad |= !fine[j];
+    if (n >= width) {
+        auto fine = load<Vec>(x) <= most;
+        for (i = width; i + width <= n; i += width) fine &= load<Vec>(x + i) <= most;
+        bad = any(~fine);
     }
     for (; i < n; ++i) bad |= !(x[i] <= most);
     return bad;
 }
+MM_LEVELS(bool, refused, (int widest, const double* x, std::int64_t n), (widest, x, n))
 
 // Row-major K x K into panels: panel after panel, each a row-major (padded rows) x (its width). Padding stays -inf.
-static MM_INLINE void pack(const Panels& panels, const double* MM_RESTRICT from, double* MM_RESTRICT to) {
+MM_INLINE void pack(const Panels& panels, const double* MM_RESTRICT from, double* MM_RESTRICT to) {
     const std::int64_t k = panels.n_labels;
     std::int64_t first = 0;
     for (std::int64_t p = 0; p < panels.count; ++p) {
-        const std::int64_t width = panels.vectors(p) * LANES;
+        const std::int64_t width = panels.vectors(p) * panels.lanes;
         const std::int64_t used = std::min(width, k - first);
         for (std::int64_t a = 0; a < k; ++a)
             std::memcpy(to + a * width, from + a * k + first, sizeof(double) * static_cast<std::size_t>(used));
@@ -121,23 +119,24 @@ static MM_INLINE void pack(const Panels& panels, const double* MM_RESTRICT from,
 
 // out[b] = max_a before[a] + matrix[a][b] over one panel of N vectors. U rows at a time, each with its own running
 // maxima, so that narrow panels do not wait for one chain of maxima; rows are padded with -inf to a multiple of U.
-template <int N, int U>
-static MM_INLINE void panel_max(const double* MM_RESTRICT before, const double* MM_RESTRICT matrix, std::int64_t rows,
-                                double* MM_RESTRICT out) {
+template <class Vec, int N, int U>
+MM_INLINE void panel_max(const double* MM_RESTRICT before, const double* MM_RESTRICT matrix, std::int64_t rows,
+                         double* MM_RESTRICT out) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
     Vec best[U][N];
 #pragma GCC unroll 4
     for (int u = 0; u < U; ++u)
 #pragma GCC unroll 6
         for (int j = 0; j < N; ++j) best[u][j] = Vec{} + NEG_INF;
     for (std::int64_t a = 0; a < rows; a += U) {
-        const Vec* row = reinterpret_cast<const Vec*>(matrix + a * N * LANES);
+        const double* row = matrix + a * N * width;
 #pragma GCC unroll 4
         for (int u = 0; u < U; ++u) {
             const Vec here = before[a + u] - Vec{};  // x - 0 is x for every x, so this is a plain broadcast
 #pragma GCC unroll 6
             for (int j = 0; j < N; ++j) {
-                const Vec sum = here + row[u * N + j];
-                best[u][j] = sum > best[u][j] ? sum : best[u][j];
+                const Vec sum = here + load<Vec>(row + (u * N + j) * width);
+                best[u][j] = larger(sum, best[u][j]);
             }
         }
     }
@@ -145,57 +144,57 @@ static MM_INLINE void panel_max(const double* MM_RESTRICT before, const double* 
     for (int j = 0; j < N; ++j) {
         Vec most = best[0][j];
 #pragma GCC unroll 4
-        for (int u = 1; u < U; ++u) most = best[u][j] > most ? best[u][j] : most;
-        reinterpret_cast<Vec*>(out)[j] = most;
+        for (int u = 1; u < U; ++u) most = larger(best[u][j], most);
+        store(out + j * width, most);
     }
 }
 
-static MM_INLINE void step(const Panels& panels, const double* before, const double* matrix, double* out) {
+template <class Vec>
+MM_INLINE void step(const Panels& panels, const double* before, const double* matrix, double* out) {
     for (std::int64_t p = 0; p < panels.count; ++p) {
         const std::int64_t vectors = panels.vectors(p);
         const std::int64_t rows = panels.n_labels;
         switch (vectors) {
-            case 1: panel_max<1, 4>(before, matrix, (rows + 3) / 4 * 4, out); break;
-            case 2: panel_max<2, 2>(before, matrix, (rows + 1) / 2 * 2, out); break;
-            case 3: panel_max<3, 2>(before, matrix, (rows + 1) / 2 * 2, out); break;
-            case 4: panel_max<4, 1>(before, matrix, rows, out); break;
-            case 5: panel_max<5, 1>(before, matrix, rows, out); break;
-            default: panel_max<6, 1>(before, matrix, rows, out); break;
+            case 1: panel_max<Vec, 1, 4>(before, matrix, (rows + 3) / 4 * 4, out); break;
+            case 2: panel_max<Vec, 2, 2>(before, matrix, (rows + 1) / 2 * 2, out); break;
+            case 3: panel_max<Vec, 3, 2>(before, matrix, (rows + 1) / 2 * 2, out); break;
+            case 4: panel_max<Vec, 4, 1>(before, matrix, rows, out); break;
+            case 5: panel_max<Vec, 5, 1>(before, matrix, rows, out); break;
+            default: panel_max<Vec, 6, 1>(before, matrix, rows, out); break;
         }
-        matrix += panels.padded * vectors * LANES;
-        out += vectors * LANES;
+        matrix += panels.padded * vectors * simd::lanes<Vec>;
+        out += vectors * simd::lanes<Vec>;
     }
 }
 
-// Position and value of the largest of the first n entries of an aligned row, the first among equals. The row is
-// padded with -inf to a multiple of LANES.
-static MM_INLINE std::int64_t first_largest(const double* x, std::int64_t n, double& value) {
+// Position and value of the largest of the first n entries of a row, the first among equals. The row is padded with
+// -inf to a multiple of the vector length.
+template <class Vec>
+MM_INLINE std::int64_t first_largest(const double* x, std::int64_t n, double& value) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
     std::int64_t at = 0;
-    if (n <= 2 * LANES) {
+    if (n <= 2 * width) {
         for (std::int64_t i = 1; i < n; ++i) at = x[i] > x[at] ? i : at;
         value = x[at];
         return at;
     }
-    Vec best = *reinterpret_cast<const Vec*>(x);
-    for (std::int64_t i = LANES; i < n; i += LANES) {
-        const Vec here = *reinterpret_cast<const Vec*>(x + i);
-        best = here > best ? here : best;
-    }
-    double half[LANES / 2];
-    for (int j = 0; j < LANES / 2; ++j) half[j] = std::max(best[j], best[j + LANES / 2]);
-    value = std::max(std::max(half[0], half[1]), std::max(half[2], half[3]));
+    Vec best = load<Vec>(x);
+    for (std::int64_t i = width; i < n; i += width) best = larger(load<Vec>(x + i), best);
+    value = largest(best);
     while (at < n - 1 && !(x[at] == value)) ++at;
     return at;
 }
 
 // The best label sequence of one chain into scratch.labels, its score into value; the status otherwise.
 // Among equals: the lowest last label, then the lowest label before it, and so on.
-static MM_CLONES Status viterbi(const Panels& panels, bool shared, std::int64_t length, const double* MM_RESTRICT nodes,
-                                const double* MM_RESTRICT pairs, Scratch& scratch, double& value) {
+template <class Vec>
+MM_INLINE Status viterbi_at(int, const Panels& panels, bool shared, std::int64_t length,
+                            const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs, Scratch& scratch,
+                            double& value) {
     const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded;
     value = 0.0;
-    if (length == 0) return refused(pairs, shared ? square : 0) ? Status::nonfinite : Status::ok;
-    if (refused(nodes, length * k) || (shared && refused(pairs, square))) return Status::nonfinite;
+    if (length == 0) return refused_at<Vec>(0, pairs, shared ? square : 0) ? Status::nonfinite : Status::ok;
+    if (refused_at<Vec>(0, nodes, length * k) || (shared && refused_at<Vec>(0, pairs, square))) return Status::nonfinite;
 
     double* forward = scratch.forward.get();
     double* matrix = scratch.matrix.get();
@@ -204,16 +203,16 @@ static MM_CLONES Status viterbi(const Panels& panels, bool shared, std::int64_t 
     for (std::int64_t t = 1; t < length; ++t) {
         if (!shared) {
             const double* table = pairs + (t - 1) * square;
-            if (refused(table, square)) return Status::nonfinite;
+            if (refused_at<Vec>(0, table, square)) return Status::nonfinite;
             pack(panels, table, matrix);
         }
         double* now = forward + t * padded;
-        step(panels, now - padded, matrix, now);
+        step<Vec>(panels, now - padded, matrix, now);
         const double* here = nodes + t * k;
         for (std::int64_t b = 0; b < k; ++b) now[b] += here[b];
     }
 
-    std::int64_t label = first_largest(forward + (length - 1) * padded, k, value);
+    std::int64_t label = first_largest<Vec>(forward + (length - 1) * padded, k, value);
     if (value == NEG_INF) return Status::absent;
     if (!std::isfinite(value)) return Status::nonfinite;
     double* sums = scratch.sums.get();
@@ -223,11 +222,15 @@ static MM_CLONES Status viterbi(const Panels& panels, bool shared, std::int64_t 
         const double* before = forward + (t - 1) * padded;
         const double* column = pairs + (shared ? 0 : (t - 1) * square) + label;
         for (std::int64_t a = 0; a < k; ++a) sums[a] = before[a] + column[a * k];
-        label = first_largest(sums, k, ignored);
+        label = first_largest<Vec>(sums, k, ignored);
         scratch.labels[t - 1] = static_cast<std::int32_t>(label);
     }
     return Status::ok;
 }
+MM_LEVELS(Status, viterbi,
+          (int widest, const Panels& panels, bool shared, std::int64_t length, const double* nodes, const double* pairs,
+           Scratch& scratch, double& value),
+          (widest, panels, shared, length, nodes, pairs, scratch, value))
 
 // Adds one to the parts of a label sequence.
 inline void mark(std::int64_t k, bool shared, std::int64_t length, const std::int32_t* labels, double* nodes,
@@ -261,13 +264,13 @@ inline void vertex_of(std::int64_t k, bool shared, std::int64_t length, const st
 // z must be zero on entry: fresh pages are zero already, and writing them twice costs as much as a tenth of the pass.
 inline void argmax(const Batch& batch, std::span<const double> scores, std::span<double> z, std::span<double> value,
                    std::span<std::int8_t> status, int threads) {
-    const Panels panels(batch.n_labels);
+    const Panels panels(batch.n_labels, lanes_in_use());
     std::vector<Scratch> scratch;
     for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest());
     parallel_blocks(batch.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t length = batch.length(i);
-            const Status found = viterbi(panels, batch.shared, length, scores.data() + batch.nodes[i],
+            const Status found = viterbi(panels.lanes, panels, batch.shared, length, scores.data() + batch.nodes[i],
                                          scores.data() + batch.pairs[i], scratch[thread], value[i]);
             if (found == Status::ok)
                 mark(batch.n_labels, batch.shared, length, scratch[thread].labels.data(), z.data() + batch.nodes[i],
@@ -281,7 +284,7 @@ inline void argmax(const Batch& batch, std::span<const double> scores, std::span
 // Euclidean projection of every example, the active sets fed by Viterbi.
 inline void project(const Batch& batch, HullBatch& sets, std::span<const double> point, std::span<double> z,
                     std::span<double> value, std::span<std::int8_t> status, int threads) {
-    const Panels panels(batch.n_labels);
+    const Panels panels(batch.n_labels, lanes_in_use());
     const std::int64_t k = batch.n_labels;
     std::vector<Scratch> scratch;
     for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest());
@@ -297,8 +300,8 @@ inline void project(const Batch& batch, HullBatch& sets, std::span<const double>
         while (!set.done()) {
             double best;
             const double* scores = mine.scores.data();
-            const Status found =
-                viterbi(panels, batch.shared, length, scores, scores + n_nodes, scratch[thread], best);
+            const Status found = viterbi(panels.lanes, panels, batch.shared, length, scores, scores + n_nodes,
+                                         scratch[thread], best);
             if (found != Status::ok) {
                 set.finish(Status::nonfinite);
                 break;

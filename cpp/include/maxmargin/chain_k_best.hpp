@@ -1,6 +1,6 @@
 // The k best label sequences of chains: every label keeps the k best prefixes that end in it.
 //
-// Cost per example: at worst T K^2 k^2 / 8 vector maxima and minima forward, and T (K + k) k steps back for each rank
+// Cost per example: at worst T K^2 k^2 / (numbers per vector) maxima and minima forward, and T (K + k) k steps back for each rank
 // listed; where k is above 3, most candidates are turned away by one comparison.
 #pragma once
 
@@ -15,56 +15,62 @@
 
 namespace maxmargin::chain {
 
-// A candidate sinks through a sorted list by one maximum and one minimum per rank, eight lists at a time.
-static MM_INLINE void sink(Vec& candidate, Vec& listed) {
-    const Vec higher = candidate > listed ? candidate : listed;
-    candidate = candidate > listed ? listed : candidate;
+// A candidate sinks through a sorted list by one maximum and one minimum per rank, a vector of lists at a time.
+template <class Vec>
+MM_INLINE void sink(Vec& candidate, Vec& listed) {
+    const Vec higher = larger(candidate, listed);
+    candidate = candidate < listed ? candidate : listed;  // a comparison of its own: one instruction, no blend
     listed = higher;
 }
 
-// The R best of before[r][a] + scores[a] over a and r, for eight labels; lists in registers.
-template <int R>
-static MM_INLINE void sink_few(const double* before, std::int64_t padded, const double* scores, std::int64_t width,
-                               std::int64_t k, double* lists) {
+// The score of a prefix and a pair; -inf for NaN, which sums that overflow can make and lists must not hold.
+template <class Vec>
+MM_INLINE Vec joined(const Vec& into, double before) {
+    return larger<Vec>(into + before, Vec{} + NEG_INF);
+}
+
+// The R best of before[r][a] + scores[a] over a and r, for a vector of labels; lists in registers.
+template <class Vec, int R>
+MM_INLINE void sink_few(const double* before, std::int64_t padded, const double* scores, std::int64_t width,
+                        std::int64_t k, double* lists) {
     Vec list[R];
     for (int r = 0; r < R; ++r) list[r] = Vec{} + NEG_INF;
     for (std::int64_t a = 0; a < k; ++a)
 #pragma GCC unroll 3
         for (int r = 0; r < R; ++r) {
-            Vec candidate = *reinterpret_cast<const Vec*>(scores + a * width) + before[r * padded + a];
+            Vec candidate = joined(load<Vec>(scores + a * width), before[r * padded + a]);
 #pragma GCC unroll 3
             for (int rank = 0; rank < R; ++rank) sink(candidate, list[rank]);
         }
-    for (int r = 0; r < R; ++r) *reinterpret_cast<Vec*>(lists + r * padded) = list[r];
+    for (int r = 0; r < R; ++r) store(lists + r * padded, list[r]);
 }
 
-// The same for any number of ranks. Lists of prefixes are sorted, so the first candidate that enters none of the eight
-// ends its list.
-static MM_INLINE void sink_many(std::int64_t ranks, const double* before, std::int64_t padded, const double* scores,
-                                std::int64_t width, std::int64_t k, double* lists) {
-    typedef std::int64_t Mask __attribute__((vector_size(64)));
-    typedef std::int64_t Half __attribute__((vector_size(32)));
-    const Vec* lowest = reinterpret_cast<const Vec*>(lists + (ranks - 1) * padded);
+// The same for any number of ranks. Lists of prefixes are sorted, so the first candidate that enters none of the lists
+// of the vector ends its list.
+template <class Vec>
+MM_INLINE void sink_many(std::int64_t ranks, const double* before, std::int64_t padded, const double* scores,
+                         std::int64_t width, std::int64_t k, double* lists) {
+    const double* lowest = lists + (ranks - 1) * padded;
     for (std::int64_t a = 0; a < k; ++a) {
-        const Vec into = *reinterpret_cast<const Vec*>(scores + a * width);
+        const Vec into = load<Vec>(scores + a * width);
         for (std::int64_t r = 0; r < ranks; ++r) {
-            Vec candidate = into + before[r * padded + a];
-            const Mask enters = candidate > *lowest;
-            Half halves[2];
-            std::memcpy(halves, &enters, sizeof enters);
-            const Half any = halves[0] | halves[1];
-            if (!((any[0] | any[1]) | (any[2] | any[3]))) break;
-            for (std::int64_t rank = 0; rank < ranks; ++rank)
-                sink(candidate, *reinterpret_cast<Vec*>(lists + rank * padded));
+            Vec candidate = joined(into, before[r * padded + a]);
+            if (!any(candidate > load<Vec>(lowest))) break;
+            for (std::int64_t rank = 0; rank < ranks; ++rank) {
+                Vec listed = load<Vec>(lists + rank * padded);
+                sink(candidate, listed);
+                store(lists + rank * padded, listed);
+            }
         }
     }
 }
 
 // forward[t][r][b] (rows of `padded`) = score of the r-th best prefix that ends in label b at position t, -inf where
 // there is none.
-static MM_CLONES void k_best_forward(const Panels& panels, bool shared, std::int64_t length, std::int64_t ranks,
-                                     const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs,
-                                     double* MM_RESTRICT matrix, double* MM_RESTRICT forward) {
+template <class Vec>
+MM_INLINE void k_best_forward_at(int, const Panels& panels, bool shared, std::int64_t length, std::int64_t ranks,
+                                 const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs,
+                                 double* MM_RESTRICT matrix, double* MM_RESTRICT forward) {
     const std::int64_t k = panels.n_labels, padded = panels.padded, layer = ranks * padded;
     std::fill(forward, forward + layer, NEG_INF);
     std::memcpy(forward, nodes, sizeof(double) * static_cast<std::size_t>(k));
@@ -77,14 +83,14 @@ static MM_CLONES void k_best_forward(const Panels& panels, bool shared, std::int
         const double* panel = matrix;
         std::int64_t first = 0;
         for (std::int64_t p = 0; p < panels.count; ++p) {
-            const std::int64_t width = panels.vectors(p) * LANES;
-            for (std::int64_t j = 0; j < width; j += LANES) {
+            const std::int64_t width = panels.vectors(p) * simd::lanes<Vec>;
+            for (std::int64_t j = 0; j < width; j += simd::lanes<Vec>) {
                 double* lists = now + first + j;
                 switch (ranks) {
-                    case 1: sink_few<1>(before, padded, panel + j, width, k, lists); break;
-                    case 2: sink_few<2>(before, padded, panel + j, width, k, lists); break;
-                    case 3: sink_few<3>(before, padded, panel + j, width, k, lists); break;
-                    default: sink_many(ranks, before, padded, panel + j, width, k, lists); break;
+                    case 1: sink_few<Vec, 1>(before, padded, panel + j, width, k, lists); break;
+                    case 2: sink_few<Vec, 2>(before, padded, panel + j, width, k, lists); break;
+                    case 3: sink_few<Vec, 3>(before, padded, panel + j, width, k, lists); break;
+                    default: sink_many<Vec>(ranks, before, padded, panel + j, width, k, lists); break;
                 }
             }
             panel += padded * width;
@@ -94,6 +100,10 @@ static MM_CLONES void k_best_forward(const Panels& panels, bool shared, std::int
             for (std::int64_t b = 0; b < k; ++b) now[r * padded + b] += nodes[t * k + b];
     }
 }
+MM_LEVELS(void, k_best_forward,
+          (int widest, const Panels& panels, bool shared, std::int64_t length, std::int64_t ranks, const double* nodes,
+           const double* pairs, double* matrix, double* forward),
+          (widest, panels, shared, length, ranks, nodes, pairs, matrix, forward))
 
 // The k best sequences of one chain from k_best_forward. The way back finds the list of each label passed again.
 class KBest {
@@ -112,7 +122,7 @@ class KBest {
         shared_ = shared;
         length_ = length;
         pairs_ = pairs;
-        k_best_forward(panels_, shared, length, ranks_, nodes, pairs, matrix_.get(), forward_.get());
+        k_best_forward(panels_.lanes, panels_, shared, length, ranks_, nodes, pairs, matrix_.get(), forward_.get());
         return merge(length - 1, nullptr, ranks_, last_);
     }
 
@@ -173,7 +183,7 @@ class KBest {
 inline void k_best(const Batch& batch, std::int64_t k, std::span<const double> scores, std::span<double> z,
                    std::span<double> value, std::span<std::int8_t> status, int threads) {
     const std::int64_t n = batch.n_examples(), n_parts = batch.pairs[n];
-    const Panels panels(batch.n_labels);
+    const Panels panels(batch.n_labels, lanes_in_use());
     std::vector<KBest> kernels;
     std::vector<std::vector<std::int32_t>> labels;
     for (int t = 0; t < std::max(threads, 1); ++t) {
@@ -186,8 +196,8 @@ inline void k_best(const Batch& batch, std::int64_t k, std::span<const double> s
             const std::int64_t length = batch.length(i);
             const double* nodes = scores.data() + batch.nodes[i];
             const double* pairs = scores.data() + batch.pairs[i];
-            const bool bad = refused(nodes, batch.nodes[i + 1] - batch.nodes[i]) ||
-                             refused(pairs, batch.pairs[i + 1] - batch.pairs[i]);
+            const bool bad = refused(panels.lanes, nodes, batch.nodes[i + 1] - batch.nodes[i]) ||
+                             refused(panels.lanes, pairs, batch.pairs[i + 1] - batch.pairs[i]);
             std::int64_t found = bad ? 0 : (length > 0 ? kernel.run(batch.shared, length, nodes, pairs) : 1);
             for (std::int64_t r = 0; r < k; ++r) {
                 double& score = value[r * n + i];

@@ -17,9 +17,7 @@
 #include "maxmargin/parallel.hpp"
 #include "maxmargin/scratch.hpp"
 
-namespace maxmargin {
-
-namespace cut {
+namespace maxmargin::cut {
 
 constexpr std::int8_t ok = 0, inexact = 1, nonfinite = 2;
 
@@ -54,21 +52,19 @@ inline bool usable(const double* values, std::int64_t n) {
     return sum < 1e100;
 }
 
-}  // namespace cut
-
 // z = argmax scores'z (packed: all nodes, then all edges). flow: in the start, out the maximum flow, one per edge.
-inline void cut_argmax(const CutGraphs& graphs, std::span<const double> scores, std::int64_t augmentations_per_arc,
-                       std::span<double> flow, std::span<double> z, std::span<double> value,
-                       std::span<std::int8_t> status, int threads) {
-    const cut::Sizes sizes = cut::largest(graphs);
-    ScratchLease<cut::ArgmaxScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
+inline void argmax(const CutGraphs& graphs, std::span<const double> scores, std::int64_t augmentations_per_arc,
+                   std::span<double> flow, std::span<double> z, std::span<double> value,
+                   std::span<std::int8_t> status, int threads) {
+    const Sizes sizes = largest(graphs);
+    ScratchLease<ArgmaxScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
     for (std::size_t k = 0; k < scratch.size(); ++k) {
         auto& own = scratch[k];
         own.solver.reserve(sizes.nodes, sizes.edges);
         at_least(own.capacity, sizes.edges);
     }
     parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        cut::ArgmaxScratch& own = scratch[thread];
+        ArgmaxScratch& own = scratch[thread];
         for (std::int64_t i = begin; i < end; ++i) {
             const CutExample g = graphs[i];
             const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i];
@@ -77,12 +73,12 @@ inline void cut_argmax(const CutGraphs& graphs, std::span<const double> scores, 
             double* x = z.data() + node0;
             double* y = z.data() + graphs.nodes() + edge0;
             double* f = flow.data() + edge0;
-            if (!cut::usable(node, g.nodes) || !cut::usable(edge, g.edges)) {
+            if (!usable(node, g.nodes) || !usable(edge, g.edges)) {
                 std::fill(x, x + g.nodes, 0.0);
                 std::fill(y, y + g.edges, 0.0);
                 std::fill(f, f + g.edges, 0.0);
                 value[i] = 0.0;
-                status[i] = cut::nonfinite;
+                status[i] = nonfinite;
                 continue;
             }
             for (std::int32_t e = 0; e < g.edges; ++e) own.capacity[e] = std::max(0.0, -edge[e]);
@@ -95,13 +91,13 @@ inline void cut_argmax(const CutGraphs& graphs, std::span<const double> scores, 
                 sum += edge[e] * y[e];
             }
             value[i] = sum;
-            status[i] = cut::ok;
+            status[i] = ok;
         }
     });
 }
 
 // Elimination order of the nodes of every example, for cut_project.
-inline void cut_order(const CutGraphs& graphs, std::span<std::int32_t> order) {
+inline void order(const CutGraphs& graphs, std::span<std::int32_t> order) {
     CutOrder one;
     for (std::int64_t i = 0; i < graphs.examples(); ++i) one.run(graphs[i], order.data() + graphs.node_offsets[i]);
 }
@@ -110,12 +106,12 @@ inline void cut_order(const CutGraphs& graphs, std::span<std::int32_t> order) {
 // neighbours are near each other and nodes are eliminated with little fill: node_order[j] and edge_order[e] are the
 // places of its node j and edge e in the example's part of point, z and flow. flow: in a start, out the net flow of the
 // dual. gap: the duality gap reached. Without `newton`, and where Newton steps fail, FISTA does the work alone.
-inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> node_order,
-                        std::span<const std::int32_t> edge_order, std::span<const double> point, double tol,
-                        bool newton, std::int64_t step_limit, std::span<double> flow, std::span<double> z,
-                        std::span<double> value, std::span<double> gap, std::span<std::int8_t> status, int threads) {
-    const cut::Sizes sizes = cut::largest(graphs);
-    ScratchLease<cut::ProjectScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
+inline void project(const CutGraphs& graphs, std::span<const std::int32_t> node_order,
+                    std::span<const std::int32_t> edge_order, std::span<const double> point, double tol,
+                    bool newton, std::int64_t step_limit, std::span<double> flow, std::span<double> z,
+                    std::span<double> value, std::span<double> gap, std::span<std::int8_t> status, int threads) {
+    const Sizes sizes = largest(graphs);
+    ScratchLease<ProjectScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
     for (std::size_t k = 0; k < scratch.size(); ++k) {
         auto& own = scratch[k];
         own.fista.reserve(sizes.nodes, sizes.edges);
@@ -124,7 +120,7 @@ inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> n
         for (auto* v : {&own.edge, &own.flow}) at_least(*v, sizes.edges);
     }
     parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        cut::ProjectScratch& own = scratch[thread];
+        ProjectScratch& own = scratch[thread];
         for (std::int64_t i = begin; i < end; ++i) {
             const CutExample g = graphs[i];
             const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i];
@@ -138,11 +134,11 @@ inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> n
             double* x = own.x.data();
             double* f = own.flow.data();
             value[i] = gap[i] = 0.0;
-            if (!cut::usable(node, g.nodes) || !cut::usable(edge, g.edges)) {
+            if (!usable(node, g.nodes) || !usable(edge, g.edges)) {
                 std::fill(z_node, z_node + g.nodes, 0.0);
                 std::fill(z_edge, z_edge + g.edges, 0.0);
                 std::fill(flow_out, flow_out + g.edges, 0.0);
-                status[i] = cut::nonfinite;
+                status[i] = nonfinite;
                 continue;
             }
             bool feasible = true;
@@ -158,7 +154,7 @@ inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> n
                 const double most = std::max(0.0, 1.0 - a), start = flow_out[edge_at[e]];
                 f[e] = start > most ? most : start >= -most ? start : start < -most ? -most : 0.0;
             }
-            status[i] = cut::ok;
+            status[i] = ok;
             if (feasible) {
                 std::fill(f, f + g.edges, 0.0);
             } else {
@@ -167,7 +163,7 @@ inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> n
                 const double sought = std::max(0.5 * tol * tol, 1e-4 * rounding);
                 if (newton) gap[i] = own.newton.run(target, sought, rounding, f, x);
                 if (!newton || !(gap[i] <= enough)) gap[i] = own.fista.run(target, enough, step_limit, f, x);
-                if (!(gap[i] <= enough)) status[i] = cut::inexact;
+                if (!(gap[i] <= enough)) status[i] = inexact;
             }
             double sum = 0.0;
             for (std::int32_t e = 0; e < g.edges; ++e) {
@@ -186,4 +182,4 @@ inline void cut_project(const CutGraphs& graphs, std::span<const std::int32_t> n
     });
 }
 
-}  // namespace maxmargin
+}  // namespace maxmargin::cut

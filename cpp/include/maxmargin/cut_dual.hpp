@@ -16,7 +16,7 @@
 #include "maxmargin/cut_graph.hpp"
 #include "maxmargin/scratch.hpp"
 
-namespace maxmargin {
+namespace maxmargin::cut {
 
 struct CutTarget {
     const CutExample& graph;
@@ -149,4 +149,4 @@ private:
     std::vector<double> v_, y_;
 };
 
-}  // namespace maxmargin
+}  // namespace maxmargin::cut

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace maxmargin {
+namespace maxmargin::cut {
 
 // Edge e of an example joins ends[2e] and ends[2e + 1]; arc 2e runs from the first to the second, arc 2e + 1 back, so
 // arc a has tail ends[a], head ends[a ^ 1] and reverse a ^ 1. arcs[start[j] .. start[j + 1]) are the arcs that leave
@@ -37,4 +37,4 @@ struct CutGraphs {
     }
 };
 
-}  // namespace maxmargin
+}  // namespace maxmargin::cut

@@ -10,7 +10,7 @@
 
 #include "maxmargin/scratch.hpp"
 
-namespace maxmargin {
+namespace maxmargin::cut {
 
 class LaplacianSystem {
 public:
@@ -170,4 +170,4 @@ private:
     std::vector<std::int64_t> lower_start_;
 };
 
-}  // namespace maxmargin
+}  // namespace maxmargin::cut

@@ -21,7 +21,7 @@
 #include "maxmargin/scratch.hpp"
 #include "maxmargin/simd.hpp"
 
-namespace maxmargin {
+namespace maxmargin::cut {
 
 // Next flow, Hessian weight and energy of n edges of (4), each from its difference d, target a and multiplier f.
 static MM_CLONES void flow_steps(std::int32_t n, double sigma, const double* MM_RESTRICT d, const double* MM_RESTRICT a,
@@ -343,4 +343,4 @@ private:
     LaplacianSystem system_;
 };
 
-}  // namespace maxmargin
+}  // namespace maxmargin::cut

@@ -8,7 +8,7 @@
 
 #include "maxmargin/cut_graph.hpp"
 
-namespace maxmargin {
+namespace maxmargin::cut {
 
 class CutOrder {
 public:
@@ -92,4 +92,4 @@ private:
     std::vector<Piece> pieces_;
 };
 
-}  // namespace maxmargin
+}  // namespace maxmargin::cut

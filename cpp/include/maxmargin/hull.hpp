@@ -45,7 +45,7 @@ struct Sparse {
 // The inner loops. R is upper triangular with s rows, row-major, `width` apart.
 namespace dense {
 
-typedef double Lanes __attribute__((vector_size(64), aligned(8)));
+using namespace simd;
 
 MM_CLONES inline double gather_dot(const std::int32_t* MM_RESTRICT at, const double* MM_RESTRICT x, std::int64_t n,
                                    const double* MM_RESTRICT dense) {
@@ -57,27 +57,35 @@ MM_CLONES inline double gather_dot(const std::int32_t* MM_RESTRICT at, const dou
     return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
 }
 
-// held = s'z and scale = (|a| + |z|)'|z|
-MM_CLONES inline void score(const double* MM_RESTRICT s, const double* MM_RESTRICT a, const double* MM_RESTRICT z,
-                            std::int64_t n, double& held, double& scale) {
-    Lanes products = {}, sizes = {};
+// held = s'z and scale = (|a| + |z|)'|z|, in eight sums each
+template <class Vec>
+MM_INLINE void score_at(int, const double* MM_RESTRICT s, const double* MM_RESTRICT a, const double* MM_RESTRICT z,
+                        std::int64_t n, double& held, double& scale) {
+    constexpr int count = 8 / lanes<Vec>;
+    Vec products[count] = {}, sizes[count] = {};
     std::int64_t j = 0;
-    for (; j + 8 <= n; j += 8) {
-        const Lanes here = *reinterpret_cast<const Lanes*>(z + j), point = *reinterpret_cast<const Lanes*>(a + j);
-        const Lanes size = here * here, cross = point * here;
-        products += *reinterpret_cast<const Lanes*>(s + j) * here;
-        sizes += size + (cross < 0.0 ? -cross : cross);
-    }
+    for (; j + 8 <= n; j += 8)
+#pragma GCC unroll 4
+        for (int v = 0; v < count; ++v) {
+            const std::int64_t at = j + v * lanes<Vec>;
+            const Vec here = load<Vec>(z + at), cross = load<Vec>(a + at) * here;
+            products[v] += load<Vec>(s + at) * here;
+            sizes[v] += here * here + (cross < 0.0 ? -cross : cross);
+        }
     held = scale = 0.0;
     for (; j < n; ++j) {
         held += s[j] * z[j];
         scale += z[j] * z[j] + std::fabs(a[j] * z[j]);
     }
-    for (int lane = 0; lane < 8; ++lane) {
-        held += products[lane];
-        scale += sizes[lane];
+#pragma GCC unroll 4
+    for (int v = 0; v < count; ++v) {
+        held += total(products[v]);
+        scale += total(sizes[v]);
     }
 }
+MM_LEVELS(void, score,
+          (int widest, const double* s, const double* a, const double* z, std::int64_t n, double& held, double& scale),
+          (widest, s, a, z, n, held, scale))
 
 // x <- R'^-1 x
 MM_CLONES inline void solve_transposed(const double* MM_RESTRICT factor, std::int64_t width, std::int64_t s,
@@ -90,24 +98,28 @@ MM_CLONES inline void solve_transposed(const double* MM_RESTRICT factor, std::in
     }
 }
 
-// x <- R^-1 x
-MM_CLONES inline void solve(const double* MM_RESTRICT factor, std::int64_t width, std::int64_t s,
-                            double* MM_RESTRICT x) {
+// x <- R^-1 x, each row in sixteen sums
+template <class Vec>
+MM_INLINE void solve_at(int, const double* MM_RESTRICT factor, std::int64_t width, std::int64_t s,
+                        double* MM_RESTRICT x) {
+    constexpr int count = 16 / lanes<Vec>;
     for (std::int64_t i = s - 1; i >= 0; --i) {
         const double* MM_RESTRICT r = factor + i * width;
-        Lanes sums[2] = {};
+        Vec sums[count] = {};
         std::int64_t k = i + 1;
-        for (; k + 16 <= s; k += 16) {
-            sums[0] += *reinterpret_cast<const Lanes*>(r + k) * *reinterpret_cast<const Lanes*>(x + k);
-            sums[1] += *reinterpret_cast<const Lanes*>(r + k + 8) * *reinterpret_cast<const Lanes*>(x + k + 8);
-        }
+        for (; k + 16 <= s; k += 16)
+#pragma GCC unroll 8
+            for (int v = 0; v < count; ++v)
+                sums[v] += load<Vec>(r + k + v * lanes<Vec>) * load<Vec>(x + k + v * lanes<Vec>);
         double rest = 0.0;
         for (; k < s; ++k) rest += r[k] * x[k];
-        sums[0] += sums[1];
-        for (int lane = 0; lane < 8; ++lane) rest += sums[0][lane];
-        x[i] = (x[i] - rest) / r[i];
+#pragma GCC unroll 8
+        for (int v = 1; v < count; ++v) sums[0] += sums[v];
+        x[i] = (x[i] - rest - total(sums[0])) / r[i];
     }
 }
+MM_LEVELS(void, solve, (int widest, const double* factor, std::int64_t width, std::int64_t s, double* x),
+          (widest, factor, width, s, x))
 
 // R without column j is triangular again after plane rotations of rows c and c + 1, c = j, j + 1, ...; the right-hand
 // sides u and v of R'-systems turn with it.
@@ -306,7 +318,7 @@ class ActiveSet {
         const double* MM_RESTRICT z = scratch.z.data();
         const double* MM_RESTRICT a = scratch.point.data();
         double scale = 0.0, held = 0.0, found = 0.0;
-        dense::score(s, a, z, static_cast<std::int64_t>(scratch.z.size()), held, scale);
+        dense::score(simd::lanes_in_use(), s, a, z, static_cast<std::int64_t>(scratch.z.size()), held, scale);
         const Sparse& v = scratch.vertex;
         for (std::size_t j = 0; j < v.index.size(); ++j) {
             found += s[v.index[j]] * v.value[j];
@@ -388,7 +400,7 @@ class ActiveSet {
         const double tau = (cross - sum) / square;
         weights.resize(static_cast<std::size_t>(s));
         for (std::int64_t i = 0; i < s; ++i) weights[i] = u[i] - tau * along_one_[i];
-        dense::solve(factor_.data(), width_, s, weights.data());
+        dense::solve(simd::lanes_in_use(), factor_.data(), width_, s, weights.data());
     }
 
     // From feasible weights to the optimum over the convex hull of some of the vertices held. False if the rest was at

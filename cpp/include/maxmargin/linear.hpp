@@ -11,16 +11,13 @@
 // (Goto and van de Geijn 2008, without packing: W is small); sparse keeps the k outputs of a row in registers over
 // its non-zeros and prefetches the rows of W.
 //
-// Kernels are templates over the widest vector; MM_LEVELS compiles each for AVX-512, AVX2 and the baseline with vectors
-// of 8, 4 and 2 numbers and picks one per call. (One vector type for all clones will not do: GCC lowers a vector that
-// is wider than the machine's through memory, some fifty times slower in a product tile.)
+// Kernels are templates over the widest vector, compiled per width (MM_LEVELS).
 //
 // A width k that is not a multiple of the vector length is covered by a last vector that overlaps the one before it:
 // both hold the same values, so nothing is masked and nothing is read past the end of a row.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,78 +28,7 @@
 
 namespace maxmargin::linear {
 
-#define MM_INLINE static inline __attribute__((always_inline))
-
-// Vectors pass between inlined functions only, so there is no calling convention to warn about.
-#pragma GCC diagnostic ignored "-Wpsabi"
-
-using Vec8 = double __attribute__((vector_size(64)));
-using Vec4 = double __attribute__((vector_size(32)));
-using Vec2 = double __attribute__((vector_size(16)));
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(MAXMARGIN_NO_CLONES)
-#define MM_TARGET(architecture) __attribute__((target(architecture)))
-inline int machine_lanes() {
-    return __builtin_cpu_supports("x86-64-v4") ? 8 : (__builtin_cpu_supports("x86-64-v3") ? 4 : 2);
-}
-inline constexpr bool kAnyLanes = false;
-#else
-#define MM_TARGET(architecture)
-inline int machine_lanes() { return 2; }
-inline constexpr bool kAnyLanes = true;  // all widths are compiled for the baseline, so all of them run
-#endif
-
-inline std::atomic<int> lanes_in_use{machine_lanes()};
-
-// Numbers per vector in kernels called from now on: 2, 4 or 8, no more than the machine has. For tests of all widths;
-// zero asks for the machine's own. Returns what is in use.
-inline int use_lanes(int wanted) {
-    const int most = machine_lanes();
-    const int lanes = wanted <= 0 ? most : (wanted >= 8 ? 8 : (wanted >= 4 ? 4 : 2));
-    lanes_in_use.store(kAnyLanes ? lanes : std::min(lanes, most));
-    return lanes_in_use.load();
-}
-
-// name(widest, ...) calls name_at<VecN>(widest, ...) with N = widest, compiled for a machine with such vectors.
-#define MM_LEVELS(name, params, args)                                                      \
-    static void name##_2 params { name##_at<Vec2> args; }                                  \
-    MM_TARGET("arch=x86-64-v3") static void name##_4 params { name##_at<Vec4> args; }      \
-    MM_TARGET("arch=x86-64-v4") static void name##_8 params { name##_at<Vec8> args; }      \
-    static void name params {                                                              \
-        return widest == 8 ? name##_8 args : (widest == 4 ? name##_4 args : name##_2 args); \
-    }
-
-template <class Vec>
-struct Halved;
-template <>
-struct Halved<Vec8> {
-    using type = Vec4;
-};
-template <>
-struct Halved<Vec4> {
-    using type = Vec2;
-};
-template <>
-struct Halved<Vec2> {
-    using type = double;
-};
-template <class Vec>
-using Half = typename Halved<Vec>::type;
-
-template <class Vec>
-inline constexpr std::int64_t lanes = sizeof(Vec) / sizeof(double);
-
-// Rows start anywhere: a copy becomes one unaligned load or store.
-template <class Vec>
-MM_INLINE Vec load(const double* p) {
-    Vec value;
-    __builtin_memcpy(&value, p, sizeof(Vec));
-    return value;
-}
-template <class Vec>
-MM_INLINE void store(double* p, const Vec& value) {
-    __builtin_memcpy(p, &value, sizeof(Vec));
-}
+using namespace simd;
 
 // Streams of X are prefetched this many numbers ahead: further than hardware does, which stops at page bounds. A
 // prefetch past the end of an array reads nothing.
@@ -111,18 +37,6 @@ inline constexpr std::int64_t kAhead = 512;
 template <class T>
 MM_INLINE void prefetch(const T* p, std::uint64_t ahead) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + ahead * sizeof(T)));
-}
-
-MM_INLINE double total(const double& v) { return v; }
-MM_INLINE double total(const Vec2& v) { return v[0] + v[1]; }
-MM_INLINE double total(const Vec4& v) {
-    const Vec2 half = __builtin_shufflevector(v, v, 0, 1) + __builtin_shufflevector(v, v, 2, 3);
-    return half[0] + half[1];
-}
-MM_INLINE double total(const Vec8& v) {
-    const Vec4 half = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
-    const Vec2 quarter = __builtin_shufflevector(half, half, 0, 1) + __builtin_shufflevector(half, half, 2, 3);
-    return quarter[0] + quarter[1];
 }
 
 // Number of vectors that cover k columns (k >= lanes), and where vector v starts; the last one may overlap.
@@ -247,7 +161,7 @@ MM_INLINE void dot_all_at(int, const double* x, std::int64_t d, const double* co
     if (count == 1) return dot_rows_any<Wide, 1>(x, d, padded, out, begin, end);
     return dot_rows_any<Wide, 2>(x, d, padded, out, begin, end);
 }
-MM_LEVELS(dot_all,
+MM_LEVELS(void, dot_all,
           (int widest, const double* x, std::int64_t d, const double* const* padded, double* const* out, int count,
            std::int64_t begin, std::int64_t end),
           (widest, x, d, padded, out, count, begin, end))
@@ -259,7 +173,7 @@ inline void dense_forward_vectors(const double* x, std::int64_t n, std::int64_t 
         for (int p = 0; p < count; ++p) std::fill_n(out[p], n, 0.0);
         return;
     }
-    const int widest = lanes_in_use.load();
+    const int widest = lanes_in_use();
     std::vector<double> storage[2];
     const double* padded[2] = {};
     for (int p = 0; p < count; ++p) {
@@ -357,7 +271,7 @@ MM_INLINE void gather_all_at(int, const double* x, std::int64_t d, const double*
     if (count == 1) return gather_rows_any<Wide, 1>(x, d, z, sums, begin, end);
     return gather_rows_any<Wide, 2>(x, d, z, sums, begin, end);
 }
-MM_LEVELS(gather_all,
+MM_LEVELS(void, gather_all,
           (int widest, const double* x, std::int64_t d, const double* const* z, double* sums, int count,
            std::int64_t begin, std::int64_t end),
           (widest, x, d, z, sums, count, begin, end))
@@ -366,7 +280,7 @@ MM_LEVELS(gather_all,
 inline void dense_adjoint_vectors(const double* x, std::int64_t n, std::int64_t d, const double* const* z, double* out,
                                   int count, int threads) {
     if (d == 0) return;
-    const int widest = lanes_in_use.load();
+    const int widest = lanes_in_use();
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>((1 << 15) / d, 64));
     sum_chunks(n, chunks, count * d, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
         gather_all(widest, x, d, z, sums, count, begin, end);
@@ -468,7 +382,7 @@ MM_INLINE void product_at(int, Operand from, std::int64_t rows, std::int64_t dep
         p += part;
     } while (p < depth);
 }
-MM_LEVELS(product,
+MM_LEVELS(void, product,
           (int widest, Operand from, std::int64_t rows, std::int64_t depth, const double* b, std::int64_t k,
            const double* initial, double* c),
           (widest, from, rows, depth, b, k, initial, c))
@@ -477,7 +391,7 @@ MM_LEVELS(product,
 inline void dense_forward(const double* x, std::int64_t n, std::int64_t d, std::int64_t k, const double* w,
                           const double* initial, double* out, int threads) {
     if (k == 0) return;
-    const int widest = lanes_in_use.load();
+    const int widest = lanes_in_use();
     const std::int64_t grain = std::clamp<std::int64_t>((1 << 20) / std::max<std::int64_t>(d * k, 1), 64, 4096);
     parallel_blocks(n, grain, threads, [&](int, std::int64_t begin, std::int64_t end) {
         product(widest, {x + begin * d, d, 1}, end - begin, d, w, k, initial, out + begin * k);
@@ -488,7 +402,7 @@ inline void dense_forward(const double* x, std::int64_t n, std::int64_t d, std::
 inline void dense_adjoint(const double* x, std::int64_t n, std::int64_t d, std::int64_t k, const double* z,
                           double* out, int threads) {
     if (d == 0 || k == 0) return;
-    const int widest = lanes_in_use.load();
+    const int widest = lanes_in_use();
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>(256, 4 * k));
     sum_chunks(n, chunks, d * k, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
         product(widest, {x + begin * d, 1, d}, d, end - begin, z + begin * k, k, nullptr, sums);

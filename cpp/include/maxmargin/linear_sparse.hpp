@@ -6,6 +6,8 @@
 // beginning, so that one row does not hold up all threads and its bits depend on the row alone.
 #pragma once
 
+#include <atomic>
+
 #include "maxmargin/linear.hpp"
 
 namespace maxmargin::linear {
@@ -157,7 +159,7 @@ MM_INLINE void sparse_rows_at(int, Compressed<Index> x, std::int64_t begin, std:
 }
 
 #define MM_SPARSE_ROWS(Index, To)                                                                            \
-    MM_LEVELS(sparse_rows,                                                                                   \
+    MM_LEVELS(void, sparse_rows,                                                                                   \
               (int widest, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,       \
                std::int64_t d, std::int64_t k, const double* initial, To to, bool& good),                    \
               (widest, x, begin, end, w, d, k, initial, to, good))
@@ -188,7 +190,7 @@ template <class Index, class To>
 bool sparse_forward(Compressed<Index> x, std::int64_t n, std::int64_t d, std::int64_t k, const double* w,
                     const double* initial, To to, int threads) {
     if (n == 0 || k == 0) return true;
-    const int widest = lanes_in_use.load();
+    const int widest = lanes_in_use();
     const std::int64_t size = piece_size(k);
     const std::int64_t count = (static_cast<std::int64_t>(x.starts[n]) + n + size - 1) / size;
     std::vector<std::int64_t> first(static_cast<std::size_t>(count + 1), n);
@@ -296,11 +298,11 @@ MM_INLINE void scatter_at(int, Compressed<Index> x, std::int64_t begin, std::int
                           std::int64_t d, std::int64_t k, double* sums, bool& good) {
     good = scatter_width<Wide>(x, begin, end, z, d, k, sums);
 }
-MM_LEVELS(scatter,
+MM_LEVELS(void, scatter,
           (int widest, Compressed<std::int32_t> x, std::int64_t begin, std::int64_t end, const double* z,
            std::int64_t d, std::int64_t k, double* sums, bool& good),
           (widest, x, begin, end, z, d, k, sums, good))
-MM_LEVELS(scatter,
+MM_LEVELS(void, scatter,
           (int widest, Compressed<std::int64_t> x, std::int64_t begin, std::int64_t end, const double* z,
            std::int64_t d, std::int64_t k, double* sums, bool& good),
           (widest, x, begin, end, z, d, k, sums, good))
@@ -313,7 +315,7 @@ bool sparse_adjoint(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
     // A chunk has at least 2 d non-zeros on average, so that clearing and adding its sums does not dominate.
     const std::int64_t average = std::max<std::int64_t>(n == 0 ? 0 : static_cast<std::int64_t>(x.starts[n]) / n, 1);
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>(2 * d, piece_size(k)) / average);
-    const int widest = lanes_in_use.load();
+    const int widest = lanes_in_use();
     std::atomic<bool> good{true};
     sum_chunks(n, chunks, d * k, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
         std::fill_n(sums, d * k, 0.0);

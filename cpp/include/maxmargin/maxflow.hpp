@@ -15,7 +15,7 @@
 #include "maxmargin/cut_graph.hpp"
 #include "maxmargin/scratch.hpp"
 
-namespace maxmargin {
+namespace maxmargin::cut {
 
 class MaxFlow {
 public:
@@ -324,4 +324,4 @@ private:
     std::int32_t time_ = 0;
 };
 
-}  // namespace maxmargin
+}  // namespace maxmargin::cut
