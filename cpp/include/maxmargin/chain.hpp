@@ -1,8 +1,9 @@
 // Chains: Viterbi and Euclidean projection, one example at a time, threads over examples.
 //
 // Viterbi keeps only the forward maxima (position x label) and finds the best predecessor again on the way back: K
-// comparisons per position instead of K^2 stored indices. Cost per example: T K^2 additions and maxima, a vector
-// at a time with the running maxima in registers (vectors of 8, 4 or 2 numbers as the machine has them, see simd.hpp). -inf forbids a label or a pair; NaN and +inf are refused.
+// comparisons per position instead of K^2 stored indices. Cost per example: T K^2 additions and maxima, a vector at a
+// time (8, 4 or 2 lanes, see simd.hpp) with the running maxima in registers. -inf forbids a label or a pair; NaN and
+// +inf are refused.
 #pragma once
 
 #include <algorithm>
@@ -194,7 +195,8 @@ MM_INLINE Status viterbi_at(int, const Panels& panels, bool shared, std::int64_t
     const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded;
     value = 0.0;
     if (length == 0) return refused_at<Vec>(0, pairs, shared ? square : 0) ? Status::nonfinite : Status::ok;
-    if (refused_at<Vec>(0, nodes, length * k) || (shared && refused_at<Vec>(0, pairs, square))) return Status::nonfinite;
+    if (refused_at<Vec>(0, nodes, length * k)) return Status::nonfinite;
+    if (shared && refused_at<Vec>(0, pairs, square)) return Status::nonfinite;
 
     double* forward = scratch.forward.get();
     double* matrix = scratch.matrix.get();

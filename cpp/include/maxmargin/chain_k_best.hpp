@@ -1,7 +1,7 @@
 // The k best label sequences of chains: every label keeps the k best prefixes that end in it.
 //
-// Cost per example: at worst T K^2 k^2 / (numbers per vector) maxima and minima forward, and T (K + k) k steps back for each rank
-// listed; where k is above 3, most candidates are turned away by one comparison.
+// Cost per example: at worst T K^2 k^2 maxima and minima forward, a vector of labels at a time, and T (K + k) k steps
+// back for each rank listed; where k is above 3, most candidates are turned away by one comparison.
 #pragma once
 
 #include <algorithm>
