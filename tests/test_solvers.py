@@ -14,6 +14,7 @@ from problems import REGIONS, STRUCTURES, make
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin.features.parts import PartFeatures
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Certificate, Proposal, Record, Solution, Solver, Status, Stop, certify, choose, solve
@@ -80,10 +81,10 @@ def test_the_gap_is_never_below_the_true_error(kind: str, region: str, solver: s
     assert certificate.dual >= 0.0
 
 
-@pytest.mark.parametrize("kind", STRUCTURES)
-@pytest.mark.parametrize("region", REGIONS)
-def test_memory_efficient_equals_stored(kind: str, region: str) -> None:
-    problem = make(kind, n=6, region=REGIONS[region])
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(kind=st.sampled_from(STRUCTURES), region=st.sampled_from(sorted(REGIONS)), seed=st.integers(0, 10_000))
+def test_memory_efficient_equals_stored(kind: str, region: str, seed: int) -> None:
+    problem = make(kind, seed=seed, n=6, region=REGIONS[region])
     common = {"inexact": 0.0, "restart": False}
     stored = run(problem, mm.DualExtragradient(**common), max_iter=40)
     shards = run(problem, mm.DualExtragradient(store_duals=False, shard_parts=25, **common), max_iter=40)
@@ -93,10 +94,10 @@ def test_memory_efficient_equals_stored(kind: str, region: str) -> None:
     assert shards.certificate.gap == pytest.approx(stored.certificate.gap, abs=1e-8)
 
 
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_dual_extragradient_obeys_the_bound_of_2005(kind: str) -> None:
-    radius = 0.7
-    problem = make(kind, region={"radius": radius}, n=5)
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(kind=st.sampled_from(STRUCTURES), radius=st.sampled_from([0.1, 0.7, 5.0]), seed=st.integers(0, 10_000))
+def test_dual_extragradient_obeys_the_bound_of_2005(kind: str, radius: float, seed: int) -> None:
+    problem = make(kind, seed=seed, region={"radius": radius}, n=5)
     d_w, d_z = 0.5 * radius**2, problem.structure.squared_radius(problem.gold)
     balance = float(np.sqrt(d_w / d_z))
     for solver, bound in (
@@ -155,6 +156,59 @@ def test_example_weights_scale_terms() -> None:
     assert run(weighted, mm.Extragradient(), tol=1e-5, max_iter=2000).status is Status.CONVERGED
 
 
+def test_problems_refuse_what_would_spoil_certificates() -> None:
+    problem = make("matching", n=3)
+
+    def build(gold: np.ndarray, **options: object) -> Problem:
+        loss = mm.losses.Hamming()
+        return Problem.build(problem.structure, problem.features, gold, loss, problem.region, **options)  # type: ignore[arg-type]
+
+    with pytest.raises(ValueError, match="example 0: gold is not a legal output"):
+        build(np.ones_like(problem.gold))
+    with pytest.raises(ValueError, match="packed vector"):
+        build(problem.gold[:-1])
+    with pytest.raises(ValueError, match="example_weight"):
+        build(problem.gold, example_weight=np.array([1.0, -1.0, 1.0]))
+
+
+def test_an_inexact_argmax_is_never_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make("cut")
+    argmax = type(problem.structure).argmax
+
+    def inexact(self: object, *args: object, **kwargs: object) -> object:
+        points = argmax(self, *args, **kwargs)  # type: ignore[arg-type]
+        return replace(points, status=np.full_like(points.status, 1))
+
+    monkeypatch.setattr(type(problem.structure), "argmax", inexact)
+    with pytest.raises(ArithmeticError, match="example 0: the cut's argmax found no exact output"):
+        solve(problem, mm.Extragradient())
+
+
+def test_features_that_are_all_zero() -> None:
+    base = make("matching", region={"radius": 1.0})
+    features = PartFeatures(np.zeros((base.structure.n_parts, 2)), base.structure.blocks[0].offsets)
+    problem = Problem.build(base.structure, features, base.gold, mm.losses.Hamming(), L2(radius=1.0))
+    for solver in (mm.Extragradient(), mm.DualExtragradient(), mm.DualExtragradient(store_duals=False), mm.Exact()):
+        solution = solve(problem, solver)
+        assert solution.status is Status.CONVERGED
+        assert not solution.weights.any()
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_stored_duals_are_handed_on(restart: bool) -> None:
+    problem = make("matching", region={"C": 0.1})
+    for iterations in (1, 2, 5, 30):
+        solution = run(problem, mm.DualExtragradient(restart=restart), max_iter=iterations)
+        assert solution.duals is not None
+        assert solution.duals.shape == problem.gold.shape
+
+
+def test_a_useless_start_point_is_ignored() -> None:
+    problem = make("chain")
+    started = run(problem, mm.Extragradient(), start=Start(z=np.full(problem.gold.shape, np.nan)), max_iter=5)
+    np.testing.assert_array_equal(started.weights, run(problem, mm.Extragradient(), max_iter=5).weights)
+
+
 def test_shards_add_up() -> None:
     problem = make("cut", n=7)
     w = np.abs(np.random.default_rng(0).normal(size=problem.n_weights))
@@ -189,7 +243,8 @@ def test_interrupt_returns_the_best_so_far() -> None:
         if record.iteration >= 3:
             raise KeyboardInterrupt
 
-    solution = solve(make("matching"), mm.Extragradient(), callbacks=[interrupt])
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        solution = solve(make("matching"), mm.Extragradient(), callbacks=[interrupt])
     assert solution.status is Status.INTERRUPTED
     assert solution.certificate.primal == make("matching").objective(solution.weights)
 
@@ -204,7 +259,8 @@ def test_interrupt_inside_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(mm.Extragradient, "step", step)
-    solution = solve(make("cut"), mm.Extragradient(), stop=Stop(tol=0.0))
+    with pytest.warns(ConvergenceWarning, match="best weights so far"):
+        solution = solve(make("cut"), mm.Extragradient(), stop=Stop(tol=0.0))
     assert solution.status is Status.INTERRUPTED
     assert solution.counters.iterations == 3
 
@@ -298,7 +354,7 @@ def test_nonfinite_later_keeps_the_best_weights() -> None:
 def test_stalled_run_says_so() -> None:
     class Lazy(mm.Extragradient):
         def step(self, run: Run, state: object) -> object:  # type: ignore[override]
-            return state
+            return super().step(run, state) if run.counters.iterations < 20 else state  # type: ignore[arg-type]
 
     with pytest.warns(ConvergenceWarning, match="stopped shrinking"):
         solution = solve(make("matching"), Lazy(), stop=Stop(tol=1e-9))
@@ -318,6 +374,11 @@ def test_refusals_have_reasons() -> None:
         lambda: mm.Extragradient(balance="fast"),  # type: ignore[arg-type]
         lambda: mm.DualExtragradient(balance=-1.0),
         lambda: mm.DualExtragradient(shard_parts=0),
+        lambda: mm.DualExtragradient(step_factor=np.nan),
+        lambda: mm.Extragradient(beta="large"),  # type: ignore[arg-type]
+        lambda: mm.Extragradient(inexact=np.nan),
+        lambda: mm.Extragradient(max_iter=0),
+        lambda: mm.Exact(accuracy=-1.0),
     ):
         with pytest.raises(ValueError):
             make_bad()

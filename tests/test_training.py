@@ -199,7 +199,8 @@ def test_interrupting_returns_the_best_so_far():
             raise KeyboardInterrupt
 
     X, y = matchings(4)
-    model = mm.MatchingSVM(callbacks=[interrupt], tol=0.0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = mm.MatchingSVM(callbacks=[interrupt], tol=0.0).fit(X, y)
     assert model.solution_.status == "interrupted"
     assert "best weights so far" in model.solution_.message
     assert model.solution_.certificate.primal <= model.solution_.history[0].primal

@@ -73,6 +73,11 @@ class Problem:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")
         if reason := region.why_not(features.n_weights):
             raise ValueError(reason)
+        _check_gold(structure, gold)
+        if example_weight is not None:
+            example_weight = np.asarray(example_weight, dtype=np.float64)
+            if example_weight.shape != (structure.n_examples,) or not (example_weight >= 0).all():
+                raise ValueError(f"example_weight must be {structure.n_examples} numbers >= 0, one per example")
         costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold))
         if costs.shape != (structure.n_parts,) or offset.shape != (structure.n_parts,):
             raise ValueError(
@@ -152,8 +157,14 @@ class Problem:
     def hinge(self, weights: FloatArray, *, warm: Any = None) -> tuple[float, Points]:
         """``H(w)`` and the loss-augmented outputs that attain it: one argmax pass, from an earlier pass's ``warm``."""
         points = self.structure.argmax(self.augmented(weights), warm=warm)
-        if (points.status == PointStatus.NONFINITE).any():
-            return np.nan, points
+        if (points.status != PointStatus.OK).any():
+            if (points.status == PointStatus.NONFINITE).any():
+                return np.nan, points
+            index = int(np.flatnonzero(points.status != PointStatus.OK)[0])
+            raise ArithmeticError(
+                f"example {index}: the {self.structure.name}'s argmax found no exact output "
+                f"({PointStatus(int(points.status[index])).name}), so that no certificate would hold"
+            )
         value = float(points.value.sum()) + self.constant - dot(weights, self.gold_features)
         return value, points
 
@@ -197,3 +208,12 @@ class Problem:
                 first, total = index, 0.0
             total += size
         yield self.select(np.arange(first, self.structure.n_examples))
+
+
+def _check_gold(structure: Structure, gold: FloatArray) -> None:
+    """Gold outputs must lie in their polytopes, or every certificate would be wrong: each is its own projection."""
+    if gold.shape != (structure.n_parts,):
+        raise ValueError(f"gold must be a packed vector of shape ({structure.n_parts},), got {gold.shape}")
+    off = structure.by_example(np.abs(structure.project(gold).z - gold))
+    if not (off <= 1e-6).all():
+        raise ValueError(f"example {int(np.argmax(~(off <= 1e-6)))}: gold is not a legal output; use structure.encode")

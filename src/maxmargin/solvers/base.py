@@ -20,11 +20,18 @@ from maxmargin.structures.base import FloatArray, Points, PointStatus
 
 @dataclass
 class Counters:
-    """How much work was done: passes over all examples."""
+    """How much work was done: iterations, argmax passes over all examples, projections of single examples."""
 
     iterations: int = 0
     argmax: int = 0
     projections: int = 0
+
+
+def check_positive(**settings: Any) -> None:
+    """ValueError naming the first setting that is not a finite number above 0."""
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+            raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
 
 
 class NonFiniteError(ArithmeticError):
@@ -82,7 +89,8 @@ class Start:
         """
         if self.z is None or self.z.shape != problem.gold.shape:
             return problem.gold
-        return problem.structure.project(self.z).z
+        points = problem.structure.project(np.asarray(self.z, dtype=np.float64))
+        return points.z if (points.status == PointStatus.OK).all() else problem.gold
 
 
 class Solver(ABC):
@@ -90,6 +98,12 @@ class Solver(ABC):
 
     max_iter = 1000
     """Iteration limit when the caller gives none."""
+
+    one_step = False
+    """Whether the first step is also the last, whatever the limit."""
+
+    remedy = "raise max_iter or max_seconds, raise tol, or regularise more (smaller C or radius)"
+    """What to do when the gap did not close."""
 
     def why_not(self, problem: Problem) -> str | None:
         """The plain reason why this solver cannot solve the problem, or None."""

@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.solvers.players import (
     Average,
     BalanceSetting,
     Epoch,
     check_balance,
+    check_inexact,
     lipschitz,
     projection_tolerance,
     start_balance,
@@ -77,8 +78,8 @@ class DualExtragradient(Solver):
     max_iter: int = 5000
 
     def __post_init__(self) -> None:
-        if self.step_factor <= 0 or self.inexact < 0 or self.shard_parts < 1:
-            raise ValueError("DualExtragradient needs step_factor > 0, inexact >= 0 and shard_parts >= 1")
+        check_positive(step_factor=self.step_factor, shard_parts=self.shard_parts, max_iter=self.max_iter)
+        check_inexact(self.inexact)
         check_balance(self.balance)
 
     @classmethod
@@ -95,7 +96,7 @@ class DualExtragradient(Solver):
         shards = (problem,) if self.store_duals else tuple(problem.shards(self.shard_parts))
         return DualExtragradientState(
             epoch=Epoch(w, z, start_balance(run, self.balance, z)),
-            average=Average.empty(problem, keep_z=self.store_duals and self.restart),
+            average=Average.empty(problem, keep_z=self.store_duals),
             sum_w=np.zeros(problem.n_weights),
             sum_z=np.zeros(problem.structure.n_parts) if self.store_duals else None,
             shards=shards,
@@ -106,7 +107,7 @@ class DualExtragradient(Solver):
         """One pass: both projections of every example, shard by shard."""
         problem, region, b = run.problem, run.problem.region, state.epoch.balance
         tol = projection_tolerance(self.inexact, state.iteration)
-        eta = self.step_factor / lipschitz(problem, b)
+        eta = self.step_factor / (lipschitz(problem, b) or 1.0)  # features that are all zero allow any step
         eta_w, eta_z, t = eta * b, eta / b, state.in_epoch
 
         v_w = region.project(state.epoch.weights + eta_w * state.sum_w)
@@ -170,5 +171,5 @@ class DualExtragradient(Solver):
         )
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
-        """The average z, where it is stored."""
-        return state.average.z if state.average.total > 0 and state.average.z is not None else None
+        """The average z, or the center just after a restart; None in the memory-efficient form."""
+        return state.epoch.z if state.average.total == 0.0 else state.average.z

@@ -20,9 +20,9 @@ import scipy.sparse as sp
 
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.structures.base import FloatArray, Polytope
+from maxmargin.structures.base import FloatArray, Polytope, Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,6 @@ class ExactState:
 
     weights: FloatArray
     z: FloatArray
-    solved: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +45,11 @@ class Exact(Solver):
     accuracy: float = 1e-10
     max_entries: int = 20_000_000
     max_iter: int = 1
+    one_step = True
+    remedy = "the interior-point method got no further; scale the features, or use Extragradient"
+
+    def __post_init__(self) -> None:
+        check_positive(accuracy=self.accuracy, max_entries=self.max_entries)
 
     def why_not(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, an L2 region, and a small problem."""
@@ -56,7 +60,7 @@ class Exact(Solver):
                 f"{problem.structure.n_parts} parts x {problem.n_weights} weights is more than max_entries = "
                 f"{self.max_entries}; use Extragradient or DualExtragradient, or raise max_entries"
             )
-        if problem.structure.polytope() is None:
+        if type(problem.structure).polytope is Structure.polytope:
             return f"a {problem.structure.name} has no linear description of polynomial size; use Extragradient"
         return None
 
@@ -66,8 +70,6 @@ class Exact(Solver):
 
     def step(self, run: Run, state: ExactState) -> ExactState:
         """Build the program, solve it, move the answer into the region and the polytope."""
-        if state.solved:
-            return state
         problem = run.problem
         polytope = problem.structure.polytope()
         assert isinstance(problem.region, L2)
@@ -77,7 +79,7 @@ class Exact(Solver):
             raise NonFiniteError("the interior-point method returned numbers that are not finite")
         # The multipliers are feasible to the solver's accuracy only; the projection makes them feasible to rounding.
         points = run.project(problem, np.asarray(polytope.lift @ np.maximum(q, 0.0)), tol=1e-8, warm=None)
-        return ExactState(problem.region.project(w), points.z, solved=True)
+        return ExactState(problem.region.project(w), points.z)
 
     def propose(self, run: Run, state: ExactState) -> Sequence[Proposal]:
         """The solution."""

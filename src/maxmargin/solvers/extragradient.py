@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 
 from maxmargin._vectors import squared
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.players import (
     Average,
     BalanceSetting,
     adapted_balance,
     check_balance,
+    check_inexact,
     projection_tolerance,
     start_balance,
 )
@@ -73,10 +74,10 @@ class Extragradient(Solver):
     max_iter: int = 5000
 
     def __post_init__(self) -> None:
-        if not 0 < self.nu < 1:
-            raise ValueError(f"nu must be in (0, 1), got {self.nu!r}")
-        if self.beta <= 0 or self.growth < 1 or self.inexact < 0:
-            raise ValueError("Extragradient needs beta > 0, growth >= 1 and inexact >= 0")
+        check_positive(beta=self.beta, nu=self.nu, growth=self.growth, max_iter=self.max_iter)
+        if self.nu >= 1 or self.growth < 1:
+            raise ValueError(f"nu must be below 1 and growth at least 1, got {self.nu!r} and {self.growth!r}")
+        check_inexact(self.inexact)
         check_balance(self.balance)
 
     @classmethod

@@ -27,6 +27,7 @@ from maxmargin.solvers.certificate import Certificate, Proposal, certify
 from maxmargin.structures.base import FloatArray
 
 _ROUNDING = 1e-12
+_UNREGULARISED = "without a finite C or radius the gap is the hinge loss, which only separable data bring to 0"
 
 
 class Status(StrEnum):
@@ -150,7 +151,7 @@ def solve(
     with _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
         solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state)
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularisation
-    if solution.status in (Status.BUDGET, Status.STALLED, Status.NONFINITE) and not expected:
+    if solution.status not in (Status.CONVERGED, Status.STOPPED) and not expected:
         warnings.warn(solution.message, ConvergenceWarning, stacklevel=_callers_level())
     return replace(solution, why=why)
 
@@ -181,12 +182,11 @@ def _loop(
     random_state: int | None,
 ) -> Solution:
     began = time.perf_counter()
-    limit = stop.max_iter or solver.max_iter
+    limit = 1 if solver.one_step else stop.max_iter or solver.max_iter
     run = Run(problem, _generator(random_state))
     counters = run.counters
     best = _Best()
     history: list[Record] = []
-    gaps: list[tuple[int, float]] = []
     state = None
     status: Status | None = None
 
@@ -220,7 +220,6 @@ def _loop(
         )
         # The history keeps figures, not weights: they would add up to iterations x weights in memory.
         history.append(replace(record, weights=np.zeros(0)))
-        gaps.append((counters.iterations, best.certificate.gap))
         return any([bool(callback(record)) for callback in callbacks])
 
     def out_of_time() -> bool:
@@ -239,7 +238,7 @@ def _loop(
                 status = Status.STOPPED
             elif counters.iterations >= limit or out_of_time():
                 status = Status.BUDGET
-            elif problem.region.certifies and _stalled(gaps):
+            elif problem.region.certifies and _stalled(history):
                 status = Status.STALLED
             else:
                 state = solver.step(run, state)
@@ -263,11 +262,12 @@ def _loop(
             "for NaN, infinite or very large numbers"
         )
     seconds = time.perf_counter() - began
+    remedy = solver.remedy if problem.region.certifies else _UNREGULARISED
     return Solution(
         weights=np.array(best.weights),
         certificate=best.certificate,
         status=status,
-        message=_message(status, best.certificate, stop, counters, seconds, problem.region.certifies),
+        message=_message(status, best.certificate, stop, counters, seconds, remedy),
         history=tuple(history),
         counters=counters,
         seconds=seconds,
@@ -276,23 +276,22 @@ def _loop(
     )
 
 
-def _stalled(gaps: list[tuple[int, float]]) -> bool:
-    """Whether the second half of the run, at least 200 iterations of it, closed less than a thousandth of the gap."""
-    iteration, gap = gaps[-1]
-    if iteration < 400:
+def _stalled(history: list[Record]) -> bool:
+    """Whether the second half of the run, at least 500 iterations of it, closed less than a thousandth of the gap.
+
+    While the dual bound is still 0 a flat gap says nothing: the bound is cut off there.
+    """
+    now = history[-1]
+    if now.iteration < 1000 or now.certificate.dual <= 0.0:
         return False
-    earlier = [old for done, old in gaps if done <= iteration // 2]
-    return bool(earlier) and gap > 0.999 * earlier[-1]
+    earlier = [record.certificate.gap for record in history if record.iteration <= now.iteration // 2]
+    return bool(earlier) and now.certificate.gap > 0.999 * earlier[-1]
 
 
 def _message(
-    status: Status, certificate: Certificate, stop: Stop, counters: Counters, seconds: float, certifies: bool
+    status: Status, certificate: Certificate, stop: Stop, counters: Counters, seconds: float, remedy: str
 ) -> str:
     done = f"after {counters.iterations} iterations and {seconds:.1f} s: {certificate}, aim {stop.tol:g}"
-    if not certifies:
-        remedy = "without a finite C or radius the gap is the hinge loss itself, which only separable data bring to 0"
-    else:
-        remedy = "raise max_iter or max_seconds, raise tol, or regularise more (smaller C or radius)"
     sentences = {
         Status.CONVERGED: f"converged {done}",
         Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",

@@ -14,7 +14,7 @@ import numpy as np
 
 from maxmargin._vectors import norm
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import Run
+from maxmargin.solvers.base import Run, check_positive
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.structures.base import FloatArray
 
@@ -23,8 +23,14 @@ BalanceSetting = float | Literal["auto"]
 
 def check_balance(balance: BalanceSetting) -> None:
     """ValueError unless "auto" or a positive number."""
-    if balance != "auto" and (not isinstance(balance, (int, float)) or not 0 < balance < np.inf):
-        raise ValueError(f'balance must be "auto" or a positive number, got {balance!r}')
+    if balance != "auto":
+        check_positive(balance=balance)
+
+
+def check_inexact(inexact: float) -> None:
+    """ValueError unless 0 or a positive number."""
+    if inexact != 0:
+        check_positive(inexact=inexact)
 
 
 def start_balance(run: Run, balance: BalanceSetting, z: FloatArray) -> float:
