@@ -10,7 +10,8 @@ pass over the features each way for two vectors.
 
 ``store_duals=False`` keeps no packed vector between iterations (section 5): ``s_z = t (F' wbar + c)`` is linear in the
 average weights, so each shard of examples is rebuilt, used and forgotten; only node-sized duals stay, to start the
-next projections warm. Same iterates as the stored form. Restarts need a stored center, so they need the stored form.
+next projections warm. Same iterates as the stored form. Restarts need a stored center, so only the stored form has
+them; the other one may begin anew twice, early on, to correct the balance of the steps.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._vectors import norm, squared
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Certificate, Proposal
@@ -62,7 +64,8 @@ class DualExtragradient(Solver):
     Attributes:
         store_duals: keep the structures player's vectors between iterations; False needs memory for one shard only.
         balance: ratio of the two players' steps; "auto" starts from their radii and adapts at restarts.
-        restart: whether to restart from the average when its certified gap has halved (stored form only).
+        restart: whether to restart from the average when its certified gap has halved; in the memory-efficient form,
+            whether to begin anew with a better balance after 16 and 128 iterations.
         step_factor: multiple of the safe step ``1/L``.
         inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``; 0 means 1e-8 throughout.
         shard_parts: size of the shards of the memory-efficient form, in parts.
@@ -112,7 +115,7 @@ class DualExtragradient(Solver):
 
         v_w = region.project(state.epoch.weights + eta_w * state.sum_w)
         g_v, g_u = np.zeros(problem.n_weights), np.zeros(problem.n_weights)
-        loss, warm, v_z, u_z, scores_v = 0.0, [], None, None, None
+        loss, travelled, warm, u_z = 0.0, 0.0, [], None
         for shard, (warm_v, warm_u) in zip(state.shards, state.warm, strict=True):
             if state.sum_z is not None:
                 scores_v = shard.augmented(v_w)
@@ -123,17 +126,18 @@ class DualExtragradient(Solver):
                 target, center = t * scores_bar, shard.gold
             points_v = run.project(shard, center + eta_z * target, tol=tol, warm=warm_v)
             points_u = run.project(shard, points_v.z + eta_z * scores_v, tol=tol, warm=warm_u)
-            v_z, u_z = points_v.z, points_u.z
-            shard_v, shard_u = shard.gradient_pair(v_z, u_z)
+            u_z = points_u.z
+            shard_v, shard_u = shard.gradient_pair(points_v.z, u_z)
             g_v += shard_v
             g_u += shard_u
             loss += shard.loss(u_z)
+            travelled += squared(u_z - center)
             warm.append((points_v.warm, points_u.warm))
         u_w = region.project(v_w - eta_w * (region.curvature * v_w + g_v))
         if not np.isfinite(u_w).all():
             raise NonFiniteError("the weights are not finite")
         sum_z = None if state.sum_z is None else state.sum_z + problem.augmented(u_w)
-        return replace(
+        new = replace(
             state,
             average=state.average.add(1.0, u_w, g_u, loss, u_z if self.store_duals else None),
             sum_w=state.sum_w - (region.curvature * u_w + g_u),
@@ -141,6 +145,36 @@ class DualExtragradient(Solver):
             warm=tuple(warm),
             iteration=state.iteration + 1,
             in_epoch=t + 1,
+        )
+        return new if self.store_duals else self._rebalanced(run, new, travelled)
+
+    def _rebalanced(self, run: Run, state: DualExtragradientState, travelled: float) -> DualExtragradientState:
+        """Memory-efficient form: begin anew after 16 and 128 iterations if the balance was off by more than twice.
+
+        There is no center to restart from but the first one, so this happens twice at most; ``travelled`` is the
+        squared distance of the structures player from it.
+        """
+        if not (
+            self.restart and self.balance == "auto" and state.iteration in (16, 128) and run.problem.region.certifies
+        ):
+            return state
+        reach = norm(state.average.weights - state.epoch.weights)
+        if reach == 0.0 or travelled == 0.0:
+            return state
+        balance = reach / float(np.sqrt(travelled))
+        if 0.5 <= balance / state.epoch.balance <= 2.0:
+            return state
+        return self._anew(run, state, replace(state.epoch, balance=balance))
+
+    def _anew(self, run: Run, state: DualExtragradientState, epoch: Epoch) -> DualExtragradientState:
+        """The same run with an epoch that has just begun."""
+        return replace(
+            state,
+            epoch=epoch,
+            average=Average.empty(run.problem, keep_z=self.store_duals),
+            sum_w=np.zeros_like(state.sum_w),
+            sum_z=None if state.sum_z is None else np.zeros_like(state.sum_z),
+            in_epoch=0,
         )
 
     def propose(self, run: Run, state: DualExtragradientState) -> Sequence[Proposal]:
@@ -161,15 +195,10 @@ class DualExtragradient(Solver):
         if not self.restart or z is None or not state.epoch.is_over(certificate):
             return state
         w = state.average.weights
-        return replace(
-            state,
-            epoch=state.epoch.next(w, z, certificate.gap, adapt=self.balance == "auto"),
-            average=Average.empty(run.problem, keep_z=True),
-            sum_w=np.zeros_like(state.sum_w),
-            sum_z=np.zeros_like(z),
-            in_epoch=0,
-        )
+        return self._anew(run, state, state.epoch.next(w, z, certificate.gap, adapt=self.balance == "auto"))
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""
+        if not self.store_duals:
+            return None
         return state.epoch.z if state.average.total == 0.0 else state.average.z
