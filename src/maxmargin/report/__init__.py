@@ -1,4 +1,4 @@
-"""Tables and plots of runs."""
+"""Plots of runs."""
 
 from maxmargin.report.plots import plot_convergence
 

@@ -9,7 +9,7 @@ certified gap, of the last point or of the step-weighted average of the predicti
 Three things go beyond the paper; each keeps the guarantee and can be switched off (``Extragradient.plain()``).
 *Balance*: steps ``beta b`` for the weights and ``beta / b`` for the structures are extragradient in rescaled
 coordinates; ``b`` starts from the radii of the two sets and is adapted to the distances travelled after 4, 8, 16, ...
-iterations only. *Implicit penalty*: the penalty enters through its proximal step instead of its gradient (Tseng's
+iterations, ten times at most. *Implicit penalty*: the penalty enters through its proximal step instead of its gradient (Tseng's
 form), so that small C does not shrink the step. *Growth*: the step grows again after easy iterations.
 """
 
@@ -34,6 +34,10 @@ from maxmargin.solvers.players import (
     start_balance,
 )
 from maxmargin.structures.base import FloatArray
+
+
+LAST_ADAPTATION = 2048
+"""After this many iterations the balance stays as it is, and the method is plain extragradient in fixed coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +137,7 @@ class Extragradient(Solver):
             beta *= 2.0 / 3.0 * min(1.0, 1.0 / ratio)
         corrected = run.project(problem, z + (beta / b) * grad_z_p, tol=tol, warm=points.warm)
         w_c, z_c, done = move(grad_w_p, beta * b), corrected.z, state.iteration + 1
-        if self.balance == "auto" and done >= 4 and done.bit_count() == 1:
+        if self.balance == "auto" and 4 <= done <= LAST_ADAPTATION and done.bit_count() == 1:
             b = adapted_balance(b, w_c - state.origin[0], z_c - state.origin[1])
         return replace(
             state,
