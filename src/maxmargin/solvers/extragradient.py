@@ -9,8 +9,8 @@ certified gap, of the last point or of the step-weighted average of the predicti
 Three things go beyond the paper; each keeps the guarantee and can be switched off (``Extragradient.plain()``).
 *Balance*: steps ``beta b`` for the weights and ``beta / b`` for the structures are extragradient in rescaled
 coordinates; ``b`` starts from the radii of the two sets and is adapted to the distances travelled after 4, 8, 16, ...
-iterations, ten times at most. *Implicit penalty*: the penalty enters through its proximal step instead of its gradient (Tseng's
-form), so that small C does not shrink the step. *Growth*: the step grows again after easy iterations.
+iterations, ten times at most. *Implicit penalty*: the penalty enters through its proximal step instead of its
+gradient (Tseng's form), so that small C does not shrink the step. *Growth*: the step grows again after easy iterations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from maxmargin.solvers.players import (
     start_balance,
 )
 from maxmargin.structures.base import FloatArray
-
 
 LAST_ADAPTATION = 2048
 """After this many iterations the balance stays as it is, and the method is plain extragradient in fixed coordinates."""
