@@ -22,7 +22,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
 from maxmargin.solvers.callbacks import Callback
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, Structure
 
 
 class StructuredSVM(BaseEstimator):  # type: ignore[misc]
@@ -328,13 +328,12 @@ class CutSVM(StructuredSVM):
         return CutPacker()
 
 
-def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Any) -> FloatArray | None:
-    """One number per decision, repeated over the alternatives where a decision is one of many."""
+def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Structure) -> FloatArray | None:
+    """One number per decision, repeated over its alternatives."""
     if value is None:
         return None
-    alternatives = getattr(structure, "n_labels", 1) if structure.one_of_many else 1
-    counts = np.diff(structure.blocks[0].offsets) // alternatives
-    return np.repeat(checks.per_decision(value, counts), alternatives)
+    counts = np.diff(structure.blocks[0].offsets) // structure.alternatives
+    return np.repeat(checks.per_decision(value, counts), structure.alternatives)
 
 
 def _validation(packer: Packer, validation: tuple[Sequence[Any], Sequence[Any]], n_jobs: int | None) -> Validation:
