@@ -95,6 +95,23 @@ def test_validation_keeps_the_best_weights(kind):
     assert model.fit(X, y).validation_ is None
 
 
+@kinds
+def test_facts_describe_the_weights_of_the_model(kind, tmp_path):
+    model, (X, y), held_out = made(kind, max_iter=15, tol=0.1)
+    facts = model.fit(X, y).model_.facts
+    assert facts["C"] == 1.0
+    assert facts["radius"] == "inf"
+    assert facts["primal"] == model.solution_.certificate.primal
+    assert facts["dual"] == model.solution_.certificate.dual
+    assert not {"validation_iteration", "validation_score"} & set(facts)
+    model.set_params(radius=0.5).fit(X, y, validation=held_out).save(tmp_path / "model")
+    facts = mm.load(tmp_path / "model").facts
+    assert (facts["C"], facts["radius"]) == ("inf", 0.5)
+    assert not {"primal", "dual"} & set(facts)
+    assert facts["validation_score"] == model.score(*held_out) == max(score for _, score in model.validation_)
+    assert (facts["validation_iteration"], facts["validation_score"]) in model.validation_
+
+
 @pytest.mark.parametrize("bad", [5, ([1],), (1, 2, 3), "ab"])
 def test_bad_validation(bad):
     model, (X, y), _ = made("matching")

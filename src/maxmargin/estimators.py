@@ -142,10 +142,12 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 random_state=self.random_state,
                 why=why,
             )
-        weights = solution.weights
+        weights, facts = solution.weights, _facts(self, problem, solution)
         if chooser is not None and chooser.best_weights is not None:
             weights = chooser.best_weights
-        model = Model(weights, packer, _facts(self, solution), self.n_jobs)
+            del facts["primal"], facts["dual"]  # which certify the run's own best weights, not these
+            facts |= {"validation_iteration": chooser.best_iteration, "validation_score": chooser.best_score}
+        model = Model(weights, packer, facts, self.n_jobs)
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.solution_, self.coef_, self.model_ = solution, weights, model
         self.validation_ = chooser.history if chooser is not None else None
@@ -345,13 +347,15 @@ def _validation(packer: Packer, validation: tuple[Sequence[Any], Sequence[Any]],
         raise ValueError(f"validation data: {error}") from None
 
 
-def _facts(estimator: StructuredSVM, solution: Solution) -> dict[str, Any]:
-    certificate = solution.certificate
+def _facts(estimator: StructuredSVM, problem: Problem, solution: Solution) -> dict[str, Any]:
+    """How the model was trained, as plain JSON values."""
+    region, loss, certificate = problem.region, estimator._loss(), solution.certificate
+    assert isinstance(region, L2)
     return {
         "estimator": type(estimator).__name__,
-        "C": _number(estimator.C),
-        "radius": _number(estimator.radius),
-        "loss": repr(estimator._loss()) if isinstance(estimator._loss(), Hamming) else type(estimator.loss).__name__,
+        "C": _number(region.C),
+        "radius": _number(region.radius),
+        "loss": repr(loss) if isinstance(loss, Hamming) else type(loss).__name__,
         "solver": type(solution.solver).__name__,
         "status": str(solution.status),
         "primal": _number(certificate.primal),
@@ -361,8 +365,6 @@ def _facts(estimator: StructuredSVM, solution: Solution) -> dict[str, Any]:
     }
 
 
-def _number(value: float | None) -> float | str | None:
+def _number(value: float) -> float | str:
     """JSON has no infinity."""
-    if value is None or np.isfinite(value):
-        return None if value is None else float(value)
-    return str(value)
+    return float(value) if np.isfinite(value) else str(float(value))
