@@ -9,11 +9,12 @@ import threading
 
 import numpy as np
 import pytest
-from data import KINDS, chains, cuts, made, matchings, same
+from data import KINDS, PickOne, chains, cuts, made, matchings, picks, same
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin import _threads
 from maxmargin.solvers import JsonLines, Progress, Validation
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
@@ -273,6 +274,25 @@ def test_budgets_warn():
     assert short.solution_.status == "budget"
     assert len(short.predict(X)) == 6
     mm.MatchingSVM(max_seconds=60, max_iter=np.int64(500)).fit(X, y)
+
+
+def test_threads_may_be_set_after_training():
+    seen = []
+
+    class Watched(PickOne):
+        def argmax(self, scores, *, warm=None):
+            seen.append(_threads.current())
+            return super().argmax(scores, warm=warm)
+
+    X, y = picks(3)
+    model = mm.StructuredSVM(Watched, n_jobs=2).fit(X, y)
+    for n_jobs, expected in ((None, 1), (3, 3), (2, 2)):
+        model.set_params(n_jobs=n_jobs)
+        seen.clear()
+        model.predict(X), model.score(X, y), model.decision_function(X), model.k_best(X, 1)
+        assert set(seen) == {expected}
+    with pytest.raises(ValueError, match="n_jobs must be"):
+        model.set_params(n_jobs=0).predict(X)
 
 
 @kinds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -219,30 +220,30 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return Start()
         return Start(self.coef_, self.solution_.duals)
 
+    def _model(self) -> Model:
+        """The trained model with the number of threads that is set now."""
+        check_is_fitted(self, "model_")
+        return replace(self.model_, n_jobs=self.n_jobs)
+
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each example."""
-        check_is_fitted(self, "model_")
-        return self.model_.predict(X)
+        return self._model().predict(X)
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first."""
-        check_is_fitted(self, "model_")
-        return self.model_.k_best(X, k)
+        return self._model().k_best(X, k)
 
     def decision_function(self, X: Sequence[Any]) -> FloatArray:
         """The score of the best output of each example, shape ``(n_examples,)``."""
-        check_is_fitted(self, "model_")
-        return self.model_.decision_function(X)
+        return self._model().decision_function(X)
 
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """How much of the outputs is right; see :meth:`maxmargin.Model.score`."""
-        check_is_fitted(self, "model_")
-        return self.model_.score(X, y, sample_weight)
+        return self._model().score(X, y, sample_weight)
 
     def save(self, path: str | Path) -> None:
         """Write the trained model to a file that :func:`maxmargin.load` reads."""
-        check_is_fitted(self, "model_")
-        self.model_.save(path)
+        self._model().save(path)
 
 
 def _takes_settings(init: Callable[..., None]) -> Callable[..., None]:
