@@ -97,6 +97,24 @@ def test_validation_keeps_the_best_weights(kind):
 
 
 @kinds
+def test_patience_stops_early(kind):
+    model, (X, y), held_out = made(kind, C=np.inf, max_iter=200, tol=0.0)
+    model.fit(X, y, validation=held_out, patience=3)
+    assert model.solution_.status == "stopped"
+    scores = [score for _, score in model.validation_]
+    assert len(scores) - 1 - int(np.argmax(scores)) == 3
+    assert model.score(*held_out) == max(scores)
+    stopped = model.validation_
+    model.fit(X, y, validation=held_out, patience=np.int64(4))
+    assert model.validation_[: len(stopped)] == stopped
+    for bad in (0, -1, 1.5, "2", True):
+        with pytest.raises(ValueError, match="patience must be an integer >= 1"):
+            model.fit(X, y, validation=held_out, patience=bad)
+    with pytest.raises(ValueError, match=r"give validation=\(X, y\)"):
+        model.fit(X, y, patience=3)
+
+
+@kinds
 def test_facts_describe_the_weights_of_the_model(kind, tmp_path):
     model, (X, y), held_out = made(kind, max_iter=15, tol=0.1)
     facts = model.fit(X, y).model_.facts

@@ -107,6 +107,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         *,
         loss_weight: Sequence[npt.ArrayLike] | None = None,
         validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
+        patience: int | None = None,
     ) -> Self:
         """Train.
 
@@ -118,6 +119,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 nodes of a cut, links of a matching in the order of its features' rows).
             validation: inputs and outputs on which the stopping point is chosen: the weights with the best score at
                 any certificate are kept (the usual way with ``C=inf``).
+            patience: stop after this many certificates without a better validation score; None never stops early.
 
         Returns:
             The estimator. Warns with ConvergenceWarning if the gap did not close.
@@ -127,9 +129,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             solver, why = self._solver(problem)
             stop = Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds)
             callbacks = self._callbacks()
-            chooser = None
-            if validation is not None:
-                chooser = _validation(packer, validation, self.n_jobs)
+            chooser = _validation(packer, validation, patience, self.n_jobs)
+            if chooser is not None:
                 callbacks.append(chooser)
             if self.verbose:
                 callbacks.append(Progress())
@@ -339,11 +340,22 @@ def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Structure) ->
     return np.repeat(checks.per_decision(value, counts), structure.alternatives)
 
 
-def _validation(packer: Packer, validation: tuple[Sequence[Any], Sequence[Any]], n_jobs: int | None) -> Validation:
+def _validation(
+    packer: Packer,
+    validation: tuple[Sequence[Any], Sequence[Any]] | None,
+    patience: int | None,
+    n_jobs: int | None,
+) -> Validation | None:
+    if patience is not None:
+        checks.integer(patience, "patience", at_least=1)
+    if validation is None:
+        if patience is not None:
+            raise ValueError("patience counts validation scores: give validation=(X, y) as well")
+        return None
     if not isinstance(validation, (tuple, list)) or len(validation) != 2:
         raise ValueError("validation must be a pair (X, y) of inputs and outputs")
     try:
-        return Validation(Model(np.zeros(0), packer, n_jobs=n_jobs).scorer(*validation))
+        return Validation(Model(np.zeros(0), packer, n_jobs=n_jobs).scorer(*validation), patience)
     except ValueError as error:
         raise ValueError(f"validation data: {error}") from None
 
