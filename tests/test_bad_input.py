@@ -374,6 +374,105 @@ def test_sparse_features(fitted):
     refused(model, spoiled(sparse, falling), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)
 
 
+FORMATS = ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"]
+
+
+def damaged(form, name, change):
+    """A (4, 3) matrix of a format whose array ``name`` was changed in place or replaced."""
+    value = sp.csr_array(np.arange(12.0).reshape(4, 3)).asformat(form)
+    setattr(value, name, change(getattr(value, name).copy()))
+    return value
+
+
+def put(position, number):
+    def change(array):
+        array[position] = number
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_all_sparse_formats_are_taken(form):
+    X, y = chains(4)
+    sparse = [sp.csr_array(x).asformat(form) for x in X]
+    wide = [sp.csr_matrix(x).asformat(form) for x in X]
+    plain = mm.ChainSVM().fit(X, y)
+    for given in (sparse, wide):
+        np.testing.assert_allclose(mm.ChainSVM().fit(given, y).coef_, plain.coef_, atol=1e-9)
+        assert plain.predict(given) == plain.predict(X)
+    empty = sp.csr_array((3, 3)).asformat(form)
+    assert plain.predict([empty]) == plain.predict([np.zeros((3, 3))])
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "change"),
+    [
+        ("csr", "indices", lambda a: a[:-1]),
+        ("csr", "indptr", lambda a: a[:-1]),
+        ("csr", "indptr", put(-1, -5)),
+        ("csr", "indptr", put(-1, 10**6)),
+        ("csr", "indptr", put(0, 1)),
+        ("csr", "data", lambda a: a[:-1]),
+        ("csr", "indices", lambda a: a.astype(float)),
+        ("csc", "indices", put(0, 10**8)),
+        ("csc", "indices", put(-1, 4)),
+        ("csc", "indices", put(3, -1)),
+        ("csc", "indices", lambda a: a[:-1]),
+        ("csc", "indices", lambda a: a.astype(float)),
+        ("csc", "indices", lambda a: a[:, None]),
+        ("csc", "indptr", put(1, 10**8)),
+        ("csc", "indptr", put(1, -3)),
+        ("csc", "indptr", put(0, 1)),
+        ("csc", "indptr", put(-1, 10**8)),
+        ("csc", "indptr", lambda a: a[:-1]),
+        ("csc", "data", lambda a: a[:-1]),
+        ("csc", "data", lambda a: a[:, None]),
+        ("coo", "row", put(0, 10**8)),
+        ("coo", "row", put(0, -1)),
+        ("coo", "col", put(-1, 3)),
+        ("coo", "col", lambda a: a[:-1]),
+        ("coo", "data", lambda a: a[:-1]),
+        ("bsr", "indices", put(0, 10**8)),
+        ("bsr", "indices", put(0, -1)),
+        ("bsr", "indptr", put(1, 10**8)),
+        ("bsr", "indptr", put(-1, 10**8)),
+        ("bsr", "data", lambda a: a[:-1]),
+        ("bsr", "data", lambda a: np.ones((len(a), 3, 3))),
+        ("bsr", "data", lambda a: np.ones((len(a), 0, 1))),
+        ("dia", "offsets", put(0, 2**31 - 1)),
+        ("dia", "offsets", put(0, -100)),
+        ("dia", "offsets", put(0, 0)),
+        ("dia", "offsets", lambda a: a[:-1]),
+        ("dia", "data", lambda a: a[:-1]),
+        ("dia", "data", lambda a: a[0]),
+        ("lil", "rows", put(1, [0, 10**8, 2])),
+        ("lil", "rows", put(1, [-1, 1, 2])),
+        ("lil", "rows", put(1, [0, 1])),
+        ("lil", "rows", put(1, [0, 1, "x"])),
+        ("lil", "rows", put(1, None)),
+        ("lil", "rows", lambda a: a[:-1]),
+        ("lil", "data", put(1, [1.0] * 1000)),
+        ("lil", "data", put(1, ["x", 1.0, 1.0])),
+        ("dok", "_dict", lambda d: d | {(0, 10**8): 1.0}),
+        ("dok", "_dict", lambda d: d | {(-1, 0): 1.0}),
+        ("dok", "_dict", lambda d: d | {(0, 1.5): 1.0}),
+        ("dok", "_dict", lambda d: d | {7: 1.0}),
+        ("dok", "_dict", lambda d: d | {(0, 0): "x"}),
+    ],
+)
+def test_damaged_sparse_matrices_never_reach_a_conversion(fitted, form, name, change):
+    model, X, y = fitted["chain"]
+    bad = damaged(form, name, change)
+    labels = spoiled(y, ["a"] * 4)
+    refused(model, spoiled(X, bad), labels, f"example {BAD}: features are not a valid {form.upper()} matrix", at=EVERY)
+    graphs, links = matchings(3)
+    rows = mm.Bipartite(bad, [[0, 0], [0, 1], [1, 0], [1, 1]], (2, 2))
+    refused(
+        fitted["matching"][0], [*graphs, rows], [*links, []], "example 3: features are not a valid", at=("predict",)
+    )
+
+
 def test_sparse_input_for_dense_graphs(fitted):
     model, X, y = fitted["matching"]
     refused(model, spoiled(X, sp.csr_array(np.ones((3, 3)))), y, rf"example {BAD}: .*mm\.Bipartite", at=EVERY)

@@ -63,7 +63,7 @@ def test_inspect_as_json(models, kind):
     assert facts["kind"] == kind
     assert facts["weights"] > 0
     assert facts["trained status"] == "converged"
-    assert facts["trained C"] == (None if kind == "parts" else 0.5)
+    assert facts["trained C"] == (1.0 if kind == "parts" else 0.5)
     assert ("labels" in facts) == (kind == "chain")
 
 

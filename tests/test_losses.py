@@ -10,6 +10,7 @@ from data import PickOne, chains, cuts, matchings, picks
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maxmargin import StructuredSVM
 from maxmargin.losses import Hamming, LabelCost, Loss
 from maxmargin.packing import ChainPacker, CutPacker, MatchingPacker, PartsPacker
 from maxmargin.problem import Problem
@@ -131,6 +132,30 @@ def test_hamming_on_a_structure_of_ones_own():
     problem = problem_of(packed, gold, Hamming())
     z, found = random_output(packed, 3)
     assert problem.loss(z) == pytest.approx(2.0 * sum(a != b for a, b in zip(found, y, strict=True)))
+
+
+class PickOfThree(PickOne):
+    """One decision per example, always among three parts."""
+
+    one_of_many = True
+    alternatives = 3
+
+
+def test_alternatives_of_a_structure_of_ones_own():
+    X = [np.eye(3) for _ in range(4)]
+    y = [0, 1, 2, 1]
+    matrix = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], dtype=float)
+    _, packed, gold = packed_of(PartsPacker(PickOfThree), X, y)
+    z, found = random_output(packed, 3)
+    problem = problem_of(packed, gold, LabelCost(matrix))
+    assert problem.loss(z) == pytest.approx(sum(matrix[a, b] for a, b in zip(y, found, strict=True)))
+    model = StructuredSVM(PickOfThree).fit(X, y, loss_weight=[[1.0], [0.0], [1.0], [0.0]])
+    assert model.predict(X[:1]) in ([0], [2])  # the examples of 1 do not count
+    with pytest.raises(ValueError, match=r"example 0: loss_weight must be 1 finite numbers"):
+        StructuredSVM(PickOfThree).fit(X, y, loss_weight=[[1.0] * 3] * 4)
+    _, chain, _ = packed_of(ChainPacker(), *chains(3))
+    _, cut, _ = packed_of(CutPacker(), *cuts(3))
+    assert (chain.structure.alternatives, cut.structure.alternatives) == (3, 1)
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "1", None, True, [1.0]])

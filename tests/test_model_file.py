@@ -145,7 +145,7 @@ def test_a_structure_of_ones_own(tmp_path):
         mm.load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
+@pytest.mark.parametrize("step", ["replace", "fsync", "open"])
 def test_a_failing_save_leaves_the_old_file(step, saved, tmp_path, monkeypatch):
     path, model, _ = saved["matching"]
     target = tmp_path / "model"
@@ -188,6 +188,35 @@ def test_saving_replaces_and_obeys_the_umask(saved, tmp_path):
         model.save(tmp_path / "missing" / "model")
     with pytest.raises(OSError):
         model.save(tmp_path)
+
+
+def test_saving_never_sets_the_umask(saved, tmp_path, monkeypatch):
+    _, model, _ = saved["matching"]
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.delattr(os, "umask")  # another thread would create files under whatever was set meanwhile
+            model.save(tmp_path / "model")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o640
+
+
+def test_errors_of_saving_name_the_given_path(saved, tmp_path):
+    _, model, _ = saved["matching"]
+    for target, kind in (
+        (tmp_path / "missing" / "model", FileNotFoundError),
+        (tmp_path, IsADirectoryError),
+        (tmp_path / ("x" * 300), OSError),
+    ):
+        with pytest.raises(kind) as caught:
+            model.save(target)
+        assert caught.value.filename == str(target)
+        assert caught.value.filename2 is None
+        assert str(target) in str(caught.value)
+        assert ".part" not in str(caught.value)
+    model.save(tmp_path / ("x" * 255))
+    assert os.listdir(tmp_path) == ["x" * 255]
 
 
 def test_every_truncation(saved, tmp_path):

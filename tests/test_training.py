@@ -9,11 +9,12 @@ import threading
 
 import numpy as np
 import pytest
-from data import KINDS, chains, cuts, made, matchings, same
+from data import KINDS, PickOne, chains, cuts, made, matchings, picks, same
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin import _threads
 from maxmargin.solvers import JsonLines, Progress, Validation
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
@@ -93,6 +94,41 @@ def test_validation_keeps_the_best_weights(kind):
     assert model.score(*held_out) == max(scores)
     assert next(iteration for iteration, _ in model.validation_) == 0
     assert model.fit(X, y).validation_ is None
+
+
+@kinds
+def test_patience_stops_early(kind):
+    model, (X, y), held_out = made(kind, C=np.inf, max_iter=200, tol=0.0)
+    model.fit(X, y, validation=held_out, patience=3)
+    assert model.solution_.status == "stopped"
+    scores = [score for _, score in model.validation_]
+    assert len(scores) - 1 - int(np.argmax(scores)) == 3
+    assert model.score(*held_out) == max(scores)
+    stopped = model.validation_
+    model.fit(X, y, validation=held_out, patience=np.int64(4))
+    assert model.validation_[: len(stopped)] == stopped
+    for bad in (0, -1, 1.5, "2", True):
+        with pytest.raises(ValueError, match="patience must be an integer >= 1"):
+            model.fit(X, y, validation=held_out, patience=bad)
+    with pytest.raises(ValueError, match=r"give validation=\(X, y\)"):
+        model.fit(X, y, patience=3)
+
+
+@kinds
+def test_facts_describe_the_weights_of_the_model(kind, tmp_path):
+    model, (X, y), held_out = made(kind, max_iter=15, tol=0.1)
+    facts = model.fit(X, y).model_.facts
+    assert facts["C"] == 1.0
+    assert facts["radius"] == "inf"
+    assert facts["primal"] == model.solution_.certificate.primal
+    assert facts["dual"] == model.solution_.certificate.dual
+    assert not {"validation_iteration", "validation_score"} & set(facts)
+    model.set_params(radius=0.5).fit(X, y, validation=held_out).save(tmp_path / "model")
+    facts = mm.load(tmp_path / "model").facts
+    assert (facts["C"], facts["radius"]) == ("inf", 0.5)
+    assert not {"primal", "dual"} & set(facts)
+    assert facts["validation_score"] == model.score(*held_out) == max(score for _, score in model.validation_)
+    assert (facts["validation_iteration"], facts["validation_score"]) in model.validation_
 
 
 @pytest.mark.parametrize("bad", [5, ([1],), (1, 2, 3), "ab"])
@@ -257,6 +293,25 @@ def test_budgets_warn():
     assert short.solution_.status == "budget"
     assert len(short.predict(X)) == 6
     mm.MatchingSVM(max_seconds=60, max_iter=np.int64(500)).fit(X, y)
+
+
+def test_threads_may_be_set_after_training():
+    seen = []
+
+    class Watched(PickOne):
+        def argmax(self, scores, *, warm=None):
+            seen.append(_threads.current())
+            return super().argmax(scores, warm=warm)
+
+    X, y = picks(3)
+    model = mm.StructuredSVM(Watched, n_jobs=2).fit(X, y)
+    for n_jobs, expected in ((None, 1), (3, 3), (2, 2)):
+        model.set_params(n_jobs=n_jobs)
+        seen.clear()
+        model.predict(X), model.score(X, y), model.decision_function(X), model.k_best(X, 1)
+        assert set(seen) == {expected}
+    with pytest.raises(ValueError, match="n_jobs must be"):
+        model.set_params(n_jobs=0).predict(X)
 
 
 @kinds

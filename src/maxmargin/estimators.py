@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
 from maxmargin.solvers.callbacks import Callback
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, Structure
 
 
 class StructuredSVM(BaseEstimator):  # type: ignore[misc]
@@ -106,6 +107,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         *,
         loss_weight: Sequence[npt.ArrayLike] | None = None,
         validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
+        patience: int | None = None,
     ) -> Self:
         """Train.
 
@@ -117,6 +119,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 nodes of a cut, links of a matching in the order of its features' rows).
             validation: inputs and outputs on which the stopping point is chosen: the weights with the best score at
                 any certificate are kept (the usual way with ``C=inf``).
+            patience: stop after this many certificates without a better validation score; None never stops early.
 
         Returns:
             The estimator. Warns with ConvergenceWarning if the gap did not close.
@@ -126,9 +129,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             solver, why = self._solver(problem)
             stop = Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds)
             callbacks = self._callbacks()
-            chooser = None
-            if validation is not None:
-                chooser = _validation(packer, validation, self.n_jobs)
+            chooser = _validation(packer, validation, patience, self.n_jobs)
+            if chooser is not None:
                 callbacks.append(chooser)
             if self.verbose:
                 callbacks.append(Progress())
@@ -142,10 +144,12 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 random_state=self.random_state,
                 why=why,
             )
-        weights = solution.weights
+        weights, facts = solution.weights, _facts(self, problem, solution)
         if chooser is not None and chooser.best_weights is not None:
             weights = chooser.best_weights
-        model = Model(weights, packer, _facts(self, solution), self.n_jobs)
+            del facts["primal"], facts["dual"]  # which certify the run's own best weights, not these
+            facts |= {"validation_iteration": chooser.best_iteration, "validation_score": chooser.best_score}
+        model = Model(weights, packer, facts, self.n_jobs)
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.solution_, self.coef_, self.model_ = solution, weights, model
         self.validation_ = chooser.history if chooser is not None else None
@@ -217,30 +221,30 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return Start()
         return Start(self.coef_, self.solution_.duals)
 
+    def _model(self) -> Model:
+        """The trained model with the number of threads that is set now."""
+        check_is_fitted(self, "model_")
+        return replace(self.model_, n_jobs=self.n_jobs)
+
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each example."""
-        check_is_fitted(self, "model_")
-        return self.model_.predict(X)
+        return self._model().predict(X)
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first."""
-        check_is_fitted(self, "model_")
-        return self.model_.k_best(X, k)
+        return self._model().k_best(X, k)
 
     def decision_function(self, X: Sequence[Any]) -> FloatArray:
         """The score of the best output of each example, shape ``(n_examples,)``."""
-        check_is_fitted(self, "model_")
-        return self.model_.decision_function(X)
+        return self._model().decision_function(X)
 
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """How much of the outputs is right; see :meth:`maxmargin.Model.score`."""
-        check_is_fitted(self, "model_")
-        return self.model_.score(X, y, sample_weight)
+        return self._model().score(X, y, sample_weight)
 
     def save(self, path: str | Path) -> None:
         """Write the trained model to a file that :func:`maxmargin.load` reads."""
-        check_is_fitted(self, "model_")
-        self.model_.save(path)
+        self._model().save(path)
 
 
 def _takes_settings(init: Callable[..., None]) -> Callable[..., None]:
@@ -328,31 +332,43 @@ class CutSVM(StructuredSVM):
         return CutPacker()
 
 
-def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Any) -> FloatArray | None:
-    """One number per decision, repeated over the alternatives where a decision is one of many."""
+def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Structure) -> FloatArray | None:
+    """One number per decision, repeated over its alternatives."""
     if value is None:
         return None
-    alternatives = getattr(structure, "n_labels", 1) if structure.one_of_many else 1
-    counts = np.diff(structure.blocks[0].offsets) // alternatives
-    return np.repeat(checks.per_decision(value, counts), alternatives)
+    counts = np.diff(structure.blocks[0].offsets) // structure.alternatives
+    return np.repeat(checks.per_decision(value, counts), structure.alternatives)
 
 
-def _validation(packer: Packer, validation: tuple[Sequence[Any], Sequence[Any]], n_jobs: int | None) -> Validation:
+def _validation(
+    packer: Packer,
+    validation: tuple[Sequence[Any], Sequence[Any]] | None,
+    patience: int | None,
+    n_jobs: int | None,
+) -> Validation | None:
+    if patience is not None:
+        checks.integer(patience, "patience", at_least=1)
+    if validation is None:
+        if patience is not None:
+            raise ValueError("patience counts validation scores: give validation=(X, y) as well")
+        return None
     if not isinstance(validation, (tuple, list)) or len(validation) != 2:
         raise ValueError("validation must be a pair (X, y) of inputs and outputs")
     try:
-        return Validation(Model(np.zeros(0), packer, n_jobs=n_jobs).scorer(*validation))
+        return Validation(Model(np.zeros(0), packer, n_jobs=n_jobs).scorer(*validation), patience)
     except ValueError as error:
         raise ValueError(f"validation data: {error}") from None
 
 
-def _facts(estimator: StructuredSVM, solution: Solution) -> dict[str, Any]:
-    certificate = solution.certificate
+def _facts(estimator: StructuredSVM, problem: Problem, solution: Solution) -> dict[str, Any]:
+    """How the model was trained, as plain JSON values."""
+    region, loss, certificate = problem.region, estimator._loss(), solution.certificate
+    assert isinstance(region, L2)
     return {
         "estimator": type(estimator).__name__,
-        "C": _number(estimator.C),
-        "radius": _number(estimator.radius),
-        "loss": repr(estimator._loss()) if isinstance(estimator._loss(), Hamming) else type(estimator.loss).__name__,
+        "C": _number(region.C),
+        "radius": _number(region.radius),
+        "loss": repr(loss) if isinstance(loss, Hamming) else type(loss).__name__,
         "solver": type(solution.solver).__name__,
         "status": str(solution.status),
         "primal": _number(certificate.primal),
@@ -362,8 +378,6 @@ def _facts(estimator: StructuredSVM, solution: Solution) -> dict[str, Any]:
     }
 
 
-def _number(value: float | None) -> float | str | None:
+def _number(value: float) -> float | str:
     """JSON has no infinity."""
-    if value is None or np.isfinite(value):
-        return None if value is None else float(value)
-    return str(value)
+    return float(value) if np.isfinite(value) else str(float(value))

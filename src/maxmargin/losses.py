@@ -70,6 +70,7 @@ class Hamming(Loss):
 class LabelCost(Loss):
     """On chains: the cost of predicting label ``k`` where gold is ``g`` is ``matrix[g, k]``.
 
+    Also on structures of one's own that are ``one_of_many`` with a fixed number of ``alternatives``.
     ``matrix`` has shape ``(n_labels, n_labels)``, rows and columns in the order of the model's ``classes_``, entries
     >= 0 and a zero diagonal.
     """
@@ -82,11 +83,17 @@ class LabelCost(Loss):
             matrix = np.asarray(self.matrix, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError("LabelCost needs a square matrix of numbers") from None
-        n_labels = getattr(structure, "n_labels", None)
-        if not structure.one_of_many or n_labels is None:
-            raise ValueError(f"LabelCost is for labelled sequences, not for a {structure.name}; use losses.Hamming")
+        n_labels = structure.alternatives
+        if not structure.one_of_many:
+            raise ValueError(
+                f"LabelCost is for structures that choose one of several labels, not for a {structure.name}; "
+                "use losses.Hamming"
+            )
         if matrix.shape != (n_labels, n_labels):
-            raise ValueError(f"LabelCost needs a ({n_labels}, {n_labels}) matrix, got shape {matrix.shape}")
+            raise ValueError(
+                f"LabelCost needs a ({n_labels}, {n_labels}) matrix, as each decision of this {structure.name} has "
+                f"{n_labels} alternatives, got shape {matrix.shape}"
+            )
         if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
             raise ValueError("LabelCost needs finite costs >= 0 and a zero diagonal")
         c = np.zeros(structure.n_parts)

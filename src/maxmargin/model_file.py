@@ -21,8 +21,8 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,11 @@ def _digest(prefix: bytes | memoryview, body: bytes | memoryview) -> bytes:
 
 
 def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """Write a model file. A file that was there is replaced only when the new one is complete."""
+    """Write a model file. A file that was there is replaced only when the new one is complete.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     table, chunks, offset = {}, [], 0
     for name, array in arrays.items():
         plain = np.ascontiguousarray(array)
@@ -67,20 +71,29 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode("ascii")
     prefix = _PREFIX.pack(MAGIC, VERSION, len(text))
     body = b"".join([text, bytes(_padding(_START + len(text))), *chunks])
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".", suffix=".part")
+    try:
+        _replace(Path(path), [prefix, _digest(prefix, body), body])
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # The user's path, not that of the temporary file; OSError picks the subclass by the number.
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _replace(target: Path, chunks: list[bytes]) -> None:
+    """Write a new file beside the target under a name nobody can foresee, then give it the target's name."""
+    temporary = target.parent / f".{secrets.token_hex(16)}.part"
+    # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    handle = os.open(temporary, flags, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(prefix + _digest(prefix, body))
-            file.write(body)
+            file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxmargin.packing import sparse
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -59,8 +60,13 @@ def matrix(value: Any, index: int, what: str) -> Any:
                 f"example {index}: {what} must be a 2-D sparse matrix of real numbers, got shape {value.shape} of "
                 f"{value.dtype}"
             )
-        found = sp.csr_array(value)
-        return found if found.dtype == np.float64 else found.astype(np.float64)
+        try:
+            return sparse.to_csr(value)
+        except ValueError as error:
+            raise ValueError(
+                f"example {index}: {what} are not a valid {value.format.upper()} matrix ({error}); "
+                "build it again from its rows, columns and entries"
+            ) from None
     dense = array(value, index, what, "fiub", "real numbers in a 2-D array or CSR matrix, with equally long rows")
     dense = np.ascontiguousarray(dense, dtype=np.float64)
     if dense.ndim != 2:

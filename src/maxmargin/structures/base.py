@@ -114,6 +114,11 @@ class Structure(ABC):
         """The parts that a Hamming loss counts: by default all of the first block."""
         return slice(0, self.starts[1])
 
+    @property
+    def alternatives(self) -> int:
+        """How many neighbouring decision parts belong to one decision: the number of labels of a chain, else 1."""
+        return 1
+
     @cached_property
     def part_bound(self) -> FloatArray:
         """The largest value each part takes over the polytope, shape ``(n_parts,)``; 1 unless a structure counts."""

@@ -73,6 +73,11 @@ class Chain(Structure):
     def __repr__(self) -> str:
         return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r})"
 
+    @property
+    def alternatives(self) -> int:
+        """Each position chooses among all labels."""
+        return self.n_labels
+
     @cached_property
     def part_bound(self) -> FloatArray:
         """1 for nodes and edges; pairs (a, a) come ``length - 1`` times at most, others ``length // 2`` times."""
