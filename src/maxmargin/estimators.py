@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
 from typing import Any, Self
 
@@ -248,7 +250,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
 
 
 def _takes_settings(init: Callable[..., None]) -> Callable[..., None]:
-    """Show a subclass's ``**settings`` as the named settings of :class:`StructuredSVM` that they are.
+    """Show a subclass's ``**settings`` as the named settings of :class:`StructuredSVM` that they are; refuse others.
 
     scikit-learn (``get_params``, ``clone``, ``repr``) and ``help`` read the signature.
     """
@@ -256,8 +258,27 @@ def _takes_settings(init: Callable[..., None]) -> Callable[..., None]:
     inherited = inspect.signature(StructuredSVM.__init__).parameters
     kept = [p for p in own.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     settings = [p for p in inherited.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    init.__signature__ = inspect.Signature([*kept, *settings])  # type: ignore[attr-defined]
-    return init
+    signature = inspect.Signature([*kept, *settings])
+    names = [name for name in signature.parameters if name != "self"]
+
+    @wraps(init)
+    def checked(self: StructuredSVM, **given: Any) -> None:
+        for name in given:
+            if name not in names:
+                raise TypeError(_unknown(type(self).__name__, name, names))
+        init(self, **given)
+
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return checked
+
+
+def _unknown(estimator: str, name: str, names: list[str]) -> str:
+    if name == "structure":
+        return f"{estimator}() takes no structure, as it has its own; use StructuredSVM(structure=...)"
+    by_folded = {known.casefold(): known for known in names}
+    close = [by_folded[found] for found in get_close_matches(name.casefold(), by_folded)]
+    hint = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
+    return f"{estimator}() got an unexpected keyword argument {name!r}; {hint}"
 
 
 class ChainSVM(StructuredSVM):
@@ -273,7 +294,7 @@ class ChainSVM(StructuredSVM):
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
-    # Below, None stands for the structure, which a subclass knows itself: giving one is an error.
+    # Below, None stands for the structure, which a subclass knows itself: giving one is an error (_takes_settings).
 
     @_takes_settings
     def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
