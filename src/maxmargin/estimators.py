@@ -307,9 +307,7 @@ class ChainSVM(StructuredSVM):
     @property
     def classes_(self) -> tuple[Hashable, ...]:
         """All labels, in the order of the weights' columns."""
-        check_is_fitted(self, "model_")
-        assert isinstance(self.model_.packer, ChainPacker)
-        return self.model_.packer.classes or ()
+        return self._model().classes_
 
 
 class MatchingSVM(StructuredSVM):
