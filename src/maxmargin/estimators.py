@@ -48,7 +48,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1 or what :func:`maxmargin.threads`
             says, -1: all cores); never changes the result.
         random_state: seed for solvers that draw random numbers.
-        warm_start: start the next ``fit`` from this one's solution.
+        warm_start: start the next ``fit`` from this one's solution; its features and labels must be the same.
         verbose: draw a progress bar on a terminal.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
 
@@ -141,7 +141,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 solver,
                 stop=stop,
                 callbacks=callbacks,
-                start=self._start(problem),
+                start=self._start(packer),
                 n_jobs=self.n_jobs,
                 random_state=self.random_state,
                 why=why,
@@ -218,9 +218,16 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return choose(problem)
         raise ValueError(f'solver must be "auto" or a solver object such as mm.Extragradient(), got {self.solver!r}')
 
-    def _start(self, problem: Problem) -> Start:
+    def _start(self, packer: Packer) -> Start:
         if not self.warm_start or not hasattr(self, "solution_"):
             return Start()
+        # Weights could be moved to other labels, but without a matching point of the structures player they are a
+        # worse start than zero (more iterations in nearly all cases tried).
+        if packer.layout != self.model_.packer.layout:
+            raise ValueError(
+                "warm_start: the features or labels are not those of the last fit; fit without warm_start, or name "
+                "all labels in advance with classes=[...]"
+            )
         return Start(self.coef_, self.solution_.duals)
 
     def _model(self) -> Model:
