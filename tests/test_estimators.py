@@ -386,6 +386,29 @@ def test_built_in_structures_take_no_other(kind):
         KINDS[kind][0](structure=PickOne)
 
 
+@kinds
+def test_unknown_settings_name_the_class_and_what_was_meant(kind):
+    estimator = KINDS[kind][0]
+    name = estimator.__name__
+    for wrong, message in (
+        ("foo", rf"{name}\(\) got an unexpected keyword argument 'foo'; it takes .*C, radius, loss"),
+        ("max_iters", rf"{name}\(\) got .* 'max_iters'; did you mean max_iter"),
+        ("c", rf"{name}\(\) got .* 'c'; did you mean C\?"),
+        ("structure", rf"{name}\(\) takes no structure.*StructuredSVM\(structure="),
+    ):
+        with pytest.raises(TypeError, match=message):
+            estimator(**{wrong: 1})
+
+    class Mine(estimator):
+        pass
+
+    with pytest.raises(TypeError, match=r"Mine\(\) got"):
+        Mine(foo=1)
+    with pytest.raises(TypeError, match=rf"{name}.__init__\(\) takes 1 positional argument"):
+        estimator(1)
+    assert clone(Mine(C=2.0)).C == 2.0
+
+
 def test_scores_too_large_are_an_error_not_a_guess():
     X, y = matchings(3)
     model = mm.MatchingSVM().fit(X, y)

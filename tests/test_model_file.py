@@ -84,6 +84,17 @@ def test_round_trip(kind, saved, tmp_path):
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
+@kinds
+def test_a_loaded_model_has_the_estimators_attributes(kind, saved):
+    path, model, _ = saved[kind]
+    again = mm.load(path)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    if kind == "chain":
+        assert again.classes_ == model.classes_ == ("a", "b", "c")
+    else:
+        assert not hasattr(again, "classes_")
+
+
 @pytest.mark.parametrize("settings", [{"C": np.inf, "max_iter": 3}, {"radius": 0.5}, {"C": 1, "radius": np.inf}])
 def test_infinite_settings_can_be_saved(settings, tmp_path):
     X, y = matchings(3)

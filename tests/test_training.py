@@ -15,7 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _threads
-from maxmargin.solvers import JsonLines, Progress, Validation
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+from maxmargin.solvers import JsonLines, Progress, Start, Validation, solve
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -280,6 +282,43 @@ def test_warm_start_with_other_features_is_refused():
     with pytest.raises(ValueError, match="fit without warm_start"):
         model.fit(*matchings(3, d=4))
     assert model.coef_.shape == (3,)
+
+
+@pytest.mark.parametrize("edges", [False, True])
+def test_warm_start_with_other_labels_is_refused(edges):
+    X, y = chains(6, edges=edges)
+    model = mm.ChainSVM(warm_start=True).fit(X, y)
+    coef = model.coef_
+    grown = [*y[:-1], ["d"] * len(y[-1])]
+    as_many = [["new" if label == "a" else label for label in row] for row in y]
+    fewer = [["b" if label == "a" else label for label in row] for row in y]
+    for labels in (grown, as_many, fewer):
+        with pytest.raises(ValueError, match=r"labels are not those of the last fit; fit without.*classes="):
+            model.fit(X, labels)
+    with pytest.raises(ValueError, match="labels are not those of the last fit"):
+        model.set_params(classes=("c", "b", "a")).fit(X, y)  # the same, but the columns change places
+    assert model.classes_ == ("a", "b", "c")
+    assert model.coef_ is coef
+    assert model.set_params(warm_start=False, classes=None).fit(X, as_many).classes_ == ("b", "c", "new")
+    wide = mm.ChainSVM(warm_start=True, classes=("a", "b", "c", "d")).fit(X, y)
+    assert wide.fit(X, grown).score(X, grown) > 0.8
+
+
+def test_warm_start_does_not_take_node_weights_for_edge_weights():
+    X, y = cuts(3)
+    model = mm.CutSVM(warm_start=True).fit(X, y)
+    other = [mm.Graph(x.node_features[:, :1], x.edges, np.ones((len(x.edges), 3))) for x in X]
+    with pytest.raises(ValueError, match="fit without warm_start"):
+        model.fit(other, y)
+
+
+def test_start_weights_of_another_length_are_refused():
+    X, y = chains(3)
+    packer = mm.packing.ChainPacker().learn(X, y)
+    packed = packer.pack(X)
+    problem = Problem.build(packed.structure, packed.features, packer.encode(packed, y), mm.losses.Hamming(), L2(C=1.0))
+    with pytest.raises(ValueError, match="when the features or the labels change"):
+        solve(problem, mm.Extragradient(), start=Start(np.zeros(3)))
 
 
 def test_budgets_warn():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,7 +48,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1 or what :func:`maxmargin.threads`
             says, -1: all cores); never changes the result.
         random_state: seed for solvers that draw random numbers.
-        warm_start: start the next ``fit`` from this one's solution.
+        warm_start: start the next ``fit`` from this one's solution; its features and labels must be the same.
         verbose: draw a progress bar on a terminal.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
 
@@ -139,7 +141,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 solver,
                 stop=stop,
                 callbacks=callbacks,
-                start=self._start(problem),
+                start=self._start(packer),
                 n_jobs=self.n_jobs,
                 random_state=self.random_state,
                 why=why,
@@ -216,9 +218,16 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return choose(problem)
         raise ValueError(f'solver must be "auto" or a solver object such as mm.Extragradient(), got {self.solver!r}')
 
-    def _start(self, problem: Problem) -> Start:
+    def _start(self, packer: Packer) -> Start:
         if not self.warm_start or not hasattr(self, "solution_"):
             return Start()
+        # Weights could be moved to other labels, but without a matching point of the structures player they are a
+        # worse start than zero (more iterations in nearly all cases tried).
+        if packer.layout != self.model_.packer.layout:
+            raise ValueError(
+                "warm_start: the features or labels are not those of the last fit; fit without warm_start, or name "
+                "all labels in advance with classes=[...]"
+            )
         return Start(self.coef_, self.solution_.duals)
 
     def _model(self) -> Model:
@@ -248,7 +257,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
 
 
 def _takes_settings(init: Callable[..., None]) -> Callable[..., None]:
-    """Show a subclass's ``**settings`` as the named settings of :class:`StructuredSVM` that they are.
+    """Show a subclass's ``**settings`` as the named settings of :class:`StructuredSVM` that they are; refuse others.
 
     scikit-learn (``get_params``, ``clone``, ``repr``) and ``help`` read the signature.
     """
@@ -256,8 +265,27 @@ def _takes_settings(init: Callable[..., None]) -> Callable[..., None]:
     inherited = inspect.signature(StructuredSVM.__init__).parameters
     kept = [p for p in own.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     settings = [p for p in inherited.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    init.__signature__ = inspect.Signature([*kept, *settings])  # type: ignore[attr-defined]
-    return init
+    signature = inspect.Signature([*kept, *settings])
+    names = [name for name in signature.parameters if name != "self"]
+
+    @wraps(init)
+    def checked(self: StructuredSVM, **given: Any) -> None:
+        for name in given:
+            if name not in names:
+                raise TypeError(_unknown(type(self).__name__, name, names))
+        init(self, **given)
+
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return checked
+
+
+def _unknown(estimator: str, name: str, names: list[str]) -> str:
+    if name == "structure":
+        return f"{estimator}() takes no structure, as it has its own; use StructuredSVM(structure=...)"
+    by_folded = {known.casefold(): known for known in names}
+    close = [by_folded[found] for found in get_close_matches(name.casefold(), by_folded)]
+    hint = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
+    return f"{estimator}() got an unexpected keyword argument {name!r}; {hint}"
 
 
 class ChainSVM(StructuredSVM):
@@ -273,7 +301,7 @@ class ChainSVM(StructuredSVM):
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
-    # Below, None stands for the structure, which a subclass knows itself: giving one is an error.
+    # Below, None stands for the structure, which a subclass knows itself: giving one is an error (_takes_settings).
 
     @_takes_settings
     def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
@@ -286,9 +314,7 @@ class ChainSVM(StructuredSVM):
     @property
     def classes_(self) -> tuple[Hashable, ...]:
         """All labels, in the order of the weights' columns."""
-        check_is_fitted(self, "model_")
-        assert isinstance(self.model_.packer, ChainPacker)
-        return self.model_.packer.classes or ()
+        return self._model().classes_
 
 
 class MatchingSVM(StructuredSVM):

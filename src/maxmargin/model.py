@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from maxmargin import _threads, model_file
 from maxmargin._version import __version__
-from maxmargin.packing import PACKERS, checks
+from maxmargin.packing import PACKERS, ChainPacker, checks
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.parts import PartsPacker
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
@@ -33,6 +33,18 @@ class Model:
     packer: Packer
     facts: dict[str, Any] = field(default_factory=dict)
     n_jobs: int | None = None
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights, by the name they have on an estimator."""
+        return self.weights
+
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """On chains: all labels, in the order of the weights' columns."""
+        if not isinstance(self.packer, ChainPacker):
+            raise AttributeError(f"a {self.packer.kind} model has no classes_")
+        return self.packer.classes or ()
 
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each example, ``argmax_y w'f(x, y)``."""

@@ -57,6 +57,11 @@ class Packer(ABC):
     def n_weights(self) -> int:
         """How many weights a model of these feature counts and labels has."""
 
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """What the weights stand for, as far as the packer knows: equal where one model may start from another's."""
+        return self.kind, self.n_weights
+
     def nonnegative(self) -> npt.NDArray[np.bool_] | None:
         """Weights that must be >= 0 for the outputs to stay tractable, as a mask, or None."""
         return None

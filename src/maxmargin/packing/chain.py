@@ -104,6 +104,11 @@ class ChainPacker(Packer):
         k = len(self.classes or ())
         return (self.n_features or 0) * k + (1 + (self.n_edge_features or 0)) * k**2
 
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Both widths, and the labels in order."""
+        return self.kind, self.n_features, self.n_edge_features, self.classes
+
     def header(self) -> dict[str, Any]:
         """Labels and widths."""
         return {

@@ -80,6 +80,11 @@ class CutPacker(Packer):
         """Node weights, then edge weights."""
         return (self.n_node_features or 0) + (self.n_edge_features or 0)
 
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Both widths: node and edge weights must not change places."""
+        return self.kind, self.n_node_features, self.n_edge_features
+
     def nonnegative(self) -> npt.NDArray[np.bool_]:
         """The edge weights."""
         return np.arange(self.n_weights) >= (self.n_node_features or 0)

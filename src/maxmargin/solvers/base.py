@@ -77,7 +77,7 @@ class Start:
         if self.weights.shape != (problem.n_weights,):
             raise ValueError(
                 f"start weights have shape {self.weights.shape}, the problem needs ({problem.n_weights},); "
-                "fit without warm_start when the features change"
+                "fit without warm_start when the features or the labels change"
             )
         return problem.region.project(np.array(self.weights, dtype=np.float64))
 
