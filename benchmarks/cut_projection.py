@@ -50,7 +50,7 @@ def fista(structure: Cut, point: np.ndarray, tol: float, warm: np.ndarray | None
     z, value, gap = np.empty(structure.n_parts), np.empty(structure.n_examples), np.empty(structure.n_examples)
     status = np.empty(structure.n_examples, dtype=np.int8)
     flow = np.zeros(len(structure.edges)) if warm is None else warm.copy()
-    _kernels.cut_project(*structure._plan, point, tol, False, 200_000, flow, z, value, gap, status, 1)
+    _kernels.cut_project(structure._plan, point, tol, False, 200_000, flow, z, value, gap, status, 1)
     return z
 
 

@@ -70,7 +70,7 @@ def steps(structure: Matching, point: np.ndarray, warm: Any) -> list[float]:
     duals = np.zeros(int(structure.shapes.sum())) if warm is None else warm.copy()
     count = np.zeros((n, 2), dtype=np.int32)
     out = (np.empty(structure.n_parts), np.empty(n), np.empty(n, dtype=np.int8), count, 1)
-    _kernels.matching_project(*structure._kernel_arguments(), point, 1e-8, warm is not None, duals, *out)
+    _kernels.matching_project(structure._batch, point, 1e-8, warm is not None, duals, *out)
     return [float(count[:, 0].mean()), float(count[:, 1].mean()), int(count[:, 0].max()), int(count[:, 1].max())]
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import STRUCTURES, make
 
-from maxmargin.structures import Cut, PointStatus, Structure
+from maxmargin.structures import Chain, Cut, Matching, PointStatus, Structure
 from maxmargin.testing import chain, check_structure, cut, matching, reference
 
+OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
 VERTICES = {"chain": chain.vertices, "cut": cut.vertices, "matching": matching.vertices}
 
 
@@ -39,6 +43,7 @@ def test_argmax_and_k_best_equal_enumeration(kind: str, seed: int, k: int) -> No
     scores = scores_for(structure, np.random.default_rng(seed))
     ranks = structure.k_best(scores, k)
     best = structure.argmax(scores)
+    assert len(ranks) == min(k, max(len(outputs) for outputs in vertices(structure)))
     for i, outputs in enumerate(vertices(structure)):
         worth = np.sort(outputs @ scores[structure.parts_of([i])])[::-1]
         assert best.value[i] == pytest.approx(worth[0], abs=1e-9)
@@ -47,6 +52,65 @@ def test_argmax_and_k_best_equal_enumeration(kind: str, seed: int, k: int) -> No
                 assert points.value[i] == pytest.approx(worth[r], abs=1e-9)
             else:
                 assert points.status[i] == PointStatus.ABSENT
+
+
+@pytest.mark.parametrize("k", [10**6, 10**13])
+@pytest.mark.parametrize(
+    ("structure", "outputs"),
+    [
+        (Chain([2, 3], 2), [4, 8]),
+        (Chain([70], 1), [1]),
+        (Cut([2, 3], [[0, 1], [1, 2]], [0, 1, 2]), [4, 8]),
+        (Matching.dense([(2, 2), (1, 2)]), [7, 3]),
+    ],
+    ids=["chain", "one label", "cut", "matching"],
+)
+def test_k_best_lists_no_more_ranks_than_there_are_outputs(structure: Structure, outputs: list[int], k: int) -> None:
+    ranks = structure.k_best(np.zeros(structure.n_parts), k)
+    assert len(ranks) == max(outputs)
+    for i, count in enumerate(outputs):
+        assert [points.status[i] for points in ranks] == [OK] * count + [ABSENT] * (len(ranks) - count)
+
+
+def test_k_best_of_more_ranks_than_fit() -> None:
+    long = Chain([100], 3)
+    with pytest.raises(ValueError, match="k must be below"):
+        long.k_best(np.zeros(long.n_parts), 10**13)
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_one_rule_for_indices(kind: str) -> None:
+    structure = make(kind, n=3).structure
+    for wrong in (-1, 3):
+        for method in (structure.select, structure.parts_of):
+            with pytest.raises(IndexError, match=r"indices must lie in 0\.\.2"):
+                method([0, wrong])
+    for method in (structure.select, structure.parts_of):
+        for odd in ([0.5], [True, False, True], [[0, 1]], 0):
+            with pytest.raises(ValueError, match="one-dimensional array of integers"):
+                method(odd)
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_one_rule_for_tolerances(kind: str) -> None:
+    structure = make(kind, n=3).structure
+    point = np.random.default_rng(0).normal(size=structure.n_parts)
+    for tol in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="tol must be finite and not negative"):
+            structure.project(point, tol=tol)
+    exact = structure.project(point, tol=0)
+    assert (exact.status == PointStatus.OK).all()
+    np.testing.assert_allclose(exact.z, structure.project(point).z, atol=2e-8)
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_copies_of_structures(kind: str) -> None:
+    structure = make(kind, n=3).structure
+    point = np.random.default_rng(0).normal(size=structure.n_parts)
+    before = structure.argmax(point), structure.project(point)
+    for again in (copy.deepcopy(structure), pickle.loads(pickle.dumps(structure))):
+        for one, two in zip(before, (again.argmax(point), again.project(point)), strict=True):
+            np.testing.assert_array_equal(one.z, two.z)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -1,4 +1,6 @@
 // The array types that bindings take: C-contiguous NumPy arrays on the CPU, never converted or copied on the way in.
+// The type alone does not say so: every array argument of a binding is declared with .noconvert(), or else an output of
+// another type would be written into a copy that nobody sees.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -6,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace maxmargin {
 
@@ -23,6 +26,12 @@ std::span<const T> view(const In<T>& array) {
 template <class T>
 std::span<T> view(Out<T>& array) {
     return {array.data(), array.size()};
+}
+
+// For objects that outlive a call and must not see later changes of an array.
+template <class T>
+std::vector<T> copied(const In<T>& array) {
+    return {array.data(), array.data() + array.size()};
 }
 
 // Bindings check lengths with this before they hand spans to a kernel: a kernel never reads past what it was given.

@@ -64,9 +64,14 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
 }  // namespace
 
 void bind_chain(nb::module_& module) {
-    module.def("chain_argmax", &argmax);
-    module.def("chain_k_best", &k_best);
-    module.def("chain_project", &project);
+    using namespace nb::literals;
+    module.def("chain_argmax", &argmax, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
+               "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("chain_k_best", &k_best, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a, "k"_a,
+               "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("chain_project", &project, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
+               "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "threads"_a);
 }
 
 }  // namespace maxmargin

@@ -1,5 +1,8 @@
 #include "maxmargin/cut.hpp"
 
+#include <cmath>
+#include <vector>
+
 #include "arrays.hpp"
 
 namespace maxmargin {
@@ -9,9 +12,7 @@ namespace {
 using cut::CutExample;
 using cut::CutGraphs;
 
-CutGraphs checked_graphs(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets,
-                         const In<std::int32_t>& ends, const In<std::int64_t>& start, const In<std::int32_t>& arcs) {
-    const CutGraphs g{view(node_offsets), view(edge_offsets), view(ends), view(start), view(arcs)};
+void check_graphs(const CutGraphs& g) {
     require(!g.node_offsets.empty() && g.edge_offsets.size() == g.node_offsets.size(),
             "node and edge offsets must have one entry more than there are examples");
     require(g.node_offsets[0] == 0 && g.edge_offsets[0] == 0, "offsets must start at 0");
@@ -37,7 +38,6 @@ CutGraphs checked_graphs(const In<std::int64_t>& node_offsets, const In<std::int
                 good = good && one.arcs[a] >= 0 && one.arcs[a] < 2 * one.edges && one.ends[one.arcs[a]] == j;
         require(good, "arcs must list the arcs that leave each node");
     }
-    return g;
 }
 
 // Each example's entries must be a permutation of its nodes (or edges).
@@ -54,62 +54,97 @@ void check_order(std::span<const std::int64_t> offsets, std::span<const std::int
     }
 }
 
+// Graphs whose arrays were checked when this was made. It owns copies of them, which nothing can change afterwards, so a
+// call has only the lengths of its vectors to check: reading all arcs through again in every call cost a tenth of an
+// argmax. A projection needs the two orders as well.
+class CutBatch {
+public:
+    CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
+             const In<std::int64_t>& start, const In<std::int32_t>& arcs)
+        : node_offsets_(copied(node_offsets)),
+          edge_offsets_(copied(edge_offsets)),
+          start_(copied(start)),
+          ends_(copied(ends)),
+          arcs_(copied(arcs)) {
+        check_graphs(graphs());
+    }
+    CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
+             const In<std::int64_t>& start, const In<std::int32_t>& arcs, const In<std::int32_t>& nodes,
+             const In<std::int32_t>& edges)
+        : CutBatch(node_offsets, edge_offsets, ends, start, arcs) {
+        node_order = copied(nodes);
+        edge_order = copied(edges);
+        check_order(node_offsets_, node_order);
+        check_order(edge_offsets_, edge_order);
+        ordered = true;
+    }
+
+    CutGraphs graphs() const { return {node_offsets_, edge_offsets_, ends_, start_, arcs_}; }
+
+    std::vector<std::int32_t> node_order, edge_order;
+    bool ordered = false;
+
+private:
+    std::vector<std::int64_t> node_offsets_, edge_offsets_, start_;
+    std::vector<std::int32_t> ends_, arcs_;
+};
+
+void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations_per_arc, Out<double> flow,
+            Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const CutGraphs g = batch.graphs();
+    const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
+    const auto examples = static_cast<std::size_t>(g.examples());
+    require(scores.size() == parts && z.size() == parts, "scores and z need one entry per part");
+    require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
+    require(value.size() == examples && status.size() == examples, "one value and status per example");
+    const NoGil unlocked;
+    cut::argmax(g, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status), threads);
+}
+
+void order(const CutBatch& batch, Out<std::int32_t> order) {
+    const CutGraphs g = batch.graphs();
+    require(order.size() == static_cast<std::size_t>(g.nodes()), "order needs one entry per node");
+    const NoGil unlocked;
+    cut::order(g, view(order));
+}
+
+void project(const CutBatch& batch, In<double> point, double tol, bool newton, std::int64_t step_limit,
+             Out<double> flow, Out<double> z, Out<double> value, Out<double> gap, Out<std::int8_t> status,
+             int threads) {
+    const CutGraphs g = batch.graphs();
+    const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
+    const auto examples = static_cast<std::size_t>(g.examples());
+    require(batch.ordered, "a projection needs the orders of nodes and edges");
+    require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
+    require(point.size() == parts && z.size() == parts, "point and z need one entry per part");
+    require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
+    require(value.size() == examples && gap.size() == examples && status.size() == examples,
+            "one value, gap and status per example");
+    const NoGil unlocked;
+    cut::project(g, batch.node_order, batch.edge_order, view(point), tol, newton, step_limit, view(flow), view(z),
+                 view(value), view(gap), view(status), threads);
+}
+
 }  // namespace
 
 void bind_cut(nb::module_& module) {
-    module.def(
-        "cut_argmax",
-        [](In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets, In<std::int32_t> ends,
-           In<std::int64_t> start, In<std::int32_t> arcs, In<double> scores, std::int64_t augmentations_per_arc,
-           Out<double> flow, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
-            const CutGraphs g = checked_graphs(node_offsets, edge_offsets, ends, start, arcs);
-            const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
-            const auto examples = static_cast<std::size_t>(g.examples());
-            require(scores.size() == parts && z.size() == parts, "scores and z need one entry per part");
-            require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
-            require(value.size() == examples && status.size() == examples, "one value and status per example");
-            NoGil unlocked;
-            cut::argmax(g, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status),
-                       threads);
-        },
-        nb::arg("node_offsets"), nb::arg("edge_offsets"), nb::arg("ends"), nb::arg("start"), nb::arg("arcs"),
-        nb::arg("scores"), nb::arg("augmentations_per_arc"), nb::arg("flow"), nb::arg("z"), nb::arg("value"),
-        nb::arg("status"), nb::arg("threads"));
-    module.def(
-        "cut_order",
-        [](In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets, In<std::int32_t> ends,
-           In<std::int64_t> start, In<std::int32_t> arcs, Out<std::int32_t> order) {
-            const CutGraphs g = checked_graphs(node_offsets, edge_offsets, ends, start, arcs);
-            require(order.size() == static_cast<std::size_t>(g.nodes()), "order needs one entry per node");
-            NoGil unlocked;
-            cut::order(g, view(order));
-        },
-        nb::arg("node_offsets"), nb::arg("edge_offsets"), nb::arg("ends"), nb::arg("start"), nb::arg("arcs"),
-        nb::arg("order"));
-    module.def(
-        "cut_project",
-        [](In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets, In<std::int32_t> ends,
-           In<std::int64_t> start, In<std::int32_t> arcs, In<std::int32_t> node_order, In<std::int32_t> edge_order,
-           In<double> point, double tol, bool newton,
-           std::int64_t step_limit, Out<double> flow, Out<double> z, Out<double> value, Out<double> gap,
-           Out<std::int8_t> status, int threads) {
-            const CutGraphs g = checked_graphs(node_offsets, edge_offsets, ends, start, arcs);
-            const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
-            const auto examples = static_cast<std::size_t>(g.examples());
-            check_order(g.node_offsets, view(node_order));
-            check_order(g.edge_offsets, view(edge_order));
-            require(point.size() == parts && z.size() == parts, "point and z need one entry per part");
-            require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
-            require(value.size() == examples && gap.size() == examples && status.size() == examples,
-                    "one value, gap and status per example");
-            NoGil unlocked;
-            cut::project(g, view(node_order), view(edge_order), view(point), tol, newton, step_limit, view(flow),
-                        view(z), view(value), view(gap), view(status), threads);
-        },
-        nb::arg("node_offsets"), nb::arg("edge_offsets"), nb::arg("ends"), nb::arg("start"), nb::arg("arcs"),
-        nb::arg("node_order"), nb::arg("edge_order"), nb::arg("point"), nb::arg("tol"), nb::arg("newton"),
-        nb::arg("step_limit"), nb::arg("flow"), nb::arg("z"), nb::arg("value"), nb::arg("gap"), nb::arg("status"),
-        nb::arg("threads"));
+    using namespace nb::literals;
+    using Offsets = In<std::int64_t>;
+    using Numbers = In<std::int32_t>;
+    nb::class_<CutBatch>(module, "CutBatch")
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&>(),
+             "node_offsets"_a.noconvert(), "edge_offsets"_a.noconvert(), "ends"_a.noconvert(), "start"_a.noconvert(),
+             "arcs"_a.noconvert())
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
+                      const Numbers&>(),
+             "node_offsets"_a.noconvert(), "edge_offsets"_a.noconvert(), "ends"_a.noconvert(), "start"_a.noconvert(),
+             "arcs"_a.noconvert(), "node_order"_a.noconvert(), "edge_order"_a.noconvert());
+    module.def("cut_argmax", &argmax, "batch"_a, "scores"_a.noconvert(), "augmentations_per_arc"_a,
+               "flow"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("cut_order", &order, "batch"_a, "order"_a.noconvert());
+    module.def("cut_project", &project, "batch"_a, "point"_a.noconvert(), "tol"_a, "newton"_a, "step_limit"_a,
+               "flow"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "gap"_a.noconvert(),
+               "status"_a.noconvert(), "threads"_a);
 }
 
 }  // namespace maxmargin

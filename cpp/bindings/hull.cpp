@@ -1,5 +1,7 @@
 #include "maxmargin/hull_batch.hpp"
 
+#include <cmath>
+
 #include "arrays.hpp"
 
 namespace maxmargin {
@@ -36,7 +38,7 @@ void fits(const HullBatch& sets, const Layout& layout) {
 void create(HullBatch* self, In<std::int64_t> sizes, double tolerance) {
     for (const std::int64_t size : view(sizes))
         require(size >= 0 && size < (std::int64_t{1} << 31), "an example must have between 0 and 2^31 parts");
-    require(tolerance >= 0.0, "tol must not be negative");
+    require(tolerance >= 0.0 && std::isfinite(tolerance), "tol must be finite and not negative");
     new (self) HullBatch(view(sizes), tolerance);
 }
 
@@ -120,14 +122,19 @@ void load(HullBatch& sets, In<std::int64_t> vertices, In<double> weights, In<std
 }  // namespace
 
 void bind_hull(nb::module_& module) {
+    using namespace nb::literals;
     nb::class_<HullBatch>(module, "HullBatch")
-        .def("__init__", &create)
-        .def("begin", &begin)
-        .def("absorb", &absorb)
-        .def("write", &write)
+        .def("__init__", &create, "sizes"_a.noconvert(), "tolerance"_a)
+        .def("begin", &begin, "offsets"_a.noconvert(), "point"_a.noconvert(), "scores"_a.noconvert(), "threads"_a)
+        .def("absorb", &absorb, "offsets"_a.noconvert(), "ids"_a.noconvert(), "point"_a.noconvert(),
+             "vertex"_a.noconvert(), "status"_a.noconvert(), "scores"_a.noconvert(), "done"_a.noconvert(), "threads"_a)
+        .def("write", &write, "offsets"_a.noconvert(), "point"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
+             "status"_a.noconvert(), "threads"_a)
         .def("extent", &extent)
-        .def("save", &save)
-        .def("load", &load);
+        .def("save", &save, "vertices"_a.noconvert(), "weights"_a.noconvert(), "nonzeros"_a.noconvert(),
+             "index"_a.noconvert(), "value"_a.noconvert())
+        .def("load", &load, "vertices"_a.noconvert(), "weights"_a.noconvert(), "nonzeros"_a.noconvert(),
+             "index"_a.noconvert(), "value"_a.noconvert());
 }
 
 }  // namespace maxmargin

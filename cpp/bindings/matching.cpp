@@ -1,5 +1,8 @@
 #include "maxmargin/matching.hpp"
 
+#include <cmath>
+#include <vector>
+
 #include "arrays.hpp"
 #include "maxmargin/matching_argmax.hpp"
 #include "maxmargin/matching_projection.hpp"
@@ -19,10 +22,32 @@ bool increasing(std::span<const std::int64_t> offsets) {
     return true;
 }
 
-Batch checked(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
-              const In<std::int32_t>& ends, const Offsets& left_capacity, const Offsets& right_capacity) {
-    const Batch batch{view(left_start), view(right_start),    view(edge_start),
-                      view(ends),       view(left_capacity), view(right_capacity)};
+// A batch whose arrays were checked when it was made. It owns copies of them, which nothing can change afterwards, so a
+// call has only the lengths of its vectors to check: the lists of edges are as long as those vectors, and reading them
+// through again in every call cost a tenth of a projection.
+class MatchingBatch {
+   public:
+    MatchingBatch(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
+                  const In<std::int32_t>& ends, const Offsets& left_capacity, const Offsets& right_capacity)
+        : left_start_(copied(left_start)),
+          right_start_(copied(right_start)),
+          edge_start_(copied(edge_start)),
+          left_capacity_(copied(left_capacity)),
+          right_capacity_(copied(right_capacity)),
+          ends_(copied(ends)) {
+        check(view());
+    }
+
+    Batch view() const { return {left_start_, right_start_, edge_start_, ends_, left_capacity_, right_capacity_}; }
+
+   private:
+    std::vector<std::int64_t> left_start_, right_start_, edge_start_, left_capacity_, right_capacity_;
+    std::vector<std::int32_t> ends_;
+
+    static void check(const Batch& batch);
+};
+
+void MatchingBatch::check(const Batch& batch) {
     require(increasing(batch.left_start) && increasing(batch.right_start) && increasing(batch.edge_start),
             "offsets must start at 0 and not decrease");
     require(batch.left_start.size() == batch.edge_start.size() && batch.right_start.size() == batch.edge_start.size(),
@@ -47,7 +72,6 @@ Batch checked(const Offsets& left_start, const Offsets& right_start, const Offse
                     "edges must be sorted and distinct");
         }
     }
-    return batch;
 }
 
 void check_outputs(const Batch& batch, std::size_t input, std::size_t z, std::size_t value, std::size_t status) {
@@ -64,10 +88,9 @@ std::vector<Solver> scratch(const Batch& batch, int threads) {
     return std::vector<Solver>(std::clamp<std::int64_t>(threads, 1, most), Solver(batch));
 }
 
-void argmax(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
-            const In<std::int32_t>& ends, const Offsets& left_capacity, const Offsets& right_capacity,
-            const In<double>& scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
-    const Batch batch = checked(left_start, right_start, edge_start, ends, left_capacity, right_capacity);
+void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> z, Out<double> value,
+            Out<std::int8_t> status, int threads) {
+    const Batch batch = checked.view();
     check_outputs(batch, scores.size(), z.size(), value.size(), status.size());
     const double* in = scores.data();
     double *out = z.data(), *values = value.data();
@@ -84,17 +107,15 @@ void argmax(const Offsets& left_start, const Offsets& right_start, const Offsets
                     });
 }
 
-void project(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
-             const In<std::int32_t>& ends, const Offsets& left_capacity, const Offsets& right_capacity,
-             const In<double>& point, double tol, bool warm, Out<double> duals, Out<double> z, Out<double> value,
-             Out<std::int8_t> status, Out<std::int32_t> steps, int threads) {
-    const Batch batch = checked(left_start, right_start, edge_start, ends, left_capacity, right_capacity);
+void project(const MatchingBatch& checked, const In<double>& point, double tol, bool warm, Out<double> duals,
+             Out<double> z, Out<double> value, Out<std::int8_t> status, Out<std::int32_t> steps, int threads) {
+    const Batch batch = checked.view();
     require(steps.size() == 2 * static_cast<std::size_t>(batch.size()), "steps must have two entries per example");
     check_outputs(batch, point.size(), z.size(), value.size(), status.size());
     const std::int64_t left_nodes = batch.left_start.back();
     require(static_cast<std::int64_t>(duals.size()) == left_nodes + batch.right_start.back(),
             "duals must have one entry per node");
-    require(tol > 0, "tol must be positive");
+    require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
     const double* in = point.data();
     double *out = z.data(), *values = value.data(), *left = duals.data(), *right = left + left_nodes;
     std::int8_t* codes = status.data();
@@ -119,11 +140,16 @@ void project(const Offsets& left_start, const Offsets& right_start, const Offset
 
 void bind_matching(nb::module_& module) {
     using namespace nb::literals;
-    module.def("matching_argmax", &argmax, "left_start"_a, "right_start"_a, "edge_start"_a, "ends"_a,
-               "left_capacity"_a, "right_capacity"_a, "scores"_a, "z"_a, "value"_a, "status"_a, "threads"_a);
-    module.def("matching_project", &project, "left_start"_a, "right_start"_a, "edge_start"_a, "ends"_a,
-               "left_capacity"_a, "right_capacity"_a, "point"_a, "tol"_a, "warm"_a, "duals"_a, "z"_a, "value"_a,
-               "status"_a, "steps"_a, "threads"_a);
+    nb::class_<MatchingBatch>(module, "MatchingBatch")
+        .def(nb::init<const Offsets&, const Offsets&, const Offsets&, const In<std::int32_t>&, const Offsets&,
+                      const Offsets&>(),
+             "left_start"_a.noconvert(), "right_start"_a.noconvert(), "edge_start"_a.noconvert(), "ends"_a.noconvert(),
+             "left_capacity"_a.noconvert(), "right_capacity"_a.noconvert());
+    module.def("matching_argmax", &argmax, "batch"_a, "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
+               "status"_a.noconvert(), "threads"_a);
+    module.def("matching_project", &project, "batch"_a, "point"_a.noconvert(), "tol"_a, "warm"_a,
+               "duals"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "steps"_a.noconvert(), "threads"_a);
 }
 
 }  // namespace maxmargin

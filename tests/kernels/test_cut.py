@@ -123,7 +123,7 @@ def test_argmax_by_blocking_flows_has_the_same_value() -> None:
     for limit in (0, 1):
         z, value, status = np.empty(structure.n_parts), np.empty(1), np.empty(1, dtype=np.int8)
         flow = np.zeros(len(structure.edges))
-        _kernels.cut_argmax(*structure._graph, scores, limit, flow, z, value, status, 1)
+        _kernels.cut_argmax(structure._batch, scores, limit, flow, z, value, status, 1)
         assert value[0] == pytest.approx(points.value[0], rel=1e-13)
 
 
@@ -234,11 +234,11 @@ def test_accelerated_gradient_fallback_agrees() -> None:
     point = random_values(rng, structure, 3) * 0.3
     z, value, gap, status = np.empty(structure.n_parts), np.empty(1), np.empty(1), np.empty(1, dtype=np.int8)
     flow = np.zeros(len(structure.edges))
-    _kernels.cut_project(*structure._plan, point, 1e-7, False, 100_000, flow, z, value, gap, status, 1)
+    _kernels.cut_project(structure._plan, point, 1e-7, False, 100_000, flow, z, value, gap, status, 1)
     assert status[0] == PointStatus.OK
     assert gap[0] <= 1e-13
     np.testing.assert_allclose(z, structure.project(point, tol=1e-7).z, atol=2e-7)
-    _kernels.cut_project(*structure._plan, point, 1e-7, False, 10, np.zeros_like(flow), z, value, gap, status, 1)
+    _kernels.cut_project(structure._plan, point, 1e-7, False, 10, np.zeros_like(flow), z, value, gap, status, 1)
     assert status[0] == PointStatus.INEXACT
     assert_feasible(structure, z)
 
@@ -417,23 +417,17 @@ def test_refused_graphs() -> None:
     with pytest.raises(ValueError, match="shape"):
         Cut([2], [0, 1], [0, 1])
     structure = Cut([2], [[0, 1]], [0, 1])
-    with pytest.raises(ValueError, match="has 3 parts"):
+    with pytest.raises(ValueError, match=r"must have shape \(3,\)"):
         structure.project(np.zeros(2))
     with pytest.raises(ValueError, match="warm has shape"):
         structure.argmax(np.zeros(3), warm=np.zeros(2))
-    with pytest.raises(ValueError, match="indices"):
+    with pytest.raises(IndexError, match="indices"):
         structure.select([1])
 
 
 def test_kernel_refuses_what_it_could_not_read_safely() -> None:
     structure = Cut([2, 3], [[0, 1], [1, 2]], [0, 1, 2])
-    z, value, status = np.empty(7), np.empty(2), np.empty(2, dtype=np.int8)
-
-    def call(position: int, wrong: np.ndarray) -> None:
-        graph = list(structure._graph)
-        graph[position] = wrong
-        _kernels.cut_argmax(*graph, np.zeros(7), 1, np.zeros(2), z, value, status, 1)
-
+    plan = list(structure._ordered())
     for position, wrong in (
         (0, np.array([0, 2, 1], dtype=np.int64)),
         (1, np.array([0, 1], dtype=np.int64)),
@@ -442,11 +436,32 @@ def test_kernel_refuses_what_it_could_not_read_safely() -> None:
         (4, np.array([0, 1, 2, 3], dtype=np.int32)[::-1].copy()),
     ):
         with pytest.raises(ValueError):
-            call(position, wrong)
-
+            _kernels.CutBatch(*plan[:position], wrong, *plan[position + 1 : 5])
     for position in (5, 6):
         for last in (-1, 9):
-            plan = list(structure._plan)
-            plan[position] = np.concatenate([plan[position][:-1], np.array([last], dtype=np.int32)])
+            wrong = np.concatenate([plan[position][:-1], np.array([last], dtype=np.int32)])
             with pytest.raises(ValueError, match="permutation"):
-                _kernels.cut_project(*plan, np.zeros(7), 1e-6, True, 1, np.zeros(2), z, value, np.empty(2), status, 1)
+                _kernels.CutBatch(*plan[:position], wrong, *plan[position + 1 :])
+
+    z, value, status = np.empty(7), np.empty(2), np.empty(2, dtype=np.int8)
+    rest = np.zeros(2), z, value, np.empty(2), status, 1
+    with pytest.raises(ValueError, match="orders"):
+        _kernels.cut_project(_kernels.CutBatch(*plan[:5]), np.zeros(7), 1e-6, True, 1, *rest)
+    for tol in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="tol"):
+            _kernels.cut_project(structure._plan, np.zeros(7), tol, True, 1, *rest)
+    for scores, flow in ((6, 2), (7, 1)):
+        with pytest.raises(ValueError, match="one entry per"):
+            _kernels.cut_argmax(structure._batch, np.zeros(scores), 1, np.zeros(flow), z, value, status, 1)
+
+
+def test_kernel_keeps_graphs_of_its_own() -> None:
+    structure = Cut([2, 3], [[0, 1], [1, 2]], [0, 1, 2])
+    arrays = [array.copy() for array in structure._ordered()]
+    batch = _kernels.CutBatch(*arrays)
+    for array in arrays:
+        array[:] = 1 << 20
+    point = np.random.default_rng(0).normal(size=7)
+    z, value, gap, status = np.empty(7), np.empty(2), np.empty(2), np.empty(2, dtype=np.int8)
+    _kernels.cut_project(batch, point, 1e-8, True, 200_000, np.zeros(2), z, value, gap, status, 1)
+    np.testing.assert_array_equal(z, structure.project(point).z)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from maxmargin import threads
+from maxmargin import _kernels, threads
 from maxmargin.structures import PointStatus
 from maxmargin.structures.matching import Matching
 from maxmargin.testing import reference
@@ -395,13 +395,41 @@ def test_refused_graphs():
 
 def test_refused_vectors():
     structure = Matching.dense([(2, 2)])
-    with pytest.raises(ValueError, match="point has shape"):
+    with pytest.raises(ValueError, match="point must have shape"):
         structure.project(np.zeros(3))
-    with pytest.raises(ValueError, match="scores has shape"):
+    with pytest.raises(ValueError, match="scores must have shape"):
         structure.argmax(np.zeros(5))
     with pytest.raises(ValueError, match="warm has shape"):
         structure.project(np.zeros(4), warm=np.zeros(3))
-    with pytest.raises(ValueError, match="tol must be positive"):
-        structure.project(np.zeros(4), tol=0.0)
     with pytest.raises(ValueError, match="one per example"):
         structure.encode([[], []])
+
+
+def test_kernel_refuses_what_it_could_not_read_safely():
+    structure = Matching([(2, 2), (1, 2)], [(0, 0), (1, 1), (0, 1)], [0, 2, 3])
+    good = [structure._left_start, structure._right_start, structure.blocks[0].offsets, structure._ends]
+    good += [structure.left_capacity, structure.right_capacity]
+    for position, wrong in (
+        (0, np.array([0, 3, 2])),
+        (1, np.array([0, 4])),
+        (2, np.array([0, 2, 4])),
+        (3, np.array([[0, 0], [1, 2], [0, 1]], dtype=np.int32)),
+        (3, np.array([[1, 1], [0, 0], [0, 1]], dtype=np.int32)),
+        (4, np.array([1, 1])),
+        (5, np.array([1, 1, 1, -1])),
+    ):
+        with pytest.raises(ValueError):
+            _kernels.MatchingBatch(*good[:position], wrong, *good[position + 1 :])
+
+    arrays = [array.copy() for array in good]
+    batch = _kernels.MatchingBatch(*arrays)
+    for array in arrays:
+        array[:] = 1 << 20
+    scores = np.array([1.0, 2.0, 3.0])
+    z, value, status = np.empty(3), np.empty(2), np.empty(2, dtype=np.int8)
+    _kernels.matching_argmax(batch, scores, z, value, status, 1)
+    np.testing.assert_array_equal(z, structure.argmax(scores).z)
+    for sizes in ((2, 3, 2, 2), (3, 4, 2, 2), (3, 3, 1, 2), (3, 3, 2, 3)):
+        scores, z, value, status = (np.zeros(n) for n in sizes)
+        with pytest.raises(ValueError, match="one entry per"):
+            _kernels.matching_argmax(batch, scores, z, value, status.astype(np.int8), 1)

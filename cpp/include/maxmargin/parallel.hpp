@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <thread>
 #include <vector>
 
 namespace maxmargin {
 
 // Calls body(thread, begin, end) for consecutive blocks of `grain` items out of [0, n). `thread` is in [0, threads)
-// and picks per-thread scratch. Blocks are handed out on demand, in increasing order; body must not throw.
+// and picks per-thread scratch. Blocks are handed out on demand, in increasing order, so any number of threads, also
+// fewer than asked for, does all of them; body must not throw.
 template <class Body>
 void parallel_blocks(std::int64_t n, std::int64_t grain, int threads, Body&& body) {
     if (n <= 0) return;
@@ -33,7 +35,11 @@ void parallel_blocks(std::int64_t n, std::int64_t grain, int threads, Body&& bod
     }
     std::vector<std::thread> pool;
     pool.reserve(workers - 1);
-    for (int t = 1; t < workers; ++t) pool.emplace_back(work, t);
+    try {
+        for (int t = 1; t < workers; ++t) pool.emplace_back(work, t);
+    } catch (const std::exception&) {
+        // The system gives no more threads, or no memory for them: those that have started do the work.
+    }
     work(0);
     for (auto& thread : pool) thread.join();
 }

@@ -73,14 +73,6 @@ class Features(ABC):
         return operator_norm(self.scores, self.adjoint, self.n_weights, tol=tol, max_iterations=max_iterations)
 
 
-def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:
-    """``values`` as a contiguous float64 vector of the given length; copied only where it is not one yet."""
-    checked = np.ascontiguousarray(values, dtype=np.float64)
-    if checked.shape != (length,):
-        raise ValueError(f"{what} must have shape ({length},), got {checked.shape}")
-    return checked
-
-
 def operator_norm(
     scores: Callable[[FloatArray], FloatArray],
     adjoint: Callable[[FloatArray], FloatArray],

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from maxmargin.features.base import Features, vector
-from maxmargin.features.rows import Matrix, Rows, as_indices
+from maxmargin.features.base import Features
+from maxmargin.features.rows import Matrix, Rows
+from maxmargin.structures._arrays import example_numbers, offsets_of, vector
 from maxmargin.structures.base import FloatArray
 
 
@@ -69,10 +70,10 @@ class PartFeatures(Features):
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The features of the given examples, in that order; consecutive ones share memory."""
-        chosen = as_indices(indices, self.n_examples)
+        chosen = example_numbers(indices, self.n_examples)
         sizes = np.diff(self.offsets)[chosen]
         other = type(self).__new__(type(self))
-        other._setup(self.rows.select(self.offsets, chosen), np.concatenate([[0], np.cumsum(sizes)]), self.sign)
+        other._setup(self.rows.select(self.offsets, chosen), offsets_of(sizes), self.sign)
         return other
 
     def to_sparse(self) -> sp.csr_array:

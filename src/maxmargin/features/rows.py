@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
+from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 
 Matrix: TypeAlias = FloatArray | sp.csr_array | sp.csr_matrix
@@ -135,7 +136,7 @@ class Rows:
             return Rows(self.dense[rows], self.what)
         first_entries, last_entries = self.starts[rows], self.starts[rows + 1]
         entries = ranges(first_entries, last_entries)
-        starts = np.concatenate([[0], np.cumsum(last_entries - first_entries, dtype=np.int64)])
+        starts = offsets_of(last_entries - first_entries)
         narrow = starts[-1] <= np.iinfo(self.columns.dtype).max
         return self._with_sparse(
             starts.astype(self.columns.dtype) if narrow else starts, self.columns[entries], self.values[entries]
@@ -152,21 +153,3 @@ class Rows:
         if self.dense is not None:
             return sp.csr_array(self.dense)
         return sp.csr_array((self.values, self.columns, self.starts), shape=(self.n, self.d))
-
-
-def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
-    """The numbers of all half-open ranges ``first[i]:last[i]``, one after the other."""
-    sizes = (last - first).astype(np.int64)
-    ends = np.cumsum(sizes)
-    shifts = np.repeat(first.astype(np.int64) - (ends - sizes), sizes)
-    return np.asarray(np.arange(len(shifts)) + shifts, dtype=np.int64)
-
-
-def as_indices(indices: npt.ArrayLike, n_examples: int) -> IntArray:
-    """Example numbers as an int64 vector; IndexError if one is out of range, negative ones included."""
-    chosen = np.asarray(indices)
-    if chosen.ndim != 1 or (chosen.size and not np.issubdtype(chosen.dtype, np.integer)):
-        raise ValueError("indices must be a one-dimensional array of integers")
-    if chosen.size and (chosen.min() < 0 or chosen.max() >= n_examples):
-        raise IndexError(f"indices must lie in 0..{n_examples - 1}")
-    return chosen.astype(np.int64)

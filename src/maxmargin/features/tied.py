@@ -16,8 +16,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
-from maxmargin.features.base import Features, vector
-from maxmargin.features.rows import Matrix, Rows, as_indices
+from maxmargin.features.base import Features
+from maxmargin.features.rows import Matrix, Rows
+from maxmargin.structures._arrays import example_numbers, offsets_of, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -51,9 +52,8 @@ class ChainFeatures(Features):
         self.tokens, self.edges = tokens, edges
         self.lengths = lengths.astype(np.int64)
         self.n_labels = int(n_labels)
-        self.token_offsets: IntArray = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
-        edge_counts = np.maximum(self.lengths - 1, 0)
-        self.edge_offsets: IntArray = np.concatenate([[0], np.cumsum(edge_counts)]).astype(np.int64)
+        self.token_offsets: IntArray = offsets_of(self.lengths)
+        self.edge_offsets: IntArray = offsets_of(np.maximum(self.lengths - 1, 0))
         self.n_examples = len(self.lengths)
         n_tokens, n_edges = int(self.token_offsets[-1]), int(self.edge_offsets[-1])
         if tokens.n != n_tokens:
@@ -88,7 +88,7 @@ class ChainFeatures(Features):
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The features of the given chains, in that order; consecutive ones share memory."""
-        chosen = as_indices(indices, self.n_examples)
+        chosen = example_numbers(indices, self.n_examples)
         edges = None if self.edges is None else self.edges.select(self.edge_offsets, chosen)
         other = type(self).__new__(type(self))
         other._setup(self.tokens.select(self.token_offsets, chosen), self.lengths[chosen], self.n_labels, edges)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin._vectors import squared
+from maxmargin.structures._arrays import example_numbers, ranges
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -139,14 +140,11 @@ class Structure(ABC):
 
     def parts_of(self, indices: npt.ArrayLike) -> IntArray:
         """Positions, in a packed vector of this batch, of the packed vector of ``select(indices)``."""
-        chosen = np.asarray(indices, dtype=np.int64)
-        pieces = []
-        for block, start in zip(self.blocks, self.starts, strict=False):
-            first, last = block.offsets[chosen], block.offsets[chosen + 1]
-            sizes = last - first
-            within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            pieces.append(start + np.repeat(first, sizes) + within)
-        return np.concatenate(pieces).astype(np.int64)
+        chosen = example_numbers(indices, self.n_examples)
+        blocks = zip(self.blocks, self.starts, strict=False)
+        return np.concatenate(
+            [start + ranges(block.offsets[chosen], block.offsets[chosen + 1]) for block, start in blocks]
+        )
 
     def squared_radius(self, center: FloatArray) -> float:
         """An upper bound of ``sum_i max_{z in Z_i} 1/2 ||z - center_i||^2`` by one argmax; exact for 0/1 vertices."""
@@ -173,9 +171,10 @@ class Structure(ABC):
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best distinct vertices, best first: element ``r`` holds rank ``r`` of every example.
 
-        Where an example has fewer than ``k`` outputs, the later ranks have status ABSENT and value ``-inf``. The
-        fallback partitions the outputs (Lawler 1972) and needs up to ``k`` times the number of decision parts argmax
-        calls per example, in ``k`` batches.
+        The list is shorter than ``k`` where no example has as many outputs, but never empty. Where one example has
+        fewer outputs than another, its later ranks have status ABSENT and value ``-inf``. The fallback
+        partitions the outputs (Lawler 1972) and needs up to ``k`` times the number of decision parts argmax calls per
+        example, in ``k`` batches.
         """
         from maxmargin.structures import generic
 

@@ -25,13 +25,10 @@ import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+from maxmargin.structures._arrays import example_numbers, offsets_of, vector
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 
 Transitions = Literal["shared", "each"]
-
-
-def _offsets(sizes: IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 class Chain(Structure):
@@ -65,10 +62,10 @@ class Chain(Structure):
             raise ValueError(f"n_labels must be between 1 and 32768, got {n_labels}")
         square = self.n_labels**2
         if transitions == "shared":
-            second = Block("pairs", _offsets(np.full(len(self.lengths), square)))
+            second = Block("pairs", offsets_of(np.full(len(self.lengths), square)))
         else:
-            second = Block("edges", _offsets(np.maximum(self.lengths - 1, 0) * square))
-        self.blocks = (Block("nodes", _offsets(self.lengths * self.n_labels)), second)
+            second = Block("edges", offsets_of(np.maximum(self.lengths - 1, 0) * square))
+        self.blocks = (Block("nodes", offsets_of(self.lengths * self.n_labels)), second)
 
     def __repr__(self) -> str:
         return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r})"
@@ -93,12 +90,6 @@ class Chain(Structure):
         """What every kernel takes first: absolute offsets of both blocks, labels, and the kind of transitions."""
         nodes, second = self.blocks
         return nodes.offsets, second.offsets + self.starts[1], self.n_labels, self.transitions == "shared"
-
-    def _packed(self, values: FloatArray, what: str) -> FloatArray:
-        packed = np.ascontiguousarray(values, dtype=np.float64)
-        if packed.shape != (self.n_parts,):
-            raise ValueError(f"{what} must have shape ({self.n_parts},), got {packed.shape}")
-        return packed
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
         """The packed vertex of one label sequence per example (integers in ``0 .. K - 1``, one per position)."""
@@ -141,12 +132,12 @@ class Chain(Structure):
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""
-        nodes = self._packed(z, "z")[self.decisions].reshape(-1, self.n_labels)
+        nodes = vector(z, self.n_parts, "z")[self.decisions].reshape(-1, self.n_labels)
         return np.split(nodes.argmax(axis=1).astype(np.int64), np.cumsum(self.lengths)[:-1])[: self.n_examples]
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
-        scores = self._packed(scores, "scores")
+        scores = vector(scores, self.n_parts, "scores")
         z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
@@ -154,16 +145,26 @@ class Chain(Structure):
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best label sequences of every example, exactly; ties as for the argmax."""
-        ranks = generic.check_k(k)
-        scores = self._packed(scores, "scores")
+        ranks = min(generic.check_k(k), self._most_outputs)
+        if ranks * self.n_labels >= 1 << 31:
+            raise ValueError(f"k must be below 2^31 over the number of labels, {self.n_labels}; got {k}")
+        scores = vector(scores, self.n_parts, "scores")
         z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
         status = np.empty((ranks, self.n_examples), dtype=np.int8)
         _kernels.chain_k_best(*self._layout, ranks, scores, z, value, status, _threads.current())
-        return [Points(*rank) for rank in zip(z, value, status, strict=True)]
+        # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
+        found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
+        return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
+
+    @property
+    def _most_outputs(self) -> int:
+        """Label sequences of the longest example, ``K^T``; exact below ``2^31`` and a number above it otherwise."""
+        longest = int(self.lengths.max(initial=0))
+        return int(self.n_labels ** min(longest, 31))
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of label sequences in the kernel; ``warm`` from an earlier call."""
-        point = self._packed(point, "point")
+        point = vector(point, self.n_parts, "point")
         key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes())
         hull = generic.open_hull(self, tol, warm, key)
         z, value = np.empty(self.n_parts), np.empty(self.n_examples)
@@ -173,7 +174,7 @@ class Chain(Structure):
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""
-        chosen = np.asarray(indices, dtype=np.int64)
+        chosen = example_numbers(indices, self.n_examples)
         return type(self)(self.lengths[chosen], self.n_labels, transitions=self.transitions)
 
     def polytope(self) -> Polytope:
@@ -183,7 +184,7 @@ class Chain(Structure):
         """
         k, square = self.n_labels, self.n_labels**2
         sizes = np.where(self.lengths > 1, (self.lengths - 1) * square, np.where(self.lengths == 1, k, 0))
-        begin = _offsets(sizes)
+        begin = offsets_of(sizes)
         lift: list[tuple[IntArray, IntArray]] = []
         eq: list[tuple[IntArray, IntArray, FloatArray]] = []
         rhs: list[float] = []

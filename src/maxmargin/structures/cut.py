@@ -22,6 +22,9 @@ duality gap between ``x`` and the flow is at most ``tol^2 / 2``. A Newton step c
 conjugate gradient steps, on the nodes that are neither 0 nor 1, and a pass over their edges; about twenty are needed
 after a warm start, forty without. Accelerated gradient steps on the flow (Beck and Teboulle 2009) finish where Newton
 steps should fail.
+
+``k_best`` is the fallback of :mod:`maxmargin.structures.generic`: up to ``k`` times the number of nodes minimum cuts
+per example, so it is meant for small graphs.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
+from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 
 _AUGMENTATIONS_PER_ARC = 20
@@ -55,9 +59,9 @@ class Cut(Structure):
     loss_on_decisions_only = True
 
     def __init__(self, n_nodes: npt.ArrayLike, edges: npt.ArrayLike, edge_offsets: npt.ArrayLike) -> None:
-        counts = _integers(n_nodes, "n_nodes")
-        offsets = _integers(edge_offsets, "edge_offsets")
-        pairs = _integers(edges, "edges", width=2)
+        counts, offsets, pairs = integers(n_nodes, "n_nodes"), integers(edge_offsets, "edge_offsets"), _pairs(edges)
+        if counts.ndim != 1 or offsets.ndim != 1:
+            raise ValueError("n_nodes and edge_offsets must have one dimension")
         if counts.size and counts.min() < 0:
             example = int(np.argmax(counts < 0))
             raise ValueError(f"example {example} has {counts[example]} nodes; give a number >= 0")
@@ -70,13 +74,12 @@ class Cut(Structure):
         if counts.size and max(int(counts.max()), int(np.diff(offsets).max())) >= 1 << 29:
             raise ValueError("an example has more than 2^29 nodes or edges; split it")
         self.edges = pairs
-        self._build(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), offsets)
+        self.blocks = (Block("nodes", offsets_of(counts)), Block("edges", offsets))
+        self._check_edges(np.repeat(np.arange(len(counts)), np.diff(offsets)))
 
-    def _build(self, node_offsets: IntArray, edge_offsets: IntArray) -> None:
-        self.blocks = (Block("nodes", node_offsets), Block("edges", edge_offsets))
-        owner = np.repeat(np.arange(len(node_offsets) - 1), np.diff(edge_offsets))
-        self._check_edges(owner)
-        self._graph = _graph(node_offsets, edge_offsets, self.edges)
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the kernel objects, which are made again from the rest."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_batch", "_plan")}
 
     def _check_edges(self, owner: IntArray) -> None:
         nodes = np.diff(self.blocks[0].offsets)[owner]
@@ -127,7 +130,7 @@ class Cut(Structure):
 
     def decode(self, z: FloatArray) -> list[npt.NDArray[np.int64]]:
         """0/1 node labels of each example: 1 where the node part is over one half."""
-        packed = self._packed(z, "z")
+        packed = vector(z, self.n_parts, "z")
         labels = (packed[self.decisions] > 0.5).astype(np.int64)
         return np.split(labels, self.blocks[0].offsets[1:-1]) if self.n_examples else []
 
@@ -137,10 +140,10 @@ class Cut(Structure):
         ``warm``: the flow of an earlier call on the same graphs, shape ``(n_edges,)``; any flow is a valid start, and
         the value does not depend on it.
         """
-        packed = self._packed(scores, "scores")
+        packed = vector(scores, self.n_parts, "scores")
         flow = self._start(warm)
         z, value, status = self._outputs()
-        _kernels.cut_argmax(*self._graph, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current())
+        _kernels.cut_argmax(self._batch, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current())
         return Points(z, value, status, flow)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
@@ -149,26 +152,21 @@ class Cut(Structure):
         Stops at a duality gap of ``tol^2 / 2``, or at rounding; INEXACT if neither was reached. ``warm``: the net flow
         of an earlier projection on the same graphs, shape ``(n_edges,)``.
         """
-        packed = self._packed(point, "point")
+        packed = vector(point, self.n_parts, "point")
+        tol = tolerance(tol)
         flow = self._start(warm)
         z, value, status = self._outputs()
         gap = np.empty(self.n_examples)
         _kernels.cut_project(
-            *self._plan, packed, tol, True, _STEP_LIMIT, flow, z, value, gap, status, _threads.current()
+            self._plan, packed, tol, True, _STEP_LIMIT, flow, z, value, gap, status, _threads.current()
         )
         return Points(z, value, status, flow)
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples; an example may come several times."""
-        chosen = np.asarray(indices, dtype=np.int64).reshape(-1)
-        chosen = np.where(chosen < 0, chosen + self.n_examples, chosen)
-        if chosen.size and (chosen.min() < 0 or chosen.max() >= self.n_examples):
-            raise ValueError(f"indices must lie in 0..{self.n_examples - 1}")
-        offsets = self.blocks[1].offsets
-        sizes = np.diff(offsets)[chosen]
-        edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        rows = np.arange(int(sizes.sum())) - np.repeat(edge_offsets[:-1] - offsets[chosen], sizes)
-        return type(self)(self.n_nodes[chosen], self.edges[rows], edge_offsets)
+        chosen = example_numbers(indices, self.n_examples)
+        first, last = self.blocks[1].offsets[chosen], self.blocks[1].offsets[chosen + 1]
+        return type(self)(self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first))
 
     def polytope(self) -> Polytope:
         """``Z`` by its inequalities, with ``q = z``."""
@@ -188,14 +186,20 @@ class Cut(Structure):
         return Polytope(lift=identity, ub=ub, ub_rhs=rhs)
 
     @cached_property
-    def _plan(self) -> tuple[npt.NDArray[Any], ...]:
-        """The graphs with nodes in elimination order and edges in the order of their nodes, and those two orders.
+    def _batch(self) -> Any:
+        """The graphs as the argmax takes them: a kernel object, made and checked once, when first asked for."""
+        return _kernels.CutBatch(*_graph(self.blocks[0].offsets, self.blocks[1].offsets, self.edges))
 
-        Computed once, when the first projection asks.
-        """
+    @cached_property
+    def _plan(self) -> Any:
+        """The graphs as the projection takes them: a kernel object, made and checked once, when first asked for."""
+        return _kernels.CutBatch(*self._ordered())
+
+    def _ordered(self) -> tuple[npt.NDArray[Any], ...]:
+        """The graphs with nodes in elimination order and edges in the order of their nodes, and those two orders."""
         node_offsets, edge_offsets = self.blocks[0].offsets, self.blocks[1].offsets
         node_order = np.empty(self.starts[1], dtype=np.int32)
-        _kernels.cut_order(*self._graph, node_order)
+        _kernels.cut_order(self._batch, node_order)
         first = np.repeat(node_offsets[:-1], self.n_nodes)
         rank = np.empty(self.starts[1], dtype=np.int64)
         rank[node_order + first] = np.arange(self.starts[1]) - first
@@ -209,12 +213,6 @@ class Cut(Structure):
         """Ends of every edge as positions in the packed vector, shape ``(n_edges, 2)``."""
         first = np.repeat(self.blocks[0].offsets[:-1], np.diff(self.blocks[1].offsets))
         return np.asarray(self.edges + first[:, None], dtype=np.int64)
-
-    def _packed(self, values: FloatArray, what: str) -> FloatArray:
-        packed = np.ascontiguousarray(values, dtype=np.float64)
-        if packed.shape != (self.n_parts,):
-            raise ValueError(f"{what} has shape {packed.shape}; this batch of cuts has {self.n_parts} parts")
-        return packed
 
     def _start(self, warm: Any) -> FloatArray:
         edges = int(self.blocks[1].offsets[-1])
@@ -239,25 +237,15 @@ def _graph(node_offsets: IntArray, edge_offsets: IntArray, edges: IntArray) -> t
     tails = (edges + node_offsets[owner, None]).ravel()
     order = np.argsort(tails, kind="stable")
     degrees = np.bincount(tails, minlength=int(node_offsets[-1]))
-    start = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
     arcs = (order - 2 * edge_offsets[owner[order // 2]]).astype(np.int32)
     ends = np.ascontiguousarray(edges, dtype=np.int32).ravel()
-    return node_offsets, edge_offsets, ends, start, arcs
+    return node_offsets, edge_offsets, ends, offsets_of(degrees), arcs
 
 
-def _integers(values: npt.ArrayLike, what: str, width: int | None = None) -> IntArray:
-    array = np.asarray(values)
-    if array.size == 0:
-        array = array.astype(np.int64)
-    if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{what} must be integers, got {array.dtype}")
-    array = np.ascontiguousarray(array, dtype=np.int64)
-    if width is not None:
-        if array.size == 0:
-            return array.reshape(0, width)
-        if array.ndim != 2 or array.shape[1] != width:
-            raise ValueError(f"{what} must have shape (number, {width}), got {array.shape}")
-        return array
-    if array.ndim != 1:
-        raise ValueError(f"{what} must have one dimension, got {array.ndim}")
-    return array
+def _pairs(edges: npt.ArrayLike) -> IntArray:
+    pairs = integers(edges, "edges")
+    if pairs.size == 0:
+        return pairs.reshape(0, 2)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"edges must have shape (number, 2), got {pairs.shape}")
+    return pairs

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _kernels, _threads
+from maxmargin.structures._arrays import tolerance, vector
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
 
 MOST_PARTS = 4_000_000
@@ -70,9 +71,7 @@ def open_hull(structure: Structure, tol: float, warm: Any, key: object) -> Any:
     sizes = np.zeros(structure.n_examples, dtype=np.int64)
     for block in structure.blocks:
         sizes += np.diff(block.offsets)
-    if not tol >= 0.0:
-        raise ValueError(f"tol must not be negative, got {tol}")
-    hull = _kernels.HullBatch(sizes, float(tol))
+    hull = _kernels.HullBatch(sizes, tolerance(tol))
     if isinstance(warm, ActiveSets) and (warm.key is key or (isinstance(key, tuple) and warm.key == key)):
         warm.load_into(hull)
     return hull
@@ -90,9 +89,7 @@ def project(structure: Structure, point: FloatArray, *, tol: float = 1e-8, warm:
     ``warm`` counts only if it came from a projection of the same ``structure`` object: vertices of another structure
     of the same size need not be outputs of this one.
     """
-    point = np.ascontiguousarray(point, dtype=np.float64)
-    if point.shape != (structure.n_parts,):
-        raise ValueError(f"point must have shape ({structure.n_parts},), got {point.shape}")
+    point = vector(point, structure.n_parts, "point")
     threads = _threads.current()
     hull = open_hull(structure, tol, warm, structure)
     offsets = _offsets(structure)
@@ -153,14 +150,9 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
     true scores. Decision parts must be those of the first block, and the other parts determined by them.
     """
     ranks = check_k(k)
-    scores = np.ascontiguousarray(scores, dtype=np.float64)
-    if scores.shape != (structure.n_parts,):
-        raise ValueError(f"scores must have shape ({structure.n_parts},), got {scores.shape}")
+    scores = vector(scores, structure.n_parts, "scores")
     n = structure.n_examples
-    z = np.zeros((ranks, structure.n_parts))
-    value = np.full((ranks, n), -np.inf)
-    status = np.full((ranks, n), PointStatus.ABSENT, dtype=np.int8)
-
+    listed: list[Points] = []
     best = structure.argmax(scores)
     offsets = _offsets(structure)
     mine = [np.concatenate([np.arange(row[i], row[i + 1]) for row in offsets]) for i in range(n)]
@@ -169,10 +161,11 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
     heaps: list[list[tuple[float, int, _Cell]]] = [[] for _ in range(n)]
     serial = 0
     exact = np.ones(n, dtype=bool)
+    # What a rank says of an example that has no output of that rank.
+    no_value, no_status = np.full(n, -np.inf), np.full(n, PointStatus.ABSENT, dtype=np.int8)
     for i in range(n):
         if best.status[i] in (PointStatus.NONFINITE, PointStatus.ABSENT):
-            status[:, i] = best.status[i]
-            value[:, i] = best.value[i]
+            no_value[i], no_status[i] = best.value[i], best.status[i]
             continue
         exact[i] = best.status[i] == PointStatus.OK
         own = best.z[mine[i]]
@@ -181,16 +174,20 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
         serial += 1
 
     for rank in range(ranks):
+        if rank and not any(heaps):
+            break
+        z, value, status = np.zeros(structure.n_parts), no_value.copy(), no_status.copy()
         pending: list[tuple[int, np.ndarray[Any, np.dtype[np.int8]]]] = []
         for i in range(n):
             if not heaps[i]:
                 continue
             negative, _, cell = heapq.heappop(heaps[i])
-            z[rank, mine[i]] = cell.z
-            value[rank, i] = -negative
-            status[rank, i] = PointStatus.OK if exact[i] else PointStatus.INEXACT
+            z[mine[i]] = cell.z
+            value[i] = -negative
+            status[i] = PointStatus.OK if exact[i] else PointStatus.INEXACT
             if rank + 1 < ranks:
                 pending.extend((i, forced) for forced in _split(cell, structure.one_of_many))
+        listed.append(Points(z, value, status))
         for chunk in _chunks(pending, mine):
             owners = np.array([i for i, _ in chunk], dtype=np.int64)
             forced = np.concatenate([rows for _, rows in chunk])
@@ -211,7 +208,7 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
                     heaps[i], (-_value(scores[mine[i]], own), serial, _Cell(rows, taken[first:last].copy(), own))
                 )
                 serial += 1
-    return [Points(z[r], value[r], status[r]) for r in range(ranks)]
+    return listed
 
 
 def _value(scores: FloatArray, z: FloatArray) -> float:

@@ -24,6 +24,9 @@ brought to feasibility by dividing by the largest of them over its capacity.
 Cost of a Newton step: a pass over the edges and the elimination of a dense system in the positive duals of the smaller
 side (conjugate gradients above 400 of them). Typical are one to three steps warm and two to four cold; targets much
 larger than one are approached through smaller ones, with a few steps for each factor of four.
+
+``k_best`` is the fallback of :mod:`maxmargin.structures.generic`: up to ``k`` times the number of edges assignments per
+example, so it is meant for small graphs.
 """
 
 from __future__ import annotations
@@ -37,26 +40,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
+from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
-
-
-def _starts(sizes: IntArray) -> IntArray:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
-
-
-def _ranges(first: IntArray, last: IntArray) -> IntArray:
-    """``first[0], ..., last[0] - 1, first[1], ...`` in one array."""
-    sizes = last - first
-    shift = np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
-    positions: IntArray = np.arange(len(shift), dtype=np.int64) + shift
-    return positions
-
-
-def _integers(values: npt.ArrayLike, what: str) -> IntArray:
-    array = np.asarray(values)
-    if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{what} must be integers, got {array.dtype}")
-    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 class Matching(Structure):
@@ -83,13 +68,13 @@ class Matching(Structure):
         left_capacity: npt.ArrayLike | None = None,
         right_capacity: npt.ArrayLike | None = None,
     ) -> None:
-        self.shapes: IntArray = _integers(shapes, "shapes").reshape(-1, 2)
+        self.shapes: IntArray = integers(shapes, "shapes").reshape(-1, 2)
         if (self.shapes < 0).any():
             bad = int(np.flatnonzero((self.shapes < 0).any(axis=1))[0])
             raise ValueError(f"example {bad}: shape {tuple(self.shapes[bad].tolist())} is negative")
-        self._left_start = _starts(self.shapes[:, 0])
-        self._right_start = _starts(self.shapes[:, 1])
-        self._cells = _starts(self.shapes[:, 0] * self.shapes[:, 1])
+        self._left_start = offsets_of(self.shapes[:, 0])
+        self._right_start = offsets_of(self.shapes[:, 1])
+        self._cells = offsets_of(self.shapes[:, 0] * self.shapes[:, 1])
         self.left_capacity = self._capacities(left_capacity, int(self._left_start[-1]), "left")
         self.right_capacity = self._capacities(right_capacity, int(self._right_start[-1]), "right")
         self._order: IntArray | None = None
@@ -100,7 +85,7 @@ class Matching(Structure):
                 raise ValueError("offsets without edges; give both, or neither for all edges")
             self.blocks = (Block("edges", self._cells),)
         else:
-            self._list(_integers(edges, "edges").reshape(-1, 2), offsets)
+            self._list(integers(edges, "edges").reshape(-1, 2), offsets)
 
     @classmethod
     def dense(
@@ -115,7 +100,7 @@ class Matching(Structure):
 
     @staticmethod
     def _capacities(values: npt.ArrayLike | None, n: int, side: str) -> IntArray:
-        given = _integers(1 if values is None else values, f"{side}_capacity")
+        given = integers(1 if values is None else values, f"{side}_capacity")
         if given.ndim == 0 or (given.size == 1 and given.ndim == 1 and n != 1):
             given = np.full(n, int(given.reshape(-1)[0]), dtype=np.int64)
         if given.shape != (n,):
@@ -128,7 +113,7 @@ class Matching(Structure):
         n = len(self.shapes)
         if offsets is None:
             raise ValueError("edges need offsets, shape (n_examples + 1,)")
-        starts = _integers(offsets, "offsets")
+        starts = integers(offsets, "offsets")
         if starts.shape != (n + 1,) or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(edges):
             raise ValueError(f"offsets must be {n + 1} numbers from 0 up to the number of edges, {len(edges)}")
         example = np.repeat(np.arange(n), np.diff(starts))
@@ -176,8 +161,10 @@ class Matching(Structure):
         offsets = self.blocks[0].offsets
         return np.repeat(np.arange(self.n_examples), np.diff(offsets)).astype(np.int64)
 
-    def _kernel_arguments(self) -> tuple[Any, ...]:
-        return (
+    @cached_property
+    def _batch(self) -> Any:
+        """The graphs as the kernels take them: a kernel object, made and checked once, when first asked for."""
+        return _kernels.MatchingBatch(
             self._left_start,
             self._right_start,
             self.blocks[0].offsets,
@@ -186,10 +173,12 @@ class Matching(Structure):
             self.right_capacity,
         )
 
-    def _packed(self, values: npt.ArrayLike, what: str) -> FloatArray:
-        packed = np.ascontiguousarray(values, dtype=np.float64)
-        if packed.shape != (self.n_parts,):
-            raise ValueError(f"{what} has shape {packed.shape}, but the batch has {self.n_parts} parts")
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the kernel object, which is made again from the rest."""
+        return {name: value for name, value in self.__dict__.items() if name != "_batch"}
+
+    def _sorted(self, values: npt.ArrayLike, what: str) -> FloatArray:
+        packed = vector(values, self.n_parts, what)
         return packed if self._order is None else packed[self._order]
 
     def _unsorted(self, z: FloatArray) -> FloatArray:
@@ -205,7 +194,7 @@ class Matching(Structure):
             raise ValueError(f"{len(labels)} matchings for {self.n_examples} examples; give one per example")
         pieces: list[IntArray] = []
         for i, label in enumerate(labels):
-            piece = _integers(label, f"example {i}: pairs")
+            piece = integers(label, f"example {i}: pairs")
             if piece.size and (piece.ndim != 2 or piece.shape[1] != 2):
                 raise ValueError(f"example {i}: pairs have shape {piece.shape}; give an array of shape (k, 2)")
             pieces.append(piece.reshape(-1, 2))
@@ -253,7 +242,7 @@ class Matching(Structure):
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """The matched pairs of a packed vertex: per example an int64 array ``(k, 2)`` sorted by (left, right)."""
-        chosen = np.flatnonzero(self._packed(z, "z") > 0.5)
+        chosen = np.flatnonzero(self._sorted(z, "z") > 0.5)
         ends = self.edges if self._order is None else self._ends
         pairs = np.ascontiguousarray(ends[chosen], dtype=np.int64)
         cuts = np.searchsorted(chosen, self.blocks[0].offsets[1:-1])
@@ -261,16 +250,16 @@ class Matching(Structure):
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The matching of largest total score; edges of score 0 or less are never taken."""
-        values = self._packed(scores, "scores")
+        values = self._sorted(scores, "scores")
         z = np.empty(self.n_parts)
         value = np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.matching_argmax(*self._kernel_arguments(), values, z, value, status, _threads.current())
+        _kernels.matching_argmax(self._batch, values, z, value, status, _threads.current())
         return Points(self._unsorted(z), value, status)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection; ``warm`` holds node duals, all left nodes of the batch, then all right nodes."""
-        values = self._packed(point, "point")
+        values = self._sorted(point, "point")
         nodes = len(self.left_capacity) + len(self.right_capacity)
         if warm is None:
             duals = np.zeros(nodes)
@@ -278,14 +267,12 @@ class Matching(Structure):
             duals = np.array(warm, dtype=np.float64)
             if duals.shape != (nodes,):
                 raise ValueError(f"warm has shape {duals.shape}, but the batch has {nodes} nodes")
-        if not tol > 0:
-            raise ValueError(f"tol must be positive, got {tol}")
         z = np.empty(self.n_parts)
         value = np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
         steps = np.empty((self.n_examples, 2), dtype=np.int32)  # Newton steps and fallbacks, for who measures
-        arguments = (values, tol, warm is not None, duals, z, value, status, steps, _threads.current())
-        _kernels.matching_project(*self._kernel_arguments(), *arguments)
+        arguments = (values, tolerance(tol), warm is not None, duals, z, value, status, steps, _threads.current())
+        _kernels.matching_project(self._batch, *arguments)
         return Points(self._unsorted(z), value, status, duals)
 
     def polytope(self) -> Polytope:
@@ -305,10 +292,9 @@ class Matching(Structure):
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""
-        chosen = np.asarray(indices, dtype=np.int64).reshape(-1)
-        chosen = np.where(chosen < 0, chosen + self.n_examples, chosen)
+        chosen = example_numbers(indices, self.n_examples)
         capacities = [
-            capacity[_ranges(start[chosen], start[chosen + 1])]
+            capacity[ranges(start[chosen], start[chosen + 1])]
             for start, capacity in [
                 (self._left_start, self.left_capacity),
                 (self._right_start, self.right_capacity),
@@ -319,4 +305,4 @@ class Matching(Structure):
         if self._keys is None:
             return type(self)(shapes, **kinds)
         sizes = np.diff(self.blocks[0].offsets)[chosen]
-        return type(self)(shapes, self.edges[self.parts_of(chosen)], _starts(sizes), **kinds)
+        return type(self)(shapes, self.edges[self.parts_of(chosen)], offsets_of(sizes), **kinds)

@@ -1,0 +1,59 @@
+"""What all structures and features do to arrays: offsets, ranges, and checks of what callers give."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def offsets_of(sizes: npt.ArrayLike) -> IntArray:
+    """Where consecutive pieces of the given sizes begin, and where the last ends: shape ``(n,)`` to ``(n + 1,)``."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    return np.concatenate([np.zeros(1, dtype=np.int64), ends])
+
+
+def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
+    """The numbers of all half-open ranges ``first[i]:last[i]``, one after the other."""
+    sizes = (last - first).astype(np.int64)
+    shifts = np.repeat(first.astype(np.int64) - (np.cumsum(sizes) - sizes), sizes)
+    return np.asarray(np.arange(len(shifts)) + shifts, dtype=np.int64)
+
+
+def example_numbers(indices: npt.ArrayLike, n_examples: int) -> IntArray:
+    """Example numbers as an int64 vector; IndexError if one is out of range, negative ones included."""
+    chosen = np.asarray(indices)
+    if chosen.ndim != 1 or (chosen.size and not np.issubdtype(chosen.dtype, np.integer)):
+        raise ValueError("indices must be a one-dimensional array of integers")
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= n_examples):
+        raise IndexError(f"indices must lie in 0..{n_examples - 1}, and no negative index counts from the end")
+    return chosen.astype(np.int64)
+
+
+def integers(values: npt.ArrayLike, what: str) -> IntArray:
+    """``values`` as a contiguous int64 array of any shape; ValueError if they are not integers."""
+    array = np.asarray(values)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{what} must be integers, got {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.int64).reshape(array.shape)
+
+
+def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:
+    """``values`` as a contiguous float64 vector of the given length; copied only where it is not one yet."""
+    checked = np.ascontiguousarray(values, dtype=np.float64)
+    if checked.shape != (length,):
+        raise ValueError(f"{what} must have shape ({length},), got {checked.shape}")
+    return checked
+
+
+def tolerance(tol: float) -> float:
+    """``tol`` as a float; ValueError unless it is finite and not negative (0 asks for accuracy to rounding)."""
+    value = float(tol)
+    if not (math.isfinite(value) and value >= 0.0):
+        raise ValueError(f"tol must be finite and not negative, got {tol}")
+    return value

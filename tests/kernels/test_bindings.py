@@ -1,0 +1,100 @@
+"""What all bindings have in common: arrays are taken as they are, and threads that cannot start are done without."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from maxmargin import _kernels
+from maxmargin.structures import Chain, Cut, Matching
+
+CHAIN, CUT, MATCHING = Chain([2], 2), Cut([2], [[0, 1]], [0, 1]), Matching.dense([(2, 2)])
+
+
+def outputs(parts: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.zeros(parts), np.zeros(1), np.zeros(1, dtype=np.int8)
+
+
+def hull() -> object:
+    return _kernels.HullBatch(np.array([8]), 1e-8)
+
+
+OFFSETS = np.array([[0, 8]])
+CALLS = {
+    "chain_argmax": (_kernels.chain_argmax, (*CHAIN._layout, np.ones(8), *outputs(8), 1)),
+    "chain_k_best": (_kernels.chain_k_best, (*CHAIN._layout, 1, np.ones(8), *outputs(8), 1)),
+    "chain_project": (_kernels.chain_project, (*CHAIN._layout, hull(), np.ones(8), *outputs(8), 1)),
+    "cut_batch": (_kernels.CutBatch, CUT._ordered()),
+    "cut_argmax": (_kernels.cut_argmax, (CUT._batch, np.ones(3), 20, np.zeros(1), *outputs(3), 1)),
+    "cut_order": (_kernels.cut_order, (CUT._batch, np.zeros(2, dtype=np.int32))),
+    "cut_project": (
+        _kernels.cut_project,
+        (CUT._plan, np.ones(3), 1e-8, True, 9, np.zeros(1), np.zeros(3), np.zeros(1), *outputs(1)[1:], 1),
+    ),
+    "matching_batch": (
+        _kernels.MatchingBatch,
+        (np.array([0, 2]), np.array([0, 2]), np.array([0, 4]), np.zeros((0, 2), dtype=np.int32), *np.ones((2, 2), int)),
+    ),
+    "matching_argmax": (_kernels.matching_argmax, (MATCHING._batch, np.ones(4), *outputs(4), 1)),
+    "matching_project": (
+        _kernels.matching_project,
+        (MATCHING._batch, np.ones(4), 1e-8, False, np.zeros(4), *outputs(4), np.zeros((1, 2), dtype=np.int32), 1),
+    ),
+    "hull": (_kernels.HullBatch, (np.array([8]), 1e-8)),
+    "hull_begin": (hull().begin, (OFFSETS, np.ones(8), np.zeros(8), 1)),
+    "hull_absorb": (
+        hull().absorb,
+        (OFFSETS, np.array([0]), np.ones(8), np.ones(8), outputs(8)[2], np.ones(8), np.zeros(1, dtype=bool), 1),
+    ),
+    "hull_write": (hull().write, (OFFSETS, np.ones(8), *outputs(8), 1)),
+    "hull_save": (
+        hull().save,
+        (np.zeros(2, int), np.zeros(0), np.zeros(1, int), np.zeros(0, dtype=np.int32), np.zeros(0)),
+    ),
+    "hull_load": (
+        hull().load,
+        (np.zeros(2, int), np.zeros(0), np.zeros(1, int), np.zeros(0, dtype=np.int32), np.zeros(0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arrays_are_never_converted(name: str) -> None:
+    call, arguments = CALLS[name]
+    for at, argument in enumerate(arguments):
+        if not isinstance(argument, np.ndarray):
+            continue
+        other = argument.astype(np.float32 if argument.dtype == np.float64 else np.int16)
+        for wrong in (other, np.repeat(argument, 2, axis=-1)[..., ::2] if argument.size > 1 else argument.tolist()):
+            with pytest.raises(TypeError, match="incompatible function arguments"):
+                call(*arguments[:at], wrong, *arguments[at + 1 :])
+
+
+FEW_THREADS = """
+import resource
+import numpy as np
+from maxmargin import threads
+from maxmargin.structures import Chain
+
+chain = Chain(np.full(400, 5), 3)
+scores = np.random.default_rng(0).normal(size=chain.n_parts)
+alone = chain.argmax(scores)
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (60 << 20), resource.RLIM_INFINITY))
+with threads(64):
+    together = chain.argmax(scores)
+assert (alone.z == together.z).all() and (alone.value == together.value).all()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="bounds the address space the way Linux does")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer needs the address space")
+def test_threads_that_cannot_start_are_done_without() -> None:
+    answer = subprocess.run([sys.executable, "-c", FEW_THREADS], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stdout) == (0, "done\n"), answer.stderr
