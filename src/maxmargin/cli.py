@@ -27,8 +27,8 @@ def _printable(value: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
 
 
-def _nothing(sizes: IntArray) -> Structure:
-    raise NotImplementedError
+def _never_applied(sizes: IntArray) -> Structure:
+    raise TypeError("a model that is only described has no structure")
 
 
 def describe(model: Model) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def inspect(
     """Show what a model file holds: kind, size, how it was trained and its certificate."""
     try:
         # The structure of a model of one's own is not needed to describe it.
-        facts = describe(load(path, structure=_nothing))
+        facts = describe(load(path, structure=_never_applied))
     except ModelFileError as error:
         _fail(str(error))
     except OSError as error:
