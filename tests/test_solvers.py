@@ -19,7 +19,8 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Certificate, Proposal, Record, Solution, Solver, Status, Stop, certify, choose, solve
 from maxmargin.solvers.base import Run, Start
-from maxmargin.solvers.players import lipschitz, start_balance
+from maxmargin.solvers.dual_extragradient import lipschitz
+from maxmargin.solvers.players import start_balance
 
 SOLVERS: dict[str, Solver] = {
     "extragradient": mm.Extragradient(),

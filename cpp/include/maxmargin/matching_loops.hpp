@@ -14,38 +14,12 @@ namespace maxmargin::matching {
 #endif
 
 // At duals (alpha, beta): z, sums and support counts of rows and columns; returns sum phi. `ld` is a multiple of 4.
-static MM_CLONES double evaluate_unit(const double* MM_RESTRICT target, std::int64_t rows, std::int64_t ld,
-                                      const double* MM_RESTRICT alpha, const double* MM_RESTRICT beta,
-                                      double* MM_RESTRICT z, double* MM_RESTRICT row_sum, double* MM_RESTRICT row_count,
-                                      double* MM_RESTRICT col_sum, double* MM_RESTRICT col_count) {
-    double phi = 0;
-    for (std::int64_t k = 0; k < ld; ++k) col_sum[k] = col_count[k] = 0;
-    for (std::int64_t j = 0; j < rows; ++j) {
-        const double* MM_RESTRICT a = target + j * ld;
-        double* MM_RESTRICT zj = z + j * ld;
-        const double shift = alpha[j];
-        double sum = 0, count = 0;
-        for (std::int64_t k = 0; k < ld; ++k) {
-            const double t = a[k] - shift - beta[k];
-            const double value = t > 0 ? t : 0;
-            const double in = t > 0 ? 1.0 : 0.0;
-            zj[k] = value;
-            sum += value;
-            count += in;
-            phi += value * value;
-            col_sum[k] += value;
-            col_count[k] += in;
-        }
-        row_sum[j] = sum;
-        row_count[j] = count;
-    }
-    return 0.5 * phi;
-}
-
-static MM_CLONES double evaluate_clip(const double* MM_RESTRICT target, std::int64_t rows, std::int64_t ld,
-                                      const double* MM_RESTRICT alpha, const double* MM_RESTRICT beta,
-                                      double* MM_RESTRICT z, double* MM_RESTRICT row_sum, double* MM_RESTRICT row_count,
-                                      double* MM_RESTRICT col_sum, double* MM_RESTRICT col_count) {
+// Where every capacity is 1 the upper clip is idle, and `clipped` leaves it out.
+template <bool clipped>
+MM_INLINE double evaluate(const double* MM_RESTRICT target, std::int64_t rows, std::int64_t ld,
+                          const double* MM_RESTRICT alpha, const double* MM_RESTRICT beta, double* MM_RESTRICT z,
+                          double* MM_RESTRICT row_sum, double* MM_RESTRICT row_count, double* MM_RESTRICT col_sum,
+                          double* MM_RESTRICT col_count) {
     double phi = 0;
     for (std::int64_t k = 0; k < ld; ++k) col_sum[k] = col_count[k] = 0;
     for (std::int64_t j = 0; j < rows; ++j) {
@@ -56,12 +30,15 @@ static MM_CLONES double evaluate_clip(const double* MM_RESTRICT target, std::int
         for (std::int64_t k = 0; k < ld; ++k) {
             const double t = a[k] - shift - beta[k];
             const double low = t > 0 ? t : 0;
-            const double value = low < 1 ? low : 1;
-            const double in = (t > 0 ? 1.0 : 0.0) - (t >= 1 ? 1.0 : 0.0);
+            double value = low, in = t > 0 ? 1.0 : 0.0;
+            if constexpr (clipped) {
+                value = low < 1 ? low : 1;
+                in -= t >= 1 ? 1.0 : 0.0;
+            }
             zj[k] = value;
             sum += value;
             count += in;
-            phi += value * (low - 0.5 * value);
+            phi += clipped ? value * (low - 0.5 * value) : 0.5 * value * value;
             col_sum[k] += value;
             col_count[k] += in;
         }
@@ -69,6 +46,18 @@ static MM_CLONES double evaluate_clip(const double* MM_RESTRICT target, std::int
         row_count[j] = count;
     }
     return phi;
+}
+
+static MM_CLONES double evaluate_unit(const double* target, std::int64_t rows, std::int64_t ld, const double* alpha,
+                                      const double* beta, double* z, double* row_sum, double* row_count,
+                                      double* col_sum, double* col_count) {
+    return evaluate<false>(target, rows, ld, alpha, beta, z, row_sum, row_count, col_sum, col_count);
+}
+
+static MM_CLONES double evaluate_clip(const double* target, std::int64_t rows, std::int64_t ld, const double* alpha,
+                                      const double* beta, double* z, double* row_sum, double* row_count,
+                                      double* col_sum, double* col_count) {
+    return evaluate<true>(target, rows, ld, alpha, beta, z, row_sum, row_count, col_sum, col_count);
 }
 
 // Sum and support count of clip(t - shift, 0, top).

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin.packing import sparse
+from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -92,7 +93,7 @@ def width(matrices: Sequence[Any], expected: int | None, what: str) -> int:
 
 def stack(matrices: Sequence[Any], what: str) -> tuple[Any, IntArray]:
     """All rows in one matrix (CSR if any example is sparse), finite, with row offsets per example."""
-    offsets = np.concatenate([[0], np.cumsum([m.shape[0] for m in matrices])]).astype(np.int64)
+    offsets = offsets_of([m.shape[0] for m in matrices])
     if any(sp.issparse(m) for m in matrices):
         stacked: Any = sp.csr_array(sp.vstack([sp.csr_array(m) for m in matrices], format="csr"))
         _check_csr(stacked, offsets, what)

@@ -38,20 +38,20 @@ class NonFiniteError(ArithmeticError):
     """A quantity of the run became NaN or infinite."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Run:
     """One run of a solver on a problem: the problem's operations, counted."""
 
     problem: Problem
     random: np.random.Generator
     counters: Counters = field(default_factory=Counters)
-    _flows: list[Any] = field(default_factory=lambda: [None])
+    _warm: Any = None
 
     def hinge(self, weights: FloatArray) -> tuple[float, Points]:
-        """``H(w)`` of the whole problem and the outputs that attain it; each call starts from the last one's flows."""
+        """``H(w)`` of the whole problem and the outputs that attain it; each call starts from the last one's warm."""
         self.counters.argmax += 1
-        value, points = self.problem.hinge(weights, warm=self._flows[0])
-        self._flows[0] = points.warm
+        value, points = self.problem.hinge(weights, warm=self._warm)
+        self._warm = points.warm
         return value, points
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:

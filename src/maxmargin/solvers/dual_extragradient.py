@@ -9,8 +9,8 @@ Per iteration, with the gradient operator ``G`` of the saddle point and projecti
 pass over the features each way for two vectors.
 
 ``store_duals=False`` keeps no packed vector between iterations (section 5): ``s_z = t (F' wbar + c)`` is linear in the
-average weights, so each shard of examples is rebuilt, used and forgotten; only node-sized duals stay, to start the
-next projections warm. Same iterates as the stored form. Restarts need a stored center, so only the stored form has
+average weights, so each shard of examples is rebuilt, used and forgotten; only the projections' duals stay, to start
+the next ones warm. Same iterates as the stored form. Restarts need a stored center, so only the stored form has
 them; the other one may begin anew twice, early on, to correct the balance of the steps.
 """
 
@@ -29,14 +29,38 @@ from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.solvers.players import (
     Average,
     BalanceSetting,
-    Epoch,
+    adapted_balance,
     check_balance,
     check_inexact,
-    lipschitz,
     projection_tolerance,
     start_balance,
 )
 from maxmargin.structures.base import FloatArray
+
+
+def lipschitz(problem: Problem, balance: float) -> float:
+    """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
+    a = balance * problem.region.curvature
+    return 0.5 * (a + float(np.hypot(a, 2.0 * problem.norm)))
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """The time since the last restart: where it began, how large the gap was, and the balance it uses."""
+
+    weights: FloatArray
+    z: FloatArray
+    balance: float
+    gap: float = np.inf
+
+    def is_over(self, certificate: Certificate) -> bool:
+        """Restart when the best candidate's own gap is at most half of what it was at the last restart."""
+        return certificate.gap <= 0.5 * self.gap
+
+    def next(self, weights: FloatArray, z: FloatArray, gap: float, *, adapt: bool) -> Epoch:
+        """A new epoch from here, with the balance adapted to the distances travelled in this one."""
+        balance = adapted_balance(self.balance, weights - self.weights, z - self.z) if adapt else self.balance
+        return Epoch(weights, z, balance, gap)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What the two extragradient methods share: how the players' steps are balanced, averaged and restarted.
+"""What the two extragradient methods share: how the players' steps are balanced and averaged.
 
 In coordinates ``(w / sqrt(b), sqrt(b) z)`` a common step ``eta`` means steps ``eta b`` for the weights and ``eta / b``
 for the structures. The right ``b`` is the ratio of the distances the two players have to travel: the bound
@@ -15,7 +15,7 @@ import numpy as np
 from maxmargin._vectors import norm
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Run, check_positive
-from maxmargin.solvers.certificate import Certificate, Proposal
+from maxmargin.solvers.certificate import Proposal
 from maxmargin.structures.base import FloatArray
 
 BalanceSetting = float | Literal["auto"]
@@ -47,12 +47,6 @@ def start_balance(run: Run, balance: BalanceSetting, z: FloatArray) -> float:
     if not np.isfinite(reach) or reach == 0.0 or travelled == 0.0:
         return 1.0
     return min(max(reach / travelled, 1e-6), 1e6)  # beyond, C or the radius is as good as absent
-
-
-def lipschitz(problem: Problem, balance: float) -> float:
-    """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
-    a = balance * problem.region.curvature
-    return 0.5 * (a + float(np.hypot(a, 2.0 * problem.norm)))
 
 
 def projection_tolerance(inexact: float, iteration: int) -> float:
@@ -101,22 +95,3 @@ class Average:
     def proposal(self) -> Proposal:
         """The average as a candidate for certification."""
         return Proposal(self.weights, self.g, self.loss)
-
-
-@dataclass(frozen=True, eq=False)
-class Epoch:
-    """The time since the last restart: where it began, how large the gap was, and the balance it uses."""
-
-    weights: FloatArray
-    z: FloatArray
-    balance: float
-    gap: float = np.inf
-
-    def is_over(self, certificate: Certificate) -> bool:
-        """Restart when the best candidate's own gap is at most half of what it was at the last restart."""
-        return certificate.gap <= 0.5 * self.gap
-
-    def next(self, weights: FloatArray, z: FloatArray, gap: float, *, adapt: bool) -> Epoch:
-        """A new epoch from here, with the balance adapted to the distances travelled in this one."""
-        balance = adapted_balance(self.balance, weights - self.weights, z - self.z) if adapt else self.balance
-        return Epoch(weights, z, balance, gap)

@@ -21,10 +21,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin._vectors import squared
+from maxmargin.structures._arrays import FloatArray as FloatArray
+from maxmargin.structures._arrays import IntArray as IntArray
 from maxmargin.structures._arrays import example_numbers, ranges
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 class PointStatus(IntEnum):

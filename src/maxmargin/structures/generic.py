@@ -99,8 +99,9 @@ def project(structure: Structure, point: FloatArray, *, tol: float = 1e-8, warm:
     batch, ids, target, layout = structure, np.arange(structure.n_examples), point, offsets
     while ids.size:
         vertex = batch.argmax(scores)
+        corner = vector(vertex.z, batch.n_parts, "the argmax's z")
         done = np.empty(ids.size, dtype=np.bool_)
-        hull.absorb(layout, ids, target, _packed(vertex.z), _codes(vertex.status), scores, done, threads)
+        hull.absorb(layout, ids, target, corner, _codes(vertex.status), scores, done, threads)
         left = np.flatnonzero(~done)
         if left.size == 0:
             break
@@ -114,10 +115,6 @@ def project(structure: Structure, point: FloatArray, *, tol: float = 1e-8, warm:
     status = np.empty(structure.n_examples, dtype=np.int8)
     hull.write(offsets, point, z, value, status, threads)
     return Points(z, value, status, ActiveSets.of(hull, structure.n_examples, structure))
-
-
-def _packed(z: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(z, dtype=np.float64)
 
 
 def _codes(status: Any) -> Any:
