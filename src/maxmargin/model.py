@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from maxmargin import _threads, model_file
 from maxmargin._version import __version__
-from maxmargin.packing import PACKERS, ChainPacker, checks
+from maxmargin.packing import PACKERS, checks
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.parts import PartsPacker
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
@@ -41,10 +41,10 @@ class Model:
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:
-        """On chains: all labels, in the order of the weights' columns."""
-        if not isinstance(self.packer, ChainPacker):
+        """Where a model chooses among labels: all of them, in the order of the weights' columns."""
+        if self.packer.classes is None:
             raise AttributeError(f"a {self.packer.kind} model has no classes_")
-        return self.packer.classes or ()
+        return self.packer.classes
 
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each example, ``argmax_y w'f(x, y)``."""
@@ -107,7 +107,7 @@ class Model:
         return float(right / total) if total > 0 else 1.0
 
     def _best(self, packed: Packed) -> Points:
-        return _finite(packed.structure.argmax(self._scores(packed)))
+        return _finite(packed.structure.predict(self._scores(packed)))
 
     def _scores(self, packed: Packed) -> FloatArray:
         if packed.features.n_weights != self.weights.shape[0]:

@@ -7,7 +7,7 @@ features, label vocabulary). With the weights it is all a model needs, and all a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -31,6 +31,9 @@ class Packer(ABC):
 
     kind: str
     """The word for this packer in model files."""
+
+    classes: tuple[Hashable, ...] | None = None
+    """Where outputs choose among labels: all of them, in the order of the weights' columns."""
 
     @abstractmethod
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:

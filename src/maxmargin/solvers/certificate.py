@@ -37,11 +37,14 @@ class Certificate:
         primal: objective of the weights.
         dual: lower bound of the optimum.
         hinge: the hinge loss part of the primal, ``H(w)``.
+        relaxed: whether the outputs were relaxed to a larger polytope: then all figures are those of the relaxation,
+            whose objective is never below the true one.
     """
 
     primal: float
     dual: float
     hinge: float
+    relaxed: bool = False
 
     @property
     def gap(self) -> float:
@@ -56,7 +59,9 @@ class Certificate:
         return self.gap / abs(self.primal) if self.primal else np.inf
 
     def __str__(self) -> str:
-        return f"primal {self.primal:.6g}, dual {self.dual:.6g}, gap {self.gap:.3g} (relative {self.relative_gap:.2g})"
+        of = " of the relaxed objective" if self.relaxed else ""
+        gap = f"gap {self.gap:.3g} (relative {self.relative_gap:.2g})"
+        return f"primal {self.primal:.6g}, dual {self.dual:.6g}, {gap}{of}"
 
 
 def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) -> Certificate:
@@ -64,4 +69,5 @@ def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) ->
     if hinge is None:
         hinge, _ = problem.hinge(proposal.weights)
     primal = problem.region.penalty(proposal.weights) + hinge
-    return Certificate(primal=primal, dual=problem.region.dual(proposal.g, proposal.loss), hinge=hinge)
+    dual = problem.region.dual(proposal.g, proposal.loss)
+    return Certificate(primal=primal, dual=dual, hinge=hinge, relaxed=problem.structure.relaxed)

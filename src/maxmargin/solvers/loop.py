@@ -103,7 +103,8 @@ def _next_check(iteration: int) -> int:
 class _Best:
     """The smallest primal with its weights, and the largest dual, over all proposals."""
 
-    def __init__(self) -> None:
+    def __init__(self, relaxed: bool) -> None:
+        self.relaxed = relaxed
         self.weights: FloatArray | None = None
         self.primal, self.dual, self.hinge = np.inf, -np.inf, np.inf
 
@@ -114,7 +115,7 @@ class _Best:
 
     @property
     def certificate(self) -> Certificate:
-        return Certificate(primal=self.primal, dual=self.dual, hinge=self.hinge)
+        return Certificate(primal=self.primal, dual=self.dual, hinge=self.hinge, relaxed=self.relaxed)
 
 
 def solve(
@@ -185,7 +186,7 @@ def _loop(
     limit = 1 if solver.one_step else stop.max_iter or solver.max_iter
     run = Run(problem, _generator(random_state))
     counters = run.counters
-    best = _Best()
+    best = _Best(problem.structure.relaxed)
     history: list[Record] = []
     state = None
     status: Status | None = None

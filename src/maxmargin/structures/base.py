@@ -91,6 +91,13 @@ class Structure(ABC):
     one_of_many = False
     """Whether the decision parts are choices of exactly one among several (then Hamming loss counts wrong choices)."""
 
+    relaxed = False
+    """Whether the polytope is larger than the hull of the outputs: then hinge losses, objectives and certificates are
+    those of the relaxation, and :meth:`predict` finds the outputs."""
+
+    no_entropy = "it has no sum-product kernel; use geometry=Euclidean()"
+    """Where there is no :meth:`entropic`: the reason, and what to use. Empty where there is one."""
+
     loss_on_decisions_only = False
     """Whether a loss outside the decision parts would make the argmax intractable (cuts: an edge must attract)."""
 
@@ -163,6 +170,13 @@ class Structure(ABC):
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """``argmax_{z in Z_i} scores_i'z`` for every example ``i``: a vertex, and its value."""
 
+    def predict(self, scores: FloatArray) -> Points:
+        """The output of each example to show to a user: the argmax, or where that is relaxed, a good legal output.
+
+        Status INEXACT marks an example whose output is not known to be the best one.
+        """
+        return self.argmax(scores)
+
     @abstractmethod
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""
@@ -189,6 +203,16 @@ class Structure(ABC):
         from maxmargin.structures import generic
 
         return generic.project(self, point, tol=tol, warm=warm)
+
+    def entropic(self, potentials: FloatArray) -> Points:
+        """The Gibbs distribution ``p(y) ~ exp(potentials_i'y)`` over the outputs of every example, by its means.
+
+        ``z`` holds the expected parts (marginals, for counts the expected counts), ``value`` the log-partition function
+        ``log sum_y exp(potentials_i'y)``. In entropic geometry this is the Bregman projection: the step ``s`` from the
+        point of potentials ``theta`` ends at the point of potentials ``theta + s``. Potentials of ``-inf`` forbid;
+        where all outputs are forbidden the status is ABSENT and the value ``-inf``.
+        """
+        raise NotImplementedError(f"a {self.name} has no entropic projection: {self.no_entropy}")
 
     def polytope(self) -> Polytope | None:
         """The linear description of the batch, or None where there is none of polynomial size."""

@@ -57,6 +57,10 @@ class Cut(Structure):
 
     name = "cut"
     loss_on_decisions_only = True
+    no_entropy = (
+        "marginals over all labellings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
+        "are trees or have small tree width"
+    )
 
     def __init__(self, n_nodes: npt.ArrayLike, edges: npt.ArrayLike, edge_offsets: npt.ArrayLike) -> None:
         counts, offsets, pairs = integers(n_nodes, "n_nodes"), integers(edge_offsets, "edge_offsets"), _pairs(edges)

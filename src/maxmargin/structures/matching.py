@@ -58,6 +58,7 @@ class Matching(Structure):
     """
 
     name = "matching"
+    no_entropy = "marginals over all matchings are #P-hard (a permanent); use geometry=Euclidean()"
 
     def __init__(
         self,

@@ -1,9 +1,12 @@
-"""scikit-learn manners over the library: ``fit``, ``predict``, ``score``, ``clone``, ``GridSearchCV``."""
+"""The estimator of any structure, and what the named ones share.
+
+A named estimator sets its packer and its own settings; :func:`takes_settings` gives it those of :class:`StructuredSVM`.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import wraps
@@ -18,9 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _threads
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Model
-from maxmargin.packing import ChainPacker, CutPacker, MatchingPacker, PartsPacker, checks
+from maxmargin.packing import PartsPacker, checks
 from maxmargin.packing.base import Packer
-from maxmargin.packing.labels import distinct
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
@@ -256,10 +258,11 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         self._model().save(path)
 
 
-def _takes_settings(init: Callable[..., None]) -> Callable[..., None]:
+def takes_settings(init: Callable[..., None]) -> Callable[..., None]:
     """Show a subclass's ``**settings`` as the named settings of :class:`StructuredSVM` that they are; refuse others.
 
-    scikit-learn (``get_params``, ``clone``, ``repr``) and ``help`` read the signature.
+    scikit-learn (``get_params``, ``clone``, ``repr``) and ``help`` read the signature. A subclass knows its structure
+    and hands None to ``super().__init__``: giving one is an error.
     """
     own = inspect.signature(init).parameters
     inherited = inspect.signature(StructuredSVM.__init__).parameters
@@ -286,76 +289,6 @@ def _unknown(estimator: str, name: str, names: list[str]) -> str:
     close = [by_folded[found] for found in get_close_matches(name.casefold(), by_folded)]
     hint = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
     return f"{estimator}() got an unexpected keyword argument {name!r}; {hint}"
-
-
-class ChainSVM(StructuredSVM):
-    """Sequences with a label per position.
-
-    Score of labels ``y``: ``sum_t W[:, y_t]'x_t + sum_t T[y_{t-1}, y_t]``, plus ``sum_t V[:, y_{t-1}, y_t]'e_t`` where
-    edge features ``e_t`` are given. X: list of ``(length, d)`` dense or CSR matrices or :class:`maxmargin.Sequence`;
-    y: list of label sequences of any hashable labels.
-
-    Args:
-        classes: all labels, where training data may lack some; None takes those of the training data.
-
-    The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
-    """
-
-    # Below, None stands for the structure, which a subclass knows itself: giving one is an error (_takes_settings).
-
-    @_takes_settings
-    def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
-        super().__init__(None, **settings)
-        self.classes = classes
-
-    def _packer(self) -> Packer:
-        return ChainPacker(None if self.classes is None else distinct(self.classes))
-
-    @property
-    def classes_(self) -> tuple[Hashable, ...]:
-        """All labels, in the order of the weights' columns."""
-        return self._model().classes_
-
-
-class MatchingSVM(StructuredSVM):
-    """Bipartite matchings, for example word alignments.
-
-    Score of a matching: the sum of ``w'x_jk`` over its links. X: list of ``(n_left, n_right, d)`` arrays, or
-    :class:`maxmargin.Bipartite` for pruned links; y: list of ``(k, 2)`` integer arrays of matched pairs.
-
-    Args:
-        left_capacity: how many links a left node may have.
-        right_capacity: how many links a right node may have.
-
-    The other arguments are those of :class:`StructuredSVM`.
-    """
-
-    @_takes_settings
-    def __init__(self, *, left_capacity: int = 1, right_capacity: int = 1, **settings: Any) -> None:
-        super().__init__(None, **settings)
-        self.left_capacity = left_capacity
-        self.right_capacity = right_capacity
-
-    def _packer(self) -> Packer:
-        return MatchingPacker(self.left_capacity, self.right_capacity)
-
-
-class CutSVM(StructuredSVM):
-    """Binary labellings of graphs whose neighbours tend to agree, for example segmentations.
-
-    Score of labels ``y``: ``sum_j y_j w_n'x_j - sum_jk [y_j != y_k] w_e'x_jk`` with ``w_e >= 0``, so that the best
-    labelling is a minimum cut. X: list of :class:`maxmargin.Graph`; y: list of 0/1 arrays. ``coef_`` holds the node
-    weights, then the edge weights. Add a constant column to the node features for a bias.
-
-    The arguments are those of :class:`StructuredSVM`.
-    """
-
-    @_takes_settings
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(None, **settings)
-
-    def _packer(self) -> Packer:
-        return CutPacker()
 
 
 def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Structure) -> FloatArray | None:
@@ -399,6 +332,7 @@ def _facts(estimator: StructuredSVM, problem: Problem, solution: Solution) -> di
         "status": str(solution.status),
         "primal": _number(certificate.primal),
         "dual": _number(certificate.dual),
+        **({"relaxed": True} if certificate.relaxed else {}),
         "iterations": solution.counters.iterations,
         "seconds": solution.seconds,
     }

@@ -1,0 +1,8 @@
+"""scikit-learn manners over the library: ``fit``, ``predict``, ``score``, ``clone``, ``GridSearchCV``."""
+
+from maxmargin.estimators.base import StructuredSVM
+from maxmargin.estimators.chain import ChainSVM
+from maxmargin.estimators.cut import CutSVM
+from maxmargin.estimators.matching import MatchingSVM
+
+__all__ = ["ChainSVM", "CutSVM", "MatchingSVM", "StructuredSVM"]

@@ -1,0 +1,32 @@
+"""Bipartite matchings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.packing.base import Packer
+from maxmargin.packing.matching import MatchingPacker
+
+
+class MatchingSVM(StructuredSVM):
+    """Bipartite matchings, for example word alignments.
+
+    Score of a matching: the sum of ``w'x_jk`` over its links. X: list of ``(n_left, n_right, d)`` arrays, or
+    :class:`maxmargin.Bipartite` for pruned links; y: list of ``(k, 2)`` integer arrays of matched pairs.
+
+    Args:
+        left_capacity: how many links a left node may have.
+        right_capacity: how many links a right node may have.
+
+    The other arguments are those of :class:`StructuredSVM`.
+    """
+
+    @takes_settings
+    def __init__(self, *, left_capacity: int = 1, right_capacity: int = 1, **settings: Any) -> None:
+        super().__init__(None, **settings)
+        self.left_capacity = left_capacity
+        self.right_capacity = right_capacity
+
+    def _packer(self) -> Packer:
+        return MatchingPacker(self.left_capacity, self.right_capacity)
