@@ -391,7 +391,7 @@ def test_unknown_settings_name_the_class_and_what_was_meant(kind):
     estimator = KINDS[kind][0]
     name = estimator.__name__
     for wrong, message in (
-        ("foo", rf"{name}\(\) got an unexpected keyword argument 'foo'; it takes .*C, radius, loss"),
+        ("foo", rf"{name}\(\) got an unexpected keyword argument 'foo'; it takes .*C, radius, norm, loss"),
         ("max_iters", rf"{name}\(\) got .* 'max_iters'; did you mean max_iter"),
         ("c", rf"{name}\(\) got .* 'c'; did you mean C\?"),
         ("structure", rf"{name}\(\) takes no structure.*StructuredSVM\(structure="),

@@ -19,7 +19,6 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Certificate, Proposal, Record, Solution, Solver, Status, Stop, certify, choose, solve
 from maxmargin.solvers.base import Run, Start
-from maxmargin.solvers.dual_extragradient import lipschitz
 from maxmargin.solvers.players import start_balance
 
 SOLVERS: dict[str, Solver] = {
@@ -102,10 +101,10 @@ def test_dual_extragradient_obeys_the_bound_of_2005(kind: str, radius: float, se
     d_w, d_z = 0.5 * radius**2, problem.structure.squared_radius(problem.gold)
     balance = float(np.sqrt(d_w / d_z))
     for solver, bound in (
-        (mm.DualExtragradient.plain(), (d_w + d_z) * lipschitz(problem, 1.0)),
-        (mm.DualExtragradient.plain(balance=balance), 2 * np.sqrt(d_w * d_z) * lipschitz(problem, 1.0)),
+        (mm.DualExtragradient.plain(), (d_w + d_z) * problem.norm),
+        (mm.DualExtragradient.plain(balance=balance), 2 * np.sqrt(d_w * d_z) * problem.norm),
     ):
-        runner = Run(problem, np.random.default_rng(0))
+        runner = Run.of(problem, np.random.default_rng(0))
         state = solver.init(runner, Start())
         for t in range(1, 41):
             state = solver.step(runner, state)
@@ -140,7 +139,7 @@ def test_unregularised_training_lowers_the_hinge_loss(kind: str) -> None:
         solution = solve(problem, solver, stop=Stop(tol=1e-9, max_iter=60))
         assert solution.certificate.dual == 0.0
         assert solution.certificate.gap == pytest.approx(solution.certificate.hinge)
-        assert solution.certificate.hinge < 0.9 * problem.hinge(np.zeros(problem.n_weights))[0]
+        assert solution.certificate.hinge < 0.9 * problem.hinge(np.zeros(problem.n_weights))
 
 
 def test_example_weights_scale_terms() -> None:
@@ -152,7 +151,7 @@ def test_example_weights_scale_terms() -> None:
     )
     repeated = problem.select(np.array([0, 0, 2]))
     w = np.random.default_rng(0).normal(size=problem.n_weights)
-    assert weighted.hinge(w)[0] == pytest.approx(repeated.hinge(w)[0])
+    assert weighted.hinge(w) == pytest.approx(repeated.hinge(w))
     assert exact(weighted).certificate.primal == pytest.approx(exact(repeated).certificate.primal, rel=1e-6)
     assert run(weighted, mm.Extragradient(), tol=1e-5, max_iter=2000).status is Status.CONVERGED
 
@@ -215,7 +214,7 @@ def test_shards_add_up() -> None:
     w = np.abs(np.random.default_rng(0).normal(size=problem.n_weights))
     shards = list(problem.shards(20))
     assert len(shards) > 1
-    assert sum(shard.hinge(w)[0] for shard in shards) == pytest.approx(problem.hinge(w)[0])
+    assert sum(shard.hinge(w) for shard in shards) == pytest.approx(problem.hinge(w))
     z = problem.structure.argmax(problem.augmented(w)).z
     pieces = [shard.structure.argmax(shard.augmented(w)).z for shard in shards]
     gradient = sum(shard.gradient(piece) for shard, piece in zip(shards, pieces, strict=True))
@@ -393,7 +392,8 @@ def test_auto_gives_a_reason() -> None:
 
 def test_balance_is_one_without_regularisation() -> None:
     problem = make("matching", region={"C": np.inf})
-    assert start_balance(Run(problem, np.random.default_rng(0)), "auto", problem.gold) == 1.0
+    players = mm.Euclidean().players(problem)
+    assert start_balance(Run.of(problem, np.random.default_rng(0)), "auto", *players) == 1.0
 
 
 def test_certificate_numbers() -> None:

@@ -8,13 +8,15 @@ from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Sequence
 from maxmargin.problem import Problem
-from maxmargin.solvers import DualExtragradient, Exact, Extragradient, Solution, Stop, solve
+from maxmargin.solvers import DualExtragradient, Entropic, Euclidean, Exact, Extragradient, Solution, Stop, solve
 
 __all__ = [
     "Bipartite",
     "ChainSVM",
     "CutSVM",
     "DualExtragradient",
+    "Entropic",
+    "Euclidean",
     "Exact",
     "Extragradient",
     "Graph",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,29 +49,30 @@ class Model:
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each example, ``argmax_y w'f(x, y)``."""
         with _threads.threads(self.n_jobs):
-            packed = self.packer.pack(X)
-            return self.packer.decode(packed, self._best(packed).z)
+            return self._outputs(self.packer.pack(X))
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
         k = checks.integer(k, "k", at_least=1)
+        lists: list[list[tuple[Any, float]]] = []
         with _threads.threads(self.n_jobs):
-            packed = self.packer.pack(X)
-            ranks = packed.structure.k_best(self._scores(packed), k)
-            _finite(ranks[0])
-            lists: list[list[tuple[Any, float]]] = [[] for _ in range(packed.structure.n_examples)]
-            for points in ranks:
-                outputs = self.packer.decode(packed, points.z)
-                for i, output in enumerate(outputs):
-                    if points.status[i] != PointStatus.ABSENT:
-                        lists[i].append((output, float(points.value[i])))
-            return lists
+            for examples, piece in self.packer.pack(X).pieces():
+                ranks = piece.structure.k_best(self._scores(piece), k)
+                _finite(ranks[0], examples)
+                found: list[list[tuple[Any, float]]] = [[] for _ in examples]
+                for points in ranks:
+                    outputs = self.packer.decode(piece, points.z)
+                    for i, output in enumerate(outputs):
+                        if points.status[i] != PointStatus.ABSENT:
+                            found[i].append((output, float(points.value[i])))
+                lists += found
+        return lists
 
     def decision_function(self, X: Sequence[Any]) -> FloatArray:
         """The score ``max_y w'f(x, y)`` of the best output of each example, shape ``(n_examples,)``."""
         with _threads.threads(self.n_jobs):
             packed = self.packer.pack(X)
-            return self._best(packed).value
+            return np.concatenate([points.value for _, points in self._best(packed)])
 
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """How much of the outputs is right, in [0, 1].
@@ -84,7 +85,7 @@ class Model:
         weight = checks.weights(sample_weight, len(X))
         with _threads.threads(self.n_jobs):
             packed = self.packer.pack(X)
-            self.packer.encode(packed, y)  # refuses outputs that are not legal
+            self.packer.gold(packed, y)  # refuses outputs that are not legal
             return self._agreement(packed, y, weight)
 
     def scorer(self, X: Sequence[Any], y: Sequence[Any]) -> Callable[[FloatArray], float]:
@@ -92,7 +93,7 @@ class Model:
         X, y = checks.examples(X), checks.examples(y, "y")
         checks.same_length(X, y)
         packed = self.packer.pack(X)
-        self.packer.encode(packed, y)
+        self.packer.gold(packed, y)
 
         def score(weights: FloatArray) -> float:
             with _threads.threads(self.n_jobs):
@@ -101,13 +102,18 @@ class Model:
         return score
 
     def _agreement(self, packed: Packed, y: Sequence[Any], weight: FloatArray | None) -> float:
-        predicted = self.packer.decode(packed, self._best(packed).z)
+        predicted = self._outputs(packed)
         counts = np.array([self.packer.agreement(gold, found) for gold, found in zip(y, predicted, strict=True)])
         right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
         return float(right / total) if total > 0 else 1.0
 
-    def _best(self, packed: Packed) -> Points:
-        return _finite(packed.structure.predict(self._scores(packed)))
+    def _best(self, packed: Packed) -> Iterator[tuple[Packed, Points]]:
+        """The best outputs, a piece of the batch at a time."""
+        for examples, piece in packed.pieces():
+            yield piece, _finite(piece.structure.predict(self._scores(piece)), examples)
+
+    def _outputs(self, packed: Packed) -> list[Any]:
+        return [output for piece, points in self._best(packed) for output in self.packer.decode(piece, points.z)]
 
     def _scores(self, packed: Packed) -> FloatArray:
         if packed.features.n_weights != self.weights.shape[0]:
@@ -125,12 +131,12 @@ class Model:
         model_file.write(path, header, {"weights": self.weights})
 
 
-def _finite(points: Points) -> Points:
+def _finite(points: Points, examples: IntArray) -> Points:
     """Finite features and weights may still have infinite products; then no output is best."""
     wrong = points.status == PointStatus.NONFINITE
     if wrong.any():
         raise ValueError(
-            f"example {int(np.argmax(wrong))}: its scores are not finite, as its features are too large; scale them"
+            f"example {examples[np.argmax(wrong)]}: its scores are not finite, as its features are too large; scale them"
         )
     return points
 

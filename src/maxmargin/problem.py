@@ -10,7 +10,7 @@ with ``s_i`` the example weights. Everything a solver needs of the data is one o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,37 +21,42 @@ from maxmargin._vectors import dot
 from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
 from maxmargin.regions import Region
-from maxmargin.structures.base import FloatArray, Points, PointStatus, Structure
+from maxmargin.structures._arrays import example_numbers, ranges
+from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Points, PointStatus, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """One packed training problem. Build it with :meth:`Problem.build`.
 
+    It keeps no packed vector of its own: gold outputs are stored by their non-zeros, costs for the leading parts.
+
     Attributes:
         structure: the batch of output polytopes.
         features: the linear map between weights and the batch's parts.
-        gold: packed gold outputs, shape ``(n_parts,)``.
-        costs: packed ``s_i c_i``, shape ``(n_parts,)``.
+        gold_point: the gold outputs.
+        leading_costs: packed ``s_i c_i`` of the leading parts (the decisions, unless a loss goes further); the parts
+            after them cost nothing.
         constant: ``sum_i s_i d_i``.
         region: set and penalty of the weights.
-        scale: packed example weights ``s_i``, shape ``(n_parts,)``, or None for all 1.
+        example_weight: ``s_i``, shape ``(n_examples,)``, or None for all 1.
     """
 
     structure: Structure
     features: Features
-    gold: FloatArray
-    costs: FloatArray
+    gold_point: SparsePoint
+    leading_costs: FloatArray
     constant: float
     region: Region
-    scale: FloatArray | None = None
+    example_weight: FloatArray | None = None
 
     @classmethod
     def build(
         cls,
         structure: Structure,
         features: Features,
-        gold: FloatArray,
+        gold: FloatArray | SparsePoint,
         loss: Loss,
         region: Region,
         *,
@@ -63,8 +68,8 @@ class Problem:
         Args:
             structure: the batch of polytopes.
             features: its features.
-            gold: packed gold outputs (``structure.encode``).
-            loss: the loss.
+            gold: packed gold outputs (``structure.encode``), or their non-zeros.
+            loss: the loss; asked for the costs of one shard of the batch after the other.
             region: set and penalty of the weights.
             example_weight: shape ``(n_examples,)``, >= 0; scales an example's whole term.
             loss_weight: packed over the decision parts, >= 0; scales the loss part by part.
@@ -73,147 +78,225 @@ class Problem:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")
         if reason := region.why_not(features.n_weights):
             raise ValueError(reason)
-        _check_gold(structure, gold)
         if example_weight is not None:
             example_weight = np.asarray(example_weight, dtype=np.float64)
             if example_weight.shape != (structure.n_examples,) or not (example_weight >= 0).all():
                 raise ValueError(f"example_weight must be {structure.n_examples} numbers >= 0, one per example")
-        costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold))
-        if costs.shape != (structure.n_parts,) or offset.shape != (structure.n_parts,):
-            raise ValueError(
-                f"{type(loss).__name__}.costs must return two vectors of shape ({structure.n_parts},), one entry per "
-                f"part, got shapes {costs.shape} and {offset.shape}"
+            if np.all(example_weight == 1.0):
+                example_weight = None
+        if not isinstance(gold, SparsePoint):
+            if gold.shape != (structure.n_parts,):
+                raise ValueError(f"gold must be a packed vector of shape ({structure.n_parts},), got {gold.shape}")
+            gold = SparsePoint.of(structure, gold)
+        shards = list(structure.consecutive())
+        leading = np.zeros(structure.starts[1])
+        constant = 0.0
+        for examples in shards:
+            whole = len(shards) == 1
+            batch = structure if whole else structure.select(examples)
+            point = gold if whole else gold.select(examples, batch)
+            weight = None if example_weight is None else example_weight[examples]
+            first, last = structure.blocks[0].offsets[[examples[0], examples[-1] + 1]] if len(examples) else (0, 0)
+            costs, total = _costs(
+                batch, point.dense(), loss, weight, None if loss_weight is None else loss_weight[first:last], examples
             )
-        if loss_weight is not None:
-            costs, offset = costs.copy(), offset.copy()
-            costs[structure.decisions] *= loss_weight
-            offset[structure.decisions] *= loss_weight
-        if not (np.isfinite(costs).all() and np.isfinite(offset).all()):
-            raise ValueError("the loss gives infinite or NaN costs; give finite ones")
-        if structure.loss_on_decisions_only:
-            outside = costs.copy()
-            outside[structure.decisions] = 0.0
-            if outside.any():
-                raise ValueError(
-                    f"on a {structure.name} the loss must be linear in the decision parts alone (its first block): "
-                    "a loss on edges would make the argmax intractable; put the cost on the nodes"
-                )
-        at_gold = structure.by_example(costs * gold + offset)
-        wrong = np.abs(at_gold) > 1e-9 * (1.0 + structure.by_example(np.abs(costs * gold) + np.abs(offset)))
-        if wrong.any():
-            index = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"example {index}: the loss of the gold output must be zero, got {at_gold[index]:g}; "
-                "check the loss's offset"
-            )
-        scale = None
-        if example_weight is not None and not np.all(example_weight == 1.0):
-            scale = structure.to_parts(example_weight)
-            with np.errstate(over="ignore"):
-                costs, offset = scale * costs, scale * offset
-            if not np.isfinite(costs).all():
-                raise ValueError("the example weights times the loss are not finite; give smaller weights")
-        return cls(structure, features, gold, costs, float(offset.sum()), region, scale)
+            constant += total
+            if costs[batch.starts[1] :].any() and len(leading) < structure.n_parts:
+                leading = np.concatenate([leading, np.zeros(structure.n_parts - len(leading))])
+            if len(leading) < structure.n_parts:
+                leading[first:last] = costs[: batch.starts[1]]
+            else:
+                leading[structure.parts_of(examples)] = costs
+        return cls(structure, features, gold, leading, constant, region, example_weight)
 
     @property
     def n_weights(self) -> int:
         """Length of the weight vector."""
         return self.features.n_weights
 
+    @property
+    def gold(self) -> FloatArray:
+        """Packed gold outputs, shape ``(n_parts,)``; made at each call."""
+        return self.gold_point.dense()
+
+    @property
+    def costs(self) -> FloatArray:
+        """Packed ``s_i c_i``, shape ``(n_parts,)``; made at each call."""
+        return np.concatenate([self.leading_costs, np.zeros(self.structure.n_parts - len(self.leading_costs))])
+
     @cached_property
     def gold_features(self) -> FloatArray:
         """``sum_i s_i F_i y_i``, shape ``(n_weights,)``."""
-        return self.features.adjoint(self._scaled(self.gold))
+        total = np.zeros(self.n_weights)
+        for shard in self.shards():
+            total += shard.feature_sum(shard.gold)
+        return total
 
     def _scaled(self, z: FloatArray) -> FloatArray:
-        return z if self.scale is None else self.scale * z
+        return z if self.example_weight is None else self.structure.to_parts(self.example_weight) * z
+
+    def _plus_costs(self, scores: FloatArray) -> FloatArray:
+        scores[: len(self.leading_costs)] += self.leading_costs
+        return scores
 
     def augmented(self, weights: FloatArray) -> FloatArray:
         """``s_i (F_i'w + c_i)``: the structures player's gradient, and the scores of loss-augmented argmax."""
-        scores = self._scaled(self.features.scores(weights))
-        scores += self.costs
-        return scores
+        return self._plus_costs(self._scaled(self.features.scores(weights)))
 
     def augmented_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """:meth:`augmented` of two weight vectors in one pass over the features."""
-        one, two = (self._scaled(scores) for scores in self.features.scores_pair(first, second))
-        one += self.costs
-        two += self.costs
-        return one, two
+        one, two = self.features.scores_pair(first, second)
+        return self._plus_costs(self._scaled(one)), self._plus_costs(self._scaled(two))
+
+    def feature_sum(self, z: FloatArray) -> FloatArray:
+        """``sum_i s_i F_i z_i``, shape ``(n_weights,)``; sums of shards add up to that of the whole."""
+        return self.features.adjoint(self._scaled(z))
+
+    def feature_sum_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """:meth:`feature_sum` of two packed points in one pass over the features."""
+        return self.features.adjoint_pair(self._scaled(first), self._scaled(second))
 
     def gradient(self, z: FloatArray) -> FloatArray:
         """``g(z)``, shape ``(n_weights,)``: the weights player's gradient without the penalty's."""
-        return self.features.adjoint(self._scaled(z)) - self.gold_features
-
-    def gradient_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """:meth:`gradient` of two packed points in one pass over the features."""
-        one, two = self.features.adjoint_pair(self._scaled(first), self._scaled(second))
-        return one - self.gold_features, two - self.gold_features
+        return self.feature_sum(z) - self.gold_features
 
     def loss(self, z: FloatArray) -> float:
         """``sum_i s_i (c_i'z_i + d_i)``."""
-        return dot(self.costs, z) + self.constant
+        return dot(self.leading_costs, z[: len(self.leading_costs)]) + self.constant
 
-    def hinge(self, weights: FloatArray, *, warm: Any = None) -> tuple[float, Points]:
-        """``H(w)`` and the loss-augmented outputs that attain it: one argmax pass, from an earlier pass's ``warm``."""
+    def worst(self, weights: FloatArray, *, warm: Any = None, first: int = 0) -> Points:
+        """The loss-augmented outputs, ``argmax_z s_i (F_i'w + c_i)'z_i``; ArithmeticError where one is not exact.
+
+        NaN values where scores are not finite. ``first`` is the number of the first example, for the error.
+        """
         points = self.structure.argmax(self.augmented(weights), warm=warm)
+        if (points.status == PointStatus.NONFINITE).any():
+            return replace(points, value=np.full(len(points.value), np.nan))
         if (points.status != PointStatus.OK).any():
-            if (points.status == PointStatus.NONFINITE).any():
-                return np.nan, points
             index = int(np.flatnonzero(points.status != PointStatus.OK)[0])
             raise ArithmeticError(
-                f"example {index}: the {self.structure.name}'s argmax found no exact output "
+                f"example {first + index}: the {self.structure.name}'s argmax found no exact output "
                 f"({PointStatus(int(points.status[index])).name}), so that no certificate would hold"
             )
-        value = float(points.value.sum()) + self.constant - dot(weights, self.gold_features)
-        return value, points
+        return points
+
+    def hinge(self, weights: FloatArray) -> float:
+        """``H(w)``: one argmax pass."""
+        total = sum(float(shard.worst(weights).value.sum()) for shard in self.shards())
+        return total + self.constant - dot(weights, self.gold_features)
 
     def objective(self, weights: FloatArray) -> float:
         """``penalty(w) + H(w)``."""
-        return self.region.penalty(weights) + self.hinge(weights)[0]
+        return self.region.penalty(weights) + self.hinge(weights)
 
     @cached_property
     def norm(self) -> float:
         """``||[s_1 F_1 ... s_m F_m]||_2`` by power iteration."""
-        return operator_norm(
-            lambda w: self._scaled(self.features.scores(w)),
-            lambda z: self.features.adjoint(self._scaled(z)),
-            self.n_weights,
+        shards = list(self.shards())
+
+        def normal(w: FloatArray) -> FloatArray:
+            total = np.zeros(self.n_weights)
+            for shard in shards:
+                total += shard.features.adjoint(shard._scaled(shard._scaled(shard.features.scores(w))))
+            return total
+
+        return operator_norm(normal, self.n_weights)
+
+    def part_norms(self, order: float) -> FloatArray:
+        """``s_i ||F e_p||`` of every part: Euclidean norm (order 2) or largest entry (inf), shape ``(n_parts,)``."""
+        return self._scaled(self.features.part_norms(order))
+
+    def weight_norms(self) -> FloatArray:
+        """``||F'e_k||_2`` of every weight, with the example weights, shape ``(n_weights,)``."""
+        return self.features.weight_norms(
+            None if self.example_weight is None else self.structure.to_parts(self.example_weight)
         )
 
     def select(self, indices: npt.ArrayLike) -> Problem:
-        """The problem of some of the examples, with the same region. Hinges, losses and gradients of shards add up."""
-        parts = self.structure.parts_of(indices)
-        gold, costs = self.gold[parts], self.costs[parts]
+        """The problem of some of the examples, with the same region. Hinges, losses and gradients of shards add up.
+
+        Consecutive examples share the memory of their features and costs.
+        """
+        chosen = example_numbers(indices, self.structure.n_examples)
+        structure = self.structure.select(chosen)
+        gold = self.gold_point.select(chosen, structure)
+        offsets = self.structure.blocks[0].offsets
+        if len(self.leading_costs) > self.structure.starts[1]:
+            costs = self.leading_costs[self.structure.parts_of(chosen)]
+        elif len(chosen) and (np.diff(chosen) == 1).all():
+            costs = self.leading_costs[offsets[chosen[0]] : offsets[chosen[-1] + 1]]
+        else:
+            costs = self.leading_costs[ranges(offsets[chosen], offsets[chosen + 1])]
+        within = gold.index < len(costs)
         return Problem(
-            self.structure.select(indices),
-            self.features.select(indices),
+            structure,
+            self.features.select(chosen),
             gold,
             costs,
-            -dot(costs, gold),  # the gold output has loss zero
+            -dot(costs[gold.index[within]], gold.value[within]),  # the gold output has loss zero
             self.region,
-            None if self.scale is None else self.scale[parts],
+            None if self.example_weight is None else self.example_weight[chosen],
         )
 
-    def shards(self, max_parts: int) -> Iterator[Problem]:
+    def shards(self, max_parts: int = SHARD_PARTS) -> Iterator[Problem]:
         """Cut the batch into consecutive shards of at most ``max_parts`` parts (or one example, if that is larger)."""
-        sizes = self.structure.by_example(np.ones(self.structure.n_parts))
-        if sizes.sum() <= max_parts or self.structure.n_examples <= 1:
+        pieces = list(self.structure.consecutive(max_parts))
+        if len(pieces) == 1:
             yield self
-            return
-        first, total = 0, 0.0
-        for index, size in enumerate(sizes):
-            if index > first and total + size > max_parts:
-                yield self.select(np.arange(first, index))
-                first, total = index, 0.0
-            total += size
-        yield self.select(np.arange(first, self.structure.n_examples))
+        else:
+            yield from (self.select(examples) for examples in pieces)
 
 
-def _check_gold(structure: Structure, gold: FloatArray) -> None:
+def _costs(
+    structure: Structure,
+    gold: FloatArray,
+    loss: Loss,
+    example_weight: FloatArray | None,
+    loss_weight: FloatArray | None,
+    examples: IntArray,
+) -> tuple[FloatArray, float]:
+    """Packed ``s_i c_i`` and ``sum_i s_i d_i`` of one shard, checked; ``examples`` are its numbers in the batch."""
+    _check_gold(structure, gold, examples)
+    costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold))
+    if costs.shape != (structure.n_parts,) or offset.shape != (structure.n_parts,):
+        raise ValueError(
+            f"{type(loss).__name__}.costs must return two vectors of shape ({structure.n_parts},), one entry per "
+            f"part, got shapes {costs.shape} and {offset.shape}"
+        )
+    if loss_weight is not None:
+        costs, offset = costs.copy(), offset.copy()
+        costs[structure.decisions] *= loss_weight
+        offset[structure.decisions] *= loss_weight
+    if not (np.isfinite(costs).all() and np.isfinite(offset).all()):
+        raise ValueError("the loss gives infinite or NaN costs; give finite ones")
+    if structure.loss_on_decisions_only:
+        outside = costs.copy()
+        outside[structure.decisions] = 0.0
+        if outside.any():
+            raise ValueError(
+                f"on a {structure.name} the loss must be linear in the decision parts alone (its first block): "
+                "a loss on edges would make the argmax intractable; put the cost on the nodes"
+            )
+    at_gold = structure.by_example(costs * gold + offset)
+    wrong = np.abs(at_gold) > 1e-9 * (1.0 + structure.by_example(np.abs(costs * gold) + np.abs(offset)))
+    if wrong.any():
+        index = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"example {examples[index]}: the loss of the gold output must be zero, got {at_gold[index]:g}; "
+            "check the loss's offset"
+        )
+    if example_weight is not None:
+        scale = structure.to_parts(example_weight)
+        with np.errstate(over="ignore"):
+            costs, offset = scale * costs, scale * offset
+        if not np.isfinite(costs).all():
+            raise ValueError("the example weights times the loss are not finite; give smaller weights")
+    return costs, float(offset.sum())
+
+
+def _check_gold(structure: Structure, gold: FloatArray, examples: IntArray) -> None:
     """Gold outputs must lie in their polytopes, or every certificate would be wrong: each is its own projection."""
-    if gold.shape != (structure.n_parts,):
-        raise ValueError(f"gold must be a packed vector of shape ({structure.n_parts},), got {gold.shape}")
     off = structure.by_example(np.abs(structure.project(gold).z - gold))
     if not (off <= 1e-6).all():
-        raise ValueError(f"example {int(np.argmax(~(off <= 1e-6)))}: gold is not a legal output; use structure.encode")
+        index = int(examples[np.argmax(~(off <= 1e-6))])
+        raise ValueError(f"example {index}: gold is not a legal output; use structure.encode")

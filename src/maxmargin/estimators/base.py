@@ -24,7 +24,7 @@ from maxmargin.model import Model
 from maxmargin.packing import PartsPacker, checks
 from maxmargin.packing.base import Packer
 from maxmargin.problem import Problem
-from maxmargin.regions import L2
+from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray, Structure
@@ -34,13 +34,15 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     """Large-margin training of any structure to a certified duality gap.
 
     Minimises ``1/(2C) ||w||^2 + sum_i s_i max_y [loss(y_i, y) + w'f(x_i, y) - w'f(x_i, y_i)]``, inside
-    ``||w|| <= radius`` if a radius is given.
+    ``||w|| <= radius`` if a radius is given; with ``norm="l1"``, the sum alone inside ``||w||_1 <= radius``.
 
     Args:
         structure: what outputs are legal: a :class:`maxmargin.structures.Structure` subclass whose constructor takes
             the number of parts of each example (docs/adding-a-structure.md), or a packer.
         C: penalty form; larger means less regularisation; ``inf`` for none. Default 1 if no radius is given.
         radius: ball form ``||w|| <= radius``; may be combined with ``C``.
+        norm: "l2", or "l1" for the ball ``||w||_1 <= radius``, in which few weights differ from zero; it needs a radius
+            and takes no ``C``.
         loss: a loss of :mod:`maxmargin.losses`; Hamming by default.
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
         nonnegative: indices or mask of weights that must be >= 0 (besides those the structure demands).
@@ -66,6 +68,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         *,
         C: float | None = None,
         radius: float | None = None,
+        norm: str = "l2",
         loss: Loss | None = None,
         solver: Solver | str = "auto",
         nonnegative: npt.ArrayLike | None = None,
@@ -81,6 +84,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         self.structure = structure
         self.C = C
         self.radius = radius
+        self.norm = norm
         self.loss = loss
         self.solver = solver
         self.nonnegative = nonnegative
@@ -179,7 +183,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         checks.same_length(X, y)
         packer = self._packer().learn(X, y)
         packed = packer.pack(X)
-        gold = packer.encode(packed, y)
+        gold = packer.gold(packed, y)
         region = self._region(packer, packed.features.n_weights)
         problem = Problem.build(
             packed.structure,
@@ -199,9 +203,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {self.loss!r}")
         return self.loss
 
-    def _region(self, packer: Packer, n_weights: int) -> L2:
-        C = self.C if self.C is not None else (1.0 if self.radius is None else np.inf)
-        radius = self.radius if self.radius is not None else np.inf
+    def _region(self, packer: Packer, n_weights: int) -> Region:
         mask = packer.nonnegative()
         if self.nonnegative is not None:
             extra = np.zeros(n_weights, dtype=bool)
@@ -211,7 +213,16 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             except (IndexError, ValueError):
                 raise ValueError(f"nonnegative must be indices or a mask of the {n_weights} weights") from None
             mask = extra if mask is None else mask | extra
-        return L2(C=C, radius=radius, nonnegative=mask)
+        if self.norm == "l1":
+            if packer.no_l1:
+                raise ValueError(f'norm="l1" is not possible here: {packer.no_l1}')
+            if self.radius is None or self.C is not None:
+                raise ValueError('norm="l1" needs radius=..., the largest sum of absolute weights, and takes no C')
+            return L1(radius=self.radius, nonnegative=mask)
+        if self.norm != "l2":
+            raise ValueError(f'norm must be "l2" or "l1", got {self.norm!r}')
+        C = self.C if self.C is not None else (1.0 if self.radius is None else np.inf)
+        return L2(C=C, radius=self.radius if self.radius is not None else np.inf, nonnegative=mask)
 
     def _solver(self, problem: Problem) -> tuple[Solver, str]:
         if isinstance(self.solver, Solver):
@@ -230,7 +241,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 "warm_start: the features or labels are not those of the last fit; fit without warm_start, or name "
                 "all labels in advance with classes=[...]"
             )
-        return Start(self.coef_, self.solution_.duals)
+        return Start(self.coef_, self.solution_.duals, self.solution_.potentials)
 
     def _model(self) -> Model:
         """The trained model with the number of threads that is set now."""
@@ -321,12 +332,10 @@ def _validation(
 
 def _facts(estimator: StructuredSVM, problem: Problem, solution: Solution) -> dict[str, Any]:
     """How the model was trained, as plain JSON values."""
-    region, loss, certificate = problem.region, estimator._loss(), solution.certificate
-    assert isinstance(region, L2)
+    loss, certificate = estimator._loss(), solution.certificate
     return {
         "estimator": type(estimator).__name__,
-        "C": _number(region.C),
-        "radius": _number(region.radius),
+        **{name: _number(value) for name, value in problem.region.facts().items()},
         "loss": repr(loss) if isinstance(loss, Hamming) else type(loss).__name__,
         "solver": type(solution.solver).__name__,
         "status": str(solution.status),
@@ -338,6 +347,8 @@ def _facts(estimator: StructuredSVM, problem: Problem, solution: Solution) -> di
     }
 
 
-def _number(value: float) -> float | str:
+def _number(value: float | str) -> float | str:
     """JSON has no infinity."""
+    if isinstance(value, str):
+        return value
     return float(value) if np.isfinite(value) else str(float(value))

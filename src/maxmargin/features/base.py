@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh_tridiagonal
 
 from maxmargin._vectors import dot, norm
+from maxmargin.features.rows import Rows
 from maxmargin.structures.base import FloatArray
 
 
@@ -48,6 +49,20 @@ class Features(ABC):
     def to_sparse(self) -> sp.csr_array:
         """``F'`` as an explicit matrix, shape ``(n_parts, n_weights)``: for reference solvers and small problems."""
 
+    def part_norms(self, order: float) -> FloatArray:
+        """``||F e_p||`` of every part ``p``: the Euclidean norm (order 2) or the largest entry (order inf) of its row.
+
+        Shape ``(n_parts,)``. The fallback makes the explicit matrix.
+        """
+        return Rows(self.to_sparse(), "the features").norms(order)
+
+    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """``||diag(scale) F'e_k||_2`` of every weight ``k``; ``scale``: one factor per part, or None for 1.
+
+        Shape ``(n_weights,)``. The fallback makes the explicit matrix.
+        """
+        return Rows(self.to_sparse(), "the features").column_norms(scale)
+
     def scores(self, weights: FloatArray) -> FloatArray:
         """``F'w``: shape ``(n_weights,)`` to ``(n_parts,)``."""
         out = np.empty(self.n_parts)
@@ -70,20 +85,17 @@ class Features(ABC):
 
     def norm(self, *, tol: float = 1e-3, max_iterations: int = 200) -> float:
         """``||F||_2``, from above in practice, see :func:`operator_norm`."""
-        return operator_norm(self.scores, self.adjoint, self.n_weights, tol=tol, max_iterations=max_iterations)
+        return operator_norm(
+            lambda w: self.adjoint(self.scores(w)), self.n_weights, tol=tol, max_iterations=max_iterations
+        )
 
 
 def operator_norm(
-    scores: Callable[[FloatArray], FloatArray],
-    adjoint: Callable[[FloatArray], FloatArray],
-    n_weights: int,
-    *,
-    tol: float = 1e-3,
-    max_iterations: int = 200,
+    normal: Callable[[FloatArray], FloatArray], n_weights: int, *, tol: float = 1e-3, max_iterations: int = 200
 ) -> float:
-    """``||F||_2`` where ``scores(w) = F'w`` and ``adjoint(z) = F z``: usually within ``tol``, and not below the norm.
+    """``||F||_2`` where ``normal(w) = F F'w``: usually within ``tol``, and not below the norm.
 
-    The largest eigenvalue ``theta`` of ``w -> adjoint(scores(w))`` by Lanczos iteration: the power iteration whose
+    The largest eigenvalue ``theta`` of ``normal`` by Lanczos iteration: the power iteration whose
     estimate is the best over all vectors seen so far, at the same price of one map and one adjoint a step. It starts
     from fixed pseudo-random numbers and stops when the residual ``r`` of the eigenpair is at most ``tol * theta``;
     an eigenvalue lies in ``theta +- r``. Returned is ``sqrt(theta + r) (1 + tol / 2)``.
@@ -100,7 +112,7 @@ def operator_norm(
     beta = 0.0
     bound = 0.0
     for _ in range(max(max_iterations, 1)):
-        image = adjoint(scores(w)) - beta * previous
+        image = normal(w) - beta * previous
         alpha = dot(image, w)
         image -= alpha * w
         beta = norm(image)

@@ -57,6 +57,14 @@ class PartFeatures(Features):
         if self.sign != 1.0:
             out *= self.sign
 
+    def part_norms(self, order: float) -> FloatArray:
+        """Norms of the matrix's rows."""
+        return abs(self.sign) * self.rows.norms(order)
+
+    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Norms of the matrix's columns."""
+        return abs(self.sign) * self.rows.column_norms(scale)
+
     def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``scores`` of two weight vectors in one pass over the matrix."""
         first, second = (self._signed(vector(weights, self.n_weights, "weights")) for weights in (first, second))
@@ -116,6 +124,15 @@ class Stacked(Features):
         """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
         for member, part, target in zip(self.features, self._parts_of(z), self._weights_of(out), strict=True):
             member.write_adjoint(part, target)
+
+    def part_norms(self, order: float) -> FloatArray:
+        """Those of each map."""
+        return np.concatenate([member.part_norms(order) for member in self.features])
+
+    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Those of each map."""
+        scales = [None] * len(self.features) if scale is None else self._parts_of(scale)
+        return np.concatenate([m.weight_norms(part) for m, part in zip(self.features, scales, strict=True)])
 
     def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``scores`` of two weight vectors, each map in one pass."""

@@ -153,3 +153,23 @@ class Rows:
         if self.dense is not None:
             return sp.csr_array(self.dense)
         return sp.csr_array((self.values, self.columns, self.starts), shape=(self.n, self.d))
+
+    def norms(self, order: float) -> FloatArray:
+        """Euclidean norm (order 2) or largest absolute entry (order inf) of every row, shape ``(n,)``."""
+        if self.dense is not None:
+            if order == 2:
+                return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.dense, self.dense)))
+            return np.asarray(np.abs(self.dense).max(axis=1, initial=0.0))
+        over = np.add if order == 2 else np.maximum
+        size = np.append(np.square(self.values) if order == 2 else np.abs(self.values), 0.0)
+        rows = over.reduceat(size, self.starts[:-1]) if self.n else np.zeros(0)
+        rows = np.where(np.diff(self.starts) > 0, rows, 0.0)
+        return np.asarray(np.sqrt(rows) if order == 2 else rows)
+
+    def column_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Euclidean norm of every column of ``diag(scale) X``, shape ``(d,)``."""
+        weight = np.ones(self.n) if scale is None else np.square(scale)
+        if self.dense is not None:
+            return np.asarray(np.sqrt(np.einsum("i,ij,ij->j", weight, self.dense, self.dense)))
+        entries = np.square(self.values) * np.repeat(weight, np.diff(self.starts))
+        return np.asarray(np.sqrt(np.bincount(self.columns, weights=entries, minlength=self.d)))

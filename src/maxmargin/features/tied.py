@@ -86,6 +86,15 @@ class ChainFeatures(Features):
         if self.edges is not None:
             self.edges.transpose_times(pairs, self.n_labels**2, out[self.edge_start :])
 
+    def part_norms(self, order: float) -> FloatArray:
+        """A row's norm for every label; 1 for a pair, and where edges have features, a 1 beside them."""
+        nodes = np.repeat(self.tokens.norms(order), self.n_labels)
+        if self.edges is None:
+            return np.concatenate([nodes, np.ones(self.n_parts - self.n_nodes)])
+        edges = self.edges.norms(order)
+        edges = np.hypot(1.0, edges) if order == 2 else np.maximum(1.0, edges)
+        return np.concatenate([nodes, np.repeat(edges, self.n_labels**2)])
+
     def select(self, indices: npt.ArrayLike) -> Self:
         """The features of the given chains, in that order; consecutive ones share memory."""
         chosen = example_numbers(indices, self.n_examples)

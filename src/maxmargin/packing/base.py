@@ -7,7 +7,7 @@ features, label vocabulary). With the weights it is all a model needs, and all a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.features.base import Features
-from maxmargin.structures.base import FloatArray, Structure
+from maxmargin.structures.base import FloatArray, IntArray, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,13 @@ class Packed:
 
     structure: Structure
     features: Features
+
+    def pieces(self) -> Iterator[tuple[IntArray, Packed]]:
+        """Consecutive examples, their numbers and their batch, so few that packed vectors of a piece are small."""
+        pieces = list(self.structure.consecutive())
+        for examples in pieces:
+            whole = len(pieces) == 1
+            yield examples, self if whole else Packed(self.structure.select(examples), self.features.select(examples))
 
 
 class Packer(ABC):
@@ -34,6 +42,9 @@ class Packer(ABC):
 
     classes: tuple[Hashable, ...] | None = None
     """Where outputs choose among labels: all of them, in the order of the weights' columns."""
+
+    no_l1 = ""
+    """Where weights cannot be kept in an L1 ball: the reason, and what to use."""
 
     @abstractmethod
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
@@ -46,6 +57,18 @@ class Packer(ABC):
     @abstractmethod
     def encode(self, packed: Packed, y: Sequence[Any]) -> FloatArray:
         """Check the outputs and pack them as vertices, shape ``(n_parts,)``."""
+
+    def gold(self, packed: Packed, y: Sequence[Any]) -> SparsePoint:
+        """:meth:`encode`, piece by piece, so that no packed vector of the whole batch is made."""
+        try:
+            pieces = []
+            for examples, piece in packed.pieces():
+                labels = [y[i] for i in examples.tolist()]
+                pieces.append((examples, SparsePoint.of(piece.structure, self.encode(piece, labels))))
+        except ValueError:
+            self.encode(packed, y)  # names the example by its number in the whole batch
+            raise
+        return pieces[0][1] if len(pieces) == 1 else SparsePoint.joined(packed.structure, pieces)
 
     @abstractmethod
     def decode(self, packed: Packed, z: FloatArray) -> list[Any]:

@@ -7,14 +7,18 @@ from maxmargin.solvers.certificate import Certificate, Proposal, certify
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.exact import Exact
 from maxmargin.solvers.extragradient import Extragradient
+from maxmargin.solvers.geometry import Entropic, Euclidean, Geometry
 from maxmargin.solvers.loop import Solution, Status, Stop, solve
 
 __all__ = [
     "Certificate",
     "Counters",
     "DualExtragradient",
+    "Entropic",
+    "Euclidean",
     "Exact",
     "Extragradient",
+    "Geometry",
     "JsonLines",
     "Progress",
     "Proposal",

@@ -7,12 +7,13 @@ solver only says how to start, how to step and what to propose for certification
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from maxmargin._vectors import dot
 from maxmargin.problem import Problem
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.structures.base import FloatArray, Points, PointStatus
@@ -40,19 +41,42 @@ class NonFiniteError(ArithmeticError):
 
 @dataclass(eq=False)
 class Run:
-    """One run of a solver on a problem: the problem's operations, counted."""
+    """One run of a solver on a problem: the problem's operations, counted.
+
+    Attributes:
+        problem: the whole problem.
+        random: for solvers that draw random numbers.
+        shards: the problem in pieces that are treated one after the other; one piece for solvers that store packed
+            vectors.
+        counters: the work done so far.
+    """
 
     problem: Problem
     random: np.random.Generator
+    shards: tuple[Problem, ...]
     counters: Counters = field(default_factory=Counters)
-    _warm: Any = None
+    _warm: list[Any] = field(default_factory=list)
 
-    def hinge(self, weights: FloatArray) -> tuple[float, Points]:
-        """``H(w)`` of the whole problem and the outputs that attain it; each call starts from the last one's warm."""
+    @classmethod
+    def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None) -> Run:
+        """A run over shards of so many parts, or over the problem as a whole."""
+        return cls(problem, random, (problem,) if shard_size is None else tuple(problem.shards(shard_size)))
+
+    def worst(self, weights: FloatArray) -> Iterator[tuple[Problem, Points]]:
+        """Shard by shard, the loss-augmented outputs; each call starts from the last one's warm."""
         self.counters.argmax += 1
-        value, points = self.problem.hinge(weights, warm=self._warm)
-        self._warm = points.warm
-        return value, points
+        self._warm = self._warm or [None] * len(self.shards)
+        first = 0
+        for i, shard in enumerate(self.shards):
+            points = shard.worst(weights, warm=self._warm[i], first=first)
+            self._warm[i] = points.warm
+            first += shard.structure.n_examples
+            yield shard, points
+
+    def hinge(self, weights: FloatArray) -> float:
+        """``H(w)`` of the whole problem."""
+        value = sum(float(points.value.sum()) for _, points in self.worst(weights))
+        return value + self.problem.constant - dot(weights, self.problem.gold_features)
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""
@@ -62,13 +86,28 @@ class Run:
             raise NonFiniteError("a projection met NaN or infinite numbers")
         return points
 
+    def entropic(self, problem: Problem, potentials: FloatArray) -> Points:
+        """The Gibbs distributions of every example of ``problem``, the entropic projections: counted as such."""
+        self.counters.projections += problem.structure.n_examples
+        points = problem.structure.entropic(potentials)
+        if (points.status != PointStatus.OK).any():
+            raise NonFiniteError("an entropic projection met NaN or infinite numbers")
+        return points
+
 
 @dataclass(frozen=True)
 class Start:
-    """Where a run starts: weights and, if known, a packed feasible point of the structures player."""
+    """Where a run starts.
+
+    Attributes:
+        weights: the weights; None for zeros.
+        z: a packed feasible point of the structures player, for Euclidean geometry; None for the gold outputs.
+        potentials: those of its distributions, for entropic geometry; None for the geometry's center.
+    """
 
     weights: FloatArray | None = None
     z: FloatArray | None = None
+    potentials: FloatArray | None = None
 
     def weights_for(self, problem: Problem) -> FloatArray:
         """The start weights, moved into the region; zeros by default."""
@@ -109,6 +148,11 @@ class Solver(ABC):
         """The plain reason why this solver cannot solve the problem, or None."""
         return None
 
+    @property
+    def shard_size(self) -> int | None:
+        """Parts of the pieces in which the data are treated; None for solvers that store packed vectors."""
+        return None
+
     @abstractmethod
     def init(self, run: Run, start: Start) -> Any:
         """The state before the first step."""
@@ -127,4 +171,8 @@ class Solver(ABC):
 
     def duals(self, state: Any) -> FloatArray | None:
         """The packed feasible point of the structures player, if the state holds one: for a later warm start."""
+        return None
+
+    def potentials(self, state: Any) -> FloatArray | None:
+        """In entropic geometry, the potentials of that point: for a later warm start."""
         return None

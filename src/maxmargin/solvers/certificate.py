@@ -67,7 +67,7 @@ class Certificate:
 def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) -> Certificate:
     """The certificate of one proposal; ``hinge`` is ``H(w)`` of its weights where that is known already."""
     if hinge is None:
-        hinge, _ = problem.hinge(proposal.weights)
+        hinge = problem.hinge(proposal.weights)
     primal = problem.region.penalty(proposal.weights) + hinge
     dual = problem.region.dual(proposal.g, proposal.loss)
     return Certificate(primal=primal, dual=dual, hinge=hinge, relaxed=problem.structure.relaxed)

@@ -22,10 +22,18 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._vectors import norm, squared
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Certificate, Proposal
+from maxmargin.solvers.geometry import (
+    Geometry,
+    GeometrySetting,
+    StructuresPoint,
+    WeightsPlayer,
+    WeightsPoint,
+    check_geometry,
+    geometry_for,
+)
 from maxmargin.solvers.players import (
     Average,
     BalanceSetting,
@@ -38,45 +46,50 @@ from maxmargin.solvers.players import (
 from maxmargin.structures.base import FloatArray
 
 
-def lipschitz(problem: Problem, balance: float) -> float:
+def lipschitz(run: Run, geometry: Geometry, balance: float) -> float:
     """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
-    a = balance * problem.region.curvature
-    return 0.5 * (a + float(np.hypot(a, 2.0 * problem.norm)))
+    a = balance * run.problem.region.curvature
+    return 0.5 * (a + float(np.hypot(a, 2.0 * geometry.lipschitz(run))))
 
 
 @dataclass(frozen=True, eq=False)
 class Epoch:
-    """The time since the last restart: where it began, how large the gap was, and the balance it uses."""
+    """The time since the last restart: where it began, the gap there, and the balance it uses.
 
-    weights: FloatArray
-    z: FloatArray
+    Attributes:
+        weights: where the weights player began.
+        structures: where the structures player began; None for the center of every shard (memory-efficient form).
+        proposal: that beginning as a candidate for certification.
+        balance: ratio of the players' steps.
+        gap: the certified gap of the beginning.
+    """
+
+    weights: WeightsPoint
+    structures: StructuresPoint | None
+    proposal: Proposal
     balance: float
     gap: float = np.inf
 
     def is_over(self, certificate: Certificate) -> bool:
-        """Restart when the best candidate's own gap is at most half of what it was at the last restart."""
+        """Restart when a candidate's own gap is at most half of what it was at the last restart."""
         return certificate.gap <= 0.5 * self.gap
-
-    def next(self, weights: FloatArray, z: FloatArray, gap: float, *, adapt: bool) -> Epoch:
-        """A new epoch from here, with the balance adapted to the distances travelled in this one."""
-        balance = adapted_balance(self.balance, weights - self.weights, z - self.z) if adapt else self.balance
-        return Epoch(weights, z, balance, gap)
 
 
 @dataclass(frozen=True, eq=False)
 class DualExtragradientState:
-    """The accumulated gradients ``s``, the average of ``u`` and the step sizes.
+    """The accumulated gradients ``s``, the average of ``u``, the last ``u`` and the step size.
 
-    ``sum_z`` is None in the memory-efficient form; ``shards`` and ``warm`` hold the pieces of the data that are
-    treated one after the other and the duals of their two projections.
+    ``sum_z`` and the structures player's part of ``last`` are None in the memory-efficient form; ``warm`` holds the
+    duals of the two projections of every shard.
     """
 
     epoch: Epoch
     average: Average
     sum_w: FloatArray
     sum_z: FloatArray | None
-    shards: tuple[Problem, ...]
+    eta: float
     warm: tuple[tuple[Any, Any], ...]
+    last: tuple[WeightsPoint, StructuresPoint | None, Proposal] | None = None
     iteration: int = 0
     in_epoch: int = 0
 
@@ -86,16 +99,20 @@ class DualExtragradient(Solver):
     """Settings of the dual extragradient method. ``DualExtragradient.plain()`` is the report's own version.
 
     Attributes:
+        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes multiplicative
+            weights in an L1 ball and Euclidean distances otherwise.
         store_duals: keep the structures player's vectors between iterations; False needs memory for one shard only.
         balance: ratio of the two players' steps; "auto" starts from their radii and adapts at restarts.
-        restart: whether to restart from the average when its certified gap has halved; in the memory-efficient form,
-            whether to begin anew with a better balance after 16 and 128 iterations.
+        restart: whether to restart from the average (in entropic geometry, the last point) when its certified gap has
+            halved; in the memory-efficient form, whether to begin anew with a better balance after 16 and 128
+            iterations.
         step_factor: multiple of the safe step ``1/L``.
         inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``; 0 means 1e-8 throughout.
         shard_parts: size of the shards of the memory-efficient form, in parts.
         max_iter: iteration limit when the caller gives none.
     """
 
+    geometry: GeometrySetting = "auto"
     store_duals: bool = True
     balance: BalanceSetting = "auto"
     restart: bool = True
@@ -108,6 +125,7 @@ class DualExtragradient(Solver):
         check_positive(step_factor=self.step_factor, shard_parts=self.shard_parts, max_iter=self.max_iter)
         check_inexact(self.inexact)
         check_balance(self.balance)
+        check_geometry(self.geometry)
 
     @classmethod
     def plain(cls, **settings: Any) -> DualExtragradient:
@@ -115,77 +133,102 @@ class DualExtragradient(Solver):
         paper: dict[str, Any] = {"balance": 1.0, "restart": False, "inexact": 0.0}
         return cls(**(paper | settings))
 
+    @property
+    def shard_size(self) -> int | None:
+        """None if duals are stored."""
+        return None if self.store_duals else self.shard_parts
+
+    def why_not(self, problem: Problem) -> str | None:
+        """The geometry must fit."""
+        return geometry_for(problem, self.geometry).why_not(problem)
+
+    def _eta(self, run: Run, balance: float) -> float:
+        """``1/L``; features that are all zero allow any step."""
+        return self.step_factor / (lipschitz(run, geometry_for(run.problem, self.geometry), balance) or 1.0)
+
     def init(self, run: Run, start: Start) -> DualExtragradientState:
-        """The center: zero weights and the gold outputs, unless told otherwise."""
+        """The center: zero weights and the geometry's center (the gold outputs), unless told otherwise."""
         problem = run.problem
-        w = start.weights_for(problem)
-        z = start.z_for(problem) if self.store_duals else problem.gold
-        shards = (problem,) if self.store_duals else tuple(problem.shards(self.shard_parts))
+        weights, structures = geometry_for(problem, self.geometry).players(problem)
+        w = weights.at(start.weights_for(problem))
+        z = structures.start(run, start) if self.store_duals else None
+        g, loss = -problem.gold_features, 0.0
+        for shard in run.shards:
+            at = z or structures.at(run, shard, structures.center(shard), tol=1e-8, warm=None)
+            g += shard.feature_sum(at.z)
+            loss += shard.loss(at.z)
+        balance = start_balance(run, self.balance, weights, structures, z)
         return DualExtragradientState(
-            epoch=Epoch(w, z, start_balance(run, self.balance, z)),
+            epoch=Epoch(w, z, Proposal(w.weights, g, loss), balance),
             average=Average.empty(problem, keep_z=self.store_duals),
             sum_w=np.zeros(problem.n_weights),
             sum_z=np.zeros(problem.structure.n_parts) if self.store_duals else None,
-            shards=shards,
-            warm=tuple((None, None) for _ in shards),
+            eta=self._eta(run, balance),
+            warm=tuple((None, None) for _ in run.shards),
         )
 
     def step(self, run: Run, state: DualExtragradientState) -> DualExtragradientState:
         """One pass: both projections of every example, shard by shard."""
-        problem, region, b = run.problem, run.problem.region, state.epoch.balance
+        problem, epoch = run.problem, state.epoch
+        weights, structures = geometry_for(problem, self.geometry).players(problem)
+        curvature = problem.region.curvature
         tol = projection_tolerance(self.inexact, state.iteration)
-        eta = self.step_factor / (lipschitz(problem, b) or 1.0)  # features that are all zero allow any step
-        eta_w, eta_z, t = eta * b, eta / b, state.in_epoch
+        eta_w, eta_z, t = state.eta * epoch.balance, state.eta / epoch.balance, state.in_epoch
 
-        v_w = region.project(state.epoch.weights + eta_w * state.sum_w)
-        g_v, g_u = np.zeros(problem.n_weights), np.zeros(problem.n_weights)
+        v_w = weights.move(epoch.weights, -state.sum_w, eta_w)
+        g_v, g_u = -problem.gold_features, -problem.gold_features
         loss, travelled, warm, u_z = 0.0, 0.0, [], None
-        for shard, (warm_v, warm_u) in zip(state.shards, state.warm, strict=True):
-            if state.sum_z is not None:
-                scores_v = shard.augmented(v_w)
-                target, center = state.sum_z, state.epoch.z
+        measure = not self.store_duals and self._may_rebalance(run, state.iteration + 1)
+        for shard, (warm_v, warm_u) in zip(run.shards, state.warm, strict=True):
+            if state.sum_z is not None and epoch.structures is not None:
+                scores_v = shard.augmented(v_w.weights)
+                target, center = state.sum_z, epoch.structures.coordinates
             else:
                 # s_z = t (F' wbar + c); before the first step it is zero whatever wbar is.
-                scores_v, scores_bar = shard.augmented_pair(v_w, state.average.weights)
-                target, center = t * scores_bar, shard.gold
-            points_v = run.project(shard, center + eta_z * target, tol=tol, warm=warm_v)
-            points_u = run.project(shard, points_v.z + eta_z * scores_v, tol=tol, warm=warm_u)
-            u_z = points_u.z
-            shard_v, shard_u = shard.gradient_pair(points_v.z, u_z)
-            g_v += shard_v
-            g_u += shard_u
-            loss += shard.loss(u_z)
-            travelled += squared(u_z - center)
-            warm.append((points_v.warm, points_u.warm))
-        u_w = region.project(v_w - eta_w * (region.curvature * v_w + g_v))
-        if not np.isfinite(u_w).all():
+                scores_v, scores_bar = shard.augmented_pair(v_w.weights, state.average.weights)
+                target, center = t * scores_bar, structures.center(shard)
+            v_z = structures.at(run, shard, center + eta_z * target, tol=tol, warm=warm_v)
+            u_z = structures.at(run, shard, v_z.coordinates + eta_z * scores_v, tol=tol, warm=warm_u)
+            sum_v, sum_u = shard.feature_sum_pair(v_z.z, u_z.z)
+            g_v += sum_v
+            g_u += sum_u
+            loss += shard.loss(u_z.z)
+            if measure:
+                begin = structures.at(run, shard, center, tol=tol, warm=None)
+                travelled += structures.divergence(begin, u_z)
+            warm.append((v_z.warm, u_z.warm))
+        u_w = weights.move(v_w, curvature * v_w.weights + g_v, eta_w)
+        if not np.isfinite(u_w.weights).all():
             raise NonFiniteError("the weights are not finite")
-        sum_z = None if state.sum_z is None else state.sum_z + problem.augmented(u_w)
+        z = u_z.z if u_z is not None and self.store_duals else None
         new = replace(
             state,
-            average=state.average.add(1.0, u_w, g_u, loss, u_z if self.store_duals else None),
-            sum_w=state.sum_w - (region.curvature * u_w + g_u),
-            sum_z=sum_z,
+            average=state.average.add(1.0, u_w.weights, g_u, loss, z),
+            sum_w=state.sum_w - (curvature * u_w.weights + g_u),
+            sum_z=None if state.sum_z is None else state.sum_z + problem.augmented(u_w.weights),
+            last=(u_w, u_z if self.store_duals else None, Proposal(u_w.weights, g_u, loss)),
             warm=tuple(warm),
             iteration=state.iteration + 1,
             in_epoch=t + 1,
         )
-        return new if self.store_duals else self._rebalanced(run, new, travelled)
+        return self._rebalanced(run, new, weights, travelled) if measure else new
 
-    def _rebalanced(self, run: Run, state: DualExtragradientState, travelled: float) -> DualExtragradientState:
+    def _may_rebalance(self, run: Run, iteration: int) -> bool:
+        return self.restart and self.balance == "auto" and iteration in (16, 128) and run.problem.region.certifies
+
+    def _rebalanced(
+        self, run: Run, state: DualExtragradientState, weights: WeightsPlayer, travelled: float
+    ) -> DualExtragradientState:
         """Memory-efficient form: begin anew after 16 and 128 iterations if the balance was off by more than twice.
 
         There is no center to restart from but the first one, so this happens twice at most; ``travelled`` is the
-        squared distance of the structures player from it.
+        divergence of the structures player from it.
         """
-        if not (
-            self.restart and self.balance == "auto" and state.iteration in (16, 128) and run.problem.region.certifies
-        ):
-            return state
-        reach = norm(state.average.weights - state.epoch.weights)
+        assert state.last is not None
+        reach = weights.divergence(state.epoch.weights, weights.at(state.average.weights))
         if reach == 0.0 or travelled == 0.0:
             return state
-        balance = reach / float(np.sqrt(travelled))
+        balance = float(np.sqrt(reach / travelled))
         if 0.5 <= balance / state.epoch.balance <= 2.0:
             return state
         return self._anew(run, state, replace(state.epoch, balance=balance))
@@ -198,31 +241,57 @@ class DualExtragradient(Solver):
             average=Average.empty(run.problem, keep_z=self.store_duals),
             sum_w=np.zeros_like(state.sum_w),
             sum_z=None if state.sum_z is None else np.zeros_like(state.sum_z),
+            eta=self._eta(run, epoch.balance),
+            last=None,
             in_epoch=0,
         )
 
     def propose(self, run: Run, state: DualExtragradientState) -> Sequence[Proposal]:
-        """The average since the last restart (before the first step, the center)."""
-        if state.in_epoch > 0:
+        """The average since the last restart (before the first step, the center); in entropic geometry the last u too.
+
+        There a run restarts from the last point, as an average of distributions has no potentials.
+        """
+        if state.last is None:
+            return [state.epoch.proposal]
+        if self._averages(run.problem):
             return [state.average.proposal()]
-        z = state.epoch.z
-        return [Proposal(state.epoch.weights, run.problem.gradient(z), run.problem.loss(z))]
+        return [state.average.proposal(), state.last[2]]
+
+    def _averages(self, problem: Problem) -> bool:
+        """Whether averages are points of both players, from which a run can go on."""
+        return all(player.euclidean for player in geometry_for(problem, self.geometry).players(problem))
 
     def observe(
         self, run: Run, state: DualExtragradientState, certificates: Sequence[Certificate]
     ) -> DualExtragradientState:
-        """Restart from the average once its gap has halved."""
-        (certificate,) = certificates
-        if state.in_epoch == 0:
-            return replace(state, epoch=replace(state.epoch, gap=certificate.gap))
-        z = state.average.z
-        if not self.restart or z is None or not state.epoch.is_over(certificate):
+        """Restart from the average, or in entropic geometry from the last point, once its gap has halved."""
+        certificate = certificates[-1]
+        epoch = state.epoch
+        if state.last is None:
+            return replace(state, epoch=replace(epoch, gap=certificate.gap))
+        if not self.restart or epoch.structures is None or not epoch.is_over(certificate):
             return state
-        w = state.average.weights
-        return self._anew(run, state, state.epoch.next(w, z, certificate.gap, adapt=self.balance == "auto"))
+        weights, structures = geometry_for(run.problem, self.geometry).players(run.problem)
+        if self._averages(run.problem):
+            assert state.average.z is not None
+            w, proposal = weights.at(state.average.weights), state.average.proposal()
+            z: StructuresPoint | None = StructuresPoint(state.average.z, state.average.z)
+        else:
+            w, z, proposal = state.last
+        assert z is not None
+        balance = epoch.balance
+        if self.balance == "auto":
+            far_z = structures.divergence(epoch.structures, z)
+            balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
+        return self._anew(run, state, Epoch(w, z, proposal, balance, certificate.gap))
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""
-        if not self.store_duals:
+        if state.epoch.structures is None:
             return None
-        return state.epoch.z if state.average.total == 0.0 else state.average.z
+        return state.epoch.structures.z if state.average.total == 0.0 else state.average.z
+
+    def potentials(self, state: DualExtragradientState) -> FloatArray | None:
+        """Those of the last point, in entropic geometry."""
+        point = state.epoch.structures if state.last is None else state.last[1]
+        return None if point is None else point.potentials

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.problem import Problem
-from maxmargin.regions import L2
+from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.structures.base import FloatArray, Polytope, Structure
@@ -52,9 +52,9 @@ class Exact(Solver):
         check_positive(accuracy=self.accuracy, max_entries=self.max_entries)
 
     def why_not(self, problem: Problem) -> str | None:
-        """Needs a linear description of the outputs, an L2 region, and a small problem."""
-        if not isinstance(problem.region, L2):
-            return f"it knows L2 balls, ridge penalties and signs, not {type(problem.region).__name__}"
+        """Needs a linear description of the outputs, a known region, and a small problem."""
+        if not isinstance(problem.region, (L1, L2)):
+            return f"it knows L1 and L2 balls, ridge penalties and signs, not {type(problem.region).__name__}"
         if problem.structure.n_parts * problem.n_weights > self.max_entries:
             return (
                 f"{problem.structure.n_parts} parts x {problem.n_weights} weights is more than max_entries = "
@@ -72,7 +72,6 @@ class Exact(Solver):
         """Build the program, solve it, move the answer into the region and the polytope."""
         problem = run.problem
         polytope = problem.structure.polytope()
-        assert isinstance(problem.region, L2)
         assert polytope is not None
         w, q = _solve(problem, problem.region, polytope, self.accuracy)
         if not (np.isfinite(w).all() and np.isfinite(q).all()):
@@ -90,32 +89,43 @@ class Exact(Solver):
         return state.z
 
 
-def _solve(problem: Problem, region: L2, polytope: Polytope, accuracy: float) -> tuple[FloatArray, FloatArray]:
+def _solve(problem: Problem, region: Region, polytope: Polytope, accuracy: float) -> tuple[FloatArray, FloatArray]:
     import clarabel
 
     n, m = problem.n_weights, polytope.lift.shape[1]
     scores = problem.features.to_sparse()
-    if problem.scale is not None:
-        scores = sp.csr_array(sp.diags_array(problem.scale) @ scores)
+    if problem.example_weight is not None:
+        scores = sp.csr_array(sp.diags_array(problem.structure.to_parts(problem.example_weight)) @ scores)
     n_ub, n_eq = polytope.ub.shape[0], polytope.eq.shape[0]
     eq = polytope.eq if n_eq else sp.csr_array((0, m))
-    total = n + n_ub + n_eq
-    quadratic = sp.diags_array(np.concatenate([np.full(n, region.curvature), np.zeros(n_ub + n_eq)]))
-    linear = np.concatenate([-problem.gold_features, polytope.ub_rhs, polytope.eq_rhs])
+    # Variables: weights, lambda, nu and, for an L1 ball, bounds t >= |w|.
+    n_t = n if isinstance(region, L1) else 0
+    sizes = (n, n_ub, n_eq, n_t)
+    quadratic = sp.diags_array(np.concatenate([np.full(n, region.curvature), np.zeros(n_ub + n_eq + n_t)]))
+    linear = np.concatenate([-problem.gold_features, polytope.ub_rhs, polytope.eq_rhs, np.zeros(n_t)])
 
-    outputs = sp.hstack([polytope.lift.T @ scores, -polytope.ub.T, -eq.T])
-    positive = sp.hstack([sp.csr_array((n_ub, n)), -sp.eye_array(n_ub), sp.csr_array((n_ub, n_eq))])
-    rows: list[Any] = [outputs, positive]
+    def rows_of(*blocks: Any) -> Any:
+        """One block of constraint rows; None stands for zeros."""
+        count = next(block.shape[0] for block in blocks if block is not None)
+        filled = [sp.csr_array((count, k)) if b is None else b for b, k in zip(blocks, sizes, strict=True)]
+        return sp.hstack(filled)
+
+    rows: list[Any] = [
+        rows_of(polytope.lift.T @ scores, -polytope.ub.T, -eq.T, None),
+        rows_of(None, -sp.eye_array(n_ub), None, None),
+    ]
     rhs = [-(polytope.lift.T @ problem.costs), np.zeros(n_ub)]
     if region.nonnegative is not None and region.nonnegative.any():
         signed = np.flatnonzero(region.nonnegative)
-        rows.append(sp.csr_array((-np.ones(len(signed)), (np.arange(len(signed)), signed)), shape=(len(signed), total)))
+        rows.append(rows_of(-sp.eye_array(n, format="csr")[signed], None, None, None))
         rhs.append(np.zeros(len(signed)))
+    if isinstance(region, L1):
+        rows += [rows_of(sign * sp.eye_array(n), None, None, -sp.eye_array(n)) for sign in (1.0, -1.0)]
+        rows.append(rows_of(None, None, None, sp.csr_array(np.ones((1, n)))))
+        rhs.append(np.concatenate([np.zeros(2 * n), [region.radius]]))
     cones: list[Any] = [clarabel.NonnegativeConeT(sum(block.shape[0] for block in rows))]
-    if np.isfinite(region.radius):
-        rows.append(
-            sp.vstack([sp.csr_array((1, total)), sp.hstack([-sp.eye_array(n), sp.csr_array((n, n_ub + n_eq))])])
-        )
+    if isinstance(region, L2) and np.isfinite(region.radius):
+        rows.append(rows_of(sp.vstack([sp.csr_array((1, n)), -sp.eye_array(n)]), None, None, None))
         rhs.append(np.concatenate([[region.radius], np.zeros(n)]))
         cones.append(clarabel.SecondOrderConeT(n + 1))
     settings = clarabel.DefaultSettings()

@@ -2,7 +2,8 @@
 
 Problem: ``min_{w in W} max_{z in Z} penalty(w) + w'g(z) + sum_i c_i'z_i + d_i``. One iteration predicts
 ``u_p = P(u - beta G(u))`` and corrects ``u_c = P(u - beta G(u_p))`` with the saddle point's gradient operator ``G``
-(eqs. 5 and 6); the step is accepted when ``beta ||G(u) - G(u_p)|| <= nu ||u - u_p||``. Cost per iteration: two
+(eqs. 5 and 6); the step is accepted when ``beta ||G(u) - G(u_p)|| <= nu ||u - u_p||``, in a geometry with divergence
+``d`` when ``beta (G(u_p) - G(u))'(u_p - u_c) <= nu (d(u, u_p) + d(u_p, u_c))``. Cost per iteration: two
 projections of every example, two passes over the features each way; memory: a few packed vectors. Stopping test: the
 certified gap, of the last point or of the step-weighted average of the predictions.
 
@@ -21,9 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._vectors import squared
+from maxmargin._vectors import dot, squared
+from maxmargin.problem import Problem
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.geometry import (
+    GeometrySetting,
+    StructuresPoint,
+    WeightsPoint,
+    check_geometry,
+    geometry_for,
+)
 from maxmargin.solvers.players import (
     Average,
     BalanceSetting,
@@ -41,17 +50,16 @@ LAST_ADAPTATION = 2048
 
 @dataclass(frozen=True, eq=False)
 class ExtragradientState:
-    """Current point, its ``g(z)``, the average of the predictions, the step size and the balance."""
+    """Where the players stand, ``g(z)`` there, the average of the predictions, the step size and the balance."""
 
-    weights: FloatArray
-    z: FloatArray
+    weights: WeightsPoint
+    structures: StructuresPoint
     g: FloatArray
     beta: float
     balance: float
     average: Average
-    origin: tuple[FloatArray, FloatArray]
+    origin: tuple[WeightsPoint, StructuresPoint]
     iteration: int = 0
-    warm: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +70,15 @@ class Extragradient(Solver):
         beta: the first step size.
         nu: threshold of the Armijo rule, in (0, 1).
         growth: factor by which the step grows after an easy iteration; 1 never lets it grow.
+        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes multiplicative
+            weights in an L1 ball and Euclidean distances otherwise.
         balance: ratio of the two players' steps; "auto" starts from their radii and adapts to the distances travelled.
         implicit_penalty: treat the penalty by its proximal step rather than by its gradient.
         inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``, a summable error; 0 means 1e-8.
         max_iter: iteration limit when the caller gives none.
     """
 
+    geometry: GeometrySetting = "auto"
     beta: float = 1.0
     nu: float = 0.9
     growth: float = 1.5
@@ -82,6 +93,7 @@ class Extragradient(Solver):
             raise ValueError(f"nu must be below 1 and growth at least 1, got {self.nu!r} and {self.growth!r}")
         check_inexact(self.inexact)
         check_balance(self.balance)
+        check_geometry(self.geometry)
 
     @classmethod
     def plain(cls, **settings: Any) -> Extragradient:
@@ -89,72 +101,92 @@ class Extragradient(Solver):
         paper: dict[str, Any] = {"growth": 1.0, "balance": 1.0, "implicit_penalty": False, "inexact": 0.0}
         return cls(**(paper | settings))
 
+    def why_not(self, problem: Problem) -> str | None:
+        """The geometry must fit."""
+        return geometry_for(problem, self.geometry).why_not(problem)
+
     def init(self, run: Run, start: Start) -> ExtragradientState:
-        """Start at zero weights and the gold outputs unless told otherwise."""
+        """Start at zero weights and the geometry's center (the gold outputs) unless told otherwise."""
         problem = run.problem
-        w, z = start.weights_for(problem), start.z_for(problem)
+        weights, structures = geometry_for(problem, self.geometry).players(problem)
+        w, z = weights.at(start.weights_for(problem)), structures.start(run, start)
         return ExtragradientState(
             weights=w,
-            z=z,
-            g=problem.gradient(z),
+            structures=z,
+            g=problem.gradient(z.z),
             beta=self.beta,
-            balance=start_balance(run, self.balance, z),
+            balance=start_balance(run, self.balance, weights, structures, z),
             average=Average.empty(problem, keep_z=False),
             origin=(w, z),
         )
 
     def step(self, run: Run, state: ExtragradientState) -> ExtragradientState:
         """Predict with an accepted step size, then correct."""
-        problem, region, b = run.problem, run.problem.region, state.balance
+        problem, b = run.problem, state.balance
+        weights, structures = geometry_for(problem, self.geometry).players(problem)
         tol = projection_tolerance(self.inexact, state.iteration)
-        explicit = 0.0 if self.implicit_penalty else region.curvature
-        w, z, beta = state.weights, state.z, state.beta
+        explicit = 0.0 if self.implicit_penalty else problem.region.curvature
+        w, z, beta = state.weights, state.structures, state.beta
 
-        def move(grad: FloatArray, step: float) -> FloatArray:
-            moved = w - step * grad
-            return region.prox(moved, step) if self.implicit_penalty else region.project(moved)
+        def move_w(gradient: FloatArray) -> WeightsPoint:
+            return weights.move(w, gradient, beta * b, penalised=self.implicit_penalty)
 
-        grad_w = explicit * w + state.g
-        grad_z = problem.augmented(w)
+        def move_z(gradient: FloatArray, warm: Any) -> StructuresPoint:
+            return structures.at(run, problem, z.coordinates + (beta / b) * gradient, tol=tol, warm=warm)
+
+        def apart(w_1: WeightsPoint, z_1: StructuresPoint, w_2: WeightsPoint, z_2: StructuresPoint) -> float:
+            return weights.divergence(w_1, w_2) / b + b * structures.divergence(z_1, z_2)
+
+        grad_w = explicit * w.weights + state.g
+        grad_z = problem.augmented(w.weights)
         while True:
-            w_p = move(grad_w, beta * b)
-            points = run.project(problem, z + (beta / b) * grad_z, tol=tol, warm=state.warm)
-            z_p = points.z
-            g_p = problem.gradient(z_p)
-            grad_w_p = explicit * w_p + g_p
-            grad_z_p = problem.augmented(w_p)
-            distance = squared(w - w_p) / b + b * squared(z - z_p)
-            average = state.average.add(beta, w_p, g_p, problem.loss(z_p), None)
-            if distance == 0.0:  # u_p = u: a solution
+            w_p, z_p = move_w(grad_w), move_z(grad_z, z.warm)
+            g_p = problem.gradient(z_p.z)
+            grad_w_p = explicit * w_p.weights + g_p
+            grad_z_p = problem.augmented(w_p.weights)
+            predicted = apart(w, z, w_p, z_p)
+            average = state.average.add(beta, w_p.weights, g_p, problem.loss(z_p.z), None)
+            if predicted == 0.0:  # u_p = u: a solution
                 return replace(state, average=average, iteration=state.iteration + 1)
-            turn = b * squared(grad_w - grad_w_p) + squared(grad_z - grad_z_p) / b
-            ratio = beta * float(np.sqrt(turn / distance))
+            corrected: tuple[WeightsPoint, StructuresPoint] | None = None
+            if weights.euclidean and structures.euclidean:
+                turn = b * squared(grad_w - grad_w_p) + squared(grad_z - grad_z_p) / b
+                ratio = beta * float(np.sqrt(0.5 * turn / predicted))
+            else:
+                # The Bregman form of the rule looks at the corrected point as well.
+                w_c, z_c = corrected = move_w(grad_w_p), move_z(grad_z_p, z_p.warm)
+                turned = dot(grad_w_p - grad_w, w_p.weights - w_c.weights) - dot(grad_z_p - grad_z, z_p.z - z_c.z)
+                ratio = max(0.0, beta * turned / (predicted + apart(w_p, z_p, w_c, z_c)))
             if not np.isfinite(ratio):
                 raise NonFiniteError("the step ratio is not finite")
             if ratio <= self.nu:
                 break
             beta *= 2.0 / 3.0 * min(1.0, 1.0 / ratio)
-        corrected = run.project(problem, z + (beta / b) * grad_z_p, tol=tol, warm=points.warm)
-        w_c, z_c, done = move(grad_w_p, beta * b), corrected.z, state.iteration + 1
+        w_c, z_c = corrected or (move_w(grad_w_p), move_z(grad_z_p, z_p.warm))
+        done = state.iteration + 1
         if self.balance == "auto" and 4 <= done <= LAST_ADAPTATION and done.bit_count() == 1:
-            b = adapted_balance(b, w_c - state.origin[0], z_c - state.origin[1])
+            far_w = weights.divergence(state.origin[0], w_c)
+            b = adapted_balance(b, far_w, structures.divergence(state.origin[1], z_c))
         return replace(
             state,
             weights=w_c,
-            z=z_c,
-            g=problem.gradient(z_c),
+            structures=z_c,
+            g=problem.gradient(z_c.z),
             beta=beta * self.growth if ratio <= 0.5 * self.nu else beta,
             balance=b,
             average=average,
             iteration=done,
-            warm=corrected.warm,
         )
 
     def propose(self, run: Run, state: ExtragradientState) -> Sequence[Proposal]:
         """The last point, and the average of the predictions."""
-        last = Proposal(state.weights, state.g, run.problem.loss(state.z))
+        last = Proposal(state.weights.weights, state.g, run.problem.loss(state.structures.z))
         return [last] if state.average.total == 0.0 else [last, state.average.proposal()]
 
     def duals(self, state: ExtragradientState) -> FloatArray:
         """The current z."""
-        return state.z
+        return state.structures.z
+
+    def potentials(self, state: ExtragradientState) -> FloatArray | None:
+        """Those of the current z, in entropic geometry."""
+        return state.structures.potentials

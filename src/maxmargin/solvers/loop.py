@@ -80,7 +80,8 @@ class Solution:
         counters: passes and projections done.
         seconds: wall-clock time.
         solver: the settings that ran; ``why``: why they were chosen, if the library chose.
-        duals: the structures player's packed point, if the solver stores one.
+        duals: the structures player's packed point, if the solver stores one; ``potentials``: those of its
+            distributions, in entropic geometry.
     """
 
     weights: FloatArray
@@ -93,6 +94,7 @@ class Solution:
     solver: Solver
     why: str = ""
     duals: FloatArray | None = None
+    potentials: FloatArray | None = None
 
 
 def _next_check(iteration: int) -> int:
@@ -184,7 +186,7 @@ def _loop(
 ) -> Solution:
     began = time.perf_counter()
     limit = 1 if solver.one_step else stop.max_iter or solver.max_iter
-    run = Run(problem, _generator(random_state))
+    run = Run.of(problem, _generator(random_state), solver.shard_size)
     counters = run.counters
     best = _Best(problem.structure.relaxed)
     history: list[Record] = []
@@ -197,8 +199,7 @@ def _loop(
         proposals = solver.propose(run, state)
         certificates = []
         for proposal in proposals:
-            hinge, _ = run.hinge(proposal.weights)
-            certificate = certify(problem, proposal, hinge)
+            certificate = certify(problem, proposal, run.hinge(proposal.weights))
             if not np.isfinite(certificate.primal):
                 raise NonFiniteError("the objective became NaN or infinite")
             certificates.append(certificate)
@@ -274,6 +275,7 @@ def _loop(
         seconds=seconds,
         solver=solver,
         duals=solver.duals(state) if state is not None else None,
+        potentials=solver.potentials(state) if state is not None else None,
     )
 
 

@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from maxmargin._vectors import norm
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Run, check_positive
 from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.geometry import StructuresPlayer, StructuresPoint, WeightsPlayer
 from maxmargin.structures.base import FloatArray
 
 BalanceSetting = float | Literal["auto"]
@@ -33,20 +33,29 @@ def check_inexact(inexact: float) -> None:
         check_positive(inexact=inexact)
 
 
-def start_balance(run: Run, balance: BalanceSetting, z: FloatArray) -> float:
-    """The first ratio of step sizes: ``sqrt(D_w / D_z)`` from the radii of the two sets; 1 where one is unknown."""
+def start_balance(
+    run: Run,
+    balance: BalanceSetting,
+    weights: WeightsPlayer,
+    structures: StructuresPlayer,
+    start: StructuresPoint | None = None,
+) -> float:
+    """The first ratio of step sizes: ``sqrt(D_w / D_z)`` from the radii of the two sets; 1 where one is unknown.
+
+    ``start`` is where the structures player starts, None for the center of every shard.
+    """
     if balance != "auto":
         return float(balance)
-    problem = run.problem
-    hinge, points = run.hinge(np.zeros(problem.n_weights))
-    reach = problem.region.norm_bound(hinge)
-    response = problem.region.best_response(problem.gradient(points.z))
-    if response is not None:
-        reach = min(reach, norm(response))
-    travelled = norm(points.z - z)
-    if not np.isfinite(reach) or reach == 0.0 or travelled == 0.0:
+    zero = np.zeros(run.problem.n_weights)
+    hinge, g, divergence = run.problem.constant, -run.problem.gold_features, 0.0
+    for shard, points in run.worst(zero):
+        hinge += float(points.value.sum())
+        g += shard.feature_sum(points.z)
+        divergence += structures.divergence_to(run, shard, start, points.z)
+    reach_w, reach_z = weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
+    if not np.isfinite(reach_w) or reach_w == 0.0 or reach_z == 0.0:
         return 1.0
-    return min(max(reach / travelled, 1e-6), 1e6)  # beyond, C or the radius is as good as absent
+    return min(max(reach_w / reach_z, 1e-6), 1e6)  # beyond, C or the radius is as good as absent
 
 
 def projection_tolerance(inexact: float, iteration: int) -> float:
@@ -54,12 +63,14 @@ def projection_tolerance(inexact: float, iteration: int) -> float:
     return max(1e-8, inexact / float((iteration + 1) ** 1.5))
 
 
-def adapted_balance(balance: float, moved_w: FloatArray, moved_z: FloatArray) -> float:
-    """The balance moved halfway (in logarithms) to the ratio of the distances that the two players have travelled."""
-    far_w, far_z = norm(moved_w), norm(moved_z)
-    if far_w <= 1e-12 or far_z <= 1e-12:
+def adapted_balance(balance: float, divergence_w: float, divergence_z: float) -> float:
+    """The balance moved halfway (in logarithms) to the ratio of the distances that the two players have travelled.
+
+    A divergence ``d`` counts as the distance ``sqrt(2 d)``.
+    """
+    if divergence_w <= 1e-24 or divergence_z <= 1e-24:
         return balance
-    return float(np.sqrt(balance * far_w / far_z))
+    return float(np.sqrt(balance) * (divergence_w / divergence_z) ** 0.25)
 
 
 @dataclass(frozen=True, eq=False)

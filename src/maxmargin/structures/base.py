@@ -10,7 +10,7 @@ batch in one call, with as many threads as :func:`maxmargin.threads` allows, and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -24,6 +24,9 @@ from maxmargin._vectors import squared
 from maxmargin.structures._arrays import FloatArray as FloatArray
 from maxmargin.structures._arrays import IntArray as IntArray
 from maxmargin.structures._arrays import example_numbers, ranges
+
+SHARD_PARTS = 1_000_000
+"""Packed vectors of more parts than this are made shard by shard where the whole is not needed."""
 
 
 class PointStatus(IntEnum):
@@ -130,6 +133,26 @@ class Structure(ABC):
     def part_bound(self) -> FloatArray:
         """The largest value each part takes over the polytope, shape ``(n_parts,)``; 1 unless a structure counts."""
         return np.ones(self.n_parts)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Number of parts of each example, shape ``(n_examples,)``."""
+        total = np.zeros(self.n_examples, dtype=np.int64)
+        for block in self.blocks:
+            total += np.diff(block.offsets)
+        return total
+
+    def consecutive(self, max_parts: int = SHARD_PARTS) -> Iterator[IntArray]:
+        """Numbers of consecutive examples, ``max_parts`` parts (or one example) at most; at least one piece."""
+        ends = np.cumsum(self.sizes)
+        first = 0
+        while first < len(ends):
+            before = ends[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, before + max_parts, side="right")))
+            yield np.arange(first, last)
+            first = last
+        if first == 0:
+            yield np.arange(0)
 
     def by_example(self, values: FloatArray) -> FloatArray:
         """Sum a packed vector over the parts of each example: shape ``(n_parts,)`` to ``(n_examples,)``."""

@@ -68,10 +68,7 @@ class ActiveSets:
 
 def open_hull(structure: Structure, tol: float, warm: Any, key: object) -> Any:
     """The kernel object of one projection; ``warm`` is used if it came from a batch with the same ``key``."""
-    sizes = np.zeros(structure.n_examples, dtype=np.int64)
-    for block in structure.blocks:
-        sizes += np.diff(block.offsets)
-    hull = _kernels.HullBatch(sizes, tolerance(tol))
+    hull = _kernels.HullBatch(structure.sizes, tolerance(tol))
     if isinstance(warm, ActiveSets) and (warm.key is key or (isinstance(key, tuple) and warm.key == key)):
         warm.load_into(hull)
     return hull

@@ -1,0 +1,78 @@
+"""Packed vectors that are mostly zero: an output has a few non-zero parts per decision, whatever the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin.structures._arrays import offsets_of, ranges
+from maxmargin.structures.base import FloatArray, IntArray, Structure
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePoint:
+    """A packed vector of a batch by its non-zeros, in packed order.
+
+    Attributes:
+        structure: the batch.
+        starts: where the non-zeros of each example begin in ``index``, block by block; shape
+            ``(n_blocks, n_examples + 1)``.
+        index: positions in the packed vector, shape ``(n_nonzeros,)``.
+        value: the entries there, shape ``(n_nonzeros,)``.
+    """
+
+    structure: Structure
+    starts: IntArray
+    index: IntArray
+    value: FloatArray
+
+    @classmethod
+    def of(cls, structure: Structure, z: FloatArray) -> SparsePoint:
+        """The non-zeros of a packed vector."""
+        index = np.flatnonzero(z)
+        return cls._from_index(structure, index, z[index])
+
+    @classmethod
+    def joined(cls, structure: Structure, pieces: list[tuple[IntArray, SparsePoint]]) -> SparsePoint:
+        """Put together from pieces ``(examples, point of structure.select(examples))`` that cover the batch."""
+        index = np.concatenate(
+            [np.zeros(0, dtype=np.int64), *(point._moved(rows, structure) for rows, point in pieces)]
+        )
+        value = np.concatenate([np.zeros(0), *(point.value for _, point in pieces)])
+        order = np.argsort(index, kind="stable")
+        return cls._from_index(structure, index[order], value[order])
+
+    @classmethod
+    def _from_index(cls, structure: Structure, index: IntArray, value: FloatArray) -> SparsePoint:
+        bounds = [block.offsets + start for block, start in zip(structure.blocks, structure.starts, strict=False)]
+        return cls(structure, np.searchsorted(index, np.stack(bounds)), index, value)
+
+    def _moved(self, examples: IntArray, structure: Structure) -> IntArray:
+        """Positions of the non-zeros in a larger batch in which this one's examples have the numbers ``examples``."""
+        moved = self.index.copy()
+        for b, block in enumerate(self.structure.blocks):
+            here = block.offsets[:-1] + self.structure.starts[b]
+            there = structure.blocks[b].offsets[examples] + structure.starts[b]
+            moved[self.starts[b, 0] : self.starts[b, -1]] += np.repeat(there - here, np.diff(self.starts[b]))
+        return moved
+
+    def dense(self) -> FloatArray:
+        """The packed vector, shape ``(n_parts,)``."""
+        z = np.zeros(self.structure.n_parts)
+        z[self.index] = self.value
+        return z
+
+    def select(self, examples: IntArray, structure: Structure) -> SparsePoint:
+        """The point of ``structure``, which is ``self.structure.select(examples)``."""
+        starts, index, taken, total = [], [], [], 0
+        for b, block in enumerate(self.structure.blocks):
+            first, last = self.starts[b, examples], self.starts[b, examples + 1]
+            mine = ranges(first, last)
+            there = structure.blocks[b].offsets[:-1] + structure.starts[b]
+            here = block.offsets[examples] + self.structure.starts[b]
+            index.append(self.index[mine] + np.repeat(there - here, last - first))
+            taken.append(mine)
+            starts.append(total + offsets_of(last - first))
+            total += len(mine)
+        return SparsePoint(structure, np.stack(starts), np.concatenate(index), self.value[np.concatenate(taken)])
