@@ -135,9 +135,8 @@ def _finite(points: Points, examples: IntArray) -> Points:
     """Finite features and weights may still have infinite products; then no output is best."""
     wrong = points.status == PointStatus.NONFINITE
     if wrong.any():
-        raise ValueError(
-            f"example {examples[np.argmax(wrong)]}: its scores are not finite, as its features are too large; scale them"
-        )
+        index = examples[np.argmax(wrong)]
+        raise ValueError(f"example {index}: its scores are not finite, as its features are too large; scale them")
     return points
 
 
