@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "maxmargin/chain_k_best.hpp"
+#include "maxmargin/chain_sum_product.hpp"
 
 namespace maxmargin {
 
@@ -37,6 +38,20 @@ void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
     chain::argmax(batch, view(scores), view(z), view(value), view(status), threads);
 }
 
+// `edges` is empty, or has n_labels^2 entries for every edge of a shared batch.
+void entropic(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> potentials,
+              Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, potentials.size());
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(z.size() == potentials.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    std::int64_t n_edges = 0;
+    for (std::int64_t i = 0; i < batch.n_examples(); ++i) n_edges += std::max<std::int64_t>(batch.length(i) - 1, 0);
+    require(edges.size() == 0 || (shared && edges.size() == static_cast<std::size_t>(n_edges * n_labels * n_labels)),
+            "edges do not fit the batch");
+    const NoGil release;
+    chain::entropic(batch, view(potentials), view(z), view(value), view(status), view(edges), threads);
+}
+
 void k_best(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, std::int64_t k,
             In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
@@ -67,6 +82,9 @@ void bind_chain(nb::module_& module) {
     using namespace nb::literals;
     module.def("chain_argmax", &argmax, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("chain_entropic", &entropic, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
+               "potentials"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "edges"_a.noconvert(), "threads"_a);
     module.def("chain_k_best", &k_best, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a, "k"_a,
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
     module.def("chain_project", &project, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,

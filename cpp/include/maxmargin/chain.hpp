@@ -66,11 +66,14 @@ struct Panels {
 
 struct Aligned {
     std::unique_ptr<double[], void (*)(double*)> data{nullptr, [](double*) {}};
-    void resize(std::int64_t n, double fill) {
+    void resize(std::int64_t n) {
         constexpr std::align_val_t where{64};
         double* fresh = static_cast<double*>(::operator new(sizeof(double) * static_cast<std::size_t>(n), where));
-        std::fill(fresh, fresh + n, fill);
         data = {fresh, [](double* p) { ::operator delete(p, std::align_val_t{64}); }};
+    }
+    void resize(std::int64_t n, double fill) {
+        resize(n);
+        std::fill(get(), get() + n, fill);
     }
     double* get() const { return data.get(); }
 };

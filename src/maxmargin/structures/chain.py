@@ -9,7 +9,9 @@ Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
 
 Cost per example: argmax ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers, predecessors found
 again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`` best prefixes per label; ``project``
-one Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`).
+one Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`); ``entropic``
+``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and others 1970, in scaled probabilities), or ``2 T K^2``
+exponentials at most where potentials spread so far that the scaled numbers might underflow.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class Chain(Structure):
 
     name = "chain"
     one_of_many = True
+    no_entropy = ""
 
     def __init__(self, lengths: npt.ArrayLike, n_labels: int, *, transitions: Transitions = "shared") -> None:
         sizes = np.asarray(lengths)
@@ -171,6 +174,36 @@ class Chain(Structure):
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_project(*self._layout, hull, point, z, value, status, _threads.current())
         return Points(z, value, status, generic.ActiveSets.of(hull, self.n_examples, key))
+
+    def entropic(self, potentials: FloatArray) -> Points:
+        """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and pairs summed over the edges (or edges).
+
+        ``value`` is the log-partition function. Marginals are feasible to rounding: those of a position sum to one,
+        and pairs agree with nodes. Nothing is kept per edge where transitions are shared. Potentials may be as large
+        as floats are (marginals are then as exact as sums of such numbers); ``-inf`` forbids.
+        """
+        return self._sum_product(potentials, np.empty(0))
+
+    def edge_marginals(self, potentials: FloatArray) -> FloatArray:
+        """``p(y_{t-1} = a, y_t = b)`` of every edge of the batch, example after example: shape ``(n_edges, K, K)``.
+
+        These are ``n_edges K^2`` numbers, for long chains far more than all other arrays; training needs only their
+        sums, which :meth:`entropic` gives. Examples without a distribution (every output forbidden, or potentials that
+        are NaN or infinite) have zeros; the status of :meth:`entropic` says so.
+        """
+        shape = (int(np.maximum(self.lengths - 1, 0).sum()), self.n_labels, self.n_labels)
+        if self.transitions == "each":
+            return self.entropic(potentials).z[self.starts[1] :].reshape(shape)
+        edges = np.empty(shape)
+        self._sum_product(potentials, edges)
+        return edges
+
+    def _sum_product(self, potentials: FloatArray, edges: FloatArray) -> Points:
+        potentials = vector(potentials, self.n_parts, "potentials")
+        z, value = np.empty(self.n_parts), np.empty(self.n_examples)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        _kernels.chain_entropic(*self._layout, potentials, z, value, status, edges, _threads.current())
+        return Points(z, value, status)
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""
