@@ -9,7 +9,7 @@ from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
-from maxmargin.regions import L2
+from maxmargin.regions import L1, L2
 from maxmargin.structures import Structure
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
@@ -21,7 +21,10 @@ REGIONS = {
     "small ridge": {"C": 0.01},
     "ball": {"radius": 0.7},
     "ball and ridge": {"C": 1.0, "radius": 0.5},
+    "L1 ball": {"l1": 1.0},
 }
+ENTROPIC = ("chain", "chain-edges")
+"""The structures with a sum-product kernel."""
 
 
 def make(
@@ -65,4 +68,6 @@ def make(
     noise[structure.decisions] = rng.normal(size=structure.starts[1])
     gold = structure.argmax(features.scores(hidden) + noise).z
     loss = Hamming(1.0, 2.0) if not structure.one_of_many else Hamming()
-    return Problem.build(structure, features, gold, loss, L2(nonnegative=mask, **(region or {"C": 0.5})))
+    settings = region or {"C": 0.5}
+    chosen = L1(settings["l1"], mask) if "l1" in settings else L2(nonnegative=mask, **settings)
+    return Problem.build(structure, features, gold, loss, chosen)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._vectors import dot
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Certificate, Proposal
@@ -76,11 +77,33 @@ class Epoch:
 
 
 @dataclass(frozen=True, eq=False)
-class DualExtragradientState:
-    """The accumulated gradients ``s``, the average of ``u``, the last ``u`` and the step size.
+class Last:
+    """What later steps need of the last one.
 
-    ``sum_z`` and the structures player's part of ``last`` are None in the memory-efficient form; ``warm`` holds the
-    duals of the two projections of every shard.
+    Attributes:
+        weights: ``u_w``.
+        structures: ``u_z``; None in the memory-efficient form.
+        proposal: ``u`` as a candidate for certification.
+        eta: its step.
+        turn: ``G_w(u) - G_w(v)`` and ``u_w - v_w``.
+        log_partition: of ``u_z``, summed.
+        divergence: ``d(v, u)``, balanced.
+    """
+
+    weights: WeightsPoint
+    structures: StructuresPoint | None
+    proposal: Proposal
+    eta: float
+    turn: tuple[FloatArray, FloatArray]
+    log_partition: float
+    divergence: float
+
+
+@dataclass(frozen=True, eq=False)
+class DualExtragradientState:
+    """The accumulated gradients ``s = sum eta G(u)``, the average of ``u``, the last ``u`` and the step size.
+
+    ``sum_z`` is None in the memory-efficient form; ``warm`` holds the duals of the two projections of every shard.
     """
 
     epoch: Epoch
@@ -89,9 +112,8 @@ class DualExtragradientState:
     sum_z: FloatArray | None
     eta: float
     warm: tuple[tuple[Any, Any], ...]
-    last: tuple[WeightsPoint, StructuresPoint | None, Proposal] | None = None
+    last: Last | None = None
     iteration: int = 0
-    in_epoch: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +129,8 @@ class DualExtragradient(Solver):
             halved; in the memory-efficient form, whether to begin anew with a better balance after 16 and 128
             iterations.
         step_factor: multiple of the safe step ``1/L``.
+        adaptive: whether in entropic geometry, where ``1/L`` is too careful by far, the step follows the condition of
+            the method's proof instead of its bound.
         inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``; 0 means 1e-8 throughout.
         shard_parts: size of the shards of the memory-efficient form, in parts.
         max_iter: iteration limit when the caller gives none.
@@ -117,6 +141,7 @@ class DualExtragradient(Solver):
     balance: BalanceSetting = "auto"
     restart: bool = True
     step_factor: float = 1.0
+    adaptive: bool = True
     inexact: float = 1e-2
     shard_parts: int = 1_000_000
     max_iter: int = 5000
@@ -130,7 +155,7 @@ class DualExtragradient(Solver):
     @classmethod
     def plain(cls, **settings: Any) -> DualExtragradient:
         """The 2005 report's version: one step size 1/L for both players, no restarts, exact projections."""
-        paper: dict[str, Any] = {"balance": 1.0, "restart": False, "inexact": 0.0}
+        paper: dict[str, Any] = {"balance": 1.0, "restart": False, "adaptive": False, "inexact": 0.0}
         return cls(**(paper | settings))
 
     @property
@@ -173,45 +198,87 @@ class DualExtragradient(Solver):
         weights, structures = geometry_for(problem, self.geometry).players(problem)
         curvature = problem.region.curvature
         tol = projection_tolerance(self.inexact, state.iteration)
-        eta_w, eta_z, t = state.eta * epoch.balance, state.eta / epoch.balance, state.in_epoch
+        b, eta = epoch.balance, state.eta
 
-        v_w = weights.move(epoch.weights, -state.sum_w, eta_w)
+        v_w = weights.move(epoch.weights, -state.sum_w, b)
         g_v, g_u = -problem.gold_features, -problem.gold_features
-        loss, travelled, warm, u_z = 0.0, 0.0, [], None
+        loss, partition_v, partition_u, near, travelled = 0.0, 0.0, 0.0, 0.0, 0.0
+        warm, u_z = [], None
         measure = not self.store_duals and self._may_rebalance(run, state.iteration + 1)
         for shard, (warm_v, warm_u) in zip(run.shards, state.warm, strict=True):
             if state.sum_z is not None and epoch.structures is not None:
                 scores_v = shard.augmented(v_w.weights)
                 target, center = state.sum_z, epoch.structures.coordinates
             else:
-                # s_z = t (F' wbar + c); before the first step it is zero whatever wbar is.
+                # s_z = (sum of steps) (F' wbar + c); before the first step it is zero whatever wbar is.
                 scores_v, scores_bar = shard.augmented_pair(v_w.weights, state.average.weights)
-                target, center = t * scores_bar, structures.center(shard)
-            v_z = structures.at(run, shard, center + eta_z * target, tol=tol, warm=warm_v)
-            u_z = structures.at(run, shard, v_z.coordinates + eta_z * scores_v, tol=tol, warm=warm_u)
+                target, center = state.average.total * scores_bar, structures.center(shard)
+            v_z = structures.at(run, shard, center + target / b, tol=tol, warm=warm_v)
+            u_z = structures.at(run, shard, v_z.coordinates + (eta / b) * scores_v, tol=tol, warm=warm_u)
             sum_v, sum_u = shard.feature_sum_pair(v_z.z, u_z.z)
             g_v += sum_v
             g_u += sum_u
             loss += shard.loss(u_z.z)
+            partition_v += v_z.log_partition
+            partition_u += u_z.log_partition
+            near += structures.divergence(v_z, u_z)
             if measure:
                 begin = structures.at(run, shard, center, tol=tol, warm=None)
                 travelled += structures.divergence(begin, u_z)
             warm.append((v_z.warm, u_z.warm))
-        u_w = weights.move(v_w, curvature * v_w.weights + g_v, eta_w)
+        u_w = weights.move(v_w, curvature * v_w.weights + g_v, eta * b)
         if not np.isfinite(u_w.weights).all():
             raise NonFiniteError("the weights are not finite")
-        z = u_z.z if u_z is not None and self.store_duals else None
+        moved = u_w.weights - v_w.weights
         new = replace(
             state,
-            average=state.average.add(1.0, u_w.weights, g_u, loss, z),
-            sum_w=state.sum_w - (curvature * u_w.weights + g_u),
-            sum_z=None if state.sum_z is None else state.sum_z + problem.augmented(u_w.weights),
-            last=(u_w, u_z if self.store_duals else None, Proposal(u_w.weights, g_u, loss)),
+            average=state.average.add(
+                eta, u_w.weights, g_u, loss, u_z.z if u_z is not None and self.store_duals else None
+            ),
+            sum_w=state.sum_w - eta * (curvature * u_w.weights + g_u),
+            sum_z=None if state.sum_z is None else state.sum_z + eta * problem.augmented(u_w.weights),
+            eta=self._next_eta(state, weights, v_w, g_v, partition_v, problem),
+            last=Last(
+                weights=u_w,
+                structures=u_z if self.store_duals else None,
+                proposal=Proposal(u_w.weights, g_u, loss),
+                eta=eta,
+                turn=(curvature * moved + g_u - g_v, moved),
+                log_partition=partition_u,
+                divergence=weights.divergence(v_w, u_w) / b + b * near,
+            ),
             warm=tuple(warm),
             iteration=state.iteration + 1,
-            in_epoch=t + 1,
         )
         return self._rebalanced(run, new, weights, travelled) if measure else new
+
+    def _next_eta(
+        self,
+        state: DualExtragradientState,
+        weights: WeightsPlayer,
+        v_w: WeightsPoint,
+        g_v: FloatArray,
+        log_partition: float,
+        problem: Problem,
+    ) -> float:
+        """The step after this one: in entropic geometry, as long as the method's proof allows.
+
+        It needs ``eta (G(u) - G(v))'(u - v') <= d(v, u) + d(u, v')`` for the last step from v over u to this v'. Its
+        terms come from sums of features alone, as the potentials of v' and u differ by ``eta/b F'(u_w - v_w)``. A step
+        that turns out too long is not taken back: the next ones are shorter.
+        """
+        last, b = state.last, state.epoch.balance
+        if last is None or not self._adapts(problem):
+            return state.eta
+        turn_w, moved = last.turn
+        turned = dot(turn_w, last.weights.weights - v_w.weights) - dot(moved, last.proposal.g - g_v)
+        linear = last.eta / b * dot(moved, g_v + problem.gold_features)
+        far = weights.divergence(last.weights, v_w) / b + b * max(0.0, linear - log_partition + last.log_partition)
+        room = last.divergence + far
+        if room <= 0.0:
+            return state.eta
+        ratio = max(0.0, last.eta * turned / room)
+        return state.eta * min(max(0.8 / ratio if ratio > 0.0 else np.inf, 0.5), 1.25)
 
     def _may_rebalance(self, run: Run, iteration: int) -> bool:
         return self.restart and self.balance == "auto" and iteration in (16, 128) and run.problem.region.certifies
@@ -224,7 +291,6 @@ class DualExtragradient(Solver):
         There is no center to restart from but the first one, so this happens twice at most; ``travelled`` is the
         divergence of the structures player from it.
         """
-        assert state.last is not None
         reach = weights.divergence(state.epoch.weights, weights.at(state.average.weights))
         if reach == 0.0 or travelled == 0.0:
             return state
@@ -241,9 +307,8 @@ class DualExtragradient(Solver):
             average=Average.empty(run.problem, keep_z=self.store_duals),
             sum_w=np.zeros_like(state.sum_w),
             sum_z=None if state.sum_z is None else np.zeros_like(state.sum_z),
-            eta=self._eta(run, epoch.balance),
+            eta=state.eta if self._adapts(run.problem) else self._eta(run, epoch.balance),
             last=None,
-            in_epoch=0,
         )
 
     def propose(self, run: Run, state: DualExtragradientState) -> Sequence[Proposal]:
@@ -255,7 +320,11 @@ class DualExtragradient(Solver):
             return [state.epoch.proposal]
         if self._averages(run.problem):
             return [state.average.proposal()]
-        return [state.average.proposal(), state.last[2]]
+        return [state.average.proposal(), state.last.proposal]
+
+    def _adapts(self, problem: Problem) -> bool:
+        """Whether the step follows the proof's condition."""
+        return self.adaptive and not geometry_for(problem, self.geometry).structures_player(problem).euclidean
 
     def _averages(self, problem: Problem) -> bool:
         """Whether averages are points of both players, from which a run can go on."""
@@ -277,7 +346,7 @@ class DualExtragradient(Solver):
             w, proposal = weights.at(state.average.weights), state.average.proposal()
             z: StructuresPoint | None = StructuresPoint(state.average.z, state.average.z)
         else:
-            w, z, proposal = state.last
+            w, z, proposal = state.last.weights, state.last.structures, state.last.proposal
         assert z is not None
         balance = epoch.balance
         if self.balance == "auto":
@@ -293,5 +362,5 @@ class DualExtragradient(Solver):
 
     def potentials(self, state: DualExtragradientState) -> FloatArray | None:
         """Those of the last point, in entropic geometry."""
-        point = state.epoch.structures if state.last is None else state.last[1]
+        point = state.epoch.structures if state.last is None else state.last.structures
         return None if point is None else point.potentials

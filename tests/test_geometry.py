@@ -1,0 +1,315 @@
+"""Entropic geometry as a setting of both extragradient methods, and L1 balls."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import ENTROPIC, REGIONS, STRUCTURES, make
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+import maxmargin as mm
+from maxmargin.problem import Problem
+from maxmargin.regions import L1, L2
+from maxmargin.solvers import Solution, Solver, Status, Stop, certify, solve
+from maxmargin.solvers.base import Run, Start
+from maxmargin.solvers.geometry import GibbsStructures, SplitSimplex
+
+GIBBS = mm.Entropic()
+SOLVERS: dict[str, Solver] = {
+    "extragradient": mm.Extragradient(geometry=GIBBS),
+    "plain extragradient": mm.Extragradient.plain(geometry=GIBBS),
+    "leaning to the gold": mm.Extragradient(geometry=mm.Entropic(gold_potential=2.0)),
+    "dual": mm.DualExtragradient(geometry=GIBBS),
+    "plain dual": mm.DualExtragradient.plain(geometry=GIBBS),
+    "memory-efficient": mm.DualExtragradient(geometry=GIBBS, store_duals=False, shard_parts=60),
+}
+L1_SOLVERS: dict[str, Solver] = {
+    "extragradient": mm.Extragradient(),
+    "extragradient, Euclidean": mm.Extragradient(geometry=mm.Euclidean()),
+    "dual": mm.DualExtragradient(),
+    "dual, Euclidean": mm.DualExtragradient(geometry=mm.Euclidean()),
+    "memory-efficient": mm.DualExtragradient(store_duals=False, shard_parts=60),
+}
+
+
+def run(problem: Problem, solver: Solver, *, tol: float = 1e-9, max_iter: int = 400, **options: object) -> Solution:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return solve(problem, solver, stop=Stop(tol=tol, max_iter=max_iter), **options)  # type: ignore[arg-type]
+
+
+def optimum(problem: Problem) -> float:
+    solution = run(problem, mm.Exact(), tol=1e-7)
+    assert solution.status is Status.CONVERGED
+    return solution.certificate.primal
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("region", REGIONS)
+@pytest.mark.parametrize("kind", ENTROPIC)
+def test_entropic_runs_reach_the_optimum_within_their_gaps(kind: str, region: str, solver: str) -> None:
+    problem = make(kind, region=REGIONS[region], signs=True)
+    best = optimum(problem)
+    certificate = run(problem, SOLVERS[solver]).certificate
+    assert certificate.dual <= best + 1e-7 * (1 + abs(best))
+    assert certificate.primal >= best - 1e-7 * (1 + abs(best))
+    assert certificate.relative_gap < (0.8 if solver.startswith("plain") else 0.05)
+
+
+@pytest.mark.parametrize("region", ["ridge", "ball"])
+@pytest.mark.parametrize("kind", ENTROPIC)
+def test_both_geometries_agree(kind: str, region: str) -> None:
+    problem = make(kind, region=REGIONS[region], n=6)
+    bounds = [run(problem, mm.Extragradient(geometry=g), tol=1e-4, max_iter=5000) for g in (GIBBS, mm.Euclidean())]
+    assert all(solution.status is Status.CONVERGED for solution in bounds)
+    assert bounds[0].certificate.dual <= bounds[1].certificate.primal + 1e-9
+    assert bounds[1].certificate.dual <= bounds[0].certificate.primal + 1e-9
+
+
+@pytest.mark.parametrize("solver", L1_SOLVERS)
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_l1_balls_of_every_structure(kind: str, signs: bool, solver: str) -> None:
+    problem = make(kind, region={"l1": 0.8}, signs=signs, seed=3)
+    best = optimum(problem)
+    solution = run(problem, L1_SOLVERS[solver])
+    assert solution.certificate.dual <= best + 1e-7 * (1 + abs(best))
+    assert solution.certificate.primal >= best - 1e-7 * (1 + abs(best))
+    assert solution.certificate.relative_gap < (0.25 if solver == "memory-efficient" else 0.02)
+    assert np.abs(solution.weights).sum() <= 0.8 * (1 + 1e-12)
+    if problem.region.nonnegative is not None:
+        assert (solution.weights[problem.region.nonnegative] >= 0).all()
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    kind=st.sampled_from(ENTROPIC),
+    region=st.sampled_from(sorted(REGIONS)),
+    solver=st.sampled_from(sorted(SOLVERS)),
+    seed=st.integers(0, 10_000),
+    iterations=st.integers(1, 25),
+)
+def test_the_gap_is_never_below_the_true_error(kind: str, region: str, solver: str, seed: int, iterations: int) -> None:
+    problem = make(kind, seed=seed, n=3, region=REGIONS[region])
+    certificate = run(problem, SOLVERS[solver], max_iter=iterations).certificate
+    assert certificate.gap >= certificate.primal - optimum(problem) - 1e-6 * (1 + abs(certificate.primal))
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(kind=st.sampled_from(ENTROPIC), region=st.sampled_from(sorted(REGIONS)), seed=st.integers(0, 10_000))
+def test_memory_efficient_equals_stored(kind: str, region: str, seed: int) -> None:
+    problem = make(kind, seed=seed, n=6, region=REGIONS[region])
+    common = {"geometry": GIBBS, "restart": False}
+    stored = run(problem, mm.DualExtragradient(**common), max_iter=40)
+    shards = run(problem, mm.DualExtragradient(store_duals=False, shard_parts=60, **common), max_iter=40)
+    np.testing.assert_allclose(shards.weights, stored.weights, atol=1e-8)
+    assert shards.certificate.gap == pytest.approx(stored.certificate.gap, abs=1e-7)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    kind=st.sampled_from(ENTROPIC),
+    l1=st.booleans(),
+    radius=st.sampled_from([0.1, 0.7, 5.0]),
+    seed=st.integers(0, 10_000),
+)
+def test_the_bound_of_2005_holds_with_the_non_euclidean_constant(kind: str, l1: bool, radius: float, seed: int) -> None:
+    problem = make(kind, seed=seed, region={"l1": radius} if l1 else {"radius": radius}, n=5)
+    zero = np.zeros(problem.structure.n_parts)
+    d_z = float(problem.structure.entropic(zero).value.sum())  # the log of the number of outputs
+    d_w = np.log(2 * problem.n_weights + 1) if l1 else 0.5 * radius**2
+    runner = Run.of(problem, np.random.default_rng(0))
+    constant = GIBBS.lipschitz(runner)
+    balance = float(np.sqrt(d_w / d_z))
+    for solver, bound in (
+        (mm.DualExtragradient.plain(geometry=GIBBS), (d_w + d_z) * constant),
+        (mm.DualExtragradient.plain(geometry=GIBBS, balance=balance), 2 * np.sqrt(d_w * d_z) * constant),
+    ):
+        state = solver.init(runner, Start())
+        for t in range(1, 31):
+            state = solver.step(runner, state)
+            average = solver.propose(runner, state)[0]
+            assert certify(problem, average).gap <= bound / t * (1 + 1e-9)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(kind=st.sampled_from(ENTROPIC), seed=st.integers(0, 10_000), l1=st.booleans())
+def test_the_constant_bounds_the_operator(kind: str, seed: int, l1: bool) -> None:
+    """``w'F(z - z') <= L |w| |p - p'|`` for pairs of outputs, whose distributions are 2 apart in the 1-norm."""
+    problem = make(kind, seed=seed, region={"l1": 1.0} if l1 else {"radius": 1.0}, n=4)
+    rng = np.random.default_rng(seed)
+    constant = GIBBS.lipschitz(Run.of(problem, rng))
+    for _ in range(10):
+        one, two = (problem.structure.argmax(rng.normal(size=problem.structure.n_parts)).z for _ in range(2))
+        image = problem.feature_sum(one - two)
+        size = np.abs(image).max() if l1 else np.linalg.norm(image)
+        assert size <= constant * 2 * np.sqrt(problem.structure.n_examples) + 1e-12
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_same_bits_for_any_number_of_threads(solver: str) -> None:
+    problem = make("chain", n=9)
+    results = [run(problem, SOLVERS[solver], max_iter=15, n_jobs=jobs) for jobs in (1, 2, 3)]
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0].weights, other.weights)
+        assert results[0].certificate == other.certificate
+
+
+# --- the weights player in an L1 ball -------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(n=st.integers(1, 5), signs=st.booleans(), radius=st.sampled_from([0.3, 2.0]), seed=st.integers(0, 10_000))
+def test_multiplicative_steps_are_bregman_projections(n: int, signs: bool, radius: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mask = rng.random(n) < 0.5 if signs else None
+    player = SplitSimplex(L1(radius, mask))
+    start = rng.normal(size=n)
+    start = player.region.project(start)
+    origin = player.at(start)
+    gradient = rng.normal(size=n)
+    step = 0.7
+    moved = player.move(origin, gradient, step)
+    allowed = np.isfinite(origin.coordinates)
+    slope = step * radius * np.concatenate([[0.0], gradient, -gradient])[allowed]
+    base = origin.coordinates[allowed]
+
+    def objective(free: np.ndarray) -> float:  # over the interior of the simplex, in logits
+        logs = free - np.logaddexp.reduce(free)
+        return float(np.exp(logs) @ (slope + logs - base))
+
+    found = minimize(objective, base, method="BFGS", options={"gtol": 1e-10})
+    logs = found.x - np.logaddexp.reduce(found.x)
+    np.testing.assert_allclose(np.exp(moved.coordinates[allowed]), np.exp(logs), atol=1e-5)
+    mine = moved.coordinates[allowed]
+    assert np.exp(mine) @ (slope + mine - base) <= found.fun + 1e-12
+    assert np.abs(moved.weights).sum() <= radius * (1 + 1e-12)
+    assert player.divergence(origin, moved) == pytest.approx(np.exp(mine) @ (mine - base), abs=1e-12)
+    if mask is not None:
+        assert (moved.weights[mask] >= 0).all()
+
+
+def test_a_step_of_any_size_does_not_overflow() -> None:
+    player = SplitSimplex(L1(1.0))
+    moved = player.move(player.at(np.zeros(3)), np.array([1e8, -3e8, 0.0]), 1e4)
+    np.testing.assert_allclose(moved.weights, [0.0, 1.0, 0.0])
+    assert player.divergence(player.at(np.zeros(3)), moved) == pytest.approx(np.log(7))
+
+
+def test_given_weights_are_nearly_kept() -> None:
+    player = SplitSimplex(L1(2.0, np.array([False, True, False])))
+    w = np.array([-1.0, 0.5, 0.0])
+    np.testing.assert_allclose(player.at(w).weights, w, atol=5e-3)
+    np.testing.assert_array_equal(player.at(np.zeros(3)).weights[[0, 2]], [0.0, 0.0])
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(n=st.integers(1, 6), signs=st.booleans(), radius=st.sampled_from([0.3, 2.0]), seed=st.integers(0, 10_000))
+def test_the_euclidean_projection_onto_an_l1_ball(n: int, signs: bool, radius: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    region = L1(radius, rng.random(n) < 0.5 if signs else None)
+    point = rng.normal(size=n) * 2
+    w = region.project(point)
+    assert np.abs(w).sum() <= radius * (1 + 1e-12)
+    # optimality: no vertex of the ball (nor zero) lies further along the residual
+    residual = point - w
+    corners = [np.zeros(n)]
+    for k in range(n):
+        for sign in (1.0, -1.0):
+            if sign > 0 or region.nonnegative is None or not region.nonnegative[k]:
+                corners.append(sign * radius * np.eye(n)[k])
+    assert max(float(residual @ (corner - w)) for corner in corners) <= 1e-9
+    np.testing.assert_allclose(region.project(w), w, atol=1e-15)
+
+
+# --- distributions --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ENTROPIC)
+def test_the_divergence_is_the_relative_entropy(kind: str) -> None:
+    problem = make(kind, n=2, seed=5)
+    rng = np.random.default_rng(0)
+    runner = Run.of(problem, rng)
+    player = GibbsStructures(0.0)
+    first, second = (
+        player.at(runner, problem, rng.normal(size=problem.structure.n_parts), tol=0.0, warm=None) for _ in range(2)
+    )
+    ranked = problem.structure.k_best(second.coordinates, 200)
+    total = 0.0
+    for points in ranked:
+        there = points.status == 0
+        log_q = problem.structure.by_example(np.where(points.z != 0, second.coordinates * points.z, 0.0))
+        log_p = problem.structure.by_example(np.where(points.z != 0, first.coordinates * points.z, 0.0))
+        log_q -= problem.structure.entropic(second.coordinates).value
+        log_p -= problem.structure.entropic(first.coordinates).value
+        total += float(np.sum((np.exp(log_q) * (log_q - log_p))[there]))
+    assert player.divergence(first, second) == pytest.approx(total, rel=1e-8)
+    assert player.divergence(first, first) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_potentials_start_the_next_run() -> None:
+    problem = make("chain", n=8, region={"C": 0.5})
+    first = run(problem, mm.Extragradient(geometry=GIBBS), tol=1e-4, max_iter=5000)
+    assert first.potentials is not None
+    start = Start(first.weights, first.duals, first.potentials)
+    again = run(problem, mm.Extragradient(geometry=GIBBS), tol=1e-4, max_iter=5000, start=start)
+    assert again.counters.iterations < 0.5 * first.counters.iterations
+    for useless in (np.zeros(3), np.full_like(first.potentials, np.nan)):
+        solution = run(problem, mm.DualExtragradient(geometry=GIBBS), start=Start(potentials=useless), max_iter=3)
+        assert np.isfinite(solution.certificate.primal)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    problem = make("chain", region={"radius": 1e4})
+    solution = run(problem, mm.Extragradient(geometry=GIBBS, beta=1e4), max_iter=30)
+    assert np.isfinite(solution.certificate.primal)
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", [mm.Extragradient(geometry=GIBBS), mm.DualExtragradient(geometry=GIBBS)])
+@pytest.mark.parametrize("kind", [kind for kind in STRUCTURES if kind not in ENTROPIC])
+def test_structures_without_sum_product_say_why(kind: str, solver: Solver) -> None:
+    with pytest.raises(ValueError, match=r"has no entropic geometry: .*; use geometry=Euclidean\(\)"):
+        solve(make(kind), solver)
+    with pytest.raises(ValueError, match=r"Entropic\(structures=False\)"):
+        solve(make(kind, region={"l1": 1.0}), solver)
+    with pytest.raises(NotImplementedError, match="no entropic projection"):
+        make(kind).structure.entropic(np.zeros(make(kind).structure.n_parts))
+
+
+@pytest.mark.parametrize("kind", ["cut", "matching"])
+def test_marginals_of_cuts_and_matchings_are_hard(kind: str) -> None:
+    with pytest.raises(ValueError, match="#P-hard"):
+        solve(make(kind), mm.Extragradient(geometry=GIBBS))
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ValueError, match="only the weights in an L1 ball"):
+        solve(make("chain"), mm.Extragradient(geometry=mm.Entropic(structures=False)))
+    for bad in ("entropic", None, mm.Entropic):
+        with pytest.raises(ValueError, match="geometry must be"):
+            mm.Extragradient(geometry=bad)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="geometry must be"):
+            mm.DualExtragradient(geometry=bad)  # type: ignore[arg-type]
+    for value in (-1.0, np.inf, "1", True):
+        with pytest.raises(ValueError, match="gold_potential"):
+            mm.Entropic(gold_potential=value)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="structures must be"):
+        mm.Entropic(structures=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="radius must be finite"):
+        L1(np.inf)
+    for radius in (0.0, -1.0, np.nan, "1", True):
+        with pytest.raises(ValueError, match="radius must be a positive number"):
+            L1(radius)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="boolean mask"):
+        L1(1.0, np.array([0, 1]))
+    with pytest.raises(ValueError, match=r"mask of shape \(5,\)"):
+        raise ValueError(L1(1.0, np.ones(3, dtype=bool)).why_not(5))
+    assert L2().why_not(3) is None
