@@ -227,6 +227,23 @@ def test_the_euclidean_projection_onto_an_l1_ball(n: int, signs: bool, radius: f
     np.testing.assert_allclose(region.project(w), w, atol=1e-15)
 
 
+@pytest.mark.parametrize("solver", ["extragradient", "dual"])
+def test_l1_weights_are_sparse_and_still_certified(solver: str) -> None:
+    """Forty features of which four matter: most weights must be exactly zero."""
+    rng = np.random.default_rng(0)
+    structure = mm.structures.Matching.dense(np.full((25, 2), 4))
+    rows = rng.normal(size=(structure.n_parts, 40))
+    features = mm.features.PartFeatures(rows, structure.blocks[0].offsets)
+    gold = structure.argmax(rows[:, :4] @ np.array([1.0, -1.0, 0.7, 0.5]) + 0.3 * rng.normal(size=len(rows))).z
+    problem = Problem.build(structure, features, gold, mm.losses.Hamming(), L1(2.0))
+    solution = run(problem, L1_SOLVERS[solver], tol=1e-2, max_iter=3000)
+    assert solution.status is Status.CONVERGED
+    assert np.count_nonzero(solution.weights) <= 15
+    assert (np.abs(solution.weights[:4]) > 0).all()
+    assert solution.certificate.relative_gap <= 1e-2
+    assert solution.certificate.primal == pytest.approx(problem.objective(solution.weights))
+
+
 # --- distributions --------------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,9 @@ from maxmargin.structures.base import FloatArray
 class Region(ABC):
     """The weights player's set ``W`` and penalty."""
 
+    sparse = False
+    """Whether solutions have many zeros, which a solver should find."""
+
     nonnegative: npt.NDArray[np.bool_] | None
     """Boolean mask of the sign-constrained coordinates, shape ``(n_weights,)``, or None."""
 
@@ -177,6 +180,7 @@ class L1(Region):
 
     radius: float
     nonnegative: npt.NDArray[np.bool_] | None = None
+    sparse = True
 
     def __post_init__(self) -> None:
         _check_size("radius", self.radius)

@@ -24,6 +24,7 @@ from maxmargin.problem import Problem
 from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start
 from maxmargin.solvers.callbacks import Callback, Record
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
+from maxmargin.solvers.sparsify import sparser
 from maxmargin.structures.base import FloatArray
 
 _ROUNDING = 1e-12
@@ -263,13 +264,16 @@ def _loop(
             "the objective is not finite at the start: check the features, the costs and the start weights "
             "for NaN, infinite or very large numbers"
         )
+    weights, certificate = np.array(best.weights), best.certificate
+    if problem.region.sparse and status in (Status.CONVERGED, Status.BUDGET, Status.STALLED, Status.STOPPED):
+        weights, certificate = sparser(run, weights, certificate, stop.tol)
     seconds = time.perf_counter() - began
     remedy = solver.remedy if problem.region.certifies else _UNREGULARISED
     return Solution(
-        weights=np.array(best.weights),
-        certificate=best.certificate,
+        weights=weights,
+        certificate=certificate,
         status=status,
-        message=_message(status, best.certificate, stop, counters, seconds, remedy),
+        message=_message(status, certificate, stop, counters, seconds, remedy),
         history=tuple(history),
         counters=counters,
         seconds=seconds,
