@@ -100,7 +100,7 @@ def test_validation_keeps_the_best_weights(kind):
 
 @kinds
 def test_patience_stops_early(kind):
-    model, (X, y), held_out = made(kind, C=np.inf, max_iter=200, tol=0.0)
+    model, (X, y), held_out = made(kind, C=100.0, max_iter=200, tol=0.0)
     model.fit(X, y, validation=held_out, patience=3)
     assert model.solution_.status == "stopped"
     scores = [score for _, score in model.validation_]

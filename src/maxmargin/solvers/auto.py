@@ -10,16 +10,22 @@ from maxmargin.solvers.extragradient import Extragradient
 STORED_PARTS = 50_000_000
 """Above this many parts the structures player's vectors (8 bytes a part, about ten of them) are not stored."""
 
+STORED_POTENTIALS = 5_000_000
+"""The same for structures with a sum-product kernel, where not storing them costs few iterations."""
+
 
 def choose(problem: Problem) -> tuple[Solver, str]:
     """A solver for the problem, and the sentence that says why."""
-    parts = problem.structure.n_parts
-    if parts > STORED_PARTS:
+    parts, entropic = problem.structure.n_parts, not problem.structure.no_entropy
+    geometry = "entropic geometry, as it has sum-product" if entropic else "Euclidean projections"
+    if parts > (STORED_POTENTIALS if entropic else STORED_PARTS):
         return (
             DualExtragradient(store_duals=False),
-            f"{parts} parts are too many to store the structures player's vectors: memory-efficient dual extragradient",
+            f"a {problem.structure.name} of {parts} parts, too many to store the structures player's vectors: "
+            f"memory-efficient dual extragradient, {geometry}",
         )
     return (
         Extragradient(),
-        f"{parts} parts fit in memory: extragradient, the fastest here at closing a gap",
+        f"a {problem.structure.name} of {parts} parts, which fit in memory: extragradient, the fastest here at closing "
+        f"a gap, {geometry}",
     )

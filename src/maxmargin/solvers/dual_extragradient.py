@@ -27,6 +27,7 @@ from maxmargin.problem import Problem
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.solvers.geometry import (
+    Euclidean,
     Geometry,
     GeometrySetting,
     StructuresPoint,
@@ -121,8 +122,8 @@ class DualExtragradient(Solver):
     """Settings of the dual extragradient method. ``DualExtragradient.plain()`` is the report's own version.
 
     Attributes:
-        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes multiplicative
-            weights in an L1 ball and Euclidean distances otherwise.
+        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes entropy
+            where the structure has a sum-product kernel and for weights in an L1 ball, Euclidean distances otherwise.
         store_duals: keep the structures player's vectors between iterations; False needs memory for one shard only.
         balance: ratio of the two players' steps; "auto" starts from their radii and adapts at restarts.
         restart: whether to restart from the average (in entropic geometry, the last point) when its certified gap has
@@ -154,8 +155,14 @@ class DualExtragradient(Solver):
 
     @classmethod
     def plain(cls, **settings: Any) -> DualExtragradient:
-        """The 2005 report's version: one step size 1/L for both players, no restarts, exact projections."""
-        paper: dict[str, Any] = {"balance": 1.0, "restart": False, "adaptive": False, "inexact": 0.0}
+        """The 2005 report's first version: Euclidean, one step 1/L for both players, no restarts, exact projections."""
+        paper: dict[str, Any] = {
+            "geometry": Euclidean(),
+            "balance": 1.0,
+            "restart": False,
+            "adaptive": False,
+            "inexact": 0.0,
+        }
         return cls(**(paper | settings))
 
     @property

@@ -27,6 +27,7 @@ from maxmargin.problem import Problem
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.geometry import (
+    Euclidean,
     GeometrySetting,
     StructuresPoint,
     WeightsPoint,
@@ -70,8 +71,8 @@ class Extragradient(Solver):
         beta: the first step size.
         nu: threshold of the Armijo rule, in (0, 1).
         growth: factor by which the step grows after an easy iteration; 1 never lets it grow.
-        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes multiplicative
-            weights in an L1 ball and Euclidean distances otherwise.
+        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes entropy
+            where the structure has a sum-product kernel and for weights in an L1 ball, Euclidean distances otherwise.
         balance: ratio of the two players' steps; "auto" starts from their radii and adapts to the distances travelled.
         implicit_penalty: treat the penalty by its proximal step rather than by its gradient.
         inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``, a summable error; 0 means 1e-8.
@@ -98,7 +99,13 @@ class Extragradient(Solver):
     @classmethod
     def plain(cls, **settings: Any) -> Extragradient:
         """The 2006 paper's version: one step size that never grows, the penalty's gradient, exact projections."""
-        paper: dict[str, Any] = {"growth": 1.0, "balance": 1.0, "implicit_penalty": False, "inexact": 0.0}
+        paper: dict[str, Any] = {
+            "geometry": Euclidean(),
+            "growth": 1.0,
+            "balance": 1.0,
+            "implicit_penalty": False,
+            "inexact": 0.0,
+        }
         return cls(**(paper | settings))
 
     def why_not(self, problem: Problem) -> str | None:

@@ -368,7 +368,13 @@ def check_geometry(geometry: GeometrySetting) -> None:
 
 
 def geometry_for(problem: Problem, geometry: GeometrySetting) -> Geometry:
-    """The geometry that "auto" stands for: multiplicative weights in an L1 ball, Euclidean distances otherwise."""
+    """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.
+
+    Sum-product costs one pass over a chain where a projection costs one for every vertex it needs, and runs need no
+    more iterations (benchmarks/solvers.py).
+    """
     if geometry != "auto":
         return geometry
+    if not problem.structure.no_entropy:
+        return Entropic()
     return Entropic(structures=False) if isinstance(problem.region, L1) else Euclidean()
