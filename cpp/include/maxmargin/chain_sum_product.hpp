@@ -561,7 +561,8 @@ MM_INLINE Status logs(const Panels& panels, const Task& task, SumScratch& scratc
 
 // Log-partition function and marginals of one example; the status otherwise. Means are all written where it is ok.
 template <class Vec>
-MM_INLINE Status sum_product_at(int, const Panels& panels, const Task& task, SumScratch& scratch, double& value) {
+MM_INLINE Status sum_product_at(int, const Panels& panels, const Task& task, bool by_logs, SumScratch& scratch,
+                                double& value) {
     const std::int64_t square = panels.n_labels * panels.n_labels;
     const std::int64_t n_pairs = task.shared ? square : std::max<std::int64_t>(task.length - 1, 0) * square;
     value = 0.0;
@@ -569,14 +570,16 @@ MM_INLINE Status sum_product_at(int, const Panels& panels, const Task& task, Sum
         return Status::nonfinite;
     if (task.shared && task.length < 2) std::fill(task.pair_means, task.pair_means + square, 0.0);
     if (task.length == 0) return Status::ok;
-    return scaled<Vec>(panels, task, scratch, value) ? Status::ok : logs<Vec>(panels, task, scratch, value);
+    if (!by_logs && scaled<Vec>(panels, task, scratch, value)) return Status::ok;
+    return logs<Vec>(panels, task, scratch, value);
 }
 MM_LEVELS(Status, sum_product,
-          (int widest, const Panels& panels, const Task& task, SumScratch& scratch, double& value),
-          (widest, panels, task, scratch, value))
+          (int widest, const Panels& panels, const Task& task, bool by_logs, SumScratch& scratch, double& value),
+          (widest, panels, task, by_logs, scratch, value))
 
-// Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written.
-inline void entropic(const Batch& batch, std::span<const double> potentials, std::span<double> z,
+// Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written. With `by_logs` all
+// examples go that way, for tests.
+inline void entropic(const Batch& batch, bool by_logs, std::span<const double> potentials, std::span<double> z,
                      std::span<double> value, std::span<std::int8_t> status, std::span<double> edges, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());
     const std::int64_t n = batch.n_examples(), square = batch.n_labels * batch.n_labels;
@@ -597,7 +600,7 @@ inline void entropic(const Batch& batch, std::span<const double> potentials, std
                             z.data() + batch.nodes[i],
                             z.data() + batch.pairs[i],
                             edges.empty() ? nullptr : edges.data() + first_edge[i]};
-            const Status found = sum_product(panels.lanes, panels, task, scratch[thread], value[i]);
+            const Status found = sum_product(panels.lanes, panels, task, by_logs, scratch[thread], value[i]);
             status[i] = static_cast<std::int8_t>(found);
             if (found == Status::ok) continue;
             value[i] = found == Status::absent ? NEG_INF : std::numeric_limits<double>::quiet_NaN();

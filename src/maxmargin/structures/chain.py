@@ -10,8 +10,8 @@ Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
 Cost per example: argmax ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers, predecessors found
 again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`` best prefixes per label; ``project``
 one Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`); ``entropic``
-``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and others 1970, in scaled probabilities), or ``2 T K^2``
-exponentials at most where potentials spread so far that the scaled numbers might underflow.
+``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and others 1970, in scaled probabilities), or at most
+``2 T K^2`` exponentials where potentials spread so far that the scaled numbers might underflow.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Chain(Structure):
         potentials = vector(potentials, self.n_parts, "potentials")
         z, value = np.empty(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_entropic(*self._layout, potentials, z, value, status, edges, _threads.current())
+        _kernels.chain_entropic(*self._layout, False, potentials, z, value, status, edges, _threads.current())
         return Points(z, value, status)
 
     def select(self, indices: npt.ArrayLike) -> Self:
