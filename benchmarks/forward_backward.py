@@ -1,6 +1,6 @@
 """Forward-backward on 1,000 chains x 50 positions x 45 labels, in units of Viterbi of the same run, and two peers.
 
-One command, one JSON object on standard output: ``python benchmarks/forward_backward.py [--examples N] [--labels K] ...``
+One command, one JSON object on standard output: ``python benchmarks/forward_backward.py [--examples N] ...``.
 Seconds are best of several, the two kernels in turns; ``kernel`` leaves out the arrays that Python makes for each call.
 ``same_matrix`` gives all examples one transition matrix, as training does, and ``times_1e4`` potentials so large that
 the examples go the way of logarithms. Peers: log-sum-exp over all chains at once in NumPy, and ``hmmlearn`` (compiled,
