@@ -45,22 +45,41 @@ struct Task {
     double* edges;
 };
 
-// The first n entries of a vector, the rest filled; n may be more than a vector has.
+template <class Vec>
+MM_INLINE Vec joined_halves(const Half<Vec>& lower, const Half<Vec>& upper) {
+    if constexpr (simd::lanes<Vec> == 8) {
+        return __builtin_shufflevector(lower, upper, 0, 1, 2, 3, 4, 5, 6, 7);
+    } else if constexpr (simd::lanes<Vec> == 4) {
+        return __builtin_shufflevector(lower, upper, 0, 1, 2, 3);
+    } else {
+        return Vec{lower, upper};
+    }
+}
+
+// The first n entries of a vector, the rest filled; n may be more than a vector has. In halves, not entry by entry: a
+// vector that is read right after its entries were written has to wait for them.
 template <class Vec>
 MM_INLINE Vec load_part(const double* p, std::int64_t n, double fill) {
-    constexpr std::int64_t width = simd::lanes<Vec>;
-    if (n >= width) return load<Vec>(p);
-    double entries[width];
-    for (std::int64_t i = 0; i < width; ++i) entries[i] = i < n ? p[i] : fill;
-    return load<Vec>(entries);
+    if constexpr (simd::lanes<Vec> == 1) {
+        return n > 0 ? *p : fill;
+    } else {
+        constexpr std::int64_t half = simd::lanes<Vec> / 2;
+        if (n >= 2 * half) return load<Vec>(p);
+        if (n >= half) return joined_halves<Vec>(load<Half<Vec>>(p), load_part<Half<Vec>>(p + half, n - half, fill));
+        return joined_halves<Vec>(load_part<Half<Vec>>(p, n, fill), Half<Vec>{} + fill);
+    }
 }
 template <class Vec>
 MM_INLINE void store_part(double* p, const Vec& value, std::int64_t n) {
-    constexpr std::int64_t width = simd::lanes<Vec>;
-    if (n >= width) return store(p, value);
-    double entries[width];
-    store(entries, value);
-    for (std::int64_t i = 0; i < n; ++i) p[i] = entries[i];
+    if constexpr (simd::lanes<Vec> == 1) {
+        if (n > 0) *p = value;
+    } else {
+        constexpr std::int64_t half = simd::lanes<Vec> / 2;
+        if (n >= 2 * half) return store(p, value);
+        if (n < half) return store_part<Half<Vec>>(p, lower_half(value), n);
+        store(p, lower_half(value));
+        store_part<Half<Vec>>(p + half, upper_half(value), n - half);
+    }
 }
 
 template <class Vec>
