@@ -39,8 +39,8 @@ void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
 }
 
 // `edges` is empty, or has n_labels^2 entries for every edge of a shared batch.
-void entropic(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> potentials,
-              Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges, int threads) {
+void entropic(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, bool by_logs,
+              In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges, int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, potentials.size());
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(z.size() == potentials.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
@@ -49,7 +49,7 @@ void entropic(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_lab
     require(edges.size() == 0 || (shared && edges.size() == static_cast<std::size_t>(n_edges * n_labels * n_labels)),
             "edges do not fit the batch");
     const NoGil release;
-    chain::entropic(batch, view(potentials), view(z), view(value), view(status), view(edges), threads);
+    chain::entropic(batch, by_logs, view(potentials), view(z), view(value), view(status), view(edges), threads);
 }
 
 void k_best(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, std::int64_t k,
@@ -83,7 +83,7 @@ void bind_chain(nb::module_& module) {
     module.def("chain_argmax", &argmax, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
     module.def("chain_entropic", &entropic, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
-               "potentials"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "by_logs"_a, "potentials"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "edges"_a.noconvert(), "threads"_a);
     module.def("chain_k_best", &k_best, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a, "k"_a,
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);

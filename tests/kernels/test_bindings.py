@@ -26,6 +26,7 @@ def hull() -> object:
 OFFSETS = np.array([[0, 8]])
 CALLS = {
     "chain_argmax": (_kernels.chain_argmax, (*CHAIN._layout, np.ones(8), *outputs(8), 1)),
+    "chain_entropic": (_kernels.chain_entropic, (*CHAIN._layout, False, np.ones(8), *outputs(8), np.zeros(4), 1)),
     "chain_k_best": (_kernels.chain_k_best, (*CHAIN._layout, 1, np.ones(8), *outputs(8), 1)),
     "chain_project": (_kernels.chain_project, (*CHAIN._layout, hull(), np.ones(8), *outputs(8), 1)),
     "cut_batch": (_kernels.CutBatch, CUT._ordered()),

@@ -27,11 +27,11 @@ using Bits = typename BitsOf<Vec>::type;
 // Below this exp is taken for zero: exp(-708) is 3e-308, the least number of full precision.
 inline constexpr double EXP_LEAST = -708.0;
 
-// exp(x) for x <= 0 to within 2 ulp; 0 below EXP_LEAST, also for -inf. With n = round(x / ln 2) and r = x - n ln 2 (ln 2
+// exp(x) for x <= 0 to within 2 ulp; 0 below `least` (EXP_LEAST or more), also for -inf. With n = round(x / ln 2) and r = x - n ln 2 (ln 2
 // in two parts, the first of 32 bits, so that n times it is exact) exp(x) = 2^n (1 + r + r^2 q(r)); q interpolates
 // (e^r - 1 - r) / r^2 in ten Chebyshev nodes of |r| <= ln(2) / 2, which leaves a relative error of 2e-17.
 template <class Vec>
-MM_INLINE Vec exp_negative(const Vec& x) {
+MM_INLINE Vec exp_negative(const Vec& x, double least = EXP_LEAST) {
     constexpr double shift = 0x1.8p52;  // adding it rounds to an integer, which stands in the lowest bits of the sum
     const Vec shifted = x * 0x1.71547652b82fep+0 + shift;
     const Vec n = shifted - shift;
@@ -45,7 +45,7 @@ MM_INLINE Vec exp_negative(const Vec& x) {
     const Vec q = (q01 + r2 * q23) + r4 * ((q45 + r2 * q67) + r4 * q89);
     const Vec p = 1.0 + (r + r2 * q);
     const Vec scaled = reinterpret_cast<Vec>(reinterpret_cast<Bits<Vec>>(p) + (reinterpret_cast<Bits<Vec>>(shifted) << 52));
-    return x >= EXP_LEAST ? scaled : Vec{};
+    return x >= least ? scaled : Vec{};
 }
 
 }  // namespace maxmargin::simd
