@@ -55,7 +55,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
 
     Attributes:
-        coef_: the weights, shape ``(n_weights,)``.
+        coef_: the weights, shape ``(n_weights,)``; of kernel features, dual coefficients (docs/kernels.md).
         solution_: certificate, status, history and counters of the run.
         model_: the trained :class:`maxmargin.Model`.
     """
@@ -153,6 +153,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             weights = chooser.best_weights
             del facts["primal"], facts["dual"]  # which certify the run's own best weights, not these
             facts |= {"validation_iteration": chooser.best_iteration, "validation_score": chooser.best_score}
+        packer, weights = packer.finish(weights)
         model = Model(weights, packer, facts, self.n_jobs)
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.solution_, self.coef_, self.model_ = solution, weights, model
@@ -204,6 +205,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         radius = self.radius if self.radius is not None else np.inf
         mask = packer.nonnegative()
         if self.nonnegative is not None:
+            if packer.no_signs:
+                raise ValueError(f"nonnegative is refused: {packer.no_signs}")
             extra = np.zeros(n_weights, dtype=bool)
             try:
                 chosen = np.asarray(self.nonnegative)
@@ -230,7 +233,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 "warm_start: the features or labels are not those of the last fit; fit without warm_start, or name "
                 "all labels in advance with classes=[...]"
             )
-        return Start(self.coef_, self.solution_.duals)
+        return Start(packer.resume(self.model_.packer, self.coef_), self.solution_.duals)
 
     def _model(self) -> Model:
         """The trained model with the number of threads that is set now."""
