@@ -61,7 +61,7 @@ def four_set_features(graph, labels):
 
 
 def direct_optimum(X, y, *, C=None, radius=None):
-    """The training problem over (node weights, four sets) with the cone written out, by Clarabel over all labellings."""
+    """The training problem over (node weights, four sets) with the cone written out, by Clarabel over labellings."""
     nodes, d = X[0].node_features.shape[1], X[0].edge_features.shape[1]
     width, n = nodes + 4 * d, len(X)
     rows, rhs = [], []
