@@ -21,13 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _threads
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Model
-from maxmargin.packing import PartsPacker, checks
+from maxmargin.packing import PartsPacker, ProgramPacker, checks
 from maxmargin.packing.base import Packer
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray, Structure
+from maxmargin.structures.linear_program import LinearProgram
 
 
 class StructuredSVM(BaseEstimator):  # type: ignore[misc]
@@ -96,6 +97,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     def _packer(self) -> Packer:
         if isinstance(self.structure, Packer):
             return self.structure
+        if self.structure is LinearProgram:
+            return ProgramPacker()
         if callable(self.structure):
             return PartsPacker(self.structure)
         raise ValueError(
