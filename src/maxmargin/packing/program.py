@@ -44,24 +44,24 @@ class ProgramPacker(Packer):
         rows = _rows(X)
         checks.width(rows, self.n_features, "features")
         stacked, offsets = checks.stack(rows, "features")
-        matrices, bounds, equal, values = [], [], [], []
-        for index, (x, found) in enumerate(zip(X, rows, strict=True)):
-            n = found.shape[0]
+        for index, x in enumerate(X):
             for name, matrix, bound in (("A", x.A, x.b), ("A_eq", x.A_eq, x.b_eq)):
                 if (matrix is None) != (bound is None):
                     raise ValueError(f"example {index}: give {name} and {name.replace('A', 'b')} together, or neither")
-            matrices.append(np.zeros((0, n)) if x.A is None else x.A)
-            bounds.append(np.zeros(0) if x.A is None else x.b)
-            equal.append(np.zeros((0, n)) if x.A_eq is None else x.A_eq)
-            values.append(np.zeros(0) if x.A_eq is None else x.b_eq)
+        nothing = [x.A is None and x.A_eq is None for x in X]
         structure = LinearProgram(
-            matrices, bounds, A_eq=equal, b_eq=values, upper=[x.upper for x in X], relaxed=bool(self.relaxed)
+            [np.zeros((0, found.shape[0])) if free else x.A for x, found, free in zip(X, rows, nothing, strict=True)],
+            [np.zeros(0) if free else x.b for x, free in zip(X, nothing, strict=True)],
+            A_eq=[x.A_eq for x in X],
+            b_eq=[x.b_eq for x in X],
+            upper=[x.upper for x in X],
+            relaxed=bool(self.relaxed),
         )
         wrong = np.diff(structure.blocks[0].offsets) != np.diff(offsets)
         if wrong.any():
             index = int(np.argmax(wrong))
             raise ValueError(
-                f"example {index}: A has {structure.programs[index].n} columns but the features have "
+                f"example {index}: the constraints have {structure.programs[index].n} columns but the features have "
                 f"{rows[index].shape[0]} rows; give one column and one row per part"
             )
         return Packed(structure, PartFeatures(stacked, offsets))

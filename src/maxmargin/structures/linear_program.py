@@ -66,8 +66,7 @@ class _Program:
                 f"example {example}: A has {self.n} columns and A_eq has {self.E.shape[1]}; give one column per part"
             )
         self.e = _vector(np.zeros(0) if A_eq is None else b_eq, int(self.E.shape[0]), example, "b_eq", "row of A_eq")
-        bound = np.asarray(upper)
-        self.u = _vector(np.full(self.n, upper) if bound.ndim == 0 else upper, self.n, example, "upper", "part")
+        self.u = _vector(upper if _many(upper) else np.full(self.n, upper), self.n, example, "upper", "part")
         if (self.u < 0).any():
             raise ValueError(f"example {example}: upper must be >= 0, got {self.u.min()}; parts are never negative")
 
@@ -148,7 +147,7 @@ class LinearProgram(Structure):
                 raise ValueError(f"{name} has {len(value)} entries for {n} examples; give one per example")
         if b is None or (A_eq is None) != (b_eq is None):
             raise ValueError("give b with A, and b_eq with A_eq")
-        uppers = [upper] * n if np.ndim(upper) == 0 and not isinstance(upper, (list, tuple)) else list(upper)
+        uppers = list(upper) if _many(upper) else [upper] * n
         if len(uppers) != n:
             raise ValueError(f"upper has {len(uppers)} entries for {n} examples; give one number, or one per example")
         programs = [
@@ -459,6 +458,10 @@ def _diagonal(matrices: list[sp.csr_array], n: int) -> sp.csr_array:
 def _times(scores: FloatArray, z: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         return scores * z
+
+
+def _many(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
 def _length(value: Any, name: str) -> int:
