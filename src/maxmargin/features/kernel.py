@@ -280,10 +280,12 @@ def _factor(gram: FloatArray) -> tuple[FloatArray, IntArray]:
     if np.abs(gram.T @ probe - image).max() > 1e-8 * size:
         raise ValueError("the kernel is not symmetric: k(x, y) must equal k(y, x)")
     # dpstrf stops where the largest remaining diagonal entry is n eps times the first: rounding level.
-    factor, order, rank, _ = dpstrf(gram.T, lower=1, overwrite_a=1)
+    # The upper triangle of the transposed view is the lower one of gram: row i becomes L of the i-th pivot, in place.
+    factor, order, rank, _ = dpstrf(gram.T, lower=0, overwrite_a=1)
     pivots = np.asarray(order, dtype=np.int64) - 1
-    coordinates = np.empty((n, rank))
-    coordinates[pivots] = np.tril(factor[:, :rank])
+    coordinates = np.zeros((n, rank))
+    for i, (pivot, row) in enumerate(zip(pivots, factor.T, strict=True)):
+        coordinates[pivot, : i + 1] = row[: min(i + 1, rank)]
     if np.abs(coordinates @ (coordinates.T @ probe) - image).max() > 1e-8 * size:
         raise ValueError(
             "the kernel is not positive semidefinite, so it is no inner product of features and training has no "
