@@ -3,10 +3,10 @@
 from maxmargin import features, losses, packing, regions, report, solvers, structures
 from maxmargin._threads import threads
 from maxmargin._version import __version__
-from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, StructuredSVM
+from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, ProgramSVM, StructuredSVM
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
-from maxmargin.packing import Bipartite, Graph, Sequence
+from maxmargin.packing import Bipartite, Graph, Program, Sequence
 from maxmargin.problem import Problem
 from maxmargin.solvers import DualExtragradient, Entropic, Euclidean, Exact, Extragradient, Solution, Stop, solve
 
@@ -24,6 +24,8 @@ __all__ = [
     "Model",
     "ModelFileError",
     "Problem",
+    "Program",
+    "ProgramSVM",
     "Sequence",
     "Solution",
     "Stop",

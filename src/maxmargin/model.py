@@ -23,7 +23,7 @@ class Model:
     """Weights plus what is needed to apply them.
 
     Attributes:
-        weights: shape ``(n_weights,)``.
+        weights: shape ``(n_weights,)``; of kernel features, the dual coefficients of the support rows.
         packer: turns inputs into packed batches and outputs back.
         facts: how the model was trained (certificate, status, settings), as plain JSON values.
         n_jobs: threads for prediction, as scikit-learn reads it.
@@ -128,7 +128,7 @@ class Model:
             "facts": self.facts,
             "library": __version__,
         }
-        model_file.write(path, header, {"weights": self.weights})
+        model_file.write(path, header, {"weights": self.weights, **self.packer.arrays()})
 
 
 def _finite(points: Points, examples: IntArray) -> Points:
@@ -169,7 +169,7 @@ def load(
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
             packer: Packer = PartsPacker(structure, checks.integer(header["packer"]["n_features"], "n_features"))
         elif kind in PACKERS:
-            packer = PACKERS[kind].from_header(header["packer"])
+            packer = PACKERS[kind].from_header(header["packer"]).with_arrays(arrays)
         else:
             raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
         if weights.shape != (packer.n_weights,):

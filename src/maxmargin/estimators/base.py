@@ -21,13 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _threads
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Model
-from maxmargin.packing import PartsPacker, checks
+from maxmargin.packing import PartsPacker, ProgramPacker, checks
 from maxmargin.packing.base import Packer
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray, Structure
+from maxmargin.structures.linear_program import LinearProgram
 
 
 class StructuredSVM(BaseEstimator):  # type: ignore[misc]
@@ -57,7 +58,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
 
     Attributes:
-        coef_: the weights, shape ``(n_weights,)``.
+        coef_: the weights, shape ``(n_weights,)``; of kernel features, dual coefficients (docs/kernels.md).
         solution_: certificate, status, history and counters of the run.
         model_: the trained :class:`maxmargin.Model`.
     """
@@ -100,6 +101,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     def _packer(self) -> Packer:
         if isinstance(self.structure, Packer):
             return self.structure
+        if self.structure is LinearProgram:
+            return ProgramPacker()
         if callable(self.structure):
             return PartsPacker(self.structure)
         raise ValueError(
@@ -157,6 +160,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             weights = chooser.best_weights
             del facts["primal"], facts["dual"]  # which certify the run's own best weights, not these
             facts |= {"validation_iteration": chooser.best_iteration, "validation_score": chooser.best_score}
+        packer, weights = packer.finish(weights)
         model = Model(weights, packer, facts, self.n_jobs)
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.solution_, self.coef_, self.model_ = solution, weights, model
@@ -206,6 +210,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     def _region(self, packer: Packer, n_weights: int) -> Region:
         mask = packer.nonnegative()
         if self.nonnegative is not None:
+            if packer.no_signs:
+                raise ValueError(f"nonnegative is refused: {packer.no_signs}")
             extra = np.zeros(n_weights, dtype=bool)
             try:
                 chosen = np.asarray(self.nonnegative)
@@ -241,7 +247,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 "warm_start: the features or labels are not those of the last fit; fit without warm_start, or name "
                 "all labels in advance with classes=[...]"
             )
-        return Start(self.coef_, self.solution_.duals, self.solution_.potentials)
+        weights = packer.resume(self.model_.packer, self.coef_)
+        return Start(weights, self.solution_.duals, self.solution_.potentials)
 
     def _model(self) -> Model:
         """The trained model with the number of threads that is set now."""

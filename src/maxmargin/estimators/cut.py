@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.features.kernel import Kernel
 from maxmargin.packing.base import Packer
 from maxmargin.packing.cut import CutPacker
+from maxmargin.structures.base import FloatArray
 
 
 class CutSVM(StructuredSVM):
@@ -16,12 +18,30 @@ class CutSVM(StructuredSVM):
     labelling is a minimum cut. X: list of :class:`maxmargin.Graph`; y: list of 0/1 arrays. ``coef_`` holds the node
     weights, then the edge weights. Add a constant column to the node features for a bias.
 
-    The arguments are those of :class:`StructuredSVM`.
+    Args:
+        potentials: "potts" as above, or "regular": an edge scores ``w_{y_j y_k}'x_jk`` with four weight sets,
+            ``w00 + w11 >= w01 + w10``, where ``j`` is the first node of the edge as given; scores are relative to that
+            of labelling all nodes 0. ``coef_`` then holds the node weights and the orthonormal coordinates
+            ``(w11 + w10 - w00 - w01) / 2``, ``(w11 + w01 - w00 - w10) / 2``, ``(w00 + w11 - w01 - w10) / 2 >= 0``.
+        features: a :class:`maxmargin.features.Kernel` in place of explicit *node* features; edge features stay linear
+            (also where regular potentials let nodes see them), as their signs have no kernel form. ``coef_`` then
+            begins with dual coefficients instead of node weights.
+
+    The other arguments are those of :class:`StructuredSVM`.
     """
 
     @takes_settings
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, potentials: str = "potts", features: Kernel | None = None, **settings: Any) -> None:
         super().__init__(None, **settings)
+        self.potentials = potentials
+        self.features = features
 
     def _packer(self) -> Packer:
-        return CutPacker()
+        return CutPacker(potentials=self.potentials, kernel=self.features)
+
+    @property
+    def regular_weights_(self) -> FloatArray:
+        """The edges' weights for the labels 00, 01, 10 and 11 of their ends, shape ``(4, d_e)``."""
+        model = self._model()
+        assert isinstance(model.packer, CutPacker)
+        return model.packer.regular_weights(model.weights)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.features.kernel import Kernel
 from maxmargin.packing.base import Packer
 from maxmargin.packing.matching import MatchingPacker
 
@@ -18,15 +19,20 @@ class MatchingSVM(StructuredSVM):
     Args:
         left_capacity: how many links a left node may have.
         right_capacity: how many links a right node may have.
+        features: a :class:`maxmargin.features.Kernel` in place of explicit link features; ``coef_`` then holds the dual
+            coefficients of the support links.
 
     The other arguments are those of :class:`StructuredSVM`.
     """
 
     @takes_settings
-    def __init__(self, *, left_capacity: int = 1, right_capacity: int = 1, **settings: Any) -> None:
+    def __init__(
+        self, *, left_capacity: int = 1, right_capacity: int = 1, features: Kernel | None = None, **settings: Any
+    ) -> None:
         super().__init__(None, **settings)
         self.left_capacity = left_capacity
         self.right_capacity = right_capacity
+        self.features = features
 
     def _packer(self) -> Packer:
-        return MatchingPacker(self.left_capacity, self.right_capacity)
+        return MatchingPacker(self.left_capacity, self.right_capacity, kernel=self.features)

@@ -1,7 +1,8 @@
 """Linear maps between weights and the packed parts of a batch."""
 
 from maxmargin.features.base import Features, operator_norm
-from maxmargin.features.parts import PartFeatures, Stacked
+from maxmargin.features.kernel import Kernel
+from maxmargin.features.parts import Beside, PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures
 
-__all__ = ["ChainFeatures", "Features", "PartFeatures", "Stacked", "operator_norm"]
+__all__ = ["Beside", "ChainFeatures", "Features", "Kernel", "PartFeatures", "Stacked", "operator_norm"]

@@ -153,3 +153,62 @@ class Stacked(Features):
     def to_sparse(self) -> sp.csr_array:
         """The block diagonal matrix, shape ``(n_parts, n_weights)``."""
         return sp.csr_array(sp.block_diag([member.to_sparse() for member in self.features], format="csr"))
+
+
+class Beside(Features):
+    """Several maps of the same parts: scores add up, weights one after the other.
+
+    The nodes of a cut, for example, may have features of their own and sums over the edges that meet in them.
+    """
+
+    def __init__(self, *features: Features) -> None:
+        if not features or len({(member.n_parts, member.n_examples) for member in features}) > 1:
+            raise ValueError("Beside needs maps of the same parts")
+        self.features = features
+        self.weight_starts = tuple(np.cumsum([0, *(member.n_weights for member in features)]).tolist())
+        self.n_parts, self.n_examples = features[0].n_parts, features[0].n_examples
+        self.n_weights = self.weight_starts[-1]
+
+    def _weights_of(self, weights: FloatArray) -> list[FloatArray]:
+        checked = vector(weights, self.n_weights, "weights")
+        return [checked[first:last] for first, last in pairwise(self.weight_starts)]
+
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
+        pieces = self._weights_of(weights)
+        self.features[0].write_scores(pieces[0], out)
+        for member, part in zip(self.features[1:], pieces[1:], strict=True):
+            out += member.scores(part)
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        for member, target in zip(self.features, self._weights_of(out), strict=True):
+            member.write_adjoint(z, target)
+
+    def part_norms(self, order: float) -> FloatArray:
+        """Those of a row across all maps."""
+        norms = np.stack([member.part_norms(order) for member in self.features])
+        return np.asarray(np.sqrt(np.square(norms).sum(axis=0)) if order == 2 else norms.max(axis=0))
+
+    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Those of each map."""
+        return np.concatenate([member.weight_norms(scale) for member in self.features])
+
+    def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``scores`` of two weight vectors, each map in one pass."""
+        parts = zip(self.features, self._weights_of(first), self._weights_of(second), strict=True)
+        pairs = [member.scores_pair(one, two) for member, one, two in parts]
+        return sum((pair[0] for pair in pairs[1:]), pairs[0][0]), sum((pair[1] for pair in pairs[1:]), pairs[0][1])
+
+    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``adjoint`` of two packed vectors, each map in one pass."""
+        pairs = [member.adjoint_pair(first, second) for member in self.features]
+        return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """Each map of the given examples, in that order."""
+        return type(self)(*(member.select(indices) for member in self.features))
+
+    def to_sparse(self) -> sp.csr_array:
+        """The matrices side by side, shape ``(n_parts, n_weights)``."""
+        return sp.csr_array(sp.hstack([member.to_sparse() for member in self.features], format="csr"))

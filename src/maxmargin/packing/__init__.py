@@ -3,11 +3,14 @@
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.chain import ChainPacker
 from maxmargin.packing.cut import CutPacker
-from maxmargin.packing.inputs import Bipartite, Graph, Sequence
+from maxmargin.packing.inputs import Bipartite, Graph, Program, Sequence
 from maxmargin.packing.matching import MatchingPacker
 from maxmargin.packing.parts import PartsPacker
+from maxmargin.packing.program import ProgramPacker
 
-PACKERS: dict[str, type[Packer]] = {packer.kind: packer for packer in (ChainPacker, CutPacker, MatchingPacker)}
+PACKERS: dict[str, type[Packer]] = {
+    packer.kind: packer for packer in (ChainPacker, CutPacker, MatchingPacker, ProgramPacker)
+}
 """The packers that a model file can name."""
 
 __all__ = [
@@ -20,5 +23,7 @@ __all__ = [
     "Packed",
     "Packer",
     "PartsPacker",
+    "Program",
+    "ProgramPacker",
     "Sequence",
 ]

@@ -43,9 +43,6 @@ class Packer(ABC):
     classes: tuple[Hashable, ...] | None = None
     """Where outputs choose among labels: all of them, in the order of the weights' columns."""
 
-    no_l1 = ""
-    """Where weights cannot be kept in an L1 ball: the reason, and what to use."""
-
     @abstractmethod
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """A copy that knows the training data's feature counts and labels."""
@@ -91,6 +88,32 @@ class Packer(ABC):
     def nonnegative(self) -> npt.NDArray[np.bool_] | None:
         """Weights that must be >= 0 for the outputs to stay tractable, as a mask, or None."""
         return None
+
+    @property
+    def no_l1(self) -> str:
+        """Where an L1 ball of the weights is refused: the reason, and what to use. Empty where it is not."""
+        return ""
+
+    @property
+    def no_signs(self) -> str:
+        """Where ``nonnegative`` weights of the caller's choice are refused: the reason. Empty where they are not."""
+        return ""
+
+    def finish(self, weights: FloatArray) -> tuple[Packer, FloatArray]:
+        """The packer and the weights of the trained model: these, unless training uses other coordinates."""
+        return self, weights
+
+    def resume(self, trained: Packer, weights: FloatArray) -> FloatArray:
+        """Training weights from those of a trained model of the same layout: the inverse of ``finish``."""
+        return weights
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a model file must hold besides the weights and the header, by name."""
+        return {}
+
+    def with_arrays(self, arrays: dict[str, npt.NDArray[Any]]) -> Self:
+        """A copy that holds these arrays of a model file, the inverse of ``arrays``; ValueError if they do not fit."""
+        return self
 
     @abstractmethod
     def header(self) -> dict[str, Any]:

@@ -44,6 +44,27 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
+class Program:
+    """Parts with features, of which a linear program says what may be chosen: ``A z <= b, A_eq z = b_eq``.
+
+    Attributes:
+        features: shape ``(n_parts, d)``, dense or CSR: one row per part.
+        A: shape ``(n_rows, n_parts)``, dense or sparse; None for no inequalities.
+        b: shape ``(n_rows,)``.
+        A_eq: shape ``(n_equations, n_parts)``, dense or sparse; None for no equations.
+        b_eq: shape ``(n_equations,)``.
+        upper: the largest value of a part, one number or shape ``(n_parts,)``; the smallest is 0.
+    """
+
+    features: Any
+    A: Any = None
+    b: npt.ArrayLike | None = None
+    A_eq: Any = None
+    b_eq: npt.ArrayLike | None = None
+    upper: npt.ArrayLike = 1.0
+
+
+@dataclass(frozen=True, eq=False)
 class Sequence:
     """A sequence whose transitions see the input.
 

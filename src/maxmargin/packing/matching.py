@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import PartFeatures
-from maxmargin.packing import checks
+from maxmargin.packing import checks, kernels
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.inputs import Bipartite
 from maxmargin.structures.base import FloatArray, IntArray
@@ -25,22 +26,29 @@ class MatchingPacker(Packer):
         left_capacity: how many links a left node may have unless its example says otherwise.
         right_capacity: likewise for right nodes.
         n_features: columns of the link features.
+        kernel: a kernel in place of explicit link features, or None.
+        support: with a kernel, the rows that it is taken with.
     """
 
     left_capacity: int = 1
     right_capacity: int = 1
     n_features: int | None = None
+    kernel: Kernel | None = None
+    support: KernelMap | None = None
 
     kind = "matching"
 
     def __post_init__(self) -> None:
+        kernels.check(self.kernel)
         for name, value in (("left_capacity", self.left_capacity), ("right_capacity", self.right_capacity)):
             checks.integer(value, name, at_least=1)
 
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
-        """The number of features."""
+        """The number of features, and with a kernel the training links."""
         rows = [_rows(x, index) for index, x in enumerate(checks.examples(X))]
-        return replace(self, n_features=checks.width(rows, None, "features"))
+        width = checks.width(rows, None, "features")
+        support = None if self.kernel is None else KernelMap.learn(self.kernel, checks.stack(rows, "features")[0])
+        return replace(self, n_features=width, support=support)
 
     def pack(self, X: Sequence[Any]) -> Packed:
         """Stack the links of all graphs; full graphs and pruned ones may be mixed."""
@@ -61,6 +69,8 @@ class MatchingPacker(Packer):
             structure = Matching(shapes, edges, offsets, **capacities)
         else:
             structure = Matching.dense(shapes, **capacities)
+        if self.support is not None:
+            return Packed(structure, self.support.features(stacked, offsets))
         return Packed(structure, PartFeatures(stacked, offsets))
 
     def encode(self, packed: Packed, y: Sequence[Any]) -> FloatArray:
@@ -82,22 +92,64 @@ class MatchingPacker(Packer):
 
     @property
     def n_weights(self) -> int:
-        """One per feature."""
-        return self.n_features or 0
+        """One per feature; with a kernel its dimension while training, then one per support row."""
+        return (self.n_features or 0) if self.support is None else self.support.n_weights
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """The width; with a kernel also its settings and the training rows."""
+        if self.support is None:
+            return self.kind, self.n_features, self.kernel
+        return self.kind, self.n_features, self.support.kernel, self.support.digest
+
+    @property
+    def no_l1(self) -> str:
+        """See :meth:`Packer.no_l1`."""
+        return kernels.NO_L1 if self.kernel is not None else ""
+
+    @property
+    def no_signs(self) -> str:
+        """See :meth:`Packer.no_signs`."""
+        return kernels.NO_SIGNS if self.kernel is not None else ""
+
+    def finish(self, weights: FloatArray) -> tuple[Packer, FloatArray]:
+        """With a kernel: the support rows and their dual coefficients."""
+        if self.support is None:
+            return self, weights
+        support, dual = self.support.finish(weights)
+        return replace(self, support=support), dual
+
+    def resume(self, trained: Packer, weights: FloatArray) -> FloatArray:
+        """See :meth:`Packer.resume`."""
+        assert isinstance(trained, MatchingPacker)
+        if self.support is None or trained.support is None:
+            return weights
+        return self.support.resume(trained.support, weights)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The support rows."""
+        return {} if self.support is None else self.support.arrays()
+
+    def with_arrays(self, arrays: dict[str, npt.NDArray[Any]]) -> Self:
+        """See :meth:`Packer.with_arrays`."""
+        if self.kernel is None:
+            return self
+        return replace(self, support=KernelMap.from_arrays(self.kernel, arrays, self.n_features or 0))
 
     def header(self) -> dict[str, Any]:
-        """Capacities and width."""
+        """Capacities, width and the kernel."""
         return {
             "left_capacity": int(self.left_capacity),
             "right_capacity": int(self.right_capacity),
             "n_features": self.n_features,
+            **kernels.header(self.support),
         }
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """See :meth:`Packer.from_header`."""
         left, right = (checks.integer(header[key], key, at_least=1) for key in ("left_capacity", "right_capacity"))
-        return cls(left, right, checks.integer(header["n_features"], "n_features"))
+        return cls(left, right, checks.integer(header["n_features"], "n_features"), kernels.from_header(header))
 
 
 def _rows(x: Any, index: int) -> Any:

@@ -1,0 +1,421 @@
+"""Kernel features: weights as dual coefficients over the training parts.
+
+With ``w = sum_p a_p phi(x_p)`` over the training parts, scores are ``K a`` and ``||w||^2 = a'Ka``. So that every solver
+runs unchanged, the Gram matrix of the *distinct* training rows is factored once, ``K = L L'`` (pivoted Cholesky to
+rounding level, rank ``r``), and training sees the rows of ``L`` as explicit features: coordinates in an orthonormal
+basis of the span of all ``phi(x_p)``, in which balls, ridge penalties and certificates are exactly those of the
+kernel's own space. A trained model keeps the ``r`` pivot rows and the dual coefficients ``a`` with ``L_pivots' a = w``.
+
+Cost: ``n^2`` kernel values, ``n r^2`` operations to factor them, memory for ``n^2 + n r`` numbers, each once per
+``fit``, for ``n`` distinct rows; then ``n r`` per product with ``L``. Prediction: ``r`` kernel values per new part.
+
+Reference: Higham, "Analysis of the Cholesky decomposition of a semi-definite matrix", 1990 (LAPACK's ``dpstrf``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+
+from maxmargin.features.base import Features
+from maxmargin.features.rows import Matrix, Rows
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, vector
+from maxmargin.structures.base import FloatArray, IntArray
+
+NAMES = ("rbf", "poly", "linear")
+
+CHUNK = 1 << 22
+"""Kernel values computed at a time in prediction (32 MB)."""
+
+KEPT = 1 << 25
+"""Kernel values of one batch that are kept for the next call rather than computed again (256 MB)."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel in place of explicit features.
+
+    Attributes:
+        function: "rbf" ``exp(-gamma ||x - y||^2)``, "poly" ``(gamma x'y + coef0)^degree``, "linear" ``x'y``, or a
+            function of two matrices (dense or CSR, whatever the inputs are) that returns all kernel values between
+            their rows, shape ``(n, m)``; it must be symmetric and positive semidefinite.
+        gamma: of "rbf" and "poly"; None stands for one over the number of features.
+        degree: of "poly", an integer >= 1.
+        coef0: of "poly", >= 0.
+        max_parts: refuse more distinct training rows than this: the Gram matrix takes ``8 n^2`` bytes, 1.6 GB for the
+            default, and its factor up to as much again.
+    """
+
+    function: str | Callable[[Any, Any], Any] = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    max_parts: int = 14_000
+
+    def __post_init__(self) -> None:
+        if not (callable(self.function) or (isinstance(self.function, str) and self.function in NAMES)):
+            known = ", ".join(f'"{name}"' for name in NAMES)
+            raise ValueError(f"a kernel must be one of {known} or a function of two matrices, got {self.function!r}")
+        if self.gamma is not None and not _is_number(self.gamma, above=0.0):
+            raise ValueError(f"gamma must be a finite number > 0, got {self.gamma!r}")
+        if not _is_number(self.coef0) or self.coef0 < 0:
+            raise ValueError(
+                f"coef0 must be a finite number >= 0 (or the kernel is no inner product), got {self.coef0!r}"
+            )
+        for name, value in (("degree", self.degree), ("max_parts", self.max_parts)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+
+    def resolved(self, n_features: int) -> Kernel:
+        """The kernel with ``gamma`` in numbers."""
+        if n_features == 0:
+            raise ValueError("a kernel needs at least one feature; give the inputs a constant column")
+        return self if self.gamma is not None else replace(self, gamma=1.0 / n_features)
+
+    def values(self, first: Matrix, second: Matrix) -> FloatArray:
+        """Kernel values between all rows of two matrices, shape ``(n, m)``; of a resolved kernel."""
+        shape = (int(first.shape[0]), int(second.shape[0]))
+        if 0 in shape:
+            return np.zeros(shape)
+        other = None if second is first else second
+        with np.errstate(all="ignore"):
+            if callable(self.function):
+                found = self.function(first, second)
+                found = np.asarray(found.toarray() if sp.issparse(found) else found)
+                if found.shape != shape or found.dtype.kind not in "fiub":
+                    raise ValueError(
+                        f"the kernel must return real numbers of shape {shape} for matrices of so many rows, got "
+                        f"shape {found.shape} of {found.dtype}"
+                    )
+            elif self.function == "rbf":
+                found = rbf_kernel(first, other, gamma=self.gamma)
+            elif self.function == "poly":
+                found = polynomial_kernel(first, other, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+            else:
+                found = linear_kernel(first, other)
+                found = found.toarray() if sp.issparse(found) else found
+        return np.ascontiguousarray(found, dtype=np.float64)
+
+    def header(self) -> dict[str, Any]:
+        """Name and settings as plain JSON values; ValueError for a function, whose code no file can hold."""
+        if callable(self.function):
+            raise ValueError(
+                "the model cannot be saved, as its kernel is a function of your own; use a kernel by name, or pickle "
+                "the estimator"
+            )
+        gamma = None if self.gamma is None else float(self.gamma)
+        return {"function": self.function, "gamma": gamma, "degree": int(self.degree), "coef0": float(self.coef0)}
+
+    @classmethod
+    def from_header(cls, header: Any) -> Self:
+        """The inverse of ``header``; ValueError if it makes no sense."""
+        if not isinstance(header, dict) or not isinstance(header["function"], str):
+            raise ValueError("its kernel is none")
+        kernel = cls(header["function"], gamma=header["gamma"], degree=header["degree"], coef0=header["coef0"])
+        if kernel.gamma is None:
+            raise ValueError("its kernel has no gamma")
+        return kernel
+
+
+def _is_number(value: Any, above: float = -np.inf) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return number and bool(np.isfinite(value)) and bool(value > above)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMap:
+    """A kernel and the rows it is taken with: while training all distinct rows, afterwards those of the model.
+
+    Attributes:
+        kernel: the kernel, resolved.
+        rows: shape ``(n, d)``, dense or CSR.
+        coordinates: while training, ``L`` with ``K = L L'``, shape ``(n, r)``; None in a trained model.
+        pivots: while training, the ``r`` rows whose ``L`` is lower triangular.
+        digest: of the set of training rows.
+    """
+
+    kernel: Kernel
+    rows: Matrix
+    coordinates: FloatArray | None = None
+    pivots: IntArray | None = None
+    digest: str = ""
+
+    @classmethod
+    def learn(cls, kernel: Kernel, rows: Matrix) -> Self:
+        """Merge identical rows, take all kernel values between them and factor them."""
+        kernel = kernel.resolved(int(rows.shape[1]))
+        first: dict[bytes, int] = {}
+        for number, key in enumerate(_keys(rows)):
+            first.setdefault(key, number)
+        if len(first) > kernel.max_parts:
+            raise ValueError(
+                f"{len(first)} distinct rows of features are more than the kernel's max_parts={kernel.max_parts}: all "
+                f"products of two of them would take {8e-9 * len(first) ** 2:.1f} GB; train on fewer examples, use "
+                "explicit features (for example of sklearn.kernel_approximation.Nystroem), or raise max_parts"
+            )
+        distinct = rows[np.fromiter(first.values(), dtype=np.int64, count=len(first))]
+        coordinates, pivots = _factor(kernel.values(distinct, distinct))
+        digest = hashlib.sha256(b"".join(hashlib.sha256(key).digest() for key in sorted(first))).hexdigest()
+        return cls(kernel, distinct, coordinates, pivots, digest)
+
+    @property
+    def n_weights(self) -> int:
+        """The rank while training, then the number of rows."""
+        return int(self.rows.shape[0] if self.coordinates is None else self.coordinates.shape[1])
+
+    @cached_property
+    def _numbers(self) -> dict[bytes, int]:
+        return {key: number for number, key in enumerate(_keys(self.rows))}
+
+    @cached_property
+    def _triangle(self) -> FloatArray:
+        """``L`` of the pivot rows, shape ``(r, r)``, lower triangular."""
+        assert self.coordinates is not None
+        return self.coordinates[self.pivots]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made again from the rest."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_numbers", "_triangle")}
+
+    def _known(self, rows: Matrix) -> IntArray | None:
+        """The numbers of these rows among the map's own; None if some are not among them."""
+        try:
+            return np.fromiter((self._numbers[key] for key in _keys(rows)), dtype=np.int64, count=rows.shape[0])
+        except KeyError:
+            return None
+
+    def features(self, rows: Matrix, offsets: IntArray) -> Features:
+        """The map of a batch: its rows of ``L`` where it is made of training rows, else kernel values with the rows."""
+        if self.coordinates is None:
+            return KernelFeatures(self.kernel, rows, offsets, self.rows)
+        numbers = self._known(rows)
+        if numbers is not None:
+            return GatheredFeatures(self.coordinates, numbers, offsets)
+        return KernelFeatures(self.kernel, rows, offsets, self.rows[self.pivots], self._triangle)
+
+    def finish(self, weights: FloatArray) -> tuple[KernelMap, FloatArray]:
+        """The trained map of the pivot rows, and the dual coefficients ``a`` of ``w``: ``L_pivots' a = w``."""
+        if self.coordinates is None:
+            return self, weights
+        return replace(self, rows=self.rows[self.pivots], coordinates=None, pivots=None), self._dual(weights)
+
+    def _dual(self, weights: FloatArray) -> FloatArray:
+        return _solve(self._triangle, weights, transposed=True)
+
+    def resume(self, trained: KernelMap, dual: FloatArray) -> FloatArray:
+        """The coordinates ``w = L'a`` of a model trained on the same rows."""
+        numbers = self._known(trained.rows)
+        assert self.coordinates is not None
+        assert numbers is not None
+        return np.asarray(self.coordinates[numbers].T @ dual)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The rows as arrays of a model file."""
+        if sp.issparse(self.rows):
+            matrix = sp.csr_array(self.rows)
+            return {
+                "support_values": matrix.data,
+                "support_columns": matrix.indices.astype(np.int64),
+                "support_starts": matrix.indptr.astype(np.int64),
+            }
+        return {"support": self.rows}
+
+    @classmethod
+    def from_arrays(cls, kernel: Kernel, arrays: dict[str, npt.NDArray[Any]], n_features: int) -> Self:
+        """The inverse of ``arrays``; ValueError if they make no matrix."""
+        if "support" in arrays:
+            rows = arrays["support"]
+            if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != n_features:
+                raise ValueError("its support rows do not have its number of features")
+            values = rows
+        else:
+            values, columns, starts = (arrays[f"support_{name}"] for name in ("values", "columns", "starts"))
+            integers = columns.dtype == starts.dtype == np.int64
+            if values.dtype != np.float64 or not integers or not values.ndim == columns.ndim == starts.ndim == 1:
+                raise ValueError("its support rows are not a sparse matrix")
+            whole = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(values) == len(columns)
+            if not whole or (np.diff(starts) < 0).any():
+                raise ValueError("its support rows are not a sparse matrix")
+            if columns.size and (columns.min() < 0 or columns.max() >= n_features):
+                raise ValueError("its support rows do not have its number of features")
+            rows = sp.csr_array((values, columns, starts), shape=(len(starts) - 1, n_features))
+        if not np.isfinite(values).all():
+            raise ValueError("its support rows are not finite")
+        return cls(kernel, rows)
+
+
+def _keys(rows: Matrix) -> list[bytes]:
+    """Bytes that are equal exactly for equal rows of one format."""
+    if sp.issparse(rows):
+        matrix = sp.csr_array(rows, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        columns, values, starts = matrix.indices.astype(np.int64), matrix.data, matrix.indptr.tolist()
+        return [columns[first:last].tobytes() + values[first:last].tobytes() for first, last in pairwise(starts)]
+    return [row.tobytes() for row in np.asarray(rows) + 0.0]  # + 0.0 makes one zero of both
+
+
+def _factor(gram: FloatArray) -> tuple[FloatArray, IntArray]:
+    """``L`` with ``L L' = gram``, shape ``(n, r)``, and its pivot rows; ``gram`` is overwritten."""
+    n = len(gram)
+    if not np.isfinite(gram).all():
+        raise ValueError("the kernel of the training parts is not finite; scale the features, or lower the degree")
+    if n == 0:
+        return np.zeros((0, 0)), np.zeros(0, dtype=np.int64)
+    # Products with a few vectors tell, at the price of n^2, whether the factor is one of this matrix.
+    probe = np.random.default_rng(0).standard_normal((n, 3))
+    image, size = gram @ probe, float(np.abs(gram).max()) * n
+    if np.abs(gram.T @ probe - image).max() > 1e-8 * size:
+        raise ValueError("the kernel is not symmetric: k(x, y) must equal k(y, x)")
+    # dpstrf stops where the largest remaining diagonal entry is n eps times the first: rounding level.
+    # The upper triangle of the transposed view is the lower one of gram: row i becomes L of the i-th pivot, in place.
+    factor, order, rank, _ = dpstrf(gram.T, lower=0, overwrite_a=1)
+    pivots = np.asarray(order, dtype=np.int64) - 1
+    coordinates = np.zeros((n, rank))
+    for i, (pivot, row) in enumerate(zip(pivots, factor.T, strict=True)):
+        coordinates[pivot, : i + 1] = row[: min(i + 1, rank)]
+    if np.abs(coordinates @ (coordinates.T @ probe) - image).max() > 1e-8 * size:
+        raise ValueError(
+            "the kernel is not positive semidefinite, so it is no inner product of features and training has no "
+            "optimum; use another kernel"
+        )
+    return coordinates, pivots[:rank]
+
+
+def _solve(triangle: FloatArray, values: FloatArray, *, transposed: bool) -> FloatArray:
+    if len(triangle) == 0:
+        return np.zeros(0)
+    return np.asarray(solve_triangular(triangle, values, lower=True, trans=1 if transposed else 0))
+
+
+class GatheredFeatures(Features):
+    """Parts that share rows: ``scores = (matrix @ w)[numbers]``.
+
+    Args:
+        matrix: shape ``(n, d)``, C-contiguous.
+        numbers: the row of each part, shape ``(n_parts,)``.
+        offsets: shape ``(n_examples + 1,)``: example ``i`` has parts ``offsets[i]:offsets[i + 1]``.
+    """
+
+    def __init__(self, matrix: FloatArray, numbers: IntArray, offsets: npt.ArrayLike) -> None:
+        self.rows, self.numbers = Rows(matrix, "the factor of the kernel"), numbers
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.n_weights, self.n_parts, self.n_examples = self.rows.d, len(numbers), len(self.offsets) - 1
+
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
+        scores = np.empty(self.rows.n)
+        self.rows.times(vector(weights, self.n_weights, "weights"), 1, scores)
+        np.take(scores, self.numbers, out=out)
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        self.rows.transpose_times(self._summed(z), 1, out)
+
+    def _summed(self, z: FloatArray) -> FloatArray:
+        sums = np.bincount(self.numbers, vector(z, self.n_parts, "z"), minlength=self.rows.n)
+        return np.asarray(sums, dtype=np.float64)
+
+    def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``scores`` of two weight vectors in one pass over the matrix."""
+        one, two = self.rows.times_pair(*(vector(weights, self.n_weights, "weights") for weights in (first, second)))
+        return one[self.numbers], two[self.numbers]
+
+    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``adjoint`` of two packed vectors in one pass over the matrix."""
+        return self.rows.transpose_times_pair(self._summed(first), self._summed(second))
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The features of the given examples, in that order, with the rows that they use."""
+        chosen = example_numbers(indices, self.n_examples)
+        begin, end = self.offsets[chosen], self.offsets[chosen + 1]
+        used, numbers = np.unique(self.numbers[ranges(begin, end)], return_inverse=True)
+        assert self.rows.dense is not None
+        whole = len(used) == self.rows.n
+        return type(self)(self.rows.dense if whole else self.rows.dense[used], numbers, offsets_of(end - begin))
+
+    def to_sparse(self) -> sp.csr_array:
+        """The explicit matrix, shape ``(n_parts, n_weights)``."""
+        assert self.rows.dense is not None
+        return sp.csr_array(self.rows.dense[self.numbers])
+
+
+class KernelFeatures(Features):
+    """Kernel values between the parts of a batch and the support rows: ``scores = K a``.
+
+    Values are computed in pieces whenever they are needed, and kept where they are few.
+
+    Args:
+        kernel: the kernel.
+        rows: shape ``(n_parts, d)``, dense or CSR.
+        offsets: shape ``(n_examples + 1,)``: example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
+        support: shape ``(n_weights, d)``, dense or CSR.
+        triangle: None where weights are dual coefficients ``a``; else ``L`` of the support rows, and weights are
+            ``w = L'a``.
+    """
+
+    def __init__(
+        self, kernel: Kernel, rows: Matrix, offsets: npt.ArrayLike, support: Matrix, triangle: FloatArray | None = None
+    ) -> None:
+        self.kernel, self.rows, self.support, self.triangle = kernel, rows, support, triangle
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.n_weights, self.n_parts = int(support.shape[0]), int(rows.shape[0])
+        self.n_examples = len(self.offsets) - 1
+        self._kept: FloatArray | None = None
+
+    def _pieces(self) -> list[tuple[int, int]]:
+        step = max(1, CHUNK // max(1, self.n_weights))
+        return [(first, min(first + step, self.n_parts)) for first in range(0, self.n_parts, step)]
+
+    def _values(self, first: int, last: int) -> FloatArray:
+        if self._kept is None and self.n_parts * self.n_weights <= KEPT:
+            found = [self.kernel.values(self.rows[a:b], self.support) for a, b in self._pieces()]
+            self._kept = np.concatenate([np.zeros((0, self.n_weights)), *found])
+        if self._kept is not None:
+            return self._kept[first:last]
+        return self.kernel.values(self.rows[first:last], self.support)
+
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
+        a = vector(weights, self.n_weights, "weights")
+        if self.triangle is not None:
+            a = _solve(self.triangle, a, transposed=True)
+        with np.errstate(all="ignore"):
+            for first, last in self._pieces():
+                out[first:last] = self._values(first, last) @ a
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        z = vector(z, self.n_parts, "z")
+        out[:] = 0.0
+        for first, last in self._pieces():
+            out += self._values(first, last).T @ z[first:last]
+        if self.triangle is not None:
+            out[:] = _solve(self.triangle, out, transposed=False)
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The features of the given examples, in that order."""
+        chosen = example_numbers(indices, self.n_examples)
+        begin, end = self.offsets[chosen], self.offsets[chosen + 1]
+        return type(self)(
+            self.kernel, self.rows[ranges(begin, end)], offsets_of(end - begin), self.support, self.triangle
+        )
+
+    def to_sparse(self) -> sp.csr_array:
+        """The explicit matrix, shape ``(n_parts, n_weights)``."""
+        values = self.kernel.values(self.rows, self.support)
+        if self.triangle is not None:
+            values = np.asarray(solve_triangular(self.triangle, values.T, lower=True)).T if values.size else values
+        return sp.csr_array(values)
