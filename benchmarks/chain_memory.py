@@ -11,6 +11,7 @@ comparison: the packed vectors that the memory-efficient form does not make.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import resource
@@ -45,7 +46,7 @@ def sentences(n: int, seed: int = 0) -> tuple[list[Any], list[np.ndarray]]:
         shape=(total, ATTRIBUTES),
     )
     bounds = np.concatenate([[0], np.cumsum(lengths)])
-    X = [rows[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    X = [rows[a:b] for a, b in itertools.pairwise(bounds)]
     return X, np.split(labels, bounds[1:-1])
 
 
