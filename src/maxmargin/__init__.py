@@ -7,6 +7,7 @@ from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, StructuredSVM
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Sequence
+from maxmargin.path import PathPoint, RegularizationPath, regularization_path
 from maxmargin.problem import Problem
 from maxmargin.solvers import DualExtragradient, Exact, Extragradient, Solution, Stop, solve
 
@@ -21,7 +22,9 @@ __all__ = [
     "MatchingSVM",
     "Model",
     "ModelFileError",
+    "PathPoint",
     "Problem",
+    "RegularizationPath",
     "Sequence",
     "Solution",
     "Stop",
@@ -32,6 +35,7 @@ __all__ = [
     "losses",
     "packing",
     "regions",
+    "regularization_path",
     "report",
     "solve",
     "solvers",
