@@ -49,7 +49,7 @@ class PathPoint:
     Attributes:
         setting: the radius or C of an exact point; None on the dual-extragradient path.
         iteration: iterations that this point took (exact), or after which it was recorded.
-        seconds: likewise.
+        seconds: likewise; on the dual-extragradient path with the time that judging its points takes.
         hinge: training hinge loss ``H(w)``.
         norm: Euclidean norm of the weights.
         l1_norm: sum of the absolute weights.
@@ -219,7 +219,8 @@ def regularization_path(
     parameter = "radius" if Cs is None else "C"
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
     with _threads.threads(estimator.n_jobs), _Bar(estimator.verbose) as bar:
-        packer, problem = estimator._problem(X, y, sample_weight, loss_weight)
+        first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
+        packer, problem = first._problem(X, y, sample_weight, loss_weight)
         course = _Course(
             estimator=estimator,
             packer=packer,
