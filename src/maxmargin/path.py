@@ -133,17 +133,23 @@ class RegularizationPath:
         return points[min(judged)[2]]
 
     def excess(self) -> FloatArray:
-        """How far each iterate's hinge loss is above the exact path's at the same norm, shape ``(n_iterates,)``.
+        """How far the dual-extragradient path's hinge loss is above each exact point's, shape ``(n_exact,)``.
 
-        Between exact points the path is taken as a straight line, which is never below it (the least hinge loss is a
-        convex function of the norm): small negative numbers are possible. NaN outside the norms of the exact points.
+        At the exact point's norm; between two iterates along the straight line, whose hinge loss is not below that of
+        weights between them (it is convex). The least where the path has that norm more than once, NaN where never.
         """
-        exact, iterates = self.arrays("exact"), self.arrays("iterates")
-        if not self.exact:
-            return np.full(len(self.iterates), np.nan)
-        order = np.argsort(exact["norm"], kind="stable")
-        at = np.interp(iterates["norm"], exact["norm"][order], exact["hinge"][order], left=np.nan, right=np.nan)
-        return np.asarray(iterates["hinge"] - at)
+        norms, hinges = (self.arrays("iterates")[name] for name in ("norm", "hinge"))
+        before, after = norms[:-1], norms[1:]
+        found = np.full(len(self.exact), np.nan)
+        for place, point in enumerate(self.exact):
+            low, high = point.norm * (1 - 1e-9), point.norm * (1 + 1e-9)
+            met = np.flatnonzero((np.minimum(before, after) <= high) & (low <= np.maximum(before, after)))
+            span = after[met] - before[met]
+            share = np.divide(point.norm - before[met], span, out=np.zeros_like(span), where=span != 0)
+            there = hinges[met] + np.clip(share, 0.0, 1.0) * (hinges[met + 1] - hinges[met])
+            if there.size:
+                found[place] = there.min() - point.hinge
+        return found
 
     def model(self, point: PathPoint | None = None) -> Model:
         """The model of a point that has its weights; of :meth:`best` by default."""
@@ -189,8 +195,8 @@ def regularization_path(
         X: training inputs.
         y: training outputs.
         radii: radii of the exact points (ball form), positive, in any order; repeats are dropped.
-        Cs: instead, values of C (penalty form). Without both, ten radii are spaced geometrically up to the largest
-            norm of the dual-extragradient path, from a hundredth of it.
+        Cs: instead, values of C (penalty form). Without both, ten radii up to the largest norm of the
+            dual-extragradient path are taken, its 1, 4, 9, ..., 100 hundredths.
         validation: inputs and outputs on which :meth:`RegularizationPath.best` chooses.
         test: inputs and outputs that are only reported.
         iterations: length of the dual-extragradient run; 0 for none.
@@ -452,13 +458,13 @@ def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:
 
 
 def _automatic(iterates: Sequence[PathPoint], region: Region) -> list[float]:
-    """Radii spaced geometrically up to the largest norm of the iterates, from a hundredth of it."""
+    """Radii from a hundredth of the largest norm of the iterates to all of it, closer together where they are small."""
     if not isinstance(region, L2):
         raise ValueError("radii are chosen for Euclidean balls alone: give radii or Cs")
     norms = [point.norm for point in iterates if point.norm > 0]
     if not norms:
         raise ValueError("no iterate has left zero weights, so no radii can be chosen: give radii or Cs")
-    return [float(r) for r in np.geomspace(0.01 * max(norms), max(norms), AUTOMATIC_RADII)]
+    return [max(norms) * ((k + 1) / AUTOMATIC_RADII) ** 2 for k in range(AUTOMATIC_RADII)]
 
 
 def _judges(
