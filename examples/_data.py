@@ -234,3 +234,39 @@ def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matri
 def frequent(sentences: list[list[str]], n: int = 5) -> list[str]:
     """The most frequent words."""
     return [word for word, _ in Counter(word for sentence in sentences for word in sentence).most_common(n)]
+
+
+def intersected_model1(english: list[list[str]], french: list[list[str]], rounds: int = 5) -> list[Alignment]:
+    """Sentence pairs with the links on which IBM Model 1 (Brown et al. 1993) agrees in both directions."""
+    there, back = _model1(english, french, rounds), _model1(french, english, rounds)
+    found = []
+    for e, f, forward, backward in zip(english, french, there, back, strict=True):
+        links = frozenset((int(i), j) for j, i in enumerate(forward) if i >= 0 and backward[i] == j)
+        found.append(Alignment(e, f, links, links))
+    return found
+
+
+def _model1(source: list[list[str]], target: list[list[str]], rounds: int) -> list[np.ndarray]:
+    """For each target position the source position (-1: none) of the largest ``t(target | source)``."""
+    rows, _ = _incidence(source)
+    columns, _ = _incidence(target)
+    e, f, slot, where, starts = [], [], [], [], [0]
+    for first, second in zip(source, target, strict=True):
+        a = np.array([len(rows), *(rows[word] for word in first)])  # the last number is the empty word
+        b = np.array([columns[word] for word in second])
+        e.append(np.tile(a, len(b)))
+        f.append(np.repeat(b, len(a)))
+        slot.append(starts[-1] + np.repeat(np.arange(len(b)), len(a)))
+        where.append(np.tile(np.arange(-1, len(first)), len(b)))
+        starts.append(starts[-1] + len(b))
+    e, f, slot, where = map(np.concatenate, (e, f, slot, where))
+    pairs, pair = np.unique(e * len(columns) + f, return_inverse=True)
+    of = pairs // len(columns)
+    t = np.ones(len(pairs))
+    for _ in range(rounds):
+        share = t[pair] / np.bincount(slot, t[pair])[slot]
+        counts = np.bincount(pair, share)
+        t = counts / np.bincount(of, counts)[of]
+    order = np.lexsort((t[pair], slot))
+    last = np.flatnonzero(np.diff(slot[order], append=-1))
+    return np.split(where[order[last]], starts[1:-1])

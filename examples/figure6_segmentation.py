@@ -43,7 +43,7 @@ def graphs(scans: list[list[Scan]]) -> list[tuple[list[mm.Graph], list[np.ndarra
 def main() -> None:
     options = _account.options(__doc__.splitlines()[0])
     real = not options.synthetic and (options.data / "segmentation" / "oakland").is_dir()
-    size, iterations = (400, 150) if options.quick else (3000, 600)
+    size, iterations = (300, 120) if options.quick else (3000, 600)
     began = time.perf_counter()
     if real:
         scans = list(oakland(options.data, size))
@@ -70,7 +70,10 @@ def main() -> None:
     _account.on_the_loss(account, path)
     _account.on_the_norm(account, path)
     _account.on_the_errors(account, path)
-    figure = plot_path(path, title=f"Segmentation: {about}")
+    _account.on_the_chosen_norm(account, path)
+    figure = plot_path(
+        path, title=f"Segmenting {'laser scans: vegetation' if real else 'made-up scans: bushes'} against the rest"
+    )
     _account.write(
         options.out,
         "figure6",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from maxmargin.report import plot_path
 from maxmargin.solvers import Record
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
+ROOT = Path(__file__).parents[1]
 RADII = [0.1, 0.3, 1.0, 2.0]
 
 
@@ -273,8 +276,6 @@ def test_a_point_that_does_not_converge_says_so():
 
 
 def test_progress_is_drawn_only_on_a_terminal_and_when_wanted(monkeypatch):
-    import io
-
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -395,6 +396,20 @@ def test_only_the_plot_needs_matplotlib():
         "path = mm.regularization_path(mm.ChainSVM(), *chains(), radii=[1.0], iterations=2)\n"
         "try:\n    mm.report.plot_path(path)\nexcept ImportError as error:\n    print(error)\n"
     )
-    root = str(__import__("pathlib").Path(__file__).parents[1])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert "maxmargin[plot]" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["figure6_segmentation", "figure7_alignment"])
+def test_examples_of_the_reports_figures(name, tmp_path):
+    script = ROOT / "examples" / f"{name}.py"
+    command = [sys.executable, "-W", "error", str(script), "--synthetic", "--quick", "--out", str(tmp_path / "new")]
+    done = subprocess.run([*command, "--jobs", "1"], capture_output=True, text=True, check=True)
+    assert done.stdout.count("agrees ") + done.stdout.count("DISAGREES") >= 5
+    figure = name.split("_")[0]
+    assert (tmp_path / "new" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+    numbers = json.loads((tmp_path / "new" / f"{figure}.json").read_text())
+    assert all(set(line) == {"report", "agrees", "here"} for line in numbers["account"])
+    for path in numbers.get("paths", {"": numbers}).values():
+        assert path["iterates"][0]["norm"] == 0.0
+        assert all(point["status"] == "converged" for point in path["exact"])

@@ -53,14 +53,26 @@ def plot_convergence(solutions: Mapping[str, Solution], *, axes: Any = None, aga
     return axes.figure
 
 
+def _spread(axes: Any) -> None:
+    """A logarithmic vertical axis where the largest number is far above the smallest."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+    values = np.concatenate([np.zeros(0), *(np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines)])
+    if values.size and 0 < 8 * values.min() < values.max():
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+
+
 def plot_path(
     path: RegularizationPath, *, against: str = "norm", scale: str = "linear", error: str = "error", title: str = ""
 ) -> Any:
     """Draw the four panels of the 2005 report's Figure 6.
 
     Training hinge loss against the norm of the weights; that norm against the iterations of the dual-extragradient
-    run; validation error and test error against the norm, without the zero weights at the start of the run. Stars mark
-    the points that the validation data choose.
+    run; validation error and test error against the norm, without the zero weights at the start of the run and on a
+    logarithmic scale where they differ widely. Stars mark the points that the validation data choose.
 
     Args:
         path: what :func:`maxmargin.regularization_path` returned.
@@ -83,7 +95,7 @@ def plot_path(
         ("iterates", "dual-extragradient path", {"color": ITERATES, "marker": ".", "markersize": 5}),
         ("exact", "regularisation path, exact points", {"color": EXACT, "marker": "o", "linestyle": "--"}),
     ]
-    star: dict[str, Any] = {"marker": "*", "markersize": 15, "markeredgecolor": "black", "linestyle": "none"}
+    star: dict[str, Any] = {"marker": "*", "markersize": 12, "markeredgecolor": "black", "linestyle": "none"}
     judged = False
     for which, label, style in kinds:
         if not path.points(which):
@@ -119,6 +131,8 @@ def plot_path(
         axes.set_ylabel(up)
         axes.grid(True, which="major", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
+    for axes in (validation, test):
+        _spread(axes)
     if judged:
         loss.plot([], [], color="white", label="chosen on the validation data", **star)
     handles, labels = loss.get_legend_handles_labels()
