@@ -77,7 +77,7 @@ def on_the_errors(account: Account, path: mm.RegularizationPath, word: str = "er
     seen_run, seen_exact, run_error, exact_error = (100 * (value or 0.0) for value in values)
     account.say(
         f"the best validation {word}s of both are fairly close",
-        abs(seen_run - seen_exact) < 1.0,
+        abs(seen_run - seen_exact) <= 0.25 * max(seen_run, seen_exact),
         f"{seen_run:.1f}% on the dual-extragradient path, {seen_exact:.1f}% on the exact one",
     )
     account.say(

@@ -43,7 +43,7 @@ def graphs(scans: list[list[Scan]]) -> list[tuple[list[mm.Graph], list[np.ndarra
 def main() -> None:
     options = _account.options(__doc__.splitlines()[0])
     real = not options.synthetic and (options.data / "segmentation" / "oakland").is_dir()
-    size, iterations = (300, 120) if options.quick else (3000, 600)
+    size, iterations = (250, 100) if options.quick else (3000, 600)
     began = time.perf_counter()
     if real:
         scans = list(oakland(options.data, size))

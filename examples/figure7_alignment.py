@@ -176,6 +176,13 @@ def main() -> None:
         _account.on_the_loss(account, path)
         _account.on_the_errors(account, path, "AER")
         _account.on_equal_norms(account, path, "AER")
+    best = next(iter(paths.values())).best("iterates").iteration
+    print("and:")
+    account.say(
+        "trained by hand, the smallest AER comes after roughly 200 iterations",
+        100 <= best <= 400,
+        f"on the validation data after {best}",
+    )
     _account.write(
         options.out,
         "figure7",

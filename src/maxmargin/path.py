@@ -30,7 +30,18 @@ from maxmargin.packing import checks
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.problem import Problem
 from maxmargin.regions import L2, Region
-from maxmargin.solvers import Certificate, DualExtragradient, Record, Solution, Solver, Start, Status, Stop, solve
+from maxmargin.solvers import (
+    Certificate,
+    DualExtragradient,
+    Extragradient,
+    Record,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    Stop,
+    solve,
+)
 from maxmargin.solvers.auto import STORED_PARTS
 from maxmargin.structures.base import FloatArray
 
@@ -340,18 +351,19 @@ class _Course:
 
 
 def _continued(solver: Solver, gold: FloatArray, before: Solution, growth: float) -> tuple[Solver, Start]:
-    """How to go on from the solution of a smaller setting, by what took the fewest iterations in trials.
+    """How to go on from the solution of a smaller setting; ``growth`` is the ratio of the two Cs, 1 for radii.
 
-    ``growth`` is the ratio of the two Cs, 1 for radii. Weights that grow with C are the best response ``-C g(z)`` to
-    the old duals again; in a ball they stay, which is never worse than the point before.
+    What took the fewest iterations in trials without ever taking many more. Extragradient in penalty form: weights
+    that grow with C, which are the best response ``-C g(z)`` to the old duals again. Otherwise the weights as they are
+    (in a ball never worse than the point before), and steps balanced by how far the two players have come from zero and
+    gold: the solvers' own choice measures from where they start, which is off by orders of magnitude near a solution.
     """
     if before.duals is None:  # without them zero weights are the better start
         return solver, Start()
-    far_w, far_z = norm(before.weights), norm(before.duals - gold)
-    if not isinstance(solver, DualExtragradient):
+    if isinstance(solver, Extragradient) and growth != 1.0:
         return solver, Start(growth * before.weights, before.duals)
-    if solver.balance == "auto" and far_w > 0.0 and far_z > 0.0:
-        # Its own choice assumes a start at the gold outputs; from elsewhere it can be off by orders of magnitude.
+    far_w, far_z = norm(before.weights), norm(before.duals - gold)
+    if isinstance(solver, (Extragradient, DualExtragradient)) and solver.balance == "auto" and far_w * far_z > 0.0:
         solver = replace(solver, balance=far_w / far_z)
     return solver, Start(before.weights, before.duals)
 
