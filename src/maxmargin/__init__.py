@@ -7,6 +7,7 @@ from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, ProgramSVM, Stru
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Program, Sequence
+from maxmargin.path import PathPoint, RegularizationPath, regularization_path
 from maxmargin.problem import Problem
 from maxmargin.solvers import DualExtragradient, Entropic, Euclidean, Exact, Extragradient, Solution, Stop, solve
 
@@ -23,9 +24,11 @@ __all__ = [
     "MatchingSVM",
     "Model",
     "ModelFileError",
+    "PathPoint",
     "Problem",
     "Program",
     "ProgramSVM",
+    "RegularizationPath",
     "Sequence",
     "Solution",
     "Stop",
@@ -36,6 +39,7 @@ __all__ = [
     "losses",
     "packing",
     "regions",
+    "regularization_path",
     "report",
     "solve",
     "solvers",

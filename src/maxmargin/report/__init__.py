@@ -1,5 +1,5 @@
 """Plots of runs."""
 
-from maxmargin.report.plots import plot_convergence
+from maxmargin.report.plots import plot_convergence, plot_path
 
-__all__ = ["plot_convergence"]
+__all__ = ["plot_convergence", "plot_path"]

@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.path import RegularizationPath
 from maxmargin.solvers import Solution
 
+EXACT, ITERATES = "#D55E00", "#0072B2"
+"""Vermilion and blue: told apart with any kind of colour vision, and by their markers without."""
 
-def _figure(width: float, height: float) -> tuple[Any, Any]:
+
+def _figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("plots need matplotlib: pip install 'maxmargin[plot]'") from None
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
+    return figure, figure.subplots(rows, columns)
 
 
 def plot_convergence(solutions: Mapping[str, Solution], *, axes: Any = None, against: str = "seconds") -> Any:
@@ -47,3 +51,93 @@ def plot_convergence(solutions: Mapping[str, Solution], *, axes: Any = None, aga
     if len(solutions) > 1:
         axes.legend(frameon=False)
     return axes.figure
+
+
+def _spread(axes: Any) -> None:
+    """A logarithmic vertical axis where the largest number is far above the smallest."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+    values = np.concatenate([np.zeros(0), *(np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines)])
+    if values.size and 0 < 8 * values.min() < values.max():
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+
+
+def plot_path(
+    path: RegularizationPath, *, against: str = "norm", scale: str = "linear", error: str = "error", title: str = ""
+) -> Any:
+    """Draw the four panels of the 2005 report's Figure 6.
+
+    Training hinge loss against the norm of the weights; that norm against the iterations of the dual-extragradient
+    run; validation error and test error against the norm, without the zero weights at the start of the run and on a
+    logarithmic scale where they differ widely. Stars mark the points that the validation data choose.
+
+    Args:
+        path: what :func:`maxmargin.regularization_path` returned.
+        against: which norm, "norm" (Euclidean) or "l1_norm".
+        scale: of the horizontal axes, "linear" or "log" (which leaves the zero weights out everywhere).
+        error: the word for the errors, for example "alignment error rate".
+        title: a line above the panels.
+
+    Returns:
+        The matplotlib figure (``figure.savefig("path.png")``).
+    """
+    if against not in ("norm", "l1_norm"):
+        raise ValueError(f'against must be "norm" or "l1_norm", got {against!r}')
+    if scale not in ("linear", "log"):
+        raise ValueError(f'scale must be "linear" or "log", got {scale!r}')
+    figure, panels = _figure(9.0, 7.0, 2, 2)
+    (loss, growth), (validation, test) = panels
+    length = "norm of the weights" if against == "norm" else "sum of the absolute weights"
+    kinds: list[tuple[Any, str, dict[str, Any]]] = [
+        ("iterates", "dual-extragradient path", {"color": ITERATES, "marker": ".", "markersize": 5}),
+        ("exact", "regularisation path, exact points", {"color": EXACT, "marker": "o", "linestyle": "--"}),
+    ]
+    star: dict[str, Any] = {"marker": "*", "markersize": 12, "markeredgecolor": "black", "linestyle": "none"}
+    judged = False
+    for which, label, style in kinds:
+        if not path.points(which):
+            continue
+        values = path.arrays(which)
+        style = {"linewidth": 1.6, "label": label, **style}
+        # Weights of rounding size predict by ties: such errors say nothing and would set the scale.
+        left_zero = values[against] > 1e-6 * values[against].max()
+        shown = left_zero if scale == "log" else np.ones_like(left_zero)
+        loss.plot(values[against][shown], values["hinge"][shown], **style)
+        if which == "iterates":
+            growth.plot(values["iteration"][shown], values[against][shown], **style)
+        for axes, name in ((validation, "validation_error"), (test, "test_error")):
+            if not np.isfinite(values[name]).any():
+                continue
+            axes.plot(values[against][left_zero], 100 * values[name][left_zero], **style)
+            if np.isfinite(values["validation_error"]).any():
+                chosen, judged = path.best(which), True
+                point = getattr(chosen, against), 100 * getattr(chosen, name)
+                axes.plot(*point, color=style["color"], zorder=5, **star)
+    for axes, letter, across, up in (
+        (loss, "a", length, "training hinge loss"),
+        (growth, "b", "iteration", length),
+        (validation, "c", length, f"validation {error} (%)"),
+        (test, "d", length, f"test {error} (%)"),
+    ):
+        if axes.lines:
+            axes.set_xscale(scale)
+        else:
+            axes.text(0.5, 0.5, "no such data given", transform=axes.transAxes, ha="center", color="0.4")
+        axes.set_title(f"({letter})", loc="left", fontsize=11)
+        axes.set_xlabel(across)
+        axes.set_ylabel(up)
+        axes.grid(True, which="major", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in (validation, test):
+        _spread(axes)
+    if judged:
+        loss.plot([], [], color="white", label="chosen on the validation data", **star)
+    handles, labels = loss.get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    if title:
+        figure.suptitle(title)
+    return figure

@@ -1,0 +1,272 @@
+"""Data of the examples: readers of public sets that are not part of the project, and generators that stand in for them.
+
+The folder with the sets is an argument, else MAXMARGIN_DATA, else ``../shared/data`` beside the project.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.spatial import cKDTree
+
+FOLDER = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+Scan = tuple[np.ndarray, np.ndarray]
+"""Points of shape ``(n, 3)`` and 0/1 labels of shape ``(n,)``."""
+
+VEGETATION = (1300, 1302, 1303, 1305, 1306)
+UNDETERMINED = (1001, 9999)
+
+
+def oakland(folder: Path, size: int, seed: int = 0) -> tuple[list[Scan], list[Scan], list[Scan]]:
+    """Five scans to train on, three to validate and three to test: vegetation against everything else.
+
+    Each of the eight laser scans is thinned to one point per 20 cm voxel. A scan of ours is the ``size`` points
+    nearest (in the plane) to a random point of vegetation. The five files of part 2 give one training scan each, the
+    three of part 3 a validation and a test scan each, without common points.
+    """
+    rng = np.random.default_rng(seed)
+    files = sorted((folder / "segmentation" / "oakland").glob("*.xyz_label_conf.gz"))
+    found: dict[str, list[list[Scan]]] = {"part2": [], "part3": []}
+    for file in files:
+        table = np.loadtxt(file, comments="#", usecols=(0, 1, 2, 3))
+        table = table[~np.isin(table[:, 3], UNDETERMINED)]
+        _, kept = np.unique(np.floor(table[:, :3] / 0.2).astype(np.int64), axis=0, return_index=True)
+        points, labels = table[kept, :3], np.isin(table[kept, 3], VEGETATION).astype(np.int64)
+        part = "part2" if "part2" in file.name else "part3"
+        cut = []
+        for _ in range(1 if part == "part2" else 2):
+            center = points[rng.choice(np.flatnonzero(labels))]
+            order = np.argsort(np.linalg.norm(points[:, :2] - center[:2], axis=1), kind="stable")
+            cut.append((points[order[:size]], labels[order[:size]]))
+            points, labels = points[order[size:]], labels[order[size:]]
+        found[part].append(cut)
+    train = [scans[0] for scans in found["part2"]]
+    return train, [scans[0] for scans in found["part3"]], [scans[1] for scans in found["part3"]]
+
+
+def synthetic_scans(n: int, size: int, seed: int) -> list[Scan]:
+    """Scenes of a street: flat ground, upright walls, poles, and round bushes, which are the object."""
+    rng = np.random.default_rng(seed)
+    scans = []
+    for _ in range(n):
+        ground = np.column_stack([rng.uniform(0, 8, (size // 2, 2)), np.zeros(size // 2)])
+        pieces, labels = [ground], [np.zeros(len(ground))]
+        rest = size - len(ground)
+        for part, share in enumerate((0.3, 0.15, 0.1, 0.25, 0.2)):
+            count = round(share * rest)
+            foot = np.append(rng.uniform(1, 7, 2), 0.0)
+            turn = rng.uniform(0, np.pi)
+            if part == 0:  # a wall
+                along = rng.uniform(-2, 2, count)
+                piece = np.column_stack([along * np.cos(turn), along * np.sin(turn), rng.uniform(0, 3, count)])
+            elif part in (1, 2):  # poles
+                around = rng.uniform(0, 2 * np.pi, count)
+                piece = np.column_stack([0.1 * np.cos(around), 0.1 * np.sin(around), rng.uniform(0, 3, count)])
+            else:  # bushes: points all through a ball
+                piece = rng.normal(size=(count, 3))
+                piece *= (rng.random(count) ** (1 / 3) / np.linalg.norm(piece, axis=1))[:, None]
+                piece = 0.9 * piece + [0, 0, 0.9]
+            pieces.append(piece + foot)
+            labels.append(np.full(count, float(part > 2)))
+        points = np.concatenate(pieces)
+        scans.append((points + rng.normal(scale=0.06, size=points.shape), np.concatenate(labels).astype(np.int64)))
+    return scans
+
+
+def surface_links(points: np.ndarray, neighbours: int = 3) -> np.ndarray:
+    """Each point joined to its nearest ones, shape ``(n_edges, 2)``."""
+    _, near = cKDTree(points).query(points, k=neighbours + 1)
+    pairs = np.stack([np.repeat(np.arange(len(points)), neighbours), near[:, 1:].ravel()], axis=1)
+    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+    return pairs[pairs[:, 0] != pairs[:, 1]]
+
+
+def spin_images(points: np.ndarray, reaches: tuple[float, ...], shape: tuple[int, int] = (10, 5)) -> np.ndarray:
+    """Spin images (Johnson and Hebert 1999): where a point's neighbours lie around its surface normal.
+
+    For each reach a histogram of distance from the normal's axis and height along it, as shares of the neighbours.
+    """
+    tree = cKDTree(points)
+    _, near = tree.query(points, k=min(15, len(points)))
+    local = points[near] - points[near].mean(axis=1, keepdims=True)
+    normals = np.linalg.eigh(np.einsum("nki,nkj->nij", local, local))[1][:, :, 0]
+    normals *= np.where(normals[:, 2:] < 0, -1.0, 1.0)
+    images = []
+    for reach in reaches:
+        pairs = tree.query_pairs(reach, output_type="ndarray")
+        at, other = np.concatenate([pairs, pairs[:, ::-1]]).T
+        offset = points[other] - points[at]
+        height = np.einsum("ni,ni->n", offset, normals[at])
+        across = np.sqrt(np.maximum(np.einsum("ni,ni->n", offset, offset) - height**2, 0.0))
+        column = np.minimum((across / reach * shape[0]).astype(np.int64), shape[0] - 1)
+        row = np.minimum(((height / reach + 1) / 2 * shape[1]).astype(np.int64), shape[1] - 1)
+        bins = shape[0] * shape[1]
+        counts = np.bincount(at * bins + column * shape[1] + row, minlength=len(points) * bins).reshape(-1, bins)
+        images.append(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+    return np.concatenate(images, axis=1)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """A sentence pair, its links that are sure, and those that are at least possible."""
+
+    english: list[str]
+    french: list[str]
+    sure: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]
+
+    def matching(self) -> np.ndarray:
+        """A largest set of sure links that uses no word twice, shape ``(k, 2)``: a legal output of a matching."""
+        return largest_matching(self.sure, (len(self.english), len(self.french)))
+
+
+def largest_matching(links: frozenset[tuple[int, int]], shape: tuple[int, int]) -> np.ndarray:
+    """A largest subset of the links that uses no node twice."""
+    pairs = np.array(sorted(links), dtype=np.int64).reshape(-1, 2)
+    graph = sp.csr_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=shape)
+    partner = maximum_bipartite_matching(graph, perm_type="column")
+    left = np.flatnonzero(partner >= 0)
+    return np.stack([left, partner[left]], axis=1).astype(np.int64)
+
+
+def hansards(folder: Path, part: str) -> list[Alignment]:
+    """The hand-aligned pairs of a part, "train" or "dev"."""
+    base = folder / "alignment" / "hansards"
+    english, french = (_sentences(base / f"{part}.{language}") for language in "ef")
+    sure: list[set[tuple[int, int]]] = [set() for _ in english]
+    possible: list[set[tuple[int, int]]] = [set() for _ in english]
+    first = None
+    for line in (base / f"{part}.wa").read_text(encoding="utf-8").splitlines():
+        sentence, e, f, kind = line.split()
+        first = int(sentence) if first is None else first
+        link = int(e) - 1, int(f) - 1
+        possible[int(sentence) - first].add(link)
+        if kind == "S":
+            sure[int(sentence) - first].add(link)
+    return [
+        Alignment(e, f, frozenset(s), frozenset(p)) for e, f, s, p in zip(english, french, sure, possible, strict=True)
+    ]
+
+
+def bitext(folder: Path) -> tuple[list[list[str]], list[list[str]]]:
+    """The unlabelled pairs."""
+    base = folder / "alignment" / "hansards"
+    return _sentences(base / "bitext.e.gz"), _sentences(base / "bitext.f.gz")
+
+
+def _sentences(file: Path) -> list[list[str]]:
+    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as stream:
+        return [line.split() for line in stream.read().decode("utf-8", errors="replace").split("\n")[:-1]]
+
+
+def synthetic_bitext(n: int, seed: int, words: int = 400) -> list[Alignment]:
+    """Sentence pairs in two made-up languages: a third of the words are spelt alike, some have two translations.
+
+    Word order is shuffled locally, words are dropped and inserted; frequent words follow Zipf's law. Of the links of a
+    word that occurs twice only those to the right copy are gold; a few gold links are merely possible.
+    """
+    dictionary = np.random.default_rng(0)
+    syllables = [c + v for c in "bdfgklmnprst" for v in "aeiou"]
+    english = ["".join(dictionary.choice(syllables, size=dictionary.integers(1, 4))) + str(k % 7) for k in range(words)]
+    french = [
+        [word + "e"] if k % 3 == 0 else ["".join(dictionary.choice(syllables, size=3)) for _ in range(1 + k % 2)]
+        for k, word in enumerate(english)
+    ]
+    share = 1.0 / (5.0 + np.arange(words))
+    rng = np.random.default_rng(seed)
+    pairs = []
+    for length in rng.integers(4, 16, size=n):
+        chosen = rng.choice(words, size=length, p=share / share.sum())
+        order = np.argsort(np.arange(length) + rng.normal(scale=1.2, size=length))
+        order = order[rng.random(length) < 0.9]
+        translated, sure, possible = [], set(), set()
+        for source in order:
+            if rng.random() < 0.1:
+                translated.append(rng.choice(french[int(rng.choice(words, p=share / share.sum()))]))
+            link = int(source), len(translated)
+            possible.add(link)
+            if rng.random() < 0.9:
+                sure.add(link)
+            translated.append(str(rng.choice(french[chosen[source]])))
+        if not translated:
+            translated.append(french[0][0])
+        pairs.append(Alignment([english[k] for k in chosen], translated, frozenset(sure), frozenset(possible)))
+    return pairs
+
+
+class Counts:
+    """How often words of two languages occur in sentence pairs, alone and together."""
+
+    def __init__(self, english: list[list[str]], french: list[list[str]]) -> None:
+        self.rows, left = _incidence(english)
+        self.columns, right = _incidence(french)
+        self.together = sp.csr_matrix(left.T @ right)
+        self.left = np.asarray(left.sum(axis=0)).ravel()
+        self.right = np.asarray(right.sum(axis=0)).ravel()
+
+    def dice(self, english: list[str], french: list[str]) -> np.ndarray:
+        """``2 c(e, f) / (c(e) + c(f))`` for all pairs of words, shape ``(n_english, n_french)``; 0 for unseen words."""
+        i = np.array([self.rows.get(word, -1) for word in english])
+        j = np.array([self.columns.get(word, -1) for word in french])
+        both = self.together[np.maximum(i, 0)][:, np.maximum(j, 0)].toarray()
+        seen = (i >= 0)[:, None] & (j >= 0)[None, :]
+        return np.where(seen, 2 * both / (self.left[np.maximum(i, 0)][:, None] + self.right[np.maximum(j, 0)]), 0.0)
+
+
+def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matrix]:
+    numbers: dict[str, int] = {}
+    columns, starts = [], [0]
+    for sentence in sentences:
+        columns += [numbers.setdefault(word, len(numbers)) for word in dict.fromkeys(sentence)]
+        starts.append(len(columns))
+    shape = (len(sentences), len(numbers))
+    return numbers, sp.csr_matrix((np.ones(len(columns)), columns, starts), shape=shape)
+
+
+def frequent(sentences: list[list[str]], n: int = 5) -> list[str]:
+    """The most frequent words."""
+    return [word for word, _ in Counter(word for sentence in sentences for word in sentence).most_common(n)]
+
+
+def intersected_model1(english: list[list[str]], french: list[list[str]], rounds: int = 5) -> list[Alignment]:
+    """Sentence pairs with the links on which IBM Model 1 (Brown et al. 1993) agrees in both directions."""
+    there, back = _model1(english, french, rounds), _model1(french, english, rounds)
+    found = []
+    for e, f, forward, backward in zip(english, french, there, back, strict=True):
+        links = frozenset((int(i), j) for j, i in enumerate(forward) if i >= 0 and backward[i] == j)
+        found.append(Alignment(e, f, links, links))
+    return found
+
+
+def _model1(source: list[list[str]], target: list[list[str]], rounds: int) -> list[np.ndarray]:
+    """For each target position the source position (-1: none) of the largest ``t(target | source)``."""
+    rows, _ = _incidence(source)
+    columns, _ = _incidence(target)
+    e, f, slot, where, starts = [], [], [], [], [0]
+    for first, second in zip(source, target, strict=True):
+        a = np.array([len(rows), *(rows[word] for word in first)])  # the last number is the empty word
+        b = np.array([columns[word] for word in second])
+        e.append(np.tile(a, len(b)))
+        f.append(np.repeat(b, len(a)))
+        slot.append(starts[-1] + np.repeat(np.arange(len(b)), len(a)))
+        where.append(np.tile(np.arange(-1, len(first)), len(b)))
+        starts.append(starts[-1] + len(b))
+    e, f, slot, where = map(np.concatenate, (e, f, slot, where))
+    pairs, pair = np.unique(e * len(columns) + f, return_inverse=True)
+    of = pairs // len(columns)
+    t = np.ones(len(pairs))
+    for _ in range(rounds):
+        share = t[pair] / np.bincount(slot, t[pair])[slot]
+        counts = np.bincount(pair, share)
+        t = counts / np.bincount(of, counts)[of]
+    order = np.lexsort((t[pair], slot))
+    last = np.flatnonzero(np.diff(slot[order], append=-1))
+    return np.split(where[order[last]], starts[1:-1])

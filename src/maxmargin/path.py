@@ -1,0 +1,521 @@
+"""The regularisation path: exact points, and the path that one dual-extragradient run traces (2005 report, section 6).
+
+The weights of least hinge loss among those of a given norm form the regularisation path. Its exact points are separate
+problems, ``min H(w)`` subject to ``||w|| <= radius`` or ``min 1/(2C) ||w||^2 + H(w)``, each solved to a certified gap
+from the solution before it. One unregularised dual-extragradient run starts at zero weights and follows the path from
+afar: its averages after each iteration are models too, at the price of one run for all of them.
+
+Cost: the data are packed and the feature norm is taken once; a point costs a warm-started run, a recorded iterate one
+loss-augmented argmax pass over the training data and one prediction of each data set.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _threads
+from maxmargin._vectors import norm
+from maxmargin.estimators import StructuredSVM
+from maxmargin.model import Model
+from maxmargin.packing import checks
+from maxmargin.packing.base import Packed, Packer
+from maxmargin.problem import Problem
+from maxmargin.regions import L2, Region
+from maxmargin.solvers import (
+    Certificate,
+    DualExtragradient,
+    Extragradient,
+    Record,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    Stop,
+    solve,
+)
+from maxmargin.solvers.auto import STORED_PARTS
+from maxmargin.structures.base import FloatArray
+
+Data = tuple[Sequence[Any], Sequence[Any]]
+Error = Callable[[Sequence[Any], Sequence[Any]], Any]
+Which = Literal["exact", "iterates"]
+
+AUTOMATIC_RADII = 10
+"""How many radii are chosen where none are given."""
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """One model of the path and how good it is.
+
+    Attributes:
+        setting: the radius or C of an exact point; None on the dual-extragradient path.
+        iteration: iterations that this point took (exact), or after which it was recorded.
+        seconds: likewise; on the dual-extragradient path with the time that judging its points takes.
+        hinge: training hinge loss ``H(w)``.
+        norm: Euclidean norm of the weights.
+        l1_norm: sum of the absolute weights.
+        primal: objective of the point's own problem at these weights: the hinge loss and, with C, the penalty.
+        dual: largest certified lower bound of that problem's optimum; 0 for an unregularised run.
+        train_error: 1 - score on the training data (or what ``error`` says).
+        validation_error: the same on the validation data; None without any.
+        test_error: the same on the test data; None without any.
+        status: how the run of an exact point ended; "" for an iterate.
+        weights: shape ``(n_weights,)``; of the iterates only the best on the validation data and the last keep theirs.
+    """
+
+    setting: float | None
+    iteration: int
+    seconds: float
+    hinge: float
+    norm: float
+    l1_norm: float
+    primal: float
+    dual: float
+    train_error: float
+    validation_error: float | None = None
+    test_error: float | None = None
+    status: str = ""
+    weights: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``: how far from optimal the weights are at most, for their own problem."""
+        return self.primal - self.dual
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the weights as plain JSON values."""
+        return {name: _plain(getattr(self, name)) for name in (*_NUMBERS, "status")}
+
+
+_NUMBERS = (*(f.name for f in fields(PathPoint) if f.name not in ("status", "weights")), "gap")
+
+
+@dataclass(frozen=True, eq=False)
+class RegularizationPath:
+    """What :func:`regularization_path` returns.
+
+    Attributes:
+        exact: certified points, in the order of increasing ``setting``.
+        iterates: the dual-extragradient path, from zero weights on.
+        parameter: what the setting of an exact point is: "radius" or "C".
+        packer: with a point's weights, all that a model needs.
+        n_jobs: threads for prediction.
+    """
+
+    exact: tuple[PathPoint, ...]
+    iterates: tuple[PathPoint, ...]
+    parameter: str
+    packer: Packer
+    n_jobs: int | None = None
+
+    def points(self, which: Which) -> tuple[PathPoint, ...]:
+        """The exact points or the iterates."""
+        if which not in ("exact", "iterates"):
+            raise ValueError(f'which must be "exact" or "iterates", got {which!r}')
+        return self.exact if which == "exact" else self.iterates
+
+    def arrays(self, which: Which) -> dict[str, FloatArray]:
+        """Every figure as an array over the points, by the names of :class:`PathPoint`; NaN where there is none."""
+        points = self.points(which)
+        return {
+            name: np.array([np.nan if (v := getattr(point, name)) is None else v for point in points], dtype=np.float64)
+            for name in _NUMBERS
+        }
+
+    def best(self, which: Which | None = None) -> PathPoint:
+        """The point with the smallest validation error, of one kind or of both; the smallest norm of equally good ones.
+
+        It has its weights.
+        """
+        points = [*self.exact, *self.iterates] if which is None else [*self.points(which)]
+        judged = [(p.validation_error, p.norm, i) for i, p in enumerate(points) if p.validation_error is not None]
+        if not judged:
+            raise ValueError("best() chooses by validation error: give regularization_path validation=(X, y)")
+        return points[min(judged)[2]]
+
+    def excess(self) -> FloatArray:
+        """How far the dual-extragradient path's hinge loss is above each exact point's, shape ``(n_exact,)``.
+
+        At the exact point's norm; between two iterates along the straight line, whose hinge loss is not below that of
+        weights between them (it is convex). The least where the path has that norm more than once, NaN where never.
+        """
+        norms, hinges = (self.arrays("iterates")[name] for name in ("norm", "hinge"))
+        before, after = norms[:-1], norms[1:]
+        found = np.full(len(self.exact), np.nan)
+        for place, point in enumerate(self.exact):
+            low, high = point.norm * (1 - 1e-9), point.norm * (1 + 1e-9)
+            met = np.flatnonzero((np.minimum(before, after) <= high) & (low <= np.maximum(before, after)))
+            span = after[met] - before[met]
+            share = np.divide(point.norm - before[met], span, out=np.zeros_like(span), where=span != 0)
+            there = hinges[met] + np.clip(share, 0.0, 1.0) * (hinges[met + 1] - hinges[met])
+            if there.size:
+                found[place] = there.min() - point.hinge
+        return found
+
+    def model(self, point: PathPoint | None = None) -> Model:
+        """The model of a point that has its weights; of :meth:`best` by default."""
+        point = self.best() if point is None else point
+        if point.weights is None:
+            raise ValueError("of the iterates only the best on the validation data and the last one keep their weights")
+        facts = {"path": "iterate" if point.setting is None else self.parameter, **point.to_dict()}
+        return Model(point.weights, self.packer, facts, self.n_jobs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the weights as plain JSON values; numbers that are not finite become None."""
+        return {
+            "parameter": self.parameter,
+            "exact": [point.to_dict() for point in self.exact],
+            "iterates": [point.to_dict() for point in self.iterates],
+        }
+
+
+def regularization_path(
+    estimator: StructuredSVM,
+    X: Sequence[Any],
+    y: Sequence[Any],
+    *,
+    radii: npt.ArrayLike | None = None,
+    Cs: npt.ArrayLike | None = None,
+    validation: Data | None = None,
+    test: Data | None = None,
+    iterations: int = 500,
+    sample_weight: npt.ArrayLike | None = None,
+    loss_weight: Sequence[npt.ArrayLike] | None = None,
+    error: Error | None = None,
+    dual_extragradient: DualExtragradient | None = None,
+    ball: float = math.inf,
+) -> RegularizationPath:
+    """Exact points of the regularisation path, and the path of one dual-extragradient run beside them.
+
+    The estimator says everything else: structure, loss, signs, norm, solver and ``tol`` of the exact points, budgets of
+    each run, threads, ``verbose``. It is neither fitted nor changed.
+
+    Args:
+        estimator: any estimator of the library, fitted or not. With ``radii`` its C stays as it is (None: no penalty),
+            with ``Cs`` its radius.
+        X: training inputs.
+        y: training outputs.
+        radii: radii of the exact points (ball form), positive, in any order; repeats are dropped.
+        Cs: instead, values of C (penalty form). Without both, ten radii up to the largest norm of the
+            dual-extragradient path are taken, its 1, 4, 9, ..., 100 hundredths.
+        validation: inputs and outputs on which :meth:`RegularizationPath.best` chooses.
+        test: inputs and outputs that are only reported.
+        iterations: length of the dual-extragradient run; 0 for none.
+        sample_weight: as in ``fit``.
+        loss_weight: as in ``fit``.
+        error: function of a list of gold outputs and a list of predictions; by default 1 - the estimator's score.
+            With it, outputs of validation and test may be anything that it understands.
+        dual_extragradient: settings of the run; by default the report's own,
+            :meth:`maxmargin.DualExtragradient.plain`, memory-efficient where the data are large.
+        ball: radius of a ball for the run, in the estimator's norm; infinity, as in the report, for none. With a finite
+            one every iterate has a certified gap.
+
+    Returns:
+        A :class:`RegularizationPath`; Ctrl-C returns the points that are complete. Iterates are recorded after each of
+        the first 8 iterations, then ever farther apart, and after the last.
+    """
+    _check_estimator(estimator)
+    if radii is not None and Cs is not None:
+        raise ValueError("give radii or Cs, not both: they are two scales of the same path")
+    iterations = checks.integer(iterations, "iterations")
+    if radii is None and Cs is None and iterations == 0:
+        raise ValueError("with iterations=0 there is nothing to do: give radii or Cs")
+    if error is not None and not callable(error):
+        raise ValueError(f"error must be a function of gold outputs and predictions, got {error!r}")
+    _check_ball(ball)
+    parameter = "radius" if Cs is None else "C"
+    settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
+    with _threads.threads(estimator.n_jobs), _Bar(estimator.verbose) as bar:
+        first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
+        packer, problem = first._problem(X, y, sample_weight, loss_weight)
+        course = _Course(
+            estimator=estimator,
+            packer=packer,
+            problem=problem,
+            judges=_judges(packer, problem, y, validation, test, error),
+            stop=Stop(tol=estimator.tol, max_iter=estimator.max_iter, max_seconds=estimator.max_seconds),
+            bar=bar,
+        )
+        iterates, finished = course.trace(dual_extragradient, iterations, ball) if iterations else ((), True)
+        if settings is None and finished:
+            settings = _automatic(iterates, problem.region)
+        exact = course.exact(parameter, settings) if settings is not None and finished else ()
+    return RegularizationPath(exact, iterates, parameter, packer, estimator.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """The packed data of one path, who judges its points, and when a run stops."""
+
+    estimator: StructuredSVM
+    packer: Packer
+    problem: Problem
+    judges: dict[str, Callable[[FloatArray], float]]
+    stop: Stop
+    bar: _Bar
+
+    def within(self, **settings: Any) -> Problem:
+        """The same data in the region that the estimator makes of other settings."""
+        region = copy(self.estimator).set_params(**settings)._region(self.packer, self.problem.n_weights)
+        return replace(self.problem, region=region)
+
+    def unregularised(self, ball: float) -> Problem:
+        """The same data without a penalty, and without a ball unless one is given."""
+        try:
+            return self.within(C=math.inf, radius=ball)
+        except ValueError:
+            if math.isfinite(ball):
+                raise
+            # The estimator's norm needs a finite radius; without one no norm is left, only the signs of the weights.
+            signs = getattr(self.within(C=None, radius=1.0).region, "nonnegative", None)
+            return replace(self.problem, region=L2(nonnegative=signs))
+
+    def judged(self, weights: FloatArray, certificate: Certificate, **facts: Any) -> PathPoint:
+        """A point with the errors of its weights."""
+        errors: dict[str, Any] = {f"{name}_error": judge(weights) for name, judge in self.judges.items()}
+        return PathPoint(
+            hinge=certificate.hinge,
+            norm=norm(weights),
+            l1_norm=float(np.abs(weights).sum()),
+            primal=certificate.primal,
+            dual=certificate.dual,
+            weights=weights,
+            **facts,
+            **errors,
+        )
+
+    def exact(self, parameter: str, settings: Sequence[float]) -> tuple[PathPoint, ...]:
+        """One run per setting, in increasing order, each from the weights and duals of the one before."""
+        points: list[PathPoint] = []
+        before: tuple[float, Solution] | None = None
+        for place, setting in enumerate(settings):
+            self.bar.say(f"{parameter} = {setting:.3g}", place, len(settings))
+            problem = self.within(**{parameter: setting})
+            solver, why = self.estimator._solver(problem)
+            start = Start()
+            if before is not None:
+                growth = setting / before[0] if parameter == "C" else 1.0
+                solver, start = _continued(solver, problem.gold, before[1], growth)
+            solution = solve(
+                problem,
+                solver,
+                stop=self.stop,
+                callbacks=self.estimator._callbacks(),
+                start=start,
+                random_state=self.estimator.random_state,
+                why=why,
+            )
+            if solution.status is Status.INTERRUPTED:
+                break
+            before = setting, solution
+            points.append(
+                self.judged(
+                    solution.weights,
+                    solution.certificate,
+                    setting=setting,
+                    iteration=solution.counters.iterations,
+                    seconds=solution.seconds,
+                    status=str(solution.status),
+                )
+            )
+        return tuple(points)
+
+    def trace(
+        self, solver: DualExtragradient | None, iterations: int, ball: float
+    ) -> tuple[tuple[PathPoint, ...], bool]:
+        """The points of one dual-extragradient run, and whether it was left to finish."""
+        if solver is None:
+            solver = DualExtragradient.plain(store_duals=self.problem.structure.n_parts <= STORED_PARTS)
+        elif not isinstance(solver, DualExtragradient):
+            raise ValueError(f"dual_extragradient must be a mm.DualExtragradient(...), got {solver!r}")
+        problem = self.unregularised(ball)
+        recorder = _Recorder(self, problem, iterations)
+        solution = solve(
+            problem,
+            solver,
+            stop=replace(self.stop, tol=0.0, max_iter=iterations),
+            callbacks=[recorder],
+            random_state=self.estimator.random_state,
+        )
+        return recorder.points(), solution.status is not Status.INTERRUPTED
+
+
+def _continued(solver: Solver, gold: FloatArray, before: Solution, growth: float) -> tuple[Solver, Start]:
+    """How to go on from the solution of a smaller setting; ``growth`` is the ratio of the two Cs, 1 for radii.
+
+    What took the fewest iterations in trials without ever taking many more. Extragradient in penalty form: weights
+    that grow with C, which are the best response ``-C g(z)`` to the old duals again. Otherwise the weights as they are
+    (in a ball never worse than the point before), and steps balanced by how far the two players have come from zero and
+    gold: the solvers' own choice measures from where they start, which is off by orders of magnitude near a solution.
+    """
+    if before.duals is None:  # without them zero weights are the better start
+        return solver, Start()
+    if isinstance(solver, Extragradient) and growth != 1.0:
+        return solver, Start(growth * before.weights, before.duals)
+    far_w, far_z = norm(before.weights), norm(before.duals - gold)
+    if isinstance(solver, (Extragradient, DualExtragradient)) and solver.balance == "auto" and far_w * far_z > 0.0:
+        solver = replace(solver, balance=far_w / far_z)
+    return solver, Start(before.weights, before.duals)
+
+
+class _Recorder:
+    """A callback that turns certificates into points, keeping the weights of the best and of the last alone."""
+
+    def __init__(self, course: _Course, problem: Problem, iterations: int) -> None:
+        self.course, self.problem, self.iterations = course, problem, iterations
+        self.bare: list[PathPoint] = []
+        self.best: tuple[tuple[float, float], int, FloatArray] | None = None
+        self.record: Record | None = None
+        self.last = np.zeros(0)
+
+    def __call__(self, record: Record) -> bool:
+        self.record = record
+        self.course.bar.say("dual extragradient", record.iteration, self.iterations)
+        over = record.iteration >= self.iterations
+        # Certificates come every 50 iterations in the long run; points only after an eighth more iterations.
+        if over or not self.bare or record.iteration >= self.bare[-1].iteration * 9 // 8:
+            self._keep(record)
+        return over  # a run to its last iteration has done what it was asked to: there is nothing to warn of
+
+    def _keep(self, record: Record) -> None:
+        self.last = record.weights.copy()
+        hinge = record.primal - self.problem.region.penalty(self.last)
+        certificate = Certificate(primal=record.primal, dual=record.certificate.dual, hinge=hinge)
+        point = self.course.judged(
+            self.last, certificate, setting=None, iteration=record.iteration, seconds=record.seconds
+        )
+        if point.validation_error is not None:
+            rank = (point.validation_error, point.norm)
+            if self.best is None or rank < self.best[0]:
+                self.best = (rank, len(self.bare), self.last)
+        self.bare.append(replace(point, weights=None))
+
+    def points(self) -> tuple[PathPoint, ...]:
+        """All points, the best and the last of them with weights."""
+        if self.record is None:
+            return ()
+        if self.record.iteration > self.bare[-1].iteration:  # the run ended between two points
+            self._keep(self.record)
+        points = list(self.bare)
+        points[-1] = replace(points[-1], weights=self.last)
+        if self.best is not None:
+            _, place, weights = self.best
+            points[place] = replace(points[place], weights=weights)
+        return tuple(points)
+
+
+class _Bar:
+    """A progress bar on stderr, drawn only if wanted and if that is a terminal."""
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = bool(wanted) and sys.stderr is not None and sys.stderr.isatty()
+        self._bar: Any = None
+
+    def __enter__(self) -> _Bar:
+        if self.wanted:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+            self._bar = Progress(*columns, TimeElapsedColumn(), console=Console(file=sys.stderr), transient=True)
+            self._task = self._bar.add_task("regularisation path", total=1)
+            self._bar.start()
+        return self
+
+    def say(self, what: str, done: int, total: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, description=what, completed=done, total=total)
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _check_estimator(estimator: Any) -> None:
+    if not isinstance(estimator, StructuredSVM):
+        kind = f"the class {estimator.__name__}" if isinstance(estimator, type) else f"a {type(estimator).__name__}"
+        raise ValueError(f"estimator must be an estimator of maxmargin such as mm.ChainSVM(), got {kind}")
+
+
+def _check_ball(ball: Any) -> None:
+    if isinstance(ball, bool) or not isinstance(ball, Real) or not float(ball) > 0:
+        raise ValueError(f"ball must be a positive radius, or infinity for none, got {ball!r}")
+
+
+def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:
+    """Radii or Cs in increasing order without repeats."""
+    name = "radii" if parameter == "radius" else "Cs"
+    try:
+        found = np.asarray(values)
+    except ValueError:  # rows of unequal lengths
+        found = np.zeros((0, 0))
+    if found.ndim != 1 or found.dtype.kind not in "fiu":
+        raise ValueError(f"{name} must be a list of positive numbers, got {values!r}")
+    if found.size == 0:
+        raise ValueError(f"{name} is empty: give at least one positive number, or None to have them chosen")
+    wrong = found[~(np.isfinite(found) & (found > 0))]
+    if wrong.size:
+        raise ValueError(f"{name} must be positive and finite, got {wrong[0]}; larger ones mean less regularisation")
+    return [float(value) for value in np.unique(found)]
+
+
+def _automatic(iterates: Sequence[PathPoint], region: Region) -> list[float]:
+    """Radii from a hundredth of the largest norm of the iterates to all of it, closer together where they are small."""
+    if not isinstance(region, L2):
+        raise ValueError("radii are chosen for Euclidean balls alone: give radii or Cs")
+    norms = [point.norm for point in iterates if point.norm > 0]
+    if not norms:
+        raise ValueError("no iterate has left zero weights, so no radii can be chosen: give radii or Cs")
+    return [max(norms) * ((k + 1) / AUTOMATIC_RADII) ** 2 for k in range(AUTOMATIC_RADII)]
+
+
+def _judges(
+    packer: Packer, problem: Problem, y: Sequence[Any], validation: Any, test: Any, error: Error | None
+) -> dict[str, Callable[[FloatArray], float]]:
+    """Weights to error, by the name of the data; each data set is checked and packed once."""
+    judges = {"train": _judge(packer, Packed(problem.structure, problem.features), list(y), error)}
+    for name, data in (("validation", validation), ("test", test)):
+        if data is None:
+            continue
+        if not isinstance(data, (tuple, list)) or len(data) != 2:
+            raise ValueError(f"{name} must be a pair (X, y) of inputs and outputs")
+        try:
+            inputs, outputs = checks.examples(data[0]), checks.examples(data[1], "y")
+            checks.same_length(inputs, outputs)
+            packed = packer.pack(inputs)
+            if error is None:
+                packer.encode(packed, outputs)  # refuses outputs that are not legal
+        except ValueError as problem_found:
+            raise ValueError(f"{name} data: {problem_found}") from None
+        judges[name] = _judge(packer, packed, outputs, error)
+    return judges
+
+
+def _judge(packer: Packer, packed: Packed, y: Sequence[Any], error: Error | None) -> Callable[[FloatArray], float]:
+    def judge(weights: FloatArray) -> float:
+        model = Model(weights, packer)
+        if error is None:
+            return 1.0 - model._agreement(packed, y, None)
+        found = error(y, packer.decode(packed, model._best(packed).z))
+        if not isinstance(found, (Real, np.number)) or not np.isfinite(float(found)):
+            raise ValueError(f"error must return a finite number, got {found!r}")
+        return float(found)
+
+    return judge
+
+
+def _plain(value: Any) -> Any:
+    """A JSON value: numbers that are not finite become None."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
