@@ -295,8 +295,7 @@ def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Structure) ->
     """One number per decision, repeated over its alternatives."""
     if value is None:
         return None
-    counts = np.diff(structure.blocks[0].offsets) // structure.alternatives
-    return np.repeat(checks.per_decision(value, counts), structure.alternatives)
+    return np.repeat(checks.per_decision(value, structure.n_decisions), structure.decision_sizes)
 
 
 def _validation(
