@@ -4,5 +4,6 @@ from maxmargin.estimators.base import StructuredSVM
 from maxmargin.estimators.chain import ChainSVM
 from maxmargin.estimators.cut import CutSVM
 from maxmargin.estimators.matching import MatchingSVM
+from maxmargin.estimators.tree import TreeSVM
 
-__all__ = ["ChainSVM", "CutSVM", "MatchingSVM", "StructuredSVM"]
+__all__ = ["ChainSVM", "CutSVM", "MatchingSVM", "StructuredSVM", "TreeSVM"]

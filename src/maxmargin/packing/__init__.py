@@ -6,8 +6,11 @@ from maxmargin.packing.cut import CutPacker
 from maxmargin.packing.inputs import Bipartite, Graph, Sequence
 from maxmargin.packing.matching import MatchingPacker
 from maxmargin.packing.parts import PartsPacker
+from maxmargin.packing.tree import TreePacker
 
-PACKERS: dict[str, type[Packer]] = {packer.kind: packer for packer in (ChainPacker, CutPacker, MatchingPacker)}
+PACKERS: dict[str, type[Packer]] = {
+    packer.kind: packer for packer in (ChainPacker, CutPacker, MatchingPacker, TreePacker)
+}
 """The packers that a model file can name."""
 
 __all__ = [
@@ -21,4 +24,5 @@ __all__ = [
     "Packer",
     "PartsPacker",
     "Sequence",
+    "TreePacker",
 ]

@@ -1,16 +1,18 @@
 """Graphs of small tree width: the parts of a tree on graphs with cycles, exact through a junction tree.
 
 Nodes are eliminated in the order of least fill-in (Rose 1972). A node and the nodes that are next to it when its turn
-comes form a *cluster*; clusters over their parents make a junction tree (Lauritzen and Spiegelhalter 1988). Messages are
-tables over separators, the cluster without its node, so no table over two clusters is ever made. The *width* of a graph
-is the size of the largest cluster less one: 1 for forests, 2 for cycles and series-parallel graphs, ``n`` for an
-``n x n`` grid.
+comes form a *cluster*; clusters and the parents they send to make a junction tree (Lauritzen and Spiegelhalter 1988).
+Messages are tables over separators, the cluster without its node, so no table over two clusters is ever made. The
+*width* of an order is the size of its largest cluster less one: 1 for forests, 2 for cycles, ``n`` for an ``n x n``
+grid at best. Least fill-in finds good orders, not always the best one.
 
 Cost per example: argmax and ``entropic`` the entries of all clusters (``K^(width + 1)`` per node) times the tables that
 meet there; the rest as :mod:`maxmargin.structures.tree`. The polytope is the hull of the outputs, not a relaxation.
 """
 
 from __future__ import annotations
+
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,9 @@ class JunctionTree(Tree):
     """
 
     name = "junction tree"
+
+    width: npt.NDArray[np.int64]
+    """Width of each example's elimination order, shape ``(n_examples,)``: 0 without edges, 1 for forests."""
 
     def __init__(
         self,
@@ -57,4 +62,9 @@ class JunctionTree(Tree):
                 "edges or labels"
             )
         self.width = found
-        """Width of each example's elimination order, shape ``(n_examples,)``: 0 without edges, 1 for forests."""
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The batch of the given examples, in that order; their elimination orders are not worked out again."""
+        other = super().select(indices)
+        other.width = self.width[np.asarray(indices, dtype=np.int64)]
+        return other

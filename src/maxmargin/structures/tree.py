@@ -7,9 +7,9 @@ Output ``y`` of an example with nodes ``v`` of ``K_v`` labels has the parts
   row-major, with the ends as they were given.
 
 Nodes are eliminated leaf by leaf, in an order worked out once. Cost per example, with ``N`` entries in its edge tables:
-argmax ``N`` additions and maxima (max-product); ``entropic`` ``N`` exponentials (sum-product); ``k_best`` one argmax and
-then at most one new list entry per node and rank, found on demand (Huang and Chiang, "Better k-best parsing", 2005);
-``project`` one argmax per vertex that enters the active set (see :mod:`maxmargin.structures.generic`).
+argmax ``N`` additions and maxima (max-product, Pearl 1982); ``entropic`` ``N`` exponentials (sum-product); ``k_best``
+one argmax and then at most one new list entry per node and rank, found on demand (Huang and Chiang, "Better k-best
+parsing", 2005); ``project`` one argmax per vertex that enters the active set (:mod:`maxmargin.structures.generic`).
 
 A tree is the case of width one of :class:`maxmargin.structures.junction.JunctionTree`; both share all that is here.
 """
@@ -34,6 +34,8 @@ from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Point
 MOST_LABELS = 1 << 15
 """Labels of one node."""
 
+MOST_RANKS = (1 << 31) - 1
+
 MOST_JOINT = 100_000
 """Joint labels of one cluster of a junction tree."""
 
@@ -52,6 +54,12 @@ class Tree(Structure):
 
     A score of ``-inf`` forbids a label or a pair; an example with every output forbidden has value ``-inf`` and status
     ABSENT. Graphs with cycles are refused; see :class:`maxmargin.structures.JunctionTree`.
+
+    Attributes:
+        n_labels: labels of each node, shape ``(n_nodes.sum(),)``.
+        edges, edge_offsets: as given.
+        node_offsets: where the nodes of each example begin, shape ``(n_examples + 1,)``.
+        ends: first and second end of every edge, nodes counted over the batch.
     """
 
     name = "tree"
@@ -97,23 +105,23 @@ class Tree(Structure):
             )
         if offsets[0] != 0 or offsets[-1] != len(pairs) or np.any(np.diff(offsets) < 0):
             raise ValueError(f"edge_offsets must rise from 0 to the number of edges, {len(pairs)}")
-        self._nodes = offsets_of(counts)
+        self.node_offsets = offsets_of(counts)
         sizes = integers(n_labels, "n_labels")
-        if sizes.ndim and sizes.shape != (self._nodes[-1],):
-            raise ValueError(f"n_labels must be one number or one for each of the {self._nodes[-1]} nodes")
-        self.n_labels = np.ascontiguousarray(np.broadcast_to(sizes, (int(self._nodes[-1]),)))
+        if sizes.ndim and sizes.shape != (self.node_offsets[-1],):
+            raise ValueError(f"n_labels must be one number or one for each of the {self.node_offsets[-1]} nodes")
+        self.n_labels = np.ascontiguousarray(np.broadcast_to(sizes, (int(self.node_offsets[-1]),)))
         wrong = np.flatnonzero((self.n_labels < 1) | (self.n_labels > MOST_LABELS))
         if wrong.size:
-            example = int(np.searchsorted(self._nodes, wrong[0], side="right")) - 1
+            example = int(np.searchsorted(self.node_offsets, wrong[0], side="right")) - 1
             raise ValueError(
                 f"example {example}: a node has {self.n_labels[wrong[0]]} labels; give between 1 and {MOST_LABELS}"
             )
-        self.edges, self._edge_offsets = pairs, offsets
+        self.edges, self.edge_offsets = pairs, offsets
         self._check_edges(np.repeat(np.arange(len(counts)), np.diff(offsets)))
         self._node_begin = offsets_of(self.n_labels)
-        self._tables = offsets_of(self.n_labels[self._ends[0]] * self.n_labels[self._ends[1]])
+        self._tables = offsets_of(self.n_labels[self.ends[0]] * self.n_labels[self.ends[1]])
         self.blocks = (
-            Block("nodes", self._node_begin[self._nodes]),
+            Block("nodes", self._node_begin[self.node_offsets]),
             Block("edges", self._tables[offsets]),
         )
         parts = np.diff(self.blocks[0].offsets) + np.diff(self.blocks[1].offsets)
@@ -133,7 +141,7 @@ class Tree(Structure):
         return numbers
 
     def _check_edges(self, owner: IntArray) -> None:
-        nodes, pairs = np.diff(self._nodes)[owner], self.edges
+        nodes, pairs = np.diff(self.node_offsets)[owner], self.edges
 
         def refuse(wrong: npt.NDArray[np.bool_], what: str, remedy: str) -> None:
             if wrong.any():
@@ -144,8 +152,8 @@ class Tree(Structure):
         outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
         refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
         refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", "leave it out: put its scores on the node")
-        self._ends = self._nodes[owner] + pairs[:, 0], self._nodes[owner] + pairs[:, 1]
-        low, high = np.minimum(*self._ends), np.maximum(*self._ends)
+        self.ends = self.node_offsets[owner] + pairs[:, 0], self.node_offsets[owner] + pairs[:, 1]
+        low, high = np.minimum(*self.ends), np.maximum(*self.ends)
         order = np.lexsort((high, low))
         same = np.zeros(len(pairs), dtype=np.bool_)
         if len(pairs) > 1:
@@ -157,13 +165,13 @@ class Tree(Structure):
     def _graphs(self) -> tuple[Any, ...]:
         """What kernels take first: node offsets, labels, edges and edge offsets."""
         labels, edges = (np.ascontiguousarray(array, dtype=np.int32) for array in (self.n_labels, self.edges))
-        return self._nodes, labels, edges, self._edge_offsets
+        return self.node_offsets, labels, edges, self.edge_offsets
 
     def _eliminate(
         self, *, fill: bool, widest: int | None = None
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], FloatArray]:
         """An elimination order; per example the width (-1 where there is none) and the largest cluster."""
-        order = np.empty(int(self._nodes[-1]), dtype=np.int32)
+        order = np.empty(int(self.node_offsets[-1]), dtype=np.int32)
         width, entries = np.empty(self.n_examples, dtype=np.int64), np.empty(self.n_examples)
         limit = np.iinfo(np.int64).max if widest is None else widest
         _kernels.tree_order(*self._graphs, fill, float(MOST_JOINT), limit, order, width, entries)
@@ -183,7 +191,7 @@ class Tree(Structure):
     @property
     def n_nodes(self) -> IntArray:
         """Number of nodes of each example, shape ``(n_examples,)``."""
-        return np.diff(self._nodes)
+        return np.diff(self.node_offsets)
 
     @property
     def alternatives(self) -> int | IntArray:
@@ -198,6 +206,15 @@ class Tree(Structure):
         if self._labels is not None:
             return self._labels
         return np.arange(self.starts[1]) - np.repeat(self._node_begin[:-1], self.n_labels)
+
+    def pair_labels(self, n_labels: int) -> IntArray:
+        """Which labels each edge part stands for: that of the first end times ``n_labels``, plus that of the second."""
+        u, v = self.ends
+        sizes = np.diff(self._tables)
+        edge = np.repeat(np.arange(len(sizes)), sizes)
+        first, second = np.divmod(np.arange(len(edge)) - self._tables[edge], self.n_labels[v][edge])
+        labels, begin = self.decision_labels, self._node_begin
+        return np.asarray(labels[begin[u][edge] + first] * n_labels + labels[begin[v][edge] + second])
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
         """The packed vertex of one labelling per example: an integer label per node."""
@@ -215,30 +232,36 @@ class Tree(Structure):
         at = self._places(flat)
         z = np.zeros(self.n_parts)
         z[self._node_begin[:-1] + at] = 1.0
-        u, v = self._ends
+        u, v = self.ends
         z[self.starts[1] + self._tables[:-1] + at[u] * self.n_labels[v] + at[v]] = 1.0
         return z
 
-    def _places(self, flat: IntArray) -> IntArray:
-        """Labels as their places among those of their node; ValueError naming the example if one is not there."""
+    def _find(self, flat: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+        """Of one label per node of the batch: its place among those of its node, and whether it is one of them."""
         if self._labels is None:
-            place, legal = flat, (flat >= 0) & (flat < self.n_labels)
-        else:
-            # Labels rise within a node, so node * (all labels) + label rises over the batch.
-            n_all = max(int(self._labels.max(initial=0)), int(flat.max(initial=0))) + 1
-            known = np.repeat(np.arange(len(self.n_labels)), self.n_labels) * n_all + self._labels
-            wanted = np.arange(len(flat)) * n_all + flat
-            found = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
-            legal = (flat >= 0) & (known[found] == wanted) if len(flat) else np.zeros(0, dtype=bool)
-            place = found - self._node_begin[:-1]
+            return flat, (flat >= 0) & (flat < self.n_labels)
+        # Labels rise within a node, so node * (all labels) + label rises over the batch.
+        n_all = max(int(self._labels.max(initial=0)), int(flat.max(initial=0))) + 1
+        known = np.repeat(np.arange(len(self.n_labels)), self.n_labels) * n_all + self._labels
+        wanted = np.arange(len(flat)) * n_all + flat
+        found = np.searchsorted(known, wanted)
+        legal = (flat >= 0) & (np.append(known, -1)[found] == wanted)
+        return found - self._node_begin[:-1], legal
+
+    def forbidden(self, flat: IntArray) -> IntArray:
+        """Nodes of the batch whose label in ``flat``, shape ``(n_nodes.sum(),)``, is not one of theirs."""
+        return np.flatnonzero(~self._find(flat)[1])
+
+    def _places(self, flat: IntArray) -> IntArray:
+        place, legal = self._find(flat)
         if not legal.all():
             node = int(np.argmax(~legal))
-            example = int(np.searchsorted(self._nodes, node, side="right")) - 1
+            example = int(np.searchsorted(self.node_offsets, node, side="right")) - 1
             own = self.decision_labels[self._node_begin[node] : self._node_begin[node + 1]]
             shown = ", ".join(map(str, own[:8].tolist())) + (", ..." if len(own) > 8 else "")
             raise ValueError(
-                f"example {example} has label {flat[node]} at node {node - int(self._nodes[example])}, where only "
-                f"{shown} are allowed; correct it, or build the {self.name} with that label"
+                f"example {example} has label {flat[node]} at node {node - int(self.node_offsets[example])}, where "
+                f"only {shown} are allowed; correct it, or build the {self.name} with that label"
             )
         return place
 
@@ -254,7 +277,7 @@ class Tree(Structure):
         part = hits[first] if len(hits) else begin
         part = np.where((part >= begin) & (part < self._node_begin[1:]), part, begin)
         labels = self.decision_labels[part]
-        return [labels[a:b] for a, b in pairwise(self._nodes.tolist())]
+        return [labels[a:b] for a, b in pairwise(self.node_offsets.tolist())]
 
     def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
         """Arrays for a kernel to fill: zeros, one value and one status per example."""
@@ -272,6 +295,8 @@ class Tree(Structure):
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best labellings of every example, exactly."""
         ranks = min(generic.check_k(k), self._most_outputs)
+        if ranks >= MOST_RANKS:
+            raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         scores = vector(scores, self.n_parts, "scores")
         z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
         status = np.empty((ranks, self.n_examples), dtype=np.int8)
@@ -282,15 +307,14 @@ class Tree(Structure):
 
     @property
     def _most_outputs(self) -> int:
-        """Labellings of the example that has most; exact below ``2^31``, and some number below that otherwise."""
-        most = (1 << 31) - 1
+        """Labellings of the example that has most, but no more than MOST_RANKS."""
         logs = np.log2(self.n_labels)
-        sums = np.add.reduceat(np.append(logs, 0.0), self._nodes[:-1]) if self.n_examples else np.zeros(0)
+        sums = np.add.reduceat(np.append(logs, 0.0), self.node_offsets[:-1]) if self.n_examples else np.zeros(0)
         sums = np.where(self.n_nodes > 0, sums, 0.0)
         if sums.max(initial=0.0) >= 31:
-            return most
-        counts = [math.prod(self.n_labels[a:b].tolist()) for a, b in pairwise(self._nodes.tolist())]
-        return min(most, max(counts, default=1))
+            return MOST_RANKS
+        counts = [math.prod(self.n_labels[a:b].tolist()) for a, b in pairwise(self.node_offsets.tolist())]
+        return min(MOST_RANKS, max(counts, default=1))
 
     def entropic(self, potentials: FloatArray) -> Points:
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
@@ -301,7 +325,7 @@ class Tree(Structure):
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of labellings in the kernel; ``warm`` from an earlier call."""
         point = vector(point, self.n_parts, "point")
-        key = (self.name, self._nodes.tobytes(), self.n_labels.tobytes(), self.edges.tobytes())
+        key = (self.name, self.node_offsets.tobytes(), self.n_labels.tobytes(), self.edges.tobytes())
         hull = generic.open_hull(self, tol, warm, key)
         outputs = self._outputs()
         self._batch.project(hull, point, *outputs, _threads.current())
@@ -310,11 +334,11 @@ class Tree(Structure):
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; their elimination orders are not worked out again."""
         chosen = example_numbers(indices, self.n_examples)
-        nodes = ranges(self._nodes[chosen], self._nodes[chosen + 1])
-        edges = ranges(self._edge_offsets[chosen], self._edge_offsets[chosen + 1])
+        nodes = ranges(self.node_offsets[chosen], self.node_offsets[chosen + 1])
+        edges = ranges(self.edge_offsets[chosen], self.edge_offsets[chosen + 1])
         other = type(self).__new__(type(self))
         labels = None if self._labels is None else self._labels[ranges(*(b[chosen] for b in self._part_ranges))]
-        edge_offsets = offsets_of(np.diff(self._edge_offsets)[chosen])
+        edge_offsets = offsets_of(np.diff(self.edge_offsets)[chosen])
         other._read(self.n_nodes[chosen], self.n_labels[nodes], self.edges[edges], edge_offsets, labels)
         other._order = self._order[nodes]
         return other
@@ -341,11 +365,11 @@ class _Clusters:
         self.around: list[list[int]] = [[] for _ in tree.n_labels]
         place = np.empty(len(tree.n_labels), dtype=np.int64)
         self.order: list[int] = []
-        for begin, end in pairwise(tree._nodes.tolist()):
+        for begin, end in pairwise(tree.node_offsets.tolist()):
             self.order += (tree._order[begin:end].astype(np.int64) + begin).tolist()
         place[self.order] = np.arange(len(self.order))
         self.of_edge = []
-        for u, v in zip(*(end.tolist() for end in tree._ends), strict=True):
+        for u, v in zip(*(end.tolist() for end in tree.ends), strict=True):
             first, last = (u, v) if place[u] < place[v] else (v, u)
             self.around[first].append(last)
             self.of_edge.append(first)
@@ -385,7 +409,7 @@ class _Clusters:
                 q, at = self.sums(node, separator)
                 eq.append((len(rhs) + at, q, sign))
             rhs += [0.0] * math.prod(int(tree.n_labels[u]) for u in separator)
-        for e, (u, v) in enumerate(zip(*(end.tolist() for end in tree._ends), strict=True)):
+        for e, (u, v) in enumerate(zip(*(end.tolist() for end in tree.ends), strict=True)):
             q, at = self.sums(self.of_edge[e], [u, v])
             lift.append((tree.starts[1] + tree._tables[e] + at, q))
         return Polytope(

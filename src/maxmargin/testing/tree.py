@@ -16,9 +16,11 @@ def vertices(structure: Tree) -> list[FloatArray]:
     begin = 0
     labels = np.split(structure.decision_labels, np.cumsum(structure.n_labels)[:-1])
     for i, nodes in enumerate(structure.n_nodes.tolist()):
-        one = structure.select([i])
-        outputs = product(*(labels[v].tolist() for v in range(begin, begin + nodes)))
-        found.append(np.array([one.encode([np.array(y, dtype=np.int64)]) for y in outputs]))
+        outputs = list(product(*(labels[v].tolist() for v in range(begin, begin + nodes))))
+        many = structure.select([i] * len(outputs))
+        z = many.encode([np.array(y, dtype=np.int64) for y in outputs])
+        sides = [z[: many.starts[1]], z[many.starts[1] :]]
+        found.append(np.hstack([side.reshape(len(outputs), -1) for side in sides]))
         begin += nodes
     return found
 
