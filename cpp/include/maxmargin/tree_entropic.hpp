@@ -1,8 +1,8 @@
 // Sum-product on forests and junction trees: log-partition functions and marginals; threads over examples.
 //
 // Up: with M(x_S) = max_x T(x_S, x) every entry of a cluster becomes E = exp(T - M), its rows sum to R(x_S) in
-// [1, labels], and the message is M + log R, shifted to a largest entry of zero (shifts add up to the value), so that
-// potentials of any size neither overflow nor eat each other's digits. Down: E / R is the distribution of x given x_S,
+// [1, labels], and the message is M - max M + log R (what is taken off adds up to the value), so that potentials of any
+// size neither overflow nor eat each other's digits. Down: E / R is the distribution of x given x_S,
 // and the marginal of the separator times it that of the cluster: products of probabilities, without differences. In a
 // forest E is written where the edge marginals go, so each entry costs one exponential; a larger cluster is made again.
 #pragma once
@@ -201,12 +201,9 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const double* 
             } else {
                 cluster_exps<Vec>(plan, first, v, edges, scratch, sums);
             }
-            for (std::int64_t j = 0; j < rows; ++j) {
-                out[j] = tops[j] + std::log(sums[j]);
-                most = out[j] > most ? out[j] : most;
-            }
+            for (std::int64_t j = 0; j < rows; ++j) most = sums[j] > 0.0 && tops[j] > most ? tops[j] : most;
             value += finite_top(most);
-            for (std::int64_t j = 0; j < rows; ++j) out[j] -= finite_top(most);
+            for (std::int64_t j = 0; j < rows; ++j) out[j] = (tops[j] - finite_top(most)) + std::log(sums[j]);
             if (plan.as_term[v] < 0) add_to<Vec>(h + plan.part[first + p], out, rows);
         }
         if (most == NEG_INF) {
