@@ -30,7 +30,7 @@ class KBest {
         first_ = plan_.nodes[i];
         n_ = plan_.nodes[i + 1] - first_;
         edges_ = edges;
-        items_.clear();
+        used_ = 0;
         joints_.clear();
         choices_.assign(static_cast<std::size_t>(plan_.n_messages[i]), NONE);
         roots_.clear();
@@ -93,7 +93,7 @@ class KBest {
         std::int32_t node;         // of a choice; NONE for a pair
         std::int64_t row;          // of a choice: labels of its separator
         std::int32_t left, right;  // of a pair
-        bool started = false;
+        bool started;
         std::vector<Entry> list;
         std::vector<Waiting> heap, next;  // next: candidates whose values are not known yet
     };
@@ -102,20 +102,28 @@ class KBest {
     Scratch scratch_;
     std::int64_t i_ = 0, first_ = 0, n_ = 0, serial_ = 0;
     const double* edges_ = nullptr;
-    std::vector<Item> items_;
+    std::vector<Item> items_;  // the first used_ of them; the rest keep their memory for later examples
+    std::size_t used_ = 0;
     std::vector<std::int32_t> choices_, roots_;                   // by position in the messages; roots
     std::unordered_map<std::int64_t, std::int32_t> joints_;       // by node and labels
     std::vector<std::pair<std::int32_t, std::int32_t>> walk_, asked_;
     std::int32_t top_ = NONE;
 
-    std::int32_t add_choice(std::int32_t node, std::int64_t row) {
-        items_.push_back({node, row, NONE, NONE, false, {}, {}, {}});
-        return static_cast<std::int32_t>(items_.size()) - 1;
+    std::int32_t add(std::int32_t node, std::int64_t row, std::int32_t left, std::int32_t right) {
+        if (used_ == items_.size()) items_.emplace_back();
+        Item& item = items_[used_];
+        item.node = node;
+        item.row = row;
+        item.left = left;
+        item.right = right;
+        item.started = false;
+        item.list.clear();
+        item.heap.clear();
+        item.next.clear();
+        return static_cast<std::int32_t>(used_++);
     }
-    std::int32_t add_pair(std::int32_t left, std::int32_t right) {
-        items_.push_back({NONE, 0, left, right, false, {}, {}, {}});
-        return static_cast<std::int32_t>(items_.size()) - 1;
-    }
+    std::int32_t add_choice(std::int32_t node, std::int64_t row) { return add(node, row, NONE, NONE); }
+    std::int32_t add_pair(std::int32_t left, std::int32_t right) { return add(NONE, 0, left, right); }
     std::int32_t choice(std::int32_t node, std::int64_t row) {
         std::int32_t& id = choices_[plan_.message[first_ + node] + row];
         if (id == NONE) id = add_choice(node, row);

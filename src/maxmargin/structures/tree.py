@@ -280,7 +280,7 @@ class Tree(Structure):
         return [labels[a:b] for a, b in pairwise(self.node_offsets.tolist())]
 
     def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
-        """Arrays for a kernel to fill: zeros, one value and one status per example."""
+        """Arrays for a kernel to fill: a packed vector of zeros, and a value and a status per example."""
         return np.zeros(self.n_parts), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
