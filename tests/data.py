@@ -57,6 +57,23 @@ def cuts(n: int = 5, *, seed: int = 0):
     return X, y
 
 
+def trees(
+    n: int = 6, *, seed: int = 0, edges: bool = False, ring: bool = False, labels: tuple[Any, ...] = ("a", "b", "c")
+):
+    """Random trees (with a ring on demand) whose labels are a noisy linear function of the features."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for size in rng.integers(3, 7, size=n):
+        numbers = rng.integers(0, len(labels), size=size)
+        nodes = np.eye(len(labels))[numbers] + 0.4 * rng.standard_normal((size, len(labels)))
+        links = [(int(rng.integers(0, v)), v) for v in range(1, size)]
+        if ring:
+            links = [(v, (v + 1) % int(size)) for v in range(size)]
+        X.append(mm.Graph(nodes, np.array(links), rng.standard_normal((len(links), 2)) if edges else None))
+        y.append([labels[k] for k in numbers])
+    return X, y
+
+
 class PickOne(Structure):
     """A structure of a user's own: exactly one part of each example is chosen; an output is its number."""
 
@@ -103,6 +120,7 @@ KINDS = {
     "chain": (mm.ChainSVM, chains),
     "cut": (mm.CutSVM, cuts),
     "matching": (mm.MatchingSVM, matchings),
+    "tree": (mm.TreeSVM, trees),
 }
 """Estimator class and data of each built-in structure."""
 

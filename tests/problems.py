@@ -7,15 +7,18 @@ import numpy as np
 import maxmargin as mm
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures
+from maxmargin.features.tree import TreeFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.structures import Structure
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
+from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.matching import Matching
+from maxmargin.structures.tree import Tree
 
-STRUCTURES = ("chain", "chain-edges", "cut", "matching", "matching-capacity")
+STRUCTURES = ("chain", "chain-edges", "cut", "matching", "matching-capacity", "tree", "junction")
 REGIONS = {
     "ridge": {"C": 0.5},
     "small ridge": {"C": 0.01},
@@ -39,6 +42,20 @@ def make(
         structure = Chain(lengths, n_labels, transitions="shared" if edge_features is None else "each")
         rows = rng.normal(size=(int(lengths.sum()), 4))
         features: mm.features.Features = ChainFeatures(rows, lengths, n_labels, edge_features=edge_features)
+    elif kind in ("tree", "junction"):
+        sizes, links, starts, allowed = rng.integers(1, 6, size=n), [], [0], []
+        for size in sizes.tolist():
+            links += [(v, int(rng.integers(0, v))) if v % 2 else (int(rng.integers(0, v)), v) for v in range(1, size)]
+            if kind == "junction" and size > 2:
+                ring = {(0, size - 1), (size - 1, 0)}.isdisjoint(links[starts[-1] :])
+                links += [(size - 1, 0)] if ring else []
+            starts.append(len(links))
+            allowed += [np.sort(rng.permutation(3)[: int(rng.integers(1, 4))]) for _ in range(size)]
+        labels_of = {"n_labels": [len(own) for own in allowed], "labels": np.concatenate(allowed)}
+        graph = {"n_nodes": sizes, "edges": np.array(links).reshape(-1, 2), "edge_offsets": starts}
+        structure = JunctionTree(**graph, **labels_of) if kind == "junction" else Tree(**graph, **labels_of)
+        edge_features = rng.normal(size=(len(links), 2)) if kind == "tree" else None
+        features = TreeFeatures(rng.normal(size=(int(sizes.sum()), 4)), structure, 3, edge_features=edge_features)
     elif kind == "cut":
         nodes, edges, offsets = [], [], [0]
         for _ in range(n):

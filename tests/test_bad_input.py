@@ -45,7 +45,7 @@ def spoiled(values, bad, index=BAD):
 
 def features_of(kind, x):
     """The main features of one input, and how to put others in their place."""
-    if kind == "cut":
+    if isinstance(x, mm.Graph):
         return x.node_features, lambda new: replace(x, node_features=new)
     return x, lambda new: new
 

@@ -64,7 +64,7 @@ def test_inspect_as_json(models, kind):
     assert facts["weights"] > 0
     assert facts["trained status"] == "converged"
     assert facts["trained C"] == (1.0 if kind == "parts" else 0.5)
-    assert ("labels" in facts) == (kind == "chain")
+    assert ("labels" in facts) == (kind in ("chain", "tree"))
 
 
 def test_files_that_cannot_be_read(models, tmp_path):

@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import STRUCTURES, make
 
-from maxmargin.structures import Chain, Cut, Matching, PointStatus, Structure
-from maxmargin.testing import chain, check_structure, cut, matching, reference
+from maxmargin.structures import Chain, Cut, Matching, PointStatus, Structure, Tree
+from maxmargin.testing import chain, check_structure, cut, matching, reference, tree
 
 OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
-VERTICES = {"chain": chain.vertices, "cut": cut.vertices, "matching": matching.vertices}
+VERTICES = {
+    "chain": chain.vertices,
+    "cut": cut.vertices,
+    "junction tree": tree.vertices,
+    "matching": matching.vertices,
+    "tree": tree.vertices,
+}
 
 
 def vertices(structure: Structure) -> list[np.ndarray]:
@@ -62,8 +68,9 @@ def test_argmax_and_k_best_equal_enumeration(kind: str, seed: int, k: int) -> No
         (Chain([70], 1), [1]),
         (Cut([2, 3], [[0, 1], [1, 2]], [0, 1, 2]), [4, 8]),
         (Matching.dense([(2, 2), (1, 2)]), [7, 3]),
+        (Tree([2, 3], [2, 3, 1, 2, 2], [[0, 1], [1, 2]], [0, 0, 2]), [6, 4]),
     ],
-    ids=["chain", "one label", "cut", "matching"],
+    ids=["chain", "one label", "cut", "matching", "tree"],
 )
 def test_k_best_lists_no_more_ranks_than_there_are_outputs(structure: Structure, outputs: list[int], k: int) -> None:
     ranks = structure.k_best(np.zeros(structure.n_parts), k)
@@ -73,9 +80,9 @@ def test_k_best_lists_no_more_ranks_than_there_are_outputs(structure: Structure,
 
 
 def test_k_best_of_more_ranks_than_fit() -> None:
-    long = Chain([100], 3)
-    with pytest.raises(ValueError, match="k must be below"):
-        long.k_best(np.zeros(long.n_parts), 10**13)
+    for long in (Chain([100], 3), Tree([100], 3, np.zeros((0, 2), dtype=int), [0, 0])):
+        with pytest.raises(ValueError, match="k must be below"):
+            long.k_best(np.zeros(long.n_parts), 10**13)
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)

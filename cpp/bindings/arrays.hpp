@@ -46,5 +46,6 @@ void bind_cut(nb::module_& module);
 void bind_matching(nb::module_& module);
 void bind_hull(nb::module_& module);
 void bind_linear(nb::module_& module);
+void bind_tree(nb::module_& module);
 
 }  // namespace maxmargin

@@ -3,7 +3,7 @@
 from maxmargin import features, losses, packing, regions, report, solvers, structures
 from maxmargin._threads import threads
 from maxmargin._version import __version__
-from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, ProgramSVM, StructuredSVM
+from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, ProgramSVM, StructuredSVM, TreeSVM
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Program, Sequence
@@ -33,6 +33,7 @@ __all__ = [
     "Solution",
     "Stop",
     "StructuredSVM",
+    "TreeSVM",
     "__version__",
     "features",
     "load",

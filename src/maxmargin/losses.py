@@ -39,7 +39,7 @@ class Hamming(Loss):
 
     On matchings and cuts ``c = false_positive - (false_positive + false_negative) y`` and
     ``d = false_negative * sum(y)``: a wrong link (or a node wrongly labelled 1) costs ``false_positive``, a missed one
-    ``false_negative``. On chains every wrong label costs ``false_positive``, and the two must be equal; use
+    ``false_negative``. On chains and trees every wrong label costs ``false_positive``, and the two must be equal; use
     :class:`LabelCost` for costs that depend on the labels.
     """
 
@@ -68,9 +68,9 @@ class Hamming(Loss):
 
 @dataclass(frozen=True, eq=False)
 class LabelCost(Loss):
-    """On chains: the cost of predicting label ``k`` where gold is ``g`` is ``matrix[g, k]``.
+    """On chains and trees: the cost of predicting label ``k`` where gold is ``g`` is ``matrix[g, k]``.
 
-    Also on structures of one's own that are ``one_of_many`` with a fixed number of ``alternatives``.
+    Also on structures of one's own that are ``one_of_many`` with ``alternatives``.
     ``matrix`` has shape ``(n_labels, n_labels)``, rows and columns in the order of the model's ``classes_``, entries
     >= 0 and a zero diagonal.
     """
@@ -83,20 +83,34 @@ class LabelCost(Loss):
             matrix = np.asarray(self.matrix, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError("LabelCost needs a square matrix of numbers") from None
-        n_labels = structure.alternatives
         if not structure.one_of_many:
             raise ValueError(
                 f"LabelCost is for structures that choose one of several labels, not for a {structure.name}; "
                 "use losses.Hamming"
             )
-        if matrix.shape != (n_labels, n_labels):
-            raise ValueError(
-                f"LabelCost needs a ({n_labels}, {n_labels}) matrix, as each decision of this {structure.name} has "
-                f"{n_labels} alternatives, got shape {matrix.shape}"
-            )
+        _check_size(matrix, structure)
         if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
             raise ValueError("LabelCost needs finite costs >= 0 and a zero diagonal")
         c = np.zeros(structure.n_parts)
-        y = gold[structure.decisions].reshape(-1, n_labels)
-        c[structure.decisions] = (y @ matrix).ravel()
+        y, labels, sizes = gold[structure.decisions], structure.decision_labels, structure.decision_sizes
+        begin = np.cumsum(sizes) - sizes
+        right = np.add.reduceat(y * labels, begin).round().astype(np.int64) if len(sizes) else begin
+        c[structure.decisions] = matrix[np.repeat(right, sizes), labels]
         return c, np.zeros(structure.n_parts)
+
+
+def _check_size(matrix: FloatArray, structure: Structure) -> None:
+    """As many rows and columns as there are labels; more where decisions have different ones, all of one vocabulary."""
+    n_labels = structure.alternatives
+    if isinstance(n_labels, np.ndarray):
+        least = int(structure.decision_labels.max(initial=0)) + 1
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < least:
+            raise ValueError(
+                f"LabelCost needs a square matrix with a row for each of the {least} labels of this {structure.name}, "
+                f"got shape {matrix.shape}"
+            )
+    elif matrix.shape != (n_labels, n_labels):
+        raise ValueError(
+            f"LabelCost needs a ({n_labels}, {n_labels}) matrix, as each decision of this {structure.name} has "
+            f"{n_labels} alternatives, got shape {matrix.shape}"
+        )

@@ -107,7 +107,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return PartsPacker(self.structure)
         raise ValueError(
             "structure must be a Structure class (see docs/adding-a-structure.md) or a packer; "
-            "for the built-in structures use ChainSVM, CutSVM or MatchingSVM"
+            "for the built-in structures use ChainSVM, CutSVM, MatchingSVM or TreeSVM"
         )
 
     def fit(
@@ -127,7 +127,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             y: gold outputs, one per example.
             sample_weight: weight of each example, shape ``(n_examples,)``.
             loss_weight: for each example, how much each of its decisions counts in the loss (positions of a chain,
-                nodes of a cut, links of a matching in the order of its features' rows).
+                nodes of a cut or tree, links of a matching in the order of its features' rows).
             validation: inputs and outputs on which the stopping point is chosen: the weights with the best score at
                 any certificate are kept (the usual way with ``C=inf``).
             patience: stop after this many certificates without a better validation score; None never stops early.
@@ -313,8 +313,7 @@ def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Structure) ->
     """One number per decision, repeated over its alternatives."""
     if value is None:
         return None
-    counts = np.diff(structure.blocks[0].offsets) // structure.alternatives
-    return np.repeat(checks.per_decision(value, counts), structure.alternatives)
+    return np.repeat(checks.per_decision(value, structure.n_decisions), structure.decision_sizes)
 
 
 def _validation(

@@ -4,5 +4,6 @@ from maxmargin.features.base import Features, operator_norm
 from maxmargin.features.kernel import Kernel
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures
+from maxmargin.features.tree import TreeFeatures
 
-__all__ = ["Beside", "ChainFeatures", "Features", "Kernel", "PartFeatures", "Stacked", "operator_norm"]
+__all__ = ["Beside", "ChainFeatures", "Features", "Kernel", "PartFeatures", "Stacked", "TreeFeatures", "operator_norm"]

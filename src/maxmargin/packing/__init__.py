@@ -7,9 +7,10 @@ from maxmargin.packing.inputs import Bipartite, Graph, Program, Sequence
 from maxmargin.packing.matching import MatchingPacker
 from maxmargin.packing.parts import PartsPacker
 from maxmargin.packing.program import ProgramPacker
+from maxmargin.packing.tree import TreePacker
 
 PACKERS: dict[str, type[Packer]] = {
-    packer.kind: packer for packer in (ChainPacker, CutPacker, MatchingPacker, ProgramPacker)
+    packer.kind: packer for packer in (ChainPacker, CutPacker, MatchingPacker, ProgramPacker, TreePacker)
 }
 """The packers that a model file can name."""
 
@@ -26,4 +27,5 @@ __all__ = [
     "Program",
     "ProgramPacker",
     "Sequence",
+    "TreePacker",
 ]

@@ -225,6 +225,8 @@ def _split(X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any]]:
                 f"example {index}: X must be a list of mm.Graph(node_features, edges, edge_features), "
                 f"got {type(graph).__name__}"
             )
+        if graph.labels is not None:
+            raise ValueError(f"example {index}: labels per node are for TreeSVM; a cut's nodes are all 0 or 1")
         nodes.append(checks.matrix(graph.node_features, index, "node features"))
         if nodes[-1].shape[0] == 0:
             raise ValueError(f"example {index}: a graph needs at least one node; remove it")

@@ -29,18 +29,20 @@ class Bipartite:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected graph whose nodes are to be labelled 0 or 1.
+    """A graph whose nodes are to be labelled: 0 or 1 by a cut, with any labels by a tree.
 
     Attributes:
         node_features: shape ``(n_nodes, d_n)``, dense or CSR.
         edges: shape ``(n_edges, 2)``, integers: the two nodes of each edge, each pair of nodes at most once.
-        edge_features: shape ``(n_edges, d_e)``, dense or CSR, entries >= 0: how strongly the ends attract each other.
-            None stands for one feature that is 1 on every edge.
+        edge_features: shape ``(n_edges, d_e)``, dense or CSR. On cuts entries >= 0, how strongly the ends attract each
+            other, and None stands for one feature that is 1 on every edge. On trees any numbers or None.
+        labels: on trees, for each node the labels allowed there, None for all; or None, for all labels everywhere.
     """
 
     node_features: Any
     edges: npt.ArrayLike
     edge_features: Any = None
+    labels: Any = None
 
 
 @dataclass(frozen=True, eq=False)

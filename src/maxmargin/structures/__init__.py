@@ -3,7 +3,21 @@
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
+from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.matching import Matching
+from maxmargin.structures.tree import Tree
 
-__all__ = ["Block", "Chain", "Cut", "LinearProgram", "Matching", "PointStatus", "Points", "Polytope", "Structure"]
+__all__ = [
+    "Block",
+    "Chain",
+    "Cut",
+    "JunctionTree",
+    "LinearProgram",
+    "Matching",
+    "PointStatus",
+    "Points",
+    "Polytope",
+    "Structure",
+    "Tree",
+]

@@ -125,9 +125,33 @@ class Structure(ABC):
         return slice(0, self.starts[1])
 
     @property
-    def alternatives(self) -> int:
-        """How many neighbouring decision parts belong to one decision: the number of labels of a chain, else 1."""
+    def alternatives(self) -> int | IntArray:
+        """How many neighbouring decision parts belong to one decision: the number of labels of a chain, else 1.
+
+        One number where all decisions have as many, or shape ``(n_decisions,)``.
+        """
         return 1
+
+    @cached_property
+    def decision_sizes(self) -> IntArray:
+        """:attr:`alternatives` of every decision, shape ``(n_decisions,)``."""
+        sizes = self.alternatives
+        if isinstance(sizes, np.ndarray):
+            return sizes
+        return np.full(self.starts[1] // sizes, sizes, dtype=np.int64)
+
+    @cached_property
+    def decision_labels(self) -> IntArray:
+        """Which label each decision part stands for, shape of the decision parts: by default its place among the
+        alternatives."""
+        begin = np.cumsum(self.decision_sizes) - self.decision_sizes
+        return np.arange(self.starts[1]) - np.repeat(begin, self.decision_sizes)
+
+    @property
+    def n_decisions(self) -> IntArray:
+        """Number of decisions of each example, shape ``(n_examples,)``."""
+        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.decision_sizes)])
+        return np.diff(np.searchsorted(ends, self.blocks[0].offsets))
 
     @cached_property
     def part_bound(self) -> FloatArray:

@@ -1,0 +1,159 @@
+#include "maxmargin/tree.hpp"
+
+#include <vector>
+
+#include "arrays.hpp"
+#include "maxmargin/tree_entropic.hpp"
+#include "maxmargin/tree_k_best.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+// Checks offsets, numbers of labels and the ends of all edges.
+tree::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int32_t>& labels, const In<std::int32_t>& edges,
+                       const In<std::int64_t>& edge_offsets) {
+    const tree::Graphs graphs{view(nodes), view(edge_offsets), view(labels), view(edges)};
+    require(!graphs.nodes.empty() && graphs.nodes.size() == graphs.edge_offsets.size(),
+            "node and edge offsets must have n_examples + 1 entries");
+    require(graphs.nodes.front() == 0 && graphs.edge_offsets.front() == 0, "offsets must start at 0");
+    for (std::size_t i = 1; i < graphs.nodes.size(); ++i) {
+        const std::int64_t n = graphs.nodes[i] - graphs.nodes[i - 1];
+        require(n >= 0 && n < std::int64_t{1} << 30, "node offsets must not decrease, nor an example be too large");
+        require(graphs.edge_offsets[i] >= graphs.edge_offsets[i - 1], "edge offsets must not decrease");
+    }
+    require(labels.size() == static_cast<std::size_t>(graphs.nodes.back()), "labels must have one entry per node");
+    require(edges.size() == 2 * static_cast<std::size_t>(graphs.edge_offsets.back()), "edges must have two ends each");
+    for (const std::int32_t k : graphs.labels) require(k >= 1 && k <= 1 << 15, "labels must be between 1 and 32768");
+    for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
+        const std::int64_t n = graphs.n_nodes(i);
+        const std::int32_t* k = graphs.labels.data() + graphs.nodes[i];
+        std::int64_t parts = 0;
+        for (std::int64_t v = 0; v < n; ++v) parts += k[v];
+        for (std::int64_t e = graphs.edge_offsets[i]; e < graphs.edge_offsets[i + 1]; ++e) {
+            const std::int32_t u = graphs.edges[2 * e], v = graphs.edges[2 * e + 1];
+            require(u >= 0 && u < n && v >= 0 && v < n && u != v, "an edge must join two nodes of its example");
+            parts += static_cast<std::int64_t>(k[u]) * k[v];
+        }
+        require(parts < std::int64_t{1} << 31, "an example has too many parts");
+    }
+    return graphs;
+}
+
+// Elimination orders of a batch. Per example the number of neighbours of the widest node and the entries of the largest
+// cluster; a width of -1 where the limits are passed (or, with fill = false, where there is a cycle), and then no order.
+void order(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,
+           bool fill, double most, std::int64_t widest, Out<std::int32_t> out, Out<std::int64_t> width,
+           Out<double> entries) {
+    const tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
+    const auto n = static_cast<std::size_t>(graphs.n_examples());
+    require(out.size() == labels.size() && width.size() == n && entries.size() == n, "outputs do not fit the batch");
+    const NoGil release;
+    std::vector<std::int32_t> degree, others;
+    const auto result = view(out);
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto e = static_cast<std::int64_t>(i);
+        std::int32_t* to = result.data() + graphs.nodes[i];
+        const std::int64_t count = tree::strip_leaves(graphs, e, to, degree, others);
+        width.data()[i] = graphs.edge_offsets[i] < graphs.edge_offsets[i + 1];
+        entries.data()[i] = 1.0;
+        if (count == graphs.n_nodes(e)) continue;
+        tree::MinimumFill rest;
+        const bool fits = fill && rest.run(graphs, e, to, count, degree, most, widest);
+        width.data()[i] = fits ? rest.width : -1;
+        entries.data()[i] = rest.joint;
+    }
+}
+
+// A batch whose arrays were checked, and its elimination worked out, when this was made.
+class TreeBatch {
+   public:
+    TreeBatch(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,
+              In<std::int32_t> order, double most) {
+        const tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
+        require(order.size() == labels.size(), "order must have one entry per node");
+        std::vector<bool> seen;
+        for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
+            seen.assign(static_cast<std::size_t>(graphs.n_nodes(i)), false);
+            for (std::int64_t t = graphs.nodes[i]; t < graphs.nodes[i + 1]; ++t) {
+                const std::int32_t v = order.data()[t];
+                require(v >= 0 && v < graphs.n_nodes(i) && !seen[v], "order must hold every node once");
+                seen[v] = true;
+            }
+        }
+        const NoGil release;
+        fits_ = plan_.build(graphs, view(order), most);
+    }
+
+    void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) const {
+        check(scores, z, value, status, 1);
+        const NoGil release;
+        tree::argmax(plan_, view(scores), view(z), view(value), view(status), threads);
+    }
+
+    void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                int threads) const {
+        require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+        check(scores, z, value, status, static_cast<std::size_t>(k));
+        const NoGil release;
+        tree::k_best(plan_, k, view(scores), view(z), view(value), view(status), threads);
+    }
+
+    void entropic(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                  int threads) const {
+        check(potentials, z, value, status, 1);
+        const NoGil release;
+        tree::entropic(plan_, view(potentials), view(z), view(value), view(status), threads);
+    }
+
+    void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                 int threads) const {
+        check(point, z, value, status, 1);
+        const auto n = static_cast<std::size_t>(plan_.n_examples());
+        require(sets.sizes.size() == n, "active sets do not fit the batch");
+        for (std::size_t i = 0; i < n; ++i)
+            require(sets.sizes[i] == plan_.node_parts[i + 1] - plan_.node_parts[i] + plan_.edge_parts[i + 1] -
+                                         plan_.edge_parts[i],
+                    "active sets do not fit the batch");
+        const NoGil release;
+        tree::project(plan_, sets, view(point), view(z), view(value), view(status), threads);
+    }
+
+   private:
+    tree::Plan plan_;
+    bool fits_ = false;
+
+    void check(const In<double>& values, const Out<double>& z, const Out<double>& value,
+               const Out<std::int8_t>& status, std::size_t ranks) const {
+        require(fits_, "a cluster of the batch is larger than allowed");
+        const auto n = static_cast<std::size_t>(plan_.n_examples());
+        const auto parts = static_cast<std::size_t>(plan_.n_parts());
+        require(values.size() == parts, "scores do not fit the batch");
+        require(z.size() == ranks * parts && value.size() == ranks * n && status.size() == ranks * n,
+                "outputs do not fit the batch");
+    }
+};
+
+}  // namespace
+
+void bind_tree(nb::module_& module) {
+    using namespace nb::literals;
+    module.def("tree_order", &order, "nodes"_a.noconvert(), "labels"_a.noconvert(), "edges"_a.noconvert(),
+               "edge_offsets"_a.noconvert(), "fill"_a, "most"_a, "widest"_a, "order"_a.noconvert(),
+               "width"_a.noconvert(), "entries"_a.noconvert());
+    nb::class_<TreeBatch>(module, "TreeBatch")
+        .def(nb::init<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int32_t>,
+                      double>(),
+             "nodes"_a.noconvert(), "labels"_a.noconvert(), "edges"_a.noconvert(), "edge_offsets"_a.noconvert(),
+             "order"_a.noconvert(), "most"_a)
+        .def("argmax", &TreeBatch::argmax, "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
+             "status"_a.noconvert(), "threads"_a)
+        .def("k_best", &TreeBatch::k_best, "k"_a, "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
+             "status"_a.noconvert(), "threads"_a)
+        .def("entropic", &TreeBatch::entropic, "potentials"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
+             "status"_a.noconvert(), "threads"_a)
+        .def("project", &TreeBatch::project, "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(),
+             "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+}
+
+}  // namespace maxmargin

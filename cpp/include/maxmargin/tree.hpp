@@ -1,0 +1,358 @@
+// Max-product on forests and junction trees, and the Euclidean projection fed by it; threads over examples.
+//
+// Leaves to roots every node sends its parent the maxima of its cluster (tree_plan.hpp) over its own labels; roots to
+// leaves every node takes the best label given those of its separator, the lowest among equals. Nothing but the
+// messages and h is stored: a cluster's row is made again on the way back. Cost per example: one addition and one
+// maximum per entry of an edge table in a forest, a vector at a time whichever end the table is written from; per entry
+// of a cluster times its tables in a junction tree. -inf forbids a label or a pair; NaN and +inf are refused.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "maxmargin/hull_batch.hpp"
+#include "maxmargin/parallel.hpp"
+#include "maxmargin/scratch.hpp"
+#include "maxmargin/simd.hpp"
+#include "maxmargin/tree_plan.hpp"
+
+namespace maxmargin::tree {
+
+using hull::ActiveSet;
+using hull::HullBatch;
+using hull::HullScratch;
+using hull::Status;
+
+using namespace simd;
+
+inline constexpr double NEG_INF = -std::numeric_limits<double>::infinity();
+
+// What one thread needs for one example.
+struct Scratch {
+    std::vector<double> h, messages, table, row;
+    std::vector<std::int64_t> digits;
+    std::vector<std::int32_t> labels;
+
+    void resize(const Plan& plan) {
+        at_least(h, static_cast<std::size_t>(plan.most_node_parts));
+        at_least(messages, static_cast<std::size_t>(plan.most_messages));
+        at_least(table, static_cast<std::size_t>(plan.most_table));
+        at_least(row, static_cast<std::size_t>(plan.most_labels));
+        at_least(digits, static_cast<std::size_t>(plan.widest + 1));
+        at_least(labels, static_cast<std::size_t>(plan.most_nodes));
+    }
+};
+
+// Whether some value is NaN or +inf.
+template <class Vec>
+MM_INLINE bool refused(const double* MM_RESTRICT x, std::int64_t n) {
+    constexpr double most = std::numeric_limits<double>::max();
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    if constexpr (width == 1) {
+        bool bad = false;
+        for (std::int64_t i = 0; i < n; ++i) bad |= !(x[i] <= most);
+        return bad;
+    } else {
+        if (n < width) return refused<Half<Vec>>(x, n);
+        auto fine = load<Vec>(x + n - width) <= most;
+        for (std::int64_t i = 0; i + width <= n; i += width) fine &= load<Vec>(x + i) <= most;
+        return any(~fine);
+    }
+}
+
+// The kernels below take a table of `rows` rows and `columns` columns. Where a row is no multiple of the vector length
+// its last vector overlaps the one before; rows shorter than a vector take a shorter one.
+
+// out[j] = max_i add[i] + table[i][j] over N vectors of columns from `first`, maxima in registers.
+template <class Vec, int N>
+MM_INLINE void panel_maxima(const double* MM_RESTRICT add, const double* MM_RESTRICT table, std::int64_t rows,
+                            std::int64_t columns, std::int64_t first, double* MM_RESTRICT out) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    std::int64_t at[N];
+    Vec best[N];
+#pragma GCC unroll 6
+    for (int v = 0; v < N; ++v) {
+        at[v] = std::min(first + v * width, columns - width);
+        best[v] = Vec{} + NEG_INF;
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+        const double* row = table + i * columns;
+#pragma GCC unroll 6
+        for (int v = 0; v < N; ++v) {
+            const Vec sum = load<Vec>(row + at[v]) + add[i];
+            best[v] = larger(sum, best[v]);
+        }
+    }
+#pragma GCC unroll 6
+    for (int v = 0; v < N; ++v) store(out + at[v], best[v]);
+}
+
+template <class Vec>
+MM_INLINE void column_maxima(const double* add, const double* table, std::int64_t rows, std::int64_t columns,
+                             double* out) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    if constexpr (width > 1) {
+        if (columns < width) return column_maxima<Half<Vec>>(add, table, rows, columns, out);
+    }
+    for (std::int64_t first = 0; first < columns;) {
+        const std::int64_t left = (columns - first + width - 1) / width;
+        const std::int64_t taken = left <= 6 ? left : std::min<std::int64_t>(6, (left + 1) / 2);
+        switch (taken) {
+            case 1: panel_maxima<Vec, 1>(add, table, rows, columns, first, out); break;
+            case 2: panel_maxima<Vec, 2>(add, table, rows, columns, first, out); break;
+            case 3: panel_maxima<Vec, 3>(add, table, rows, columns, first, out); break;
+            case 4: panel_maxima<Vec, 4>(add, table, rows, columns, first, out); break;
+            case 5: panel_maxima<Vec, 5>(add, table, rows, columns, first, out); break;
+            default: panel_maxima<Vec, 6>(add, table, rows, columns, first, out); break;
+        }
+        first += taken * width;
+    }
+}
+
+// out[i] = max_j add[j] + table[i][j]
+template <class Vec>
+MM_INLINE void row_maxima(const double* MM_RESTRICT add, const double* MM_RESTRICT table, std::int64_t rows,
+                          std::int64_t columns, double* MM_RESTRICT out) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    if constexpr (width > 1) {
+        if (columns < width) return row_maxima<Half<Vec>>(add, table, rows, columns, out);
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+        const double* row = table + i * columns;
+        Vec best = load<Vec>(row + columns - width) + load<Vec>(add + columns - width);
+        for (std::int64_t j = 0; j + width <= columns; j += width) {
+            const Vec sum = load<Vec>(row + j) + load<Vec>(add + j);
+            best = larger(sum, best);
+        }
+        out[i] = largest(best);
+    }
+}
+
+template <class Vec>
+MM_INLINE void add_to(double* MM_RESTRICT to, const double* MM_RESTRICT from, std::int64_t n) {
+    for (std::int64_t j = 0; j < n; ++j) to[j] += from[j];
+}
+
+// Runs through all labels of the separator of node v (index within the batch) in the order of its rows: calls
+// body(row, offset) with the offset of a term there.
+template <class Body>
+MM_INLINE void each_row(const Plan& plan, std::int64_t first, std::int64_t v, const std::int64_t* stride,
+                        std::int64_t* digits, Body&& body) {
+    const std::int64_t s = plan.separators[v + 1] - plan.separators[v], rows = plan.rows[v];
+    const std::int32_t* nodes = plan.separator.data() + plan.separators[v];
+    std::fill(digits, digits + s, 0);
+    std::int64_t offset = 0;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        body(row, offset);
+        for (std::int64_t d = s - 1; d >= 0; --d) {
+            offset += stride[d];
+            if (++digits[d] < plan.labels[first + nodes[d]]) break;
+            offset -= stride[d] * digits[d];
+            digits[d] = 0;
+        }
+    }
+}
+
+// The whole cluster of node v into `table`.
+MM_INLINE void fill_cluster(const Plan& plan, std::int64_t first, std::int64_t v, const double* edges,
+                            const double* h, const double* messages, double* MM_RESTRICT table,
+                            std::int64_t* digits) {
+    const std::int64_t k = plan.labels[v];
+    const double* own = h + plan.part[v];
+    for (std::int64_t row = 0; row < plan.rows[v]; ++row) std::copy(own, own + k, table + row * k);
+    for (std::int64_t t = plan.terms[v]; t < plan.terms[v + 1]; ++t) {
+        const Term& term = plan.term[t];
+        const double* from = (term.message ? messages : edges) + term.base;
+        const std::int64_t step = term.own;
+        each_row(plan, first, v, plan.stride.data() + term.strides, digits,
+                 [&](std::int64_t row, std::int64_t offset) __attribute__((always_inline)) {
+                     double* MM_RESTRICT to = table + row * k;
+                     const double* MM_RESTRICT at = from + offset;
+                     if (step == 1) {
+                         for (std::int64_t x = 0; x < k; ++x) to[x] += at[x];
+                     } else {
+                         for (std::int64_t x = 0; x < k; ++x) to[x] += at[x * step];
+                     }
+                 });
+    }
+}
+
+// One row of the cluster of node v: that of the labels in `at`, one per separator node.
+template <class Labels>
+MM_INLINE void cluster_row(const Plan& plan, std::int64_t v, const double* edges, const double* h,
+                           const double* messages, Labels&& at, double* MM_RESTRICT row) {
+    const std::int64_t k = plan.labels[v], s = plan.separators[v + 1] - plan.separators[v];
+    std::copy(h + plan.part[v], h + plan.part[v] + k, row);
+    for (std::int64_t t = plan.terms[v]; t < plan.terms[v + 1]; ++t) {
+        const Term& term = plan.term[t];
+        const double* from = (term.message ? messages : edges) + term.base;
+        for (std::int64_t d = 0; d < s; ++d) from += plan.stride[term.strides + d] * at(d);
+        if (term.own == 1) {
+            for (std::int64_t x = 0; x < k; ++x) row[x] += from[x];
+        } else {
+            for (std::int64_t x = 0; x < k; ++x) row[x] += from[x * term.own];
+        }
+    }
+}
+
+// Whether an edge table of the cluster of node v holds NaN or +inf. Every edge belongs to one cluster.
+template <class Vec>
+MM_INLINE bool edges_refused(const Plan& plan, std::int64_t v, const double* edges) {
+    bool bad = false;
+    for (std::int64_t t = plan.terms[v]; t < plan.terms[v + 1]; ++t)
+        if (!plan.term[t].message) bad |= refused<Vec>(edges + plan.term[t].base, plan.term[t].size);
+    return bad;
+}
+
+// Messages and h of example i, leaves to roots; the value of the best output.
+template <class Vec>
+MM_INLINE Status upward_at(int, const Plan& plan, std::int64_t i, const double* nodes, const double* edges,
+                           Scratch& scratch, double& value) {
+    const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
+    const std::int64_t n_parts = plan.node_parts[i + 1] - plan.node_parts[i];
+    value = 0.0;
+    if (refused<Vec>(nodes, n_parts)) return Status::nonfinite;
+    double* h = scratch.h.data();
+    double* messages = scratch.messages.data();
+    std::copy(nodes, nodes + n_parts, h);
+    bool absent = false;
+    for (std::int64_t t = 0; t < n; ++t) {
+        const std::int64_t v = first + plan.order[first + t];
+        const std::int64_t k = plan.labels[v], p = plan.parent[v];
+        const double* own = h + plan.part[v];
+        if (edges_refused<Vec>(plan, v, edges)) return Status::nonfinite;
+        if (p < 0) {
+            double most = own[0];
+            for (std::int64_t x = 1; x < k; ++x) most = own[x] > most ? own[x] : most;
+            value += most;
+            absent |= most == NEG_INF;
+            continue;
+        }
+        double* out = messages + plan.message[v];
+        if (plan.simple[v]) {
+            const Term& term = plan.term[plan.terms[v]];
+            const std::int64_t kp = plan.labels[first + p];
+            if (plan.stride[term.strides] == 1 && term.own == kp)
+                column_maxima<Vec>(own, edges + term.base, k, kp, out);
+            else
+                row_maxima<Vec>(own, edges + term.base, kp, k, out);
+        } else {
+            fill_cluster(plan, first, v, edges, h, messages, scratch.table.data(), scratch.digits.data());
+            for (std::int64_t row = 0; row < plan.rows[v]; ++row) {
+                const double* x = scratch.table.data() + row * k;
+                double most = x[0];
+                for (std::int64_t j = 1; j < k; ++j) most = x[j] > most ? x[j] : most;
+                out[row] = most;
+            }
+        }
+        if (plan.as_term[v] < 0) add_to<Vec>(h + plan.part[first + p], out, plan.rows[v]);
+    }
+    if (absent) {
+        value = NEG_INF;
+        return Status::absent;
+    }
+    return std::isfinite(value) ? Status::ok : Status::nonfinite;
+}
+MM_LEVELS(Status, upward,
+          (int widest, const Plan& plan, std::int64_t i, const double* nodes, const double* edges, Scratch& scratch,
+           double& value),
+          (widest, plan, i, nodes, edges, scratch, value))
+
+// The best labels from messages and h, roots to leaves, into scratch.labels.
+inline void downward(const Plan& plan, std::int64_t i, const double* edges, Scratch& scratch) {
+    const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
+    std::int32_t* labels = scratch.labels.data();
+    double* row = scratch.row.data();
+    for (std::int64_t t = n - 1; t >= 0; --t) {
+        const std::int32_t node = plan.order[first + t];
+        const std::int64_t v = first + node;
+        const std::int32_t* around = plan.separator.data() + plan.separators[v];
+        cluster_row(plan, v, edges, scratch.h.data(), scratch.messages.data(),
+                    [&](std::int64_t d) __attribute__((always_inline)) { return labels[around[d]]; }, row);
+        std::int32_t best = 0;
+        for (std::int32_t x = 1; x < plan.labels[v]; ++x) best = row[x] > row[best] ? x : best;
+        labels[node] = best;
+    }
+}
+
+// Calls put(position) for every part of a labelling: node parts, then edge parts, each from its own beginning.
+template <class Node, class Edge>
+void each_part(const Plan& plan, std::int64_t i, const std::int32_t* labels, Node&& node, Edge&& edge) {
+    const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
+    for (std::int64_t v = 0; v < n; ++v) node(plan.part[first + v] + labels[v]);
+    for (std::int64_t e = plan.edge_offsets[i]; e < plan.edge_offsets[i + 1]; ++e) {
+        const std::int32_t u = plan.ends[2 * e], v = plan.ends[2 * e + 1];
+        edge(plan.table[e] + static_cast<std::int64_t>(labels[u]) * plan.labels[first + v] + labels[v]);
+    }
+}
+
+inline void mark(const Plan& plan, std::int64_t i, const std::int32_t* labels, double* z) {
+    double* nodes = z + plan.node_parts[i];
+    double* edges = z + plan.edge_parts[i];
+    each_part(plan, i, labels, [&](std::int64_t at) { nodes[at] = 1.0; }, [&](std::int64_t at) { edges[at] = 1.0; });
+}
+
+// z must be zero on entry.
+inline void argmax(const Plan& plan, std::span<const double> scores, std::span<double> z, std::span<double> value,
+                   std::span<std::int8_t> status, int threads) {
+    const int width = lanes_in_use();
+    ScratchLease<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
+    for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
+    parallel_blocks(plan.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+        Scratch& mine = scratch[static_cast<std::size_t>(thread)];
+        for (std::int64_t i = begin; i < end; ++i) {
+            const double* nodes = scores.data() + plan.node_parts[i];
+            const double* edges = scores.data() + plan.edge_parts[i];
+            const Status found = upward(width, plan, i, nodes, edges, mine, value[i]);
+            if (found == Status::ok) {
+                downward(plan, i, edges, mine);
+                mark(plan, i, mine.labels.data(), z.data());
+            }
+            if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
+            status[i] = static_cast<std::int8_t>(found);
+        }
+    });
+}
+
+// Euclidean projection of every example, the active sets fed by the argmax.
+inline void project(const Plan& plan, HullBatch& sets, std::span<const double> point, std::span<double> z,
+                    std::span<double> value, std::span<std::int8_t> status, int threads) {
+    const int width = lanes_in_use();
+    ScratchLease<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
+    for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
+    std::vector<HullScratch> work(scratch.size());
+    HullBatch::each(plan.n_examples(), threads, [&](int thread, std::int64_t i) {
+        HullScratch& mine = work[static_cast<std::size_t>(thread)];
+        Scratch& own = scratch[static_cast<std::size_t>(thread)];
+        ActiveSet& set = sets.sets[i];
+        const std::int64_t n_nodes = plan.node_parts[i + 1] - plan.node_parts[i];
+        mine.resize(sets.sizes[i]);
+        double* split = std::copy(point.data() + plan.node_parts[i], point.data() + plan.node_parts[i + 1],
+                                  mine.point.data());
+        std::copy(point.data() + plan.edge_parts[i], point.data() + plan.edge_parts[i + 1], split);
+        set.begin(HullBatch::limit(sets.sizes[i]), mine);
+        while (!set.done()) {
+            double best;
+            const double* scores = mine.scores.data();
+            if (upward(width, plan, i, scores, scores + n_nodes, own, best) != Status::ok) {
+                set.finish(Status::nonfinite);
+                break;
+            }
+            downward(plan, i, scores + n_nodes, own);
+            mine.vertex.clear();
+            each_part(plan, i, own.labels.data(), [&](std::int64_t at) { mine.vertex.add(at, 1.0); },
+                      [&](std::int64_t at) { mine.vertex.add(n_nodes + at, 1.0); });
+            set.absorb(sets.tolerance, mine);
+        }
+        value[i] = set.result(mine);
+        status[i] = static_cast<std::int8_t>(set.status());
+        std::copy(mine.z.begin(), mine.z.begin() + n_nodes, z.begin() + plan.node_parts[i]);
+        std::copy(mine.z.begin() + n_nodes, mine.z.end(), z.begin() + plan.edge_parts[i]);
+    });
+}
+
+}  // namespace maxmargin::tree

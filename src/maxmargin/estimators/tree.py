@@ -1,0 +1,44 @@
+"""Trees, forests and graphs of small width."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.packing.base import Packer
+from maxmargin.packing.labels import distinct
+from maxmargin.packing.tree import TreePacker
+
+
+class TreeSVM(StructuredSVM):
+    """Trees and forests with a label per node, and other graphs of small tree width.
+
+    Score of labels ``y``: ``sum_v W[:, y_v]'x_v + sum_uv T[y_u, y_v]`` over nodes ``v`` and edges ``(u, v)``, plus
+    ``sum_uv V[:, y_u, y_v]'e_uv`` where edge features ``e_uv`` are given; ``u`` is the first end of an edge as it was
+    given, ``v`` the second. ``coef_`` holds ``W``, ``T``, ``V``, row-major. X: list of :class:`maxmargin.Graph`, whose
+    ``labels`` may say which labels a node can have; y: list of label sequences of any hashable labels, one per node.
+
+    Everything is exact: graphs with cycles go through a junction tree, at a price of ``K^(width + 1)`` per node.
+
+    Args:
+        classes: all labels, where training data may lack some; None takes those of the training data.
+        width: largest tree width of a graph that is accepted: 1 for forests only, None for any whose clusters have at
+            most 100,000 joint labels.
+
+    The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
+    """
+
+    @takes_settings
+    def __init__(self, *, classes: Sequence[Hashable] | None = None, width: int | None = None, **settings: Any) -> None:
+        super().__init__(None, **settings)
+        self.classes = classes
+        self.width = width
+
+    def _packer(self) -> Packer:
+        return TreePacker(None if self.classes is None else distinct(self.classes), self.width)
+
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """All labels, in the order of the weights' columns."""
+        return self._model().classes_

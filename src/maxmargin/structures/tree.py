@@ -1,0 +1,430 @@
+"""Trees and forests: a label for every node, scored at nodes and at the pairs of labels of joined nodes.
+
+Output ``y`` of an example with nodes ``v`` of ``K_v`` labels has the parts
+
+* ``nodes[v, k] = [y_v = k]``, block ``"nodes"``, node after node;
+* ``edges[e, a, b] = [y_u = a, y_v = b]`` for edge ``e = (u, v)``, block ``"edges"``: one ``K_u x K_v`` table per edge,
+  row-major, with the ends as they were given.
+
+Nodes are eliminated leaf by leaf, in an order worked out once. Cost per example, with ``N`` entries in its edge tables:
+argmax ``N`` additions and maxima (max-product, Pearl 1982); ``entropic`` ``N`` exponentials (sum-product); ``k_best``
+one argmax and then at most one new list entry per node and rank, found on demand (Huang and Chiang, "Better k-best
+parsing", 2005); ``project`` one argmax per vertex that enters the active set (:mod:`maxmargin.structures.generic`).
+
+A tree is the case of width one of :class:`maxmargin.structures.junction.JunctionTree`; both share all that is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels, _threads
+from maxmargin.structures import generic
+from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, vector
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+
+MOST_LABELS = 1 << 15
+"""Labels of one node."""
+
+MOST_RANKS = (1 << 31) - 1
+
+MOST_JOINT = 100_000
+"""Joint labels of one cluster of a junction tree."""
+
+
+class Tree(Structure):
+    """A batch of forests.
+
+    Args:
+        n_nodes: number of nodes of each example, shape ``(n_examples,)``; 0 is allowed.
+        n_labels: number of labels of each node, one number or shape ``(n_nodes.sum(),)``; labels are ``0 .. K - 1``.
+        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``.
+        edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
+            ``(n_examples + 1,)``.
+        labels: which labels the parts of each node stand for, rising within a node, shape ``(n_labels.sum(),)``, where
+            nodes have different ones of a common vocabulary; None: ``0 .. K - 1`` everywhere.
+
+    A score of ``-inf`` forbids a label or a pair; an example with every output forbidden has value ``-inf`` and status
+    ABSENT. Graphs with cycles are refused; see :class:`maxmargin.structures.JunctionTree`.
+
+    Attributes:
+        n_labels: labels of each node, shape ``(n_nodes.sum(),)``.
+        edges, edge_offsets: as given.
+        node_offsets: where the nodes of each example begin, shape ``(n_examples + 1,)``.
+        ends: first and second end of every edge, nodes counted over the batch.
+    """
+
+    name = "tree"
+    one_of_many = True
+    no_entropy = ""
+
+    def __init__(
+        self,
+        n_nodes: npt.ArrayLike,
+        n_labels: npt.ArrayLike,
+        edges: npt.ArrayLike,
+        edge_offsets: npt.ArrayLike,
+        *,
+        labels: npt.ArrayLike | None = None,
+    ) -> None:
+        self._read(n_nodes, n_labels, edges, edge_offsets, labels)
+        self._order, width, _ = self._eliminate(fill=False)
+        if (width < 0).any():
+            raise ValueError(
+                f"example {int(np.argmax(width < 0))}: its edges form a cycle, so it is no forest; use JunctionTree "
+                "(TreeSVM with a larger width) for graphs of small tree width, or GraphSVM for others"
+            )
+
+    def _read(
+        self,
+        n_nodes: npt.ArrayLike,
+        n_labels: npt.ArrayLike,
+        edges: npt.ArrayLike,
+        edge_offsets: npt.ArrayLike,
+        labels: npt.ArrayLike | None,
+    ) -> None:
+        """Check the arguments and lay out the parts."""
+        counts, offsets = integers(n_nodes, "n_nodes"), integers(edge_offsets, "edge_offsets")
+        pairs = integers(np.asarray(edges).reshape(-1, 2) if np.size(edges) == 0 else edges, "edges")
+        if counts.ndim != 1 or offsets.ndim != 1 or pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise ValueError("n_nodes and edge_offsets must have one dimension, edges two columns")
+        if counts.size and counts.min() < 0:
+            example = int(np.argmax(counts < 0))
+            raise ValueError(f"example {example} has {counts[example]} nodes; give a number >= 0")
+        if len(offsets) != len(counts) + 1:
+            raise ValueError(
+                f"edge_offsets has {len(offsets)} entries for {len(counts)} examples; give one more than examples"
+            )
+        if offsets[0] != 0 or offsets[-1] != len(pairs) or np.any(np.diff(offsets) < 0):
+            raise ValueError(f"edge_offsets must rise from 0 to the number of edges, {len(pairs)}")
+        self.node_offsets = offsets_of(counts)
+        sizes = integers(n_labels, "n_labels")
+        if sizes.ndim and sizes.shape != (self.node_offsets[-1],):
+            raise ValueError(f"n_labels must be one number or one for each of the {self.node_offsets[-1]} nodes")
+        self.n_labels = np.ascontiguousarray(np.broadcast_to(sizes, (int(self.node_offsets[-1]),)))
+        wrong = np.flatnonzero((self.n_labels < 1) | (self.n_labels > MOST_LABELS))
+        if wrong.size:
+            example = int(np.searchsorted(self.node_offsets, wrong[0], side="right")) - 1
+            raise ValueError(
+                f"example {example}: a node has {self.n_labels[wrong[0]]} labels; give between 1 and {MOST_LABELS}"
+            )
+        self.edges, self.edge_offsets = pairs, offsets
+        self._check_edges(np.repeat(np.arange(len(counts)), np.diff(offsets)))
+        self._node_begin = offsets_of(self.n_labels)
+        self._tables = offsets_of(self.n_labels[self.ends[0]] * self.n_labels[self.ends[1]])
+        self.blocks = (
+            Block("nodes", self._node_begin[self.node_offsets]),
+            Block("edges", self._tables[offsets]),
+        )
+        parts = np.diff(self.blocks[0].offsets) + np.diff(self.blocks[1].offsets)
+        if (parts >= 1 << 31).any():
+            raise ValueError(f"example {int(np.argmax(parts >= 1 << 31))} has 2^31 parts or more; split it")
+        self._labels = None if labels is None else self._vocabulary(labels)
+
+    def _vocabulary(self, labels: npt.ArrayLike) -> IntArray:
+        numbers = integers(labels, "labels")
+        if numbers.shape != (self.starts[1],):
+            raise ValueError(f"labels must have one entry for each of the {self.starts[1]} node parts")
+        falls = np.diff(numbers, prepend=-1) <= 0
+        falls[self._node_begin[:-1]] = numbers[self._node_begin[:-1]] < 0
+        if falls.any():
+            example = int(np.searchsorted(self.blocks[0].offsets, np.argmax(falls), side="right")) - 1
+            raise ValueError(f"example {example}: the labels of a node must be >= 0 and rise; sort them")
+        return numbers
+
+    def _check_edges(self, owner: IntArray) -> None:
+        nodes, pairs = np.diff(self.node_offsets)[owner], self.edges
+
+        def refuse(wrong: npt.NDArray[np.bool_], what: str, remedy: str) -> None:
+            if wrong.any():
+                e = int(np.argmax(wrong))
+                edge = f"({pairs[e, 0]}, {pairs[e, 1]})"
+                raise ValueError(f"example {owner[e]}, which has {nodes[e]} nodes, {what} {edge}; {remedy}")
+
+        outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
+        refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
+        refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", "leave it out: put its scores on the node")
+        self.ends = self.node_offsets[owner] + pairs[:, 0], self.node_offsets[owner] + pairs[:, 1]
+        low, high = np.minimum(*self.ends), np.maximum(*self.ends)
+        order = np.lexsort((high, low))
+        same = np.zeros(len(pairs), dtype=np.bool_)
+        if len(pairs) > 1:
+            a, b = order[:-1], order[1:]
+            same[b] = (low[a] == low[b]) & (high[a] == high[b])
+        refuse(same, "has more than once the edge", "keep one edge for each pair of nodes and add up its scores")
+
+    @cached_property
+    def _graphs(self) -> tuple[Any, ...]:
+        """What kernels take first: node offsets, labels, edges and edge offsets."""
+        labels, edges = (np.ascontiguousarray(array, dtype=np.int32) for array in (self.n_labels, self.edges))
+        return self.node_offsets, labels, edges, self.edge_offsets
+
+    def _eliminate(
+        self, *, fill: bool, widest: int | None = None
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], FloatArray]:
+        """An elimination order; per example the width (-1 where there is none) and the largest cluster."""
+        order = np.empty(int(self.node_offsets[-1]), dtype=np.int32)
+        width, entries = np.empty(self.n_examples, dtype=np.int64), np.empty(self.n_examples)
+        limit = np.iinfo(np.int64).max if widest is None else widest
+        _kernels.tree_order(*self._graphs, fill, float(MOST_JOINT), limit, order, width, entries)
+        return order, width, entries
+
+    @cached_property
+    def _batch(self) -> Any:
+        return _kernels.TreeBatch(*self._graphs, self._order, float(MOST_JOINT))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the kernel object, which is made again from the rest."""
+        return {name: value for name, value in self.__dict__.items() if name != "_batch"}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_examples} examples, {len(self.n_labels)} nodes, {len(self.edges)} edges)"
+
+    @property
+    def n_nodes(self) -> IntArray:
+        """Number of nodes of each example, shape ``(n_examples,)``."""
+        return np.diff(self.node_offsets)
+
+    @property
+    def alternatives(self) -> int | IntArray:
+        """The number of labels: one number where all nodes have the same ones, else one per node."""
+        if self._labels is None and self.n_labels.size and (self.n_labels == self.n_labels[0]).all():
+            return int(self.n_labels[0])
+        return self.n_labels
+
+    @cached_property
+    def decision_labels(self) -> IntArray:
+        """Which label each node part stands for."""
+        if self._labels is not None:
+            return self._labels
+        return np.arange(self.starts[1]) - np.repeat(self._node_begin[:-1], self.n_labels)
+
+    def pair_labels(self, n_labels: int) -> IntArray:
+        """Which labels each edge part stands for: that of the first end times ``n_labels``, plus that of the second."""
+        u, v = self.ends
+        sizes = np.diff(self._tables)
+        edge = np.repeat(np.arange(len(sizes)), sizes)
+        first, second = np.divmod(np.arange(len(edge)) - self._tables[edge], self.n_labels[v][edge])
+        labels, begin = self.decision_labels, self._node_begin
+        return np.asarray(labels[begin[u][edge] + first] * n_labels + labels[begin[v][edge] + second])
+
+    def encode(self, labels: Sequence[Any]) -> FloatArray:
+        """The packed vertex of one labelling per example: an integer label per node."""
+        if len(labels) != self.n_examples:
+            raise ValueError(f"expected {self.n_examples} labellings, got {len(labels)}")
+        arrays = [np.asarray(label) for label in labels]
+        for i, (array, expected) in enumerate(zip(arrays, self.n_nodes.tolist(), strict=True)):
+            if array.shape != (expected,):
+                raise ValueError(
+                    f"example {i} has {expected} nodes but its labels have shape {array.shape}; give one label per node"
+                )
+            if array.size and array.dtype.kind not in "iu":
+                raise ValueError(f"example {i}: labels must be integers, got {array.dtype}; number the labels from 0")
+        flat = np.concatenate([np.zeros(0, dtype=np.int64), *arrays]).astype(np.int64)
+        at = self._places(flat)
+        z = np.zeros(self.n_parts)
+        z[self._node_begin[:-1] + at] = 1.0
+        u, v = self.ends
+        z[self.starts[1] + self._tables[:-1] + at[u] * self.n_labels[v] + at[v]] = 1.0
+        return z
+
+    def _find(self, flat: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+        """Of one label per node of the batch: its place among those of its node, and whether it is one of them."""
+        if self._labels is None:
+            return flat, (flat >= 0) & (flat < self.n_labels)
+        # Labels rise within a node, so node * (all labels) + label rises over the batch.
+        n_all = max(int(self._labels.max(initial=0)), int(flat.max(initial=0))) + 1
+        known = np.repeat(np.arange(len(self.n_labels)), self.n_labels) * n_all + self._labels
+        wanted = np.arange(len(flat)) * n_all + flat
+        found = np.searchsorted(known, wanted)
+        legal = (flat >= 0) & (np.append(known, -1)[found] == wanted)
+        return found - self._node_begin[:-1], legal
+
+    def forbidden(self, flat: IntArray) -> IntArray:
+        """Nodes of the batch whose label in ``flat``, shape ``(n_nodes.sum(),)``, is not one of theirs."""
+        return np.flatnonzero(~self._find(flat)[1])
+
+    def _places(self, flat: IntArray) -> IntArray:
+        place, legal = self._find(flat)
+        if not legal.all():
+            node = int(np.argmax(~legal))
+            example = int(np.searchsorted(self.node_offsets, node, side="right")) - 1
+            own = self.decision_labels[self._node_begin[node] : self._node_begin[node + 1]]
+            shown = ", ".join(map(str, own[:8].tolist())) + (", ..." if len(own) > 8 else "")
+            raise ValueError(
+                f"example {example} has label {flat[node]} at node {node - int(self.node_offsets[example])}, where "
+                f"only {shown} are allowed; correct it, or build the {self.name} with that label"
+            )
+        return place
+
+    def decode(self, z: FloatArray) -> list[IntArray]:
+        """Labellings, one int64 array per example: the label of the largest part of every node."""
+        nodes = vector(z, self.n_parts, "z")[self.decisions]
+        begin = self._node_begin[:-1]
+        if not len(begin):
+            return [np.zeros(0, dtype=np.int64) for _ in range(self.n_examples)]
+        hits = np.flatnonzero(nodes == np.repeat(np.maximum.reduceat(nodes, begin), self.n_labels))
+        # The first of the largest parts; a node of NaN has none and takes its first label.
+        first = np.minimum(np.searchsorted(hits, begin), max(len(hits) - 1, 0))
+        part = hits[first] if len(hits) else begin
+        part = np.where((part >= begin) & (part < self._node_begin[1:]), part, begin)
+        labels = self.decision_labels[part]
+        return [labels[a:b] for a, b in pairwise(self.node_offsets.tolist())]
+
+    def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
+        """Arrays for a kernel to fill: a packed vector of zeros, and a value and a status per example."""
+        return np.zeros(self.n_parts), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
+
+    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
+        """The best labelling of every example (max-product); ``warm`` is not needed.
+
+        Among outputs of equal score the lowest label of the node that was eliminated last, then of the one before.
+        """
+        outputs = self._outputs()
+        self._batch.argmax(vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
+        return Points(*outputs)
+
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
+        """The ``k`` best labellings of every example, exactly."""
+        ranks = min(generic.check_k(k), self._most_outputs)
+        if ranks >= MOST_RANKS:
+            raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
+        scores = vector(scores, self.n_parts, "scores")
+        z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
+        status = np.empty((ranks, self.n_examples), dtype=np.int8)
+        self._batch.k_best(ranks, scores, z, value, status, _threads.current())
+        # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
+        found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
+        return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
+
+    @property
+    def _most_outputs(self) -> int:
+        """Labellings of the example that has most, but no more than MOST_RANKS."""
+        logs = np.log2(self.n_labels)
+        sums = np.add.reduceat(np.append(logs, 0.0), self.node_offsets[:-1]) if self.n_examples else np.zeros(0)
+        sums = np.where(self.n_nodes > 0, sums, 0.0)
+        if sums.max(initial=0.0) >= 31:
+            return MOST_RANKS
+        counts = [math.prod(self.n_labels[a:b].tolist()) for a, b in pairwise(self.node_offsets.tolist())]
+        return min(MOST_RANKS, max(counts, default=1))
+
+    def entropic(self, potentials: FloatArray) -> Points:
+        """Marginals of nodes and edges, and the log-partition function (sum-product)."""
+        outputs = self._outputs()
+        self._batch.entropic(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
+        return Points(*outputs)
+
+    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
+        """Euclidean projection by an active set of labellings in the kernel; ``warm`` from an earlier call."""
+        point = vector(point, self.n_parts, "point")
+        key = (self.name, self.node_offsets.tobytes(), self.n_labels.tobytes(), self.edges.tobytes())
+        hull = generic.open_hull(self, tol, warm, key)
+        outputs = self._outputs()
+        self._batch.project(hull, point, *outputs, _threads.current())
+        return Points(*outputs, generic.ActiveSets.of(hull, self.n_examples, key))
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The batch of the given examples, in that order; their elimination orders are not worked out again."""
+        chosen = example_numbers(indices, self.n_examples)
+        nodes = ranges(self.node_offsets[chosen], self.node_offsets[chosen + 1])
+        edges = ranges(self.edge_offsets[chosen], self.edge_offsets[chosen + 1])
+        other = type(self).__new__(type(self))
+        labels = None if self._labels is None else self._labels[ranges(*(b[chosen] for b in self._part_ranges))]
+        edge_offsets = offsets_of(np.diff(self.edge_offsets)[chosen])
+        other._read(self.n_nodes[chosen], self.n_labels[nodes], self.edges[edges], edge_offsets, labels)
+        other._order = self._order[nodes]
+        return other
+
+    @property
+    def _part_ranges(self) -> tuple[IntArray, IntArray]:
+        offsets = self.blocks[0].offsets
+        return offsets[:-1], offsets[1:]
+
+    def polytope(self) -> Polytope:
+        """The marginal polytope: ``q`` holds one joint table per node, over its separator and itself.
+
+        Tables sum to 1, and agree with the table of the node's parent on the separator; node and edge parts are sums
+        over a table.
+        """
+        return _Clusters(self).polytope()
+
+
+class _Clusters:
+    """The joint tables of a batch: for each node over its separator (as :mod:`tree_plan.hpp`) and itself."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.around: list[list[int]] = [[] for _ in tree.n_labels]
+        place = np.empty(len(tree.n_labels), dtype=np.int64)
+        self.order: list[int] = []
+        for begin, end in pairwise(tree.node_offsets.tolist()):
+            self.order += (tree._order[begin:end].astype(np.int64) + begin).tolist()
+        place[self.order] = np.arange(len(self.order))
+        self.of_edge = []
+        for u, v in zip(*(end.tolist() for end in tree.ends), strict=True):
+            first, last = (u, v) if place[u] < place[v] else (v, u)
+            self.around[first].append(last)
+            self.of_edge.append(first)
+        for v in self.order:
+            separator = sorted(set(self.around[v]), key=lambda u: -int(place[u]))
+            self.around[v] = separator
+            if separator:
+                parent = separator[-1]
+                self.around[parent] += [u for u in separator if u != parent]
+        sizes = [math.prod(int(tree.n_labels[u]) for u in [*self.around[v], v]) for v in range(len(tree.n_labels))]
+        self.begin = offsets_of(np.array(sizes, dtype=np.int64))
+
+    def sums(self, v: int, onto: list[int]) -> tuple[IntArray, IntArray]:
+        """For each entry of node v's table: its position in q, and its position in the table over ``onto``."""
+        over = [*self.around[v], v]
+        shape = [int(self.tree.n_labels[u]) for u in over]
+        digits = np.unravel_index(np.arange(int(self.begin[v + 1] - self.begin[v])), shape)
+        at = np.zeros(len(digits[0]), dtype=np.int64)
+        for u in onto:
+            at = at * int(self.tree.n_labels[u]) + digits[over.index(u)]
+        return int(self.begin[v]) + np.arange(len(at)), at
+
+    def polytope(self) -> Polytope:
+        tree, n = self.tree, int(self.begin[-1])
+        lift: list[tuple[IntArray, IntArray]] = []
+        eq: list[tuple[IntArray, IntArray, float]] = []
+        rhs: list[float] = []
+        for v in self.order:
+            q, at = self.sums(v, [v])
+            lift.append((tree._node_begin[v] + at, q))
+            separator = self.around[v]
+            if not separator:
+                eq.append((np.full(len(q), len(rhs)), q, 1.0))
+                rhs.append(1.0)
+                continue
+            for node, sign in ((v, 1.0), (separator[-1], -1.0)):
+                q, at = self.sums(node, separator)
+                eq.append((len(rhs) + at, q, sign))
+            rhs += [0.0] * math.prod(int(tree.n_labels[u]) for u in separator)
+        for e, (u, v) in enumerate(zip(*(end.tolist() for end in tree.ends), strict=True)):
+            q, at = self.sums(self.of_edge[e], [u, v])
+            lift.append((tree.starts[1] + tree._tables[e] + at, q))
+        return Polytope(
+            lift=_matrix([(*entry, 1.0) for entry in lift], (tree.n_parts, n)),
+            ub=sp.csr_array((0, n)),
+            ub_rhs=np.zeros(0),
+            eq=_matrix(eq, (len(rhs), n)),
+            eq_rhs=np.asarray(rhs, dtype=np.float64),
+        )
+
+
+def _matrix(entries: list[tuple[IntArray, IntArray, float]], shape: tuple[int, int]) -> sp.csr_array:
+    """A sparse matrix from pieces of rows, columns and one value each."""
+    empty = np.zeros(0, dtype=np.int64)
+    rows = np.concatenate([empty, *(entry[0] for entry in entries)])
+    columns = np.concatenate([empty, *(entry[1] for entry in entries)])
+    values = np.concatenate([np.zeros(0), *(np.full(len(entry[0]), entry[2]) for entry in entries)])
+    return sp.csr_array((values, (rows, columns)), shape=shape)
