@@ -26,7 +26,7 @@ REGIONS = {
     "ball and ridge": {"C": 1.0, "radius": 0.5},
     "L1 ball": {"l1": 1.0},
 }
-ENTROPIC = ("chain", "chain-edges")
+ENTROPIC = ("chain", "chain-edges", "tree", "junction")
 """The structures with a sum-product kernel."""
 
 

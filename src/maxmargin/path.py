@@ -494,7 +494,7 @@ def _judges(
             checks.same_length(inputs, outputs)
             packed = packer.pack(inputs)
             if error is None:
-                packer.encode(packed, outputs)  # refuses outputs that are not legal
+                packer.gold(packed, outputs)  # refuses outputs that are not legal
         except ValueError as problem_found:
             raise ValueError(f"{name} data: {problem_found}") from None
         judges[name] = _judge(packer, packed, outputs, error)
@@ -506,7 +506,7 @@ def _judge(packer: Packer, packed: Packed, y: Sequence[Any], error: Error | None
         model = Model(weights, packer)
         if error is None:
             return 1.0 - model._agreement(packed, y, None)
-        found = error(y, packer.decode(packed, model._best(packed).z))
+        found = error(y, model._outputs(packed))
         if not isinstance(found, (Real, np.number)) or not np.isfinite(float(found)):
             raise ValueError(f"error must return a finite number, got {found!r}")
         return float(found)
