@@ -393,7 +393,7 @@ def test_auto_gives_a_reason() -> None:
 def test_balance_is_one_without_regularisation() -> None:
     problem = make("matching", region={"C": np.inf})
     players = mm.Euclidean().players(problem)
-    assert start_balance(Run.of(problem, np.random.default_rng(0)), "auto", *players) == 1.0
+    assert start_balance(Run.of(problem, np.random.default_rng(0)), "auto", *players, players[0].at(np.zeros(4))) == 1.0
 
 
 def test_certificate_numbers() -> None:

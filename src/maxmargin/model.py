@@ -128,7 +128,7 @@ class Model:
             "facts": self.facts,
             "library": __version__,
         }
-        model_file.write(path, header, {"weights": self.weights, **self.packer.arrays()})
+        model_file.write(path, header, {**_stored(self.weights), **self.packer.arrays()})
 
 
 def _finite(points: Points, examples: IntArray) -> Points:
@@ -138,6 +138,41 @@ def _finite(points: Points, examples: IntArray) -> Points:
         index = examples[np.argmax(wrong)]
         raise ValueError(f"example {index}: its scores are not finite, as its features are too large; scale them")
     return points
+
+
+SPARSE_SHARE = 0.5
+"""Weights of which no more than this share differ from zero are stored by position and value."""
+
+SPARSE_LIMIT = 1_000_000
+"""A file that stores weights by position may stand for at most this many weights per stored one."""
+
+
+def _stored(weights: FloatArray) -> dict[str, npt.NDArray[Any]]:
+    """The weights as arrays of a model file: all of them, or where most are zero, the others with their positions."""
+    at = np.flatnonzero(weights)
+    if len(at) > SPARSE_SHARE * len(weights) or len(weights) > SPARSE_LIMIT * (len(at) + 1):
+        return {"weights": weights}
+    return {"weights": weights[at], "positions": at.astype(np.int64)}
+
+
+def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray:
+    """The inverse of :func:`_stored`; ValueError if the arrays make no sense or do not fit."""
+    values = arrays["weights"]
+    if values.dtype != np.float64 or values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError("its weights are not a vector of finite numbers")
+    if "positions" not in arrays:
+        if values.shape != (n_weights,):
+            raise ValueError(f"it has {len(values)} weights, its feature counts need {n_weights}")
+        return values
+    at = arrays["positions"]
+    rising = at.dtype == np.int64 and at.shape == values.shape and (np.diff(at) > 0).all()
+    if not rising or (len(at) and (at[0] < 0 or at[-1] >= n_weights)):
+        raise ValueError(f"the positions of its weights are not increasing numbers below {n_weights}")
+    if n_weights > SPARSE_LIMIT * (len(values) + 1):
+        raise ValueError(f"its feature counts need {n_weights} weights, too many for the {len(values)} it has")
+    weights = np.zeros(n_weights)
+    weights[at] = values
+    return weights
 
 
 def load(
@@ -158,10 +193,7 @@ def load(
     """
     header, arrays = model_file.read(path)
     try:
-        weights = arrays["weights"]
         kind, facts = header["kind"], header.get("facts", {})
-        if weights.dtype != np.float64 or weights.ndim != 1 or not np.isfinite(weights).all():
-            raise ValueError("its weights are not a vector of finite numbers")
         if not isinstance(facts, dict) or not isinstance(header["packer"], dict):
             raise ValueError("its header is incomplete")
         if kind == PartsPacker.kind:
@@ -172,8 +204,7 @@ def load(
             packer = PACKERS[kind].from_header(header["packer"]).with_arrays(arrays)
         else:
             raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
-        if weights.shape != (packer.n_weights,):
-            raise ValueError(f"it has {len(weights)} weights, its feature counts need {packer.n_weights}")
+        weights = _restored(arrays, packer.n_weights)
         signed = packer.nonnegative()
         if signed is not None and (weights[signed] < 0).any():
             raise ValueError(f"a {kind} model's weights of edges must be >= 0")

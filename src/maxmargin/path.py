@@ -305,7 +305,7 @@ class _Course:
             start = Start()
             if before is not None:
                 growth = setting / before[0] if parameter == "C" else 1.0
-                solver, start = _continued(solver, problem.gold, before[1], growth)
+                start = _continued(solver, before[1], growth)
             solution = solve(
                 problem,
                 solver,
@@ -335,7 +335,8 @@ class _Course:
     ) -> tuple[tuple[PathPoint, ...], bool]:
         """The points of one dual-extragradient run, and whether it was left to finish."""
         if solver is None:
-            solver = DualExtragradient.plain(store_duals=self.problem.structure.n_parts <= STORED_PARTS)
+            stored = self.problem.structure.n_parts <= STORED_PARTS
+            solver = DualExtragradient.plain(geometry="auto", store_duals=stored)
         elif not isinstance(solver, DualExtragradient):
             raise ValueError(f"dual_extragradient must be a mm.DualExtragradient(...), got {solver!r}")
         problem = self.unregularised(ball)
@@ -350,22 +351,15 @@ class _Course:
         return recorder.points(), solution.status is not Status.INTERRUPTED
 
 
-def _continued(solver: Solver, gold: FloatArray, before: Solution, growth: float) -> tuple[Solver, Start]:
-    """How to go on from the solution of a smaller setting; ``growth`` is the ratio of the two Cs, 1 for radii.
+def _continued(solver: Solver, before: Solution, growth: float) -> Start:
+    """Where to go on from the solution of a smaller setting; ``growth`` is the ratio of the two Cs, 1 for radii.
 
-    What took the fewest iterations in trials without ever taking many more. Extragradient in penalty form: weights
-    that grow with C, which are the best response ``-C g(z)`` to the old duals again. Otherwise the weights as they are
-    (in a ball never worse than the point before), and steps balanced by how far the two players have come from zero and
-    gold: the solvers' own choice measures from where they start, which is off by orders of magnitude near a solution.
+    In penalty form extragradient's weights grow with C: they are the best response ``-C g(z)`` to the old duals again.
     """
     if before.duals is None:  # without them zero weights are the better start
-        return solver, Start()
-    if isinstance(solver, Extragradient) and growth != 1.0:
-        return solver, Start(growth * before.weights, before.duals)
-    far_w, far_z = norm(before.weights), norm(before.duals - gold)
-    if isinstance(solver, (Extragradient, DualExtragradient)) and solver.balance == "auto" and far_w * far_z > 0.0:
-        solver = replace(solver, balance=far_w / far_z)
-    return solver, Start(before.weights, before.duals)
+        return Start()
+    grown = growth if isinstance(solver, Extragradient) else 1.0
+    return Start(grown * before.weights, before.duals, before.potentials)
 
 
 class _Recorder:

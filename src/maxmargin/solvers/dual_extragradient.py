@@ -5,8 +5,9 @@ Per iteration, with the gradient operator ``G`` of the saddle point and projecti
     v = P(center + eta s),   u = P(v - eta G(v)),   s <- s - G(u),   result: the average of u
 
 (eq. 18). In ball form the gap of the average after ``t`` iterations is at most ``(D_w + D_z) L / t`` with ``eta = 1/L``
-(eq. 19), or ``2 sqrt(D_w D_z) L / t`` with balanced steps. Cost per iteration: two projections of every example, one
-pass over the features each way for two vectors.
+(eq. 19), or ``2 sqrt(D_w D_z) L / t`` with balanced steps. In entropic geometry the steps may differ: then ``s`` and
+the average are weighted by them, and they follow the condition from which the bound is derived. Cost per iteration:
+two projections of every example, one pass over the features each way for two vectors.
 
 ``store_duals=False`` keeps no packed vector between iterations (section 5): ``s_z = t (F' wbar + c)`` is linear in the
 average weights, so each shard of examples is rebuilt, used and forgotten; only the projections' duals stay, to start
@@ -30,6 +31,7 @@ from maxmargin.solvers.geometry import (
     Euclidean,
     Geometry,
     GeometrySetting,
+    StructuresPlayer,
     StructuresPoint,
     WeightsPlayer,
     WeightsPoint,
@@ -46,6 +48,12 @@ from maxmargin.solvers.players import (
     start_balance,
 )
 from maxmargin.structures.base import FloatArray
+
+USE = 0.8
+"""An adaptive step aims at using this share of what the method's proof allows."""
+
+GROWTH = 1.25
+"""The largest factor between adaptive steps."""
 
 
 def lipschitz(run: Run, geometry: Geometry, balance: float) -> float:
@@ -104,7 +112,9 @@ class Last:
 class DualExtragradientState:
     """The accumulated gradients ``s = sum eta G(u)``, the average of ``u``, the last ``u`` and the step size.
 
-    ``sum_z`` is None in the memory-efficient form; ``warm`` holds the duals of the two projections of every shard.
+    ``sum_z`` is None in the memory-efficient form; ``warm`` holds the duals of the two projections of every shard;
+    ``before`` is the state before the last step, in case that turns out too long, and ``credit`` what adaptive steps
+    have left over of what the proof allows.
     """
 
     epoch: Epoch
@@ -114,6 +124,8 @@ class DualExtragradientState:
     eta: float
     warm: tuple[tuple[Any, Any], ...]
     last: Last | None = None
+    before: DualExtragradientState | None = None
+    credit: float = 0.0
     iteration: int = 0
 
 
@@ -189,7 +201,7 @@ class DualExtragradient(Solver):
             at = z or structures.at(run, shard, structures.center(shard), tol=1e-8, warm=None)
             g += shard.feature_sum(at.z)
             loss += shard.loss(at.z)
-        balance = start_balance(run, self.balance, weights, structures, z)
+        balance = start_balance(run, self.balance, weights, structures, w, z)
         return DualExtragradientState(
             epoch=Epoch(w, z, Proposal(w.weights, g, loss), balance),
             average=Average.empty(problem, keep_z=self.store_duals),
@@ -233,6 +245,16 @@ class DualExtragradient(Solver):
                 begin = structures.at(run, shard, center, tol=tol, warm=None)
                 travelled += structures.divergence(begin, u_z)
             warm.append((v_z.warm, u_z.warm))
+        next_eta, credit = eta, state.credit
+        if state.last is not None and self._adapts(problem):
+            used, allowed = self._account(state, weights, structures, v_w, g_v, partition_v, problem.gold_features)
+            factor = min(max(USE * allowed / used, 0.5), GROWTH) if used > 0.0 else GROWTH
+            credit += allowed - used
+            if credit < 0.0 and state.before is not None:
+                return replace(
+                    state.before, eta=factor * state.last.eta, warm=tuple(warm), iteration=state.iteration + 1
+                )
+            next_eta *= factor
         u_w = weights.move(v_w, curvature * v_w.weights + g_v, eta * b)
         if not np.isfinite(u_w.weights).all():
             raise NonFiniteError("the weights are not finite")
@@ -244,7 +266,9 @@ class DualExtragradient(Solver):
             ),
             sum_w=state.sum_w - eta * (curvature * u_w.weights + g_u),
             sum_z=None if state.sum_z is None else state.sum_z + eta * problem.augmented(u_w.weights),
-            eta=self._next_eta(state, weights, v_w, g_v, partition_v, problem),
+            eta=next_eta,
+            credit=credit,
+            before=replace(state, before=None) if self._adapts(problem) else None,
             last=Last(
                 weights=u_w,
                 structures=u_z if self.store_duals else None,
@@ -259,33 +283,29 @@ class DualExtragradient(Solver):
         )
         return self._rebalanced(run, new, weights, travelled) if measure else new
 
-    def _next_eta(
+    def _account(
         self,
         state: DualExtragradientState,
         weights: WeightsPlayer,
+        structures: StructuresPlayer,
         v_w: WeightsPoint,
         g_v: FloatArray,
         log_partition: float,
-        problem: Problem,
-    ) -> float:
-        """The step after this one: in entropic geometry, as long as the method's proof allows.
+        gold: FloatArray,
+    ) -> tuple[float, float]:
+        """What the last step used of what the method's proof allows: the bound holds while no more was used in sum.
 
-        It needs ``eta (G(u) - G(v))'(u - v') <= d(v, u) + d(u, v')`` for the last step from v over u to this v'. Its
-        terms come from sums of features alone, as the potentials of v' and u differ by ``eta/b F'(u_w - v_w)``. A step
-        that turns out too long is not taken back: the next ones are shorter.
+        For the step from v over u to v', ``eta (G(u) - G(v))'(u - v')`` is used and ``d(v, u) + d(u, v')`` allowed. All
+        terms come from sums of features, as the potentials of v' and u differ by ``eta/b F'(u_w - v_w)``.
         """
         last, b = state.last, state.epoch.balance
-        if last is None or not self._adapts(problem):
-            return state.eta
+        assert last is not None
         turn_w, moved = last.turn
         turned = dot(turn_w, last.weights.weights - v_w.weights) - dot(moved, last.proposal.g - g_v)
-        linear = last.eta / b * dot(moved, g_v + problem.gold_features)
+        linear = last.eta / b * dot(moved, g_v + gold)
         far = weights.divergence(last.weights, v_w) / b + b * max(0.0, linear - log_partition + last.log_partition)
-        room = last.divergence + far
-        if room <= 0.0:
-            return state.eta
-        ratio = max(0.0, last.eta * turned / room)
-        return state.eta * min(max(0.8 / ratio if ratio > 0.0 else np.inf, 0.5), 1.25)
+        allowed = last.divergence + far + b * structures.rounding(log_partition)
+        return max(0.0, last.eta * turned), allowed
 
     def _may_rebalance(self, run: Run, iteration: int) -> bool:
         return self.restart and self.balance == "auto" and iteration in (16, 128) and run.problem.region.certifies
@@ -316,6 +336,8 @@ class DualExtragradient(Solver):
             sum_z=None if state.sum_z is None else np.zeros_like(state.sum_z),
             eta=state.eta if self._adapts(run.problem) else self._eta(run, epoch.balance),
             last=None,
+            before=None,
+            credit=0.0,
         )
 
     def propose(self, run: Run, state: DualExtragradientState) -> Sequence[Proposal]:

@@ -122,7 +122,7 @@ class Extragradient(Solver):
             structures=z,
             g=problem.gradient(z.z),
             beta=self.beta,
-            balance=start_balance(run, self.balance, weights, structures, z),
+            balance=start_balance(run, self.balance, weights, structures, w, z),
             average=Average.empty(problem, keep_z=False),
             origin=(w, z),
         )
@@ -163,7 +163,8 @@ class Extragradient(Solver):
                 # The Bregman form of the rule looks at the corrected point as well.
                 w_c, z_c = corrected = move_w(grad_w_p), move_z(grad_z_p, z_p.warm)
                 turned = dot(grad_w_p - grad_w, w_p.weights - w_c.weights) - dot(grad_z_p - grad_z, z_p.z - z_c.z)
-                ratio = max(0.0, beta * turned / (predicted + apart(w_p, z_p, w_c, z_c)))
+                room = predicted + apart(w_p, z_p, w_c, z_c) + b * structures.rounding(z_p.log_partition)
+                ratio = max(0.0, beta * turned / room)
             if not np.isfinite(ratio):
                 raise NonFiniteError("the step ratio is not finite")
             if ratio <= self.nu:

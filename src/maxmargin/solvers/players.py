@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import Run, check_positive
+from maxmargin.solvers.base import Run, Start, check_positive
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.geometry import StructuresPlayer, StructuresPoint, WeightsPlayer
+from maxmargin.solvers.geometry import StructuresPlayer, StructuresPoint, WeightsPlayer, WeightsPoint
 from maxmargin.structures.base import FloatArray
 
 BalanceSetting = float | Literal["auto"]
@@ -38,20 +38,27 @@ def start_balance(
     balance: BalanceSetting,
     weights: WeightsPlayer,
     structures: StructuresPlayer,
-    start: StructuresPoint | None = None,
+    w: WeightsPoint,
+    z: StructuresPoint | None = None,
 ) -> float:
     """The first ratio of step sizes: ``sqrt(D_w / D_z)`` from the radii of the two sets; 1 where one is unknown.
 
-    ``start`` is where the structures player starts, None for the center of every shard.
+    ``w`` and ``z`` (None: the center of every shard) are where the players start. Where both have come far from zero
+    weights and the center already, as in a warm start, the ratio of those distances is the better guess.
     """
     if balance != "auto":
         return float(balance)
+    if z is not None and w.weights.any():
+        begin = structures.start(run, Start())
+        far = weights.divergence(weights.at(np.zeros(len(w.weights))), w), structures.divergence(begin, z)
+        if min(far) > 1e-12:
+            return float(np.sqrt(far[0] / far[1]))
     zero = np.zeros(run.problem.n_weights)
     hinge, g, divergence = run.problem.constant, -run.problem.gold_features, 0.0
     for shard, points in run.worst(zero):
         hinge += float(points.value.sum())
         g += shard.feature_sum(points.z)
-        divergence += structures.divergence_to(run, shard, start, points.z)
+        divergence += structures.divergence_to(run, shard, z, points.z)
     reach_w, reach_z = weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
     if not np.isfinite(reach_w) or reach_w == 0.0 or reach_z == 0.0:
         return 1.0
