@@ -394,7 +394,7 @@ def test_all_vector_lengths_agree(transitions, n_labels):
 @pytest.mark.usefixtures("every_vector_length")
 def test_exponentials_are_exact_to_a_few_units():
     """With two labels and one position the odds are one exponential."""
-    x = -np.concatenate([np.linspace(0.0, 340.0, 5001), np.geomspace(1e-300, 1.0, 500)])
+    x = -np.concatenate([np.linspace(0.0, 700.0, 5001), np.geomspace(1e-300, 1.0, 500)])
     chain = Chain(np.ones(len(x), dtype=int), 2)
     potentials = np.zeros(chain.n_parts)
     potentials[1 : chain.starts[1] : 2] = x

@@ -48,7 +48,7 @@ MM_INLINE Status max_messages(const Panels& panels, const Task& task, SumScratch
     double *forward = scratch.forward.get(), *backward = scratch.local.get(), *row = scratch.row.get();
     double *matrix = scratch.matrix.get(), *other = scratch.other.get();
     if (task.shared && length > 1) {
-        pack_table<Vec, Pack::logs>(panels, task.pairs, 0.0, 0.0, matrix);
+        pack_table<Vec, Pack::logs>(panels, task.pairs, 0.0, matrix);
         transpose<Vec>(panels, matrix, NEG_INF, other);
     }
     for (std::int64_t t = 0; t < length; ++t) {
@@ -57,7 +57,7 @@ MM_INLINE Status max_messages(const Panels& panels, const Task& task, SumScratch
         if (t == 0) {
             std::copy(nodes, nodes + k, now);
         } else {
-            if (!task.shared) pack_table<Vec, Pack::logs>(panels, task.pairs + (t - 1) * square, 0.0, 0.0, matrix);
+            if (!task.shared) pack_table<Vec, Pack::logs>(panels, task.pairs + (t - 1) * square, 0.0, matrix);
             step<Vec>(panels, now - padded, matrix, now);
             for (std::int64_t b = 0; b < k; ++b) now[b] += nodes[b];
         }

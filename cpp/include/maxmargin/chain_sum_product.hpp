@@ -10,6 +10,7 @@
 
 #include "maxmargin/chain_sum_logs.hpp"
 #include "maxmargin/chain_sum_scaled.hpp"
+#include "maxmargin/flush.hpp"
 #include "maxmargin/parallel.hpp"
 
 namespace maxmargin::chain {
@@ -47,6 +48,7 @@ inline void entropic(const Batch& batch, bool by_logs, std::span<const double> p
     std::vector<SumScratch> scratch;
     for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest(), batch.shared);
     parallel_blocks(n, 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+        const FlushToZero flush;
         for (std::int64_t i = begin; i < end; ++i) {
             const Task task{batch.shared,
                             batch.length(i),
