@@ -426,3 +426,20 @@ def test_wrong_shapes_are_refused():
             _kernels.chain_entropic(*chain._layout, False, np.zeros(52), *outputs, edges, 1)
     with pytest.raises(ValueError, match="outputs do not fit the batch"):
         _kernels.chain_entropic(*chain._layout, False, np.zeros(52), outputs[0][:-1], *outputs[1:], np.zeros(0), 1)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("scale", [1.0, 150.0, 1e4])
+def test_a_long_chain(scale):
+    chain = Chain([2000], 3)
+    potentials = scale * np.random.default_rng(8).normal(size=chain.n_parts)
+    points = chain.entropic(potentials)
+    assert_equals_twin(chain, potentials, points, 0, 10 * scale)
+    assert_feasible(chain, points, chain.edge_marginals(potentials))
+
+
+@pytest.mark.parametrize("lengths", [[1], [9], [9] * 50])
+def test_the_kernel_leaves_subnormal_numbers_as_they_were(lengths):
+    chain = Chain(lengths, 4)
+    chain.entropic(300.0 * np.random.default_rng(0).normal(size=chain.n_parts))
+    assert (np.full(16, 1e-300) * 1e-20 > 0).all()
