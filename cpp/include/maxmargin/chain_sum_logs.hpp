@@ -1,7 +1,7 @@
 // Sum-product on chains in logarithms, for potentials that spread too far for probabilities in one scale.
 //
 // Two passes of maxima find the score of the best output through every label. There are fewer than K^T outputs, so labels
-// whose best one is more than T log K + 140 below the best of all have no share of 1e-60, and are left out. Among the
+// whose best one is more than T log K + 100 below the best of all have no share of 1e-40, and are left out. Among the
 // others: log-sum-exp forward; backward by conditional probabilities p(y_{t-1} | y_t), which sum to one whatever was
 // rounded. The larger the potentials, the fewer labels are left: 2 T K^2 additions and maxima per example, at most
 // 2 T K^2 exponentials, and hardly any where one output outweighs all others.
@@ -15,7 +15,7 @@
 
 namespace maxmargin::chain {
 
-inline constexpr double LEFT_OUT = 140.0;
+inline constexpr double LEFT_OUT = 100.0;
 
 // The largest entry is taken out of a log-message; returns it.
 template <class Vec>

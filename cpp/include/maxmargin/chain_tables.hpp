@@ -10,8 +10,9 @@
 
 namespace maxmargin::chain {
 
-// Scaled probabilities are at most about 2^BIAS.
-inline constexpr int BIAS = 300;
+// The largest exponentials of potentials are 2^FACTOR_BIAS, the largest entries of messages in [1, 2) * 2^MESSAGE_BIAS:
+// see chain_sum_scaled.hpp.
+inline constexpr int FACTOR_BIAS = 420, MESSAGE_BIAS = 150;
 
 // What one thread needs. In `row` and in what lies behind the last vector of a row of messages, which a step may read,
 // padding stays zero.
@@ -96,7 +97,7 @@ MM_INLINE double largest_of(const double* x, std::int64_t n) {
 }
 
 // A row-major K x K table into panels (see Panels): the numbers themselves padded with -inf or zero, or
-// 2^BIAS exp(number - shift) padded with zero.
+// 2^FACTOR_BIAS exp(number - shift) padded with zero.
 enum class Pack { logs, plain, exponentials };
 template <class Vec, Pack how>
 MM_INLINE void pack_table(const Panels& panels, const double* MM_RESTRICT from, double shift, double* MM_RESTRICT to) {
@@ -111,7 +112,7 @@ MM_INLINE void pack_table(const Panels& panels, const double* MM_RESTRICT from, 
             for (std::int64_t j = 0; j < vectors; ++j, to += width) {
                 const Vec x = load_part<Vec>(row + j * width, k - first - j * width, outside);
                 if constexpr (how == Pack::exponentials) {
-                    store(to, exp_negative<Vec, BIAS>(x - shift));
+                    store(to, exp_negative<Vec, FACTOR_BIAS>(x - shift));
                 } else {
                     store(to, x);
                 }

@@ -180,7 +180,7 @@ class Chain(Structure):
         """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and pairs summed over the edges (or edges).
 
         ``value`` is the log-partition function. Marginals are feasible to rounding: those of a position sum to one,
-        and pairs agree with nodes; those below 1e-60 may come out as zero. Nothing is kept per edge where transitions
+        and pairs agree with nodes; those below 1e-40 may come out as zero. Nothing is kept per edge where transitions
         are shared. Potentials may be of any size (marginals are as exact as sums of such numbers); ``-inf`` forbids.
         """
         return self._sum_product(potentials, np.empty(0))
