@@ -1,6 +1,6 @@
 // Sum-product on chains in logarithms, for potentials that spread too far for probabilities in one scale.
 //
-// Two passes of maxima find the score of the best output through every label. There are fewer than K^T outputs, so labels
+// Two passes of maxima find the score of the best output through every label. There are at most K^T outputs, so labels
 // whose best one is more than T log K + 100 below the best of all have no share of 1e-40, and are left out. Among the
 // others: log-sum-exp forward; backward by conditional probabilities p(y_{t-1} | y_t), which sum to one whatever was
 // rounded. The larger the potentials, the fewer labels are left: 2 T K^2 additions and maxima per example, at most
@@ -95,8 +95,8 @@ MM_INLINE void keep_labels(std::int64_t k, std::int64_t padded, std::int64_t len
     }
 }
 
-// The kept labels of two neighbouring positions, and table[a][b] = before[a] + pairs[label a][label b], rows padded with
-// -inf to whole vectors.
+// The kept labels of two neighbouring positions, and table[a][b] = before[a] + pairs[label a][label b], rows padded
+// with -inf to whole vectors.
 struct Edge {
     std::int64_t rows, columns, padded;
     const std::int32_t *from, *to;

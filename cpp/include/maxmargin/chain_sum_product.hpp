@@ -33,8 +33,8 @@ MM_LEVELS(Status, sum_product,
           (int widest, const Panels& panels, const Task& task, bool by_logs, SumScratch& scratch, double& value),
           (widest, panels, task, by_logs, scratch, value))
 
-// Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written. With `by_logs` all
-// examples go that way, for tests.
+// Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written. With `by_logs`
+// all examples go that way, for tests.
 inline void entropic(const Batch& batch, bool by_logs, std::span<const double> potentials, std::span<double> z,
                      std::span<double> value, std::span<std::int8_t> status, std::span<double> edges, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());

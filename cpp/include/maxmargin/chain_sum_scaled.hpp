@@ -1,5 +1,5 @@
-// Sum-product on chains in scaled probabilities. With e_t = exp(node_t - max), M = exp(pair - max), both times 2^420, and
-// powers of two that bring the largest entry of every message into [2^150, 2^151),
+// Sum-product on chains in scaled probabilities. With e_t = exp(node_t - max), M = exp(pair - max), both times 2^420,
+// and powers of two that bring the largest entry of every message into [2^150, 2^151),
 //
 //     alpha_t = 2^. (alpha_{t-1}' M) * e_t,    s_t = M nb_t,    c_t = alpha_{t-1}'s_t,    nb_{t-1} = 2^. e_{t-1} * s_t,
 //     node marginals (t-1) = alpha_{t-1} * s_t / c_t,    edge marginals t = (alpha_{t-1} / c_t) x nb_t * M.
@@ -7,12 +7,12 @@
 // Sums over the edges of one matrix are one matrix product, multiplied by M once at the end: 3 T K^2 multiply-adds per
 // example and T K + K^2 exponentials, without the K^2 where the example before had the same matrix.
 //
-// Numbers below 3e-308 are lost (and better taken for zero, see FlushToZero). Whether that shows is seen afterwards. Let
-// p be the smallest peak, the largest entry of a message before it is scaled, which is at most 2^990 K. Counting all in
-// units of the bias, M and e_t lose entries below 6e-435, so a message, divided by its peak, loses 2e-434 K / p at most,
-// and 2e-353 by its scaling. c_t, the total probability in the scale of edge t, loses 4 K^2 times as much, and 1e-17 of
-// itself at most if c_t p >= 1e-416 K^3 and c_t >= 1e-335 K^2. Without units (2^720 of c_t, 2^990 of p) these are the
-// conditions below; where one fails, the example has to go the way of logs. Potentials of a normal distribution
+// Numbers below 3e-308 are lost (and better taken for zero, see FlushToZero). Whether that shows is seen afterwards.
+// Let p be the smallest peak, the largest entry of a message before it is scaled, which is at most 2^990 K. Counting
+// all in units of the bias, M and e_t lose entries below 6e-435, so a message, divided by its peak, loses 2e-434 K / p
+// at most, and 2e-353 by its scaling. c_t, the total probability in the scale of edge t, loses 4 K^2 times as much, and
+// 1e-17 of itself at most if c_t p >= 1e-416 K^3 and c_t >= 1e-335 K^2. Without units (2^720 of c_t, 2^990 of p) these
+// are the conditions below; where one fails, the example has to go the way of logs. Potentials of a normal distribution
 // may have a standard deviation of about 120 before that happens.
 #pragma once
 
@@ -159,7 +159,8 @@ MM_INLINE bool multiply_and_scale(double* MM_RESTRICT x, const double* MM_RESTRI
     return true;
 }
 
-// 2^FACTOR_BIAS times the exponentials of node potentials, the largest of each position taken out; the sum of those into `shifts`.
+// 2^FACTOR_BIAS times the exponentials of node potentials, the largest of each position taken out; the sum of those goes
+// to `shifts`.
 template <class Vec>
 MM_INLINE void local_factors(const Panels& panels, std::int64_t length, const double* nodes, double* local,
                              double& shifts) {
