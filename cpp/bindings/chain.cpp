@@ -40,7 +40,8 @@ void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
 
 // `edges` is empty, or has n_labels^2 entries for every edge of a shared batch.
 void entropic(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, bool by_logs,
-              In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges, int threads) {
+              In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges,
+              int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, potentials.size());
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(z.size() == potentials.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
@@ -83,8 +84,8 @@ void bind_chain(nb::module_& module) {
     module.def("chain_argmax", &argmax, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
     module.def("chain_entropic", &entropic, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
-               "by_logs"_a, "potentials"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
-               "edges"_a.noconvert(), "threads"_a);
+               "by_logs"_a, "potentials"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
+               "status"_a.noconvert(), "edges"_a.noconvert(), "threads"_a);
     module.def("chain_k_best", &k_best, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a, "k"_a,
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
     module.def("chain_project", &project, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,

@@ -138,7 +138,7 @@ def test_both_ways_agree(transitions, scale):
 
 @pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
-@pytest.mark.parametrize("scale", [1.0, 200.0, 1e4])
+@pytest.mark.parametrize("scale", [1.0, 40.0, 80.0, 120.0, 160.0, 200.0, 300.0, 400.0, 1e4])
 def test_a_mass_that_one_side_loses_comes_back(transitions, scale):
     """The best label of the prefix is forbidden later on, so the first message drops what the last one needs."""
     chain = Chain([6], 5, transitions=transitions)
@@ -152,6 +152,26 @@ def test_a_mass_that_one_side_loses_comes_back(transitions, scale):
     assert points.status[0] == OK
     assert_equals_twin(chain, potentials, points, 0, scale)
     assert_feasible(chain, points, chain.edge_marginals(potentials))
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("transitions", MODES)
+@pytest.mark.parametrize("n_labels", [2, 5])
+def test_what_the_fast_way_may_lose_is_lost_nowhere(transitions, n_labels):
+    """Chains around the largest spread that scaled probabilities bear, against logs."""
+    rng = np.random.default_rng(n_labels)
+    chain = Chain(rng.integers(2, 9, size=600), n_labels, transitions=transitions)
+    scale = chain.to_parts(rng.uniform(20.0, 1200.0, size=600))
+    kind = chain.to_parts(rng.integers(0, 3, size=600).astype(float))
+    steps, smooth = rng.integers(-1, 1, size=chain.n_parts).astype(float), rng.normal(size=chain.n_parts)
+    rare = np.where(rng.random(chain.n_parts) < 0.1, -1.0, 0.01 * smooth)
+    potentials = scale * np.select([kind == 0, kind == 1], [steps, 0.3 * smooth], rare)
+    z, value, status = np.empty(chain.n_parts), np.empty(600), np.empty(600, dtype=np.int8)
+    _kernels.chain_entropic(*chain._layout, True, potentials, z, value, status, np.empty(0), 1)
+    points = chain.entropic(potentials)
+    np.testing.assert_array_equal(points.status, status)
+    np.testing.assert_allclose(points.z, z, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(points.value, value, rtol=1e-13, atol=1e-12)
 
 
 @pytest.mark.parametrize("transitions", MODES)
@@ -394,7 +414,7 @@ def test_all_vector_lengths_agree(transitions, n_labels):
 @pytest.mark.usefixtures("every_vector_length")
 def test_exponentials_are_exact_to_a_few_units():
     """With two labels and one position the odds are one exponential."""
-    x = -np.concatenate([np.linspace(0.0, 340.0, 5001), np.geomspace(1e-300, 1.0, 500)])
+    x = -np.concatenate([np.linspace(0.0, 700.0, 5001), np.geomspace(1e-300, 1.0, 500)])
     chain = Chain(np.ones(len(x), dtype=int), 2)
     potentials = np.zeros(chain.n_parts)
     potentials[1 : chain.starts[1] : 2] = x
@@ -426,3 +446,20 @@ def test_wrong_shapes_are_refused():
             _kernels.chain_entropic(*chain._layout, False, np.zeros(52), *outputs, edges, 1)
     with pytest.raises(ValueError, match="outputs do not fit the batch"):
         _kernels.chain_entropic(*chain._layout, False, np.zeros(52), outputs[0][:-1], *outputs[1:], np.zeros(0), 1)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("scale", [1.0, 150.0, 1e4])
+def test_a_long_chain(scale):
+    chain = Chain([2000], 3)
+    potentials = scale * np.random.default_rng(8).normal(size=chain.n_parts)
+    points = chain.entropic(potentials)
+    assert_equals_twin(chain, potentials, points, 0, 10 * scale)
+    assert_feasible(chain, points, chain.edge_marginals(potentials))
+
+
+@pytest.mark.parametrize("lengths", [[1], [9], [9] * 50])
+def test_the_kernel_leaves_subnormal_numbers_as_they_were(lengths):
+    chain = Chain(lengths, 4)
+    chain.entropic(300.0 * np.random.default_rng(0).normal(size=chain.n_parts))
+    assert (np.full(16, 1e-300) * 1e-20 > 0).all()

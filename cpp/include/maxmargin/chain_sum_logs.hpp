@@ -1,7 +1,7 @@
 // Sum-product on chains in logarithms, for potentials that spread too far for probabilities in one scale.
 //
-// Two passes of maxima find the score of the best output through every label. There are fewer than K^T outputs, so labels
-// whose best one is more than T log K + 140 below the best of all have no share of 1e-60, and are left out. Among the
+// Two passes of maxima find the score of the best output through every label. There are at most K^T outputs, so labels
+// whose best one is more than T log K + 100 below the best of all have no share of 1e-40, and are left out. Among the
 // others: log-sum-exp forward; backward by conditional probabilities p(y_{t-1} | y_t), which sum to one whatever was
 // rounded. The larger the potentials, the fewer labels are left: 2 T K^2 additions and maxima per example, at most
 // 2 T K^2 exponentials, and hardly any where one output outweighs all others.
@@ -15,7 +15,7 @@
 
 namespace maxmargin::chain {
 
-inline constexpr double LEFT_OUT = 140.0;
+inline constexpr double LEFT_OUT = 100.0;
 
 // The largest entry is taken out of a log-message; returns it.
 template <class Vec>
@@ -48,7 +48,7 @@ MM_INLINE Status max_messages(const Panels& panels, const Task& task, SumScratch
     double *forward = scratch.forward.get(), *backward = scratch.local.get(), *row = scratch.row.get();
     double *matrix = scratch.matrix.get(), *other = scratch.other.get();
     if (task.shared && length > 1) {
-        pack_table<Vec, Pack::logs>(panels, task.pairs, 0.0, 0.0, matrix);
+        pack_table<Vec, Pack::logs>(panels, task.pairs, 0.0, matrix);
         transpose<Vec>(panels, matrix, NEG_INF, other);
     }
     for (std::int64_t t = 0; t < length; ++t) {
@@ -57,7 +57,7 @@ MM_INLINE Status max_messages(const Panels& panels, const Task& task, SumScratch
         if (t == 0) {
             std::copy(nodes, nodes + k, now);
         } else {
-            if (!task.shared) pack_table<Vec, Pack::logs>(panels, task.pairs + (t - 1) * square, 0.0, 0.0, matrix);
+            if (!task.shared) pack_table<Vec, Pack::logs>(panels, task.pairs + (t - 1) * square, 0.0, matrix);
             step<Vec>(panels, now - padded, matrix, now);
             for (std::int64_t b = 0; b < k; ++b) now[b] += nodes[b];
         }
@@ -95,8 +95,8 @@ MM_INLINE void keep_labels(std::int64_t k, std::int64_t padded, std::int64_t len
     }
 }
 
-// The kept labels of two neighbouring positions, and table[a][b] = before[a] + pairs[label a][label b], rows padded with
-// -inf to whole vectors.
+// The kept labels of two neighbouring positions, and table[a][b] = before[a] + pairs[label a][label b], rows padded
+// with -inf to whole vectors.
 struct Edge {
     std::int64_t rows, columns, padded;
     const std::int32_t *from, *to;

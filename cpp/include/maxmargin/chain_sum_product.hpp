@@ -10,6 +10,7 @@
 
 #include "maxmargin/chain_sum_logs.hpp"
 #include "maxmargin/chain_sum_scaled.hpp"
+#include "maxmargin/flush.hpp"
 #include "maxmargin/parallel.hpp"
 
 namespace maxmargin::chain {
@@ -32,8 +33,8 @@ MM_LEVELS(Status, sum_product,
           (int widest, const Panels& panels, const Task& task, bool by_logs, SumScratch& scratch, double& value),
           (widest, panels, task, by_logs, scratch, value))
 
-// Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written. With `by_logs` all
-// examples go that way, for tests.
+// Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written. With `by_logs`
+// all examples go that way, for tests.
 inline void entropic(const Batch& batch, bool by_logs, std::span<const double> potentials, std::span<double> z,
                      std::span<double> value, std::span<std::int8_t> status, std::span<double> edges, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());
@@ -47,6 +48,7 @@ inline void entropic(const Batch& batch, bool by_logs, std::span<const double> p
     std::vector<SumScratch> scratch;
     for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest(), batch.shared);
     parallel_blocks(n, 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+        const FlushToZero flush;
         for (std::int64_t i = begin; i < end; ++i) {
             const Task task{batch.shared,
                             batch.length(i),

@@ -1,5 +1,5 @@
-// Sum-product on chains in scaled probabilities. With e_t = exp(node_t - max), M = exp(pair - max) and powers of two that
-// keep the largest entry of every message between 1 and 2,
+// Sum-product on chains in scaled probabilities. With e_t = exp(node_t - max), M = exp(pair - max), both times 2^420,
+// and powers of two that bring the largest entry of every message into [2^150, 2^151),
 //
 //     alpha_t = 2^. (alpha_{t-1}' M) * e_t,    s_t = M nb_t,    c_t = alpha_{t-1}'s_t,    nb_{t-1} = 2^. e_{t-1} * s_t,
 //     node marginals (t-1) = alpha_{t-1} * s_t / c_t,    edge marginals t = (alpha_{t-1} / c_t) x nb_t * M.
@@ -7,23 +7,29 @@
 // Sums over the edges of one matrix are one matrix product, multiplied by M once at the end: 3 T K^2 multiply-adds per
 // example and T K + K^2 exponentials, without the K^2 where the example before had the same matrix.
 //
-// Numbers below 1e-150 are taken for zero, so that no product of two is subnormal, which is slow. Whether that shows is
-// seen afterwards: all factors are at most 2, so what is dropped of c_t, the total probability in the scale of edge t,
-// is below 8 K^2 1e-150; with c_t and the largest entry of every message before scaling above 1e-100 it is no part of
-// 1e-40 for any K. Where one of them is smaller the example has to go the way of logs.
+// Numbers below 3e-308 are lost (and better taken for zero, see FlushToZero). Whether that shows is seen afterwards.
+// Let p be the smallest peak, the largest entry of a message before it is scaled, which is at most 2^990 K. Counting
+// all in units of the bias, M and e_t lose entries below 6e-435, so a message, divided by its peak, loses 2e-434 K / p
+// at most, and 2e-353 by its scaling. c_t, the total probability in the scale of edge t, loses 4 K^2 times as much, and
+// 1e-17 of itself at most if c_t p >= 1e-416 K^3 and c_t >= 1e-335 K^2. Without units (2^720 of c_t, 2^990 of p) these
+// are the conditions below; where one fails, the example has to go the way of logs. Potentials of a normal distribution
+// may have a standard deviation of about 120 before that happens.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <numbers>
 
 #include "maxmargin/chain_tables.hpp"
 
 namespace maxmargin::chain {
 
-inline constexpr double LEAST_SCALE = 1e-100, LEAST_ENTRY = 1e-150, LEAST_EXPONENT = -345.0;
+static_assert(FACTOR_BIAS == 420 && MESSAGE_BIAS == 150);
+inline constexpr double LEAST_PEAK = 1e-100, LEAST_TOTAL = 6e-119, LEAST_PRODUCT = 6e98;
 
 // out[b] = sum_a before[a] matrix[a][b] over one panel of N vectors, U rows at a time (as panel_max).
 template <class Vec, int N, int U>
@@ -126,17 +132,18 @@ MM_INLINE void pair_sums(const Panels& panels, std::int64_t edges, const double*
     }
 }
 
-// The power of two that brings a positive normal number into [1, 2); its exponent is added to `exponent`.
+// The power of two that brings a number above LEAST_PEAK into [1, 2) * 2^MESSAGE_BIAS; its inverse goes to `exponent`.
 MM_INLINE double scale_of(double most, std::int64_t& exponent) {
-    const auto e = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(most) >> 52) - 1023;
+    const auto e = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(most) >> 52) - 1023 - MESSAGE_BIAS;
     exponent += e;
     return std::bit_cast<double>(static_cast<std::uint64_t>(1023 - e) << 52);
 }
 
-// x *= factor, and then a power of two so that the largest entry is in [1, 2). False where the largest was too small.
+// x *= factor, and then a power of two so that the largest entry is in [1, 2) * 2^MESSAGE_BIAS. False where the
+// largest was too small; the smallest of them so far in `least`.
 template <class Vec>
 MM_INLINE bool multiply_and_scale(double* MM_RESTRICT x, const double* MM_RESTRICT factor, std::int64_t n,
-                                  std::int64_t& exponent) {
+                                  double& least, std::int64_t& exponent) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     Vec most = Vec{};
     for (std::int64_t i = 0; i < n; i += width) {
@@ -145,16 +152,15 @@ MM_INLINE bool multiply_and_scale(double* MM_RESTRICT x, const double* MM_RESTRI
         most = larger(product, most);
     }
     const double peak = largest(most);
-    if (!(peak >= LEAST_SCALE)) return false;
+    if (!(peak >= LEAST_PEAK)) return false;
+    least = std::min(least, peak);
     const double scale = scale_of(peak, exponent);
-    for (std::int64_t i = 0; i < n; i += width) {
-        const Vec entry = load<Vec>(x + i) * scale;
-        store(x + i, entry >= LEAST_ENTRY ? entry : Vec{});
-    }
+    for (std::int64_t i = 0; i < n; i += width) store(x + i, load<Vec>(x + i) * scale);
     return true;
 }
 
-// Exponentials of node potentials, the largest of each position taken out; the sum of those into `shifts`.
+// 2^FACTOR_BIAS times the exponentials of node potentials, the largest of each position taken out; the sum of those goes
+// to `shifts`.
 template <class Vec>
 MM_INLINE void local_factors(const Panels& panels, std::int64_t length, const double* nodes, double* local,
                              double& shifts) {
@@ -164,18 +170,17 @@ MM_INLINE void local_factors(const Panels& panels, std::int64_t length, const do
         const double most = largest_of<Vec>(nodes, k);
         shifts += most;
         for (std::int64_t b = 0; b < k; b += width)
-            store(local + b,
-                  exp_negative<Vec>(load_part<Vec>(nodes + b, k - b, NEG_INF) - most, LEAST_EXPONENT));
+            store(local + b, exp_negative<Vec, FACTOR_BIAS>(load_part<Vec>(nodes + b, k - b, NEG_INF) - most));
     }
 }
 
-// exp(x - largest) of a table of any size into `to`; returns the largest.
+// 2^FACTOR_BIAS exp(x - largest) of a table of any size into `to`; returns the largest.
 template <class Vec>
 MM_INLINE double exponentials(const double* MM_RESTRICT x, std::int64_t n, double* MM_RESTRICT to) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     const double most = largest_of<Vec>(x, n);
     for (std::int64_t i = 0; i < n; i += width)
-        store_part<Vec>(to + i, exp_negative<Vec>(load_part<Vec>(x + i, n - i, NEG_INF) - most, LEAST_EXPONENT), n - i);
+        store_part<Vec>(to + i, exp_negative<Vec, FACTOR_BIAS>(load_part<Vec>(x + i, n - i, NEG_INF) - most), n - i);
     return most;
 }
 
@@ -238,7 +243,7 @@ MM_INLINE bool scaled(const Panels& panels, const Task& task, SumScratch& scratc
         const std::size_t bytes = sizeof(double) * static_cast<std::size_t>(square);
         if (scratch.cached == nullptr || std::memcmp(scratch.cached, task.pairs, bytes) != 0) {
             scratch.cached_shift = largest_of<Vec>(task.pairs, square);
-            pack_table<Vec, Pack::exponentials>(panels, task.pairs, scratch.cached_shift, LEAST_EXPONENT, matrix);
+            pack_table<Vec, Pack::exponentials>(panels, task.pairs, scratch.cached_shift, matrix);
             transpose<Vec>(panels, matrix, 0.0, other);
         }
         scratch.cached = task.pairs;
@@ -247,18 +252,22 @@ MM_INLINE bool scaled(const Panels& panels, const Task& task, SumScratch& scratc
     local_factors<Vec>(panels, length, task.nodes, local, shifts);
     if (!std::isfinite(shifts)) return false;
 
-    std::int64_t exponent = 0, ignored = 0;
-    std::memcpy(forward, local, sizeof(double) * static_cast<std::size_t>(used));
+    const double labels = static_cast<double>(k), least_total = LEAST_TOTAL * labels * labels;
+    const double least_product = LEAST_PRODUCT * labels * labels * labels;
+    double least = std::numeric_limits<double>::max();
+    std::int64_t exponent = -2 * FACTOR_BIAS * (length - 1), ignored = 0;  // of the messages in units of the bias
+    constexpr double to_message = 0x1p-270;
+    for (std::int64_t b = 0; b < used; b += width) store(forward + b, load<Vec>(local + b) * to_message);
     for (std::int64_t t = 1; t < length; ++t) {
         if (!task.shared) {
             double* factors = task.pair_means + (t - 1) * square;
             shifts += exponentials<Vec>(task.pairs + (t - 1) * square, square, factors);
             if (!std::isfinite(shifts)) return false;
-            pack_table<Vec, Pack::plain>(panels, factors, 0.0, 0.0, matrix);
+            pack_table<Vec, Pack::plain>(panels, factors, 0.0, matrix);
         }
         double* now = forward + t * padded;
         sum_step<Vec>(panels, now - padded, matrix, now);
-        if (!multiply_and_scale<Vec>(now, local + t * padded, used, exponent)) return false;
+        if (!multiply_and_scale<Vec>(now, local + t * padded, used, least, exponent)) return false;
     }
 
     double* last = forward + (length - 1) * padded;
@@ -267,8 +276,10 @@ MM_INLINE bool scaled(const Panels& panels, const Task& task, SumScratch& scratc
     const double all = total(sum);
     for (std::int64_t b = 0; b < k; b += width)
         store_part<Vec>(task.node_means + (length - 1) * k + b, load<Vec>(last + b) * (1.0 / all), k - b);
-    value = shifts + (static_cast<double>(exponent) * std::numbers::ln2 + std::log(all));
+    value = shifts + (static_cast<double>(exponent) * std::numbers::ln2 + std::log(all * 0x1p-150));
 
+    double* end = local + (length - 1) * padded;
+    for (std::int64_t b = 0; b < used; b += width) store(end + b, load<Vec>(end + b) * to_message);
     for (std::int64_t t = length - 1; t > 0; --t) {
         const double* ahead = local + t * padded;  // nb_t
         double* alpha = forward + (t - 1) * padded;
@@ -281,7 +292,7 @@ MM_INLINE bool scaled(const Panels& panels, const Task& task, SumScratch& scratc
         Vec dot = Vec{};
         for (std::int64_t a = 0; a < used; a += width) dot += load<Vec>(alpha + a) * load<Vec>(row + a);
         const double c = total(dot);
-        if (!(c >= LEAST_SCALE)) return false;
+        if (!(c >= least_total && c * least >= least_product)) return false;
         const double inverse = 1.0 / c;
         double* means = task.node_means + (t - 1) * k;
         for (std::int64_t a = 0; a < used; a += width) {
@@ -290,7 +301,7 @@ MM_INLINE bool scaled(const Panels& panels, const Task& task, SumScratch& scratc
             store_part<Vec>(means + a, left * load<Vec>(row + a), k - a);
         }
         if (!task.shared) edge_table<Vec>(k, alpha, ahead, table, table);
-        if (t > 1 && !multiply_and_scale<Vec>(local + (t - 1) * padded, row, used, ignored)) return false;
+        if (t > 1 && !multiply_and_scale<Vec>(local + (t - 1) * padded, row, used, least, ignored)) return false;
     }
     if (task.shared && length > 1) {
         pair_sums<Vec>(panels, length - 1, forward, local + padded, matrix, task.pair_means);

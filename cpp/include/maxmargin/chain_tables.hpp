@@ -10,6 +10,10 @@
 
 namespace maxmargin::chain {
 
+// The largest exponentials of potentials are 2^FACTOR_BIAS, the largest entries of messages in [1, 2) * 2^MESSAGE_BIAS:
+// see chain_sum_scaled.hpp.
+inline constexpr int FACTOR_BIAS = 420, MESSAGE_BIAS = 150;
+
 // What one thread needs. In `row` and in what lies behind the last vector of a row of messages, which a step may read,
 // padding stays zero.
 struct SumScratch {
@@ -93,11 +97,10 @@ MM_INLINE double largest_of(const double* x, std::int64_t n) {
 }
 
 // A row-major K x K table into panels (see Panels): the numbers themselves padded with -inf or zero, or
-// exp(number - shift) padded with zero, and zero below `least`.
+// 2^FACTOR_BIAS exp(number - shift) padded with zero.
 enum class Pack { logs, plain, exponentials };
 template <class Vec, Pack how>
-MM_INLINE void pack_table(const Panels& panels, const double* MM_RESTRICT from, double shift, double least,
-                          double* MM_RESTRICT to) {
+MM_INLINE void pack_table(const Panels& panels, const double* MM_RESTRICT from, double shift, double* MM_RESTRICT to) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     constexpr double outside = how == Pack::plain ? 0.0 : NEG_INF;
     const std::int64_t k = panels.n_labels;
@@ -109,7 +112,7 @@ MM_INLINE void pack_table(const Panels& panels, const double* MM_RESTRICT from, 
             for (std::int64_t j = 0; j < vectors; ++j, to += width) {
                 const Vec x = load_part<Vec>(row + j * width, k - first - j * width, outside);
                 if constexpr (how == Pack::exponentials) {
-                    store(to, exp_negative<Vec>(x - shift, least));
+                    store(to, exp_negative<Vec, FACTOR_BIAS>(x - shift));
                 } else {
                     store(to, x);
                 }

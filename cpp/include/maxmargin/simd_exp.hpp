@@ -24,14 +24,13 @@ struct BitsOf<Vec2> {
 template <class Vec>
 using Bits = typename BitsOf<Vec>::type;
 
-// Below this exp is taken for zero: exp(-708) is 3e-308, the least number of full precision.
-inline constexpr double EXP_LEAST = -708.0;
-
-// exp(x) for x <= 0 to within 2 ulp; 0 below `least` (EXP_LEAST or more), also for -inf. With n = round(x / ln 2) and r = x - n ln 2 (ln 2
+// 2^bias exp(x) for x <= 0 to within 2 ulp, the bias between 0 and 700; taken for zero where it is below 3e-308, about
+// the least number of full precision, so also for -inf. With n = round(x / ln 2) and r = x - n ln 2 (ln 2
 // in two parts, the first of 32 bits, so that n times it is exact) exp(x) = 2^n (1 + r + r^2 q(r)); q interpolates
 // (e^r - 1 - r) / r^2 in ten Chebyshev nodes of |r| <= ln(2) / 2, which leaves a relative error of 2e-17.
-template <class Vec>
-MM_INLINE Vec exp_negative(const Vec& x, double least = EXP_LEAST) {
+template <class Vec, int bias = 0>
+MM_INLINE Vec exp_negative(const Vec& x) {
+    constexpr double least = -708.0 - bias * 0x1.62e42fefa39efp-1;
     constexpr double shift = 0x1.8p52;  // adding it rounds to an integer, which stands in the lowest bits of the sum
     const Vec shifted = x * 0x1.71547652b82fep+0 + shift;
     const Vec n = shifted - shift;
@@ -44,7 +43,8 @@ MM_INLINE Vec exp_negative(const Vec& x, double least = EXP_LEAST) {
     const Vec q89 = 0x1.2891a8c1d838dp-22 + r * 0x1.af38d53857513p-26;
     const Vec q = (q01 + r2 * q23) + r4 * ((q45 + r2 * q67) + r4 * q89);
     const Vec p = 1.0 + (r + r2 * q);
-    const Vec scaled = reinterpret_cast<Vec>(reinterpret_cast<Bits<Vec>>(p) + (reinterpret_cast<Bits<Vec>>(shifted) << 52));
+    const Bits<Vec> exponent = (reinterpret_cast<Bits<Vec>>(shifted) + static_cast<std::uint64_t>(bias)) << 52;
+    const Vec scaled = reinterpret_cast<Vec>(reinterpret_cast<Bits<Vec>>(p) + exponent);
     return x >= least ? scaled : Vec{};
 }
 

@@ -11,8 +11,8 @@ Cost per example: argmax ``T K^2`` additions and maxima (Viterbi 1967, running m
 again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`` best prefixes per label; ``project``
 one Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`); ``entropic``
 ``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and others 1970, in scaled probabilities). Where
-potentials spread so far that these might underflow: another ``2 T K^2`` maxima, and log-sum-exp over the labels that
-these leave, about one in ten for potentials of size 300 and hardly any for larger ones.
+potentials spread so far (a standard deviation above 120) that these might underflow: another ``2 T K^2`` maxima, and
+log-sum-exp over the labels that these leave, about one in ten for potentials of size 300, one or two for larger ones.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Chain(Structure):
         """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and pairs summed over the edges (or edges).
 
         ``value`` is the log-partition function. Marginals are feasible to rounding: those of a position sum to one,
-        and pairs agree with nodes; those below 1e-60 may come out as zero. Nothing is kept per edge where transitions
+        and pairs agree with nodes; those below 1e-40 may come out as zero. Nothing is kept per edge where transitions
         are shared. Potentials may be of any size (marginals are as exact as sums of such numbers); ``-inf`` forbids.
         """
         return self._sum_product(potentials, np.empty(0))
