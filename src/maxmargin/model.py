@@ -76,8 +76,8 @@ class Model:
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """How much of the outputs is right, in [0, 1].
 
-        Chains, trees and cuts: the share of right labels; matchings: F1 over the links; structures of one's own: the share of
-        outputs that are right as a whole.
+        Chains, trees and cuts: the share of right labels; matchings: F1 over the links; structures of one's own: the
+        share of outputs that are right as a whole.
         """
         X, y = checks.examples(X), checks.examples(y, "y")
         checks.same_length(X, y)

@@ -13,6 +13,8 @@
 #include <tuple>
 #include <vector>
 
+#include "maxmargin/hull_batch.hpp"
+
 namespace maxmargin::tree {
 
 // A batch of graphs; node numbers in `edges` (pairs, first and second end) count from 0 within an example.
@@ -146,5 +148,28 @@ class MinimumFill {
         queue_.insert(key_[v]);
     }
 };
+
+// Orders of a whole batch. Per example the most neighbours of a node when it is eliminated, and the entries of the
+// largest table met while filling; a width of -1 where the limits are passed (or, without `fill`, where there is a
+// cycle), and then no order.
+inline void eliminate(const Graphs& graphs, bool fill, double most, std::int64_t widest, std::span<std::int32_t> order,
+                      std::span<std::int64_t> width, std::span<double> entries, int threads) {
+    struct Scratch {
+        std::vector<std::int32_t> degree, others;
+    };
+    std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
+    hull::HullBatch::each(graphs.n_examples(), threads, [&](int thread, std::int64_t i) {
+        Scratch& mine = scratch[static_cast<std::size_t>(thread)];
+        std::int32_t* to = order.data() + graphs.nodes[i];
+        const std::int64_t count = strip_leaves(graphs, i, to, mine.degree, mine.others);
+        width[i] = graphs.edge_offsets[i] < graphs.edge_offsets[i + 1];
+        entries[i] = 1.0;
+        if (count == graphs.n_nodes(i)) return;
+        MinimumFill rest;
+        const bool fits = fill && rest.run(graphs, i, to, count, mine.degree, most, widest);
+        width[i] = fits ? rest.width : -1;
+        entries[i] = rest.joint;
+    });
+}
 
 }  // namespace maxmargin::tree
