@@ -39,7 +39,8 @@ struct Bits<Vec8> {
 };
 
 // exp(x) for x <= 0, zero below -708: x = n log 2 + r with |r| <= log 2 / 2, the Taylor series of exp(r) to r^13
-// (remainder 4e-18), times 2^n through the exponent's bits. Adding 1.5 * 2^52 rounds to an integer, held in the low bits.
+// (remainder 4e-18), times 2^n through the exponent's bits. Adding 1.5 * 2^52 rounds to an integer, which the low bits
+// then hold.
 template <class Vec>
 MM_INLINE Vec exp_below_zero(const Vec& given) {
     constexpr double floor = -708.0, shift = 6755399441055744.0;
