@@ -40,29 +40,14 @@ tree::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int32_t>& la
     return graphs;
 }
 
-// Elimination orders of a batch. Per example the number of neighbours of the widest node and the entries of the largest
-// cluster; a width of -1 where the limits are passed (or, with fill = false, where there is a cycle), and then no order.
 void order(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,
            bool fill, double most, std::int64_t widest, Out<std::int32_t> out, Out<std::int64_t> width,
-           Out<double> entries) {
+           Out<double> entries, int threads) {
     const tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
     const auto n = static_cast<std::size_t>(graphs.n_examples());
     require(out.size() == labels.size() && width.size() == n && entries.size() == n, "outputs do not fit the batch");
     const NoGil release;
-    std::vector<std::int32_t> degree, others;
-    const auto result = view(out);
-    for (std::size_t i = 0; i < n; ++i) {
-        const auto e = static_cast<std::int64_t>(i);
-        std::int32_t* to = result.data() + graphs.nodes[i];
-        const std::int64_t count = tree::strip_leaves(graphs, e, to, degree, others);
-        width.data()[i] = graphs.edge_offsets[i] < graphs.edge_offsets[i + 1];
-        entries.data()[i] = 1.0;
-        if (count == graphs.n_nodes(e)) continue;
-        tree::MinimumFill rest;
-        const bool fits = fill && rest.run(graphs, e, to, count, degree, most, widest);
-        width.data()[i] = fits ? rest.width : -1;
-        entries.data()[i] = rest.joint;
-    }
+    tree::eliminate(graphs, fill, most, widest, view(out), view(width), view(entries), threads);
 }
 
 // A batch whose arrays were checked, and its elimination worked out, when this was made.
@@ -140,7 +125,7 @@ void bind_tree(nb::module_& module) {
     using namespace nb::literals;
     module.def("tree_order", &order, "nodes"_a.noconvert(), "labels"_a.noconvert(), "edges"_a.noconvert(),
                "edge_offsets"_a.noconvert(), "fill"_a, "most"_a, "widest"_a, "order"_a.noconvert(),
-               "width"_a.noconvert(), "entries"_a.noconvert());
+               "width"_a.noconvert(), "entries"_a.noconvert(), "threads"_a);
     nb::class_<TreeBatch>(module, "TreeBatch")
         .def(nb::init<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int32_t>,
                       double>(),

@@ -509,14 +509,15 @@ def test_refused_widths():
             JunctionTree([3], 2, cycle, [0, 3], width=width)
 
 
-def test_a_wheel_around_a_hub_of_many_nodes():
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_wheel_around_a_hub_of_many_nodes(closed):
     """The hub has too many neighbours to count their missing edges, but goes last."""
     n = 3_000
     rim = np.stack([np.arange(1, n), np.arange(2, n + 1)], axis=1)
     spokes = np.stack([np.zeros(n, dtype=int), np.arange(1, n + 1)], axis=1)
-    edges = np.concatenate([rim, spokes])
+    edges = np.concatenate([rim, spokes, [[n, 1]] if closed else np.zeros((0, 2), dtype=int)])
     tree = JunctionTree([n + 1], 2, edges, [0, len(edges)])
-    assert tree.width.tolist() == [2]
+    assert tree.width.tolist() == [3 if closed else 2]
     scores = np.random.default_rng(0).normal(size=tree.n_parts)
     best = tree.argmax(scores)
     assert best.value[0] == pytest.approx(scores @ best.z)

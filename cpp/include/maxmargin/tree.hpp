@@ -137,18 +137,19 @@ MM_INLINE void add_to(double* MM_RESTRICT to, const double* MM_RESTRICT from, st
     for (std::int64_t j = 0; j < n; ++j) to[j] += from[j];
 }
 
-// Runs through all labels of the separator of node v (index within the batch) in the order of its rows: calls
+// Runs through all labels of the separator of node v (index within the batch; no root) in the order of its rows: calls
 // body(row, offset) with the offset of a term there.
 template <class Body>
 MM_INLINE void each_row(const Plan& plan, std::int64_t first, std::int64_t v, const std::int64_t* stride,
                         std::int64_t* digits, Body&& body) {
-    const std::int64_t s = plan.separators[v + 1] - plan.separators[v], rows = plan.rows[v];
+    const std::int64_t last = plan.separators[v + 1] - plan.separators[v] - 1, rows = plan.rows[v];
     const std::int32_t* nodes = plan.separator.data() + plan.separators[v];
-    std::fill(digits, digits + s, 0);
+    const std::int64_t inner = plan.labels[first + nodes[last]], step = stride[last];
+    std::fill(digits, digits + last, 0);
     std::int64_t offset = 0;
-    for (std::int64_t row = 0; row < rows; ++row) {
-        body(row, offset);
-        for (std::int64_t d = s - 1; d >= 0; --d) {
+    for (std::int64_t row = 0; row < rows;) {
+        for (std::int64_t a = 0; a < inner; ++a) body(row++, offset + a * step);
+        for (std::int64_t d = last - 1; d >= 0; --d) {
             offset += stride[d];
             if (++digits[d] < plan.labels[first + nodes[d]]) break;
             offset -= stride[d] * digits[d];
@@ -296,13 +297,19 @@ inline void mark(const Plan& plan, std::int64_t i, const std::int32_t* labels, d
     each_part(plan, i, labels, [&](std::int64_t at) { nodes[at] = 1.0; }, [&](std::int64_t at) { edges[at] = 1.0; });
 }
 
+// Examples handed to a thread at a time: few where there are few, as they may be large.
+inline std::int64_t grain_of(std::int64_t n, int threads) {
+    return std::clamp<std::int64_t>(n / (8 * std::max(threads, 1)), 1, 16);
+}
+
 // z must be zero on entry.
 inline void argmax(const Plan& plan, std::span<const double> scores, std::span<double> z, std::span<double> value,
                    std::span<std::int8_t> status, int threads) {
     const int width = lanes_in_use();
     ScratchLease<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
     for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
-    parallel_blocks(plan.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+    const std::int64_t n = plan.n_examples();
+    parallel_blocks(n, grain_of(n, threads), threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         Scratch& mine = scratch[static_cast<std::size_t>(thread)];
         for (std::int64_t i = begin; i < end; ++i) {
             const double* nodes = scores.data() + plan.node_parts[i];

@@ -39,7 +39,8 @@ struct Bits<Vec8> {
 };
 
 // exp(x) for x <= 0, zero below -708: x = n log 2 + r with |r| <= log 2 / 2, the Taylor series of exp(r) to r^13
-// (remainder 4e-18), times 2^n through the exponent's bits. Adding 1.5 * 2^52 rounds to an integer, held in the low bits.
+// (remainder 4e-18), times 2^n through the exponent's bits. Adding 1.5 * 2^52 rounds to an integer, which the low bits
+// then hold.
 template <class Vec>
 MM_INLINE Vec exp_below_zero(const Vec& given) {
     constexpr double floor = -708.0, shift = 6755399441055744.0;
@@ -131,6 +132,7 @@ struct EntropicScratch : Scratch {
 
     void resize(const Plan& plan) {
         Scratch::resize(plan);
+        at_least(table, static_cast<std::size_t>(plan.most_table + simd::lanes<Vec8>));
         at_least(tops, static_cast<std::size_t>(plan.most_rows));
         at_least(sums, static_cast<std::size_t>(plan.most_messages));
         at_least(marginals, static_cast<std::size_t>(plan.most_messages));
@@ -149,11 +151,14 @@ MM_INLINE void cluster_exps(const Plan& plan, std::int64_t first, std::int64_t v
         double top = x[0];
         for (std::int64_t j = 1; j < k; ++j) top = x[j] > top ? x[j] : top;
         scratch.tops[row] = finite_top(top);
+        for (std::int64_t j = 0; j < k; ++j) x[j] -= scratch.tops[row];
+    }
+    const std::int64_t entries = plan.rows[v] * k;
+    for (std::int64_t j = 0; j < entries; j += simd::lanes<Vec>)  // the table has room for a last vector
+        store(table + j, exp_below_zero<Vec>(load<Vec>(table + j)));
+    for (std::int64_t row = 0; row < plan.rows[v]; ++row) {
         double sum = 0.0;
-        for (std::int64_t j = 0; j < k; ++j) {
-            x[j] = exp_below_zero<double>(x[j] - scratch.tops[row]);
-            sum += x[j];
-        }
+        for (std::int64_t j = 0; j < k; ++j) sum += table[row * k + j];
         sums[row] = sum;
     }
 }
@@ -312,7 +317,8 @@ inline void entropic(const Plan& plan, std::span<const double> potentials, std::
     const int width = lanes_in_use();
     ScratchLease<EntropicScratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
     for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
-    parallel_blocks(plan.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+    const std::int64_t n = plan.n_examples();
+    parallel_blocks(n, grain_of(n, threads), threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         EntropicScratch& mine = scratch[static_cast<std::size_t>(thread)];
         for (std::int64_t i = begin; i < end; ++i) {
             const double* nodes = potentials.data() + plan.node_parts[i];

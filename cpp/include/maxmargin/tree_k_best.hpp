@@ -5,7 +5,7 @@
 // fixed and two or more children: its list holds the best combinations of their lists, two at a time (child j, and the
 // joint of those after it). Lists grow by one entry when somebody asks for it: the best waiting candidate is taken, and
 // the candidates next to it (one rank further in a list it was made from) are put in its place. Cost per example:
-// max-product, plus for each rank at most one entry in each list along the output. No recursion, however long a path is.
+// max-product, plus for each rank at most one entry in each list along the output. No recursion, however long a path.
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // A forest goes leaf by leaf in linear time, without adjacency lists: for every node the exclusive-or of its remaining
 // neighbours, which for a leaf is its neighbour. The rest (its 2-core) is triangulated by minimum fill-in (Rose 1972):
 // next comes the node whose neighbours lack the fewest edges, among equals the one of the smallest joint table, then
-// the lowest number. Cost of a step: the pairs of neighbours of the nodes within distance two.
+// the lowest number. Cost of a step: the pairs of neighbours of the nodes whose fill it changes.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,10 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
+
+#include "maxmargin/hull_batch.hpp"
 
 namespace maxmargin::tree {
 
@@ -79,6 +82,7 @@ class MinimumFill {
         for (std::int32_t v = 0; v < n; ++v)
             if (degree[v] > 0) enter(v);
         std::vector<std::int32_t> changed;
+        std::vector<std::pair<std::int32_t, std::int32_t>> added;
         while (!queue_.empty()) {
             const std::int32_t v = std::get<2>(*queue_.begin());
             queue_.erase(queue_.begin());
@@ -90,14 +94,21 @@ class MinimumFill {
             order[count++] = v;
             const bool filled = std::get<0>(key_[v]) > 0;
             changed.assign(around.begin(), around.end());
+            added.clear();
             for (const std::int32_t u : around) {
                 erase(u, v);
                 for (const std::int32_t w : around)
-                    if (filled && u < w && insert(u, w)) insert(w, u);
+                    if (filled && u < w && insert(u, w)) {
+                        insert(w, u);
+                        added.push_back({u, w});
+                    }
             }
             // A new edge changes the fill of its ends and of the nodes next to both.
-            if (filled)
-                for (const std::int32_t u : around) changed.insert(changed.end(), near_[u].begin(), near_[u].end());
+            for (const auto& [u, w] : added) {
+                const bool u_fewer = near_[u].size() < near_[w].size();
+                for (const std::int32_t x : near_[u_fewer ? u : w])
+                    if (joined(u_fewer ? w : u, x)) changed.push_back(x);
+            }
             std::sort(changed.begin(), changed.end());
             changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
             for (const std::int32_t u : changed) {
@@ -146,5 +157,28 @@ class MinimumFill {
         queue_.insert(key_[v]);
     }
 };
+
+// Orders of a whole batch. Per example the most neighbours of a node when it is eliminated, and the entries of the
+// largest table met while filling; a width of -1 where the limits are passed (or, without `fill`, where there is a
+// cycle), and then no order.
+inline void eliminate(const Graphs& graphs, bool fill, double most, std::int64_t widest, std::span<std::int32_t> order,
+                      std::span<std::int64_t> width, std::span<double> entries, int threads) {
+    struct Scratch {
+        std::vector<std::int32_t> degree, others;
+    };
+    std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
+    hull::HullBatch::each(graphs.n_examples(), threads, [&](int thread, std::int64_t i) {
+        Scratch& mine = scratch[static_cast<std::size_t>(thread)];
+        std::int32_t* to = order.data() + graphs.nodes[i];
+        const std::int64_t count = strip_leaves(graphs, i, to, mine.degree, mine.others);
+        width[i] = graphs.edge_offsets[i] < graphs.edge_offsets[i + 1];
+        entries[i] = 1.0;
+        if (count == graphs.n_nodes(i)) return;
+        MinimumFill rest;
+        const bool fits = fill && rest.run(graphs, i, to, count, mine.degree, most, widest);
+        width[i] = fits ? rest.width : -1;
+        entries[i] = rest.joint;
+    });
+}
 
 }  // namespace maxmargin::tree

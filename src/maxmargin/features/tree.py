@@ -69,23 +69,24 @@ class TreeFeatures(Features):
         weights = vector(weights, self.n_weights, "weights")
         node_out, edge_out = out[: self.n_node_parts], out[self.n_node_parts :]
         pair_weights = weights[self.pair_start : self.edge_start]
-        if self._node_at is None or self._edge_at is None:
+        # Indices are in range; numpy copies what it takes once more unless a mode says what else to do.
+        if self._node_at is None:
             self.nodes.times(weights[: self.pair_start], self.n_labels, node_out)
         else:
             scores = np.empty(self.nodes.n * self.n_labels)
             self.nodes.times(weights[: self.pair_start], self.n_labels, scores)
-            np.take(scores, self._node_at, out=node_out)
+            np.take(scores, self._node_at, out=node_out, mode="clip")
         if self.edges is None:
             if self._pairs is None:
                 edge_out.reshape(-1, self.n_labels**2)[:] = pair_weights
             else:
-                np.take(pair_weights, self._pairs, out=edge_out)
+                np.take(pair_weights, self._pairs, out=edge_out, mode="clip")
         elif self._edge_at is None:
             self.edges.times(weights[self.edge_start :], self.n_labels**2, edge_out, pair_weights)
         else:
             scores = np.empty(self.edges.n * self.n_labels**2)
             self.edges.times(weights[self.edge_start :], self.n_labels**2, scores, pair_weights)
-            np.take(scores, self._edge_at, out=edge_out)
+            np.take(scores, self._edge_at, out=edge_out, mode="clip")
 
     def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
         """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""

@@ -174,7 +174,7 @@ class Tree(Structure):
         order = np.empty(int(self.node_offsets[-1]), dtype=np.int32)
         width, entries = np.empty(self.n_examples, dtype=np.int64), np.empty(self.n_examples)
         limit = np.iinfo(np.int64).max if widest is None else widest
-        _kernels.tree_order(*self._graphs, fill, float(MOST_JOINT), limit, order, width, entries)
+        _kernels.tree_order(*self._graphs, fill, float(MOST_JOINT), limit, order, width, entries, _threads.current())
         return order, width, entries
 
     @cached_property
@@ -308,13 +308,12 @@ class Tree(Structure):
     @property
     def _most_outputs(self) -> int:
         """Labellings of the example that has most, but no more than MOST_RANKS."""
-        logs = np.log2(self.n_labels)
-        sums = np.add.reduceat(np.append(logs, 0.0), self.node_offsets[:-1]) if self.n_examples else np.zeros(0)
-        sums = np.where(self.n_nodes > 0, sums, 0.0)
-        if sums.max(initial=0.0) >= 31:
+        first = self.node_offsets[:-1][self.n_nodes > 0]
+        if len(first) == 0:
+            return 1
+        if np.add.reduceat(np.log2(self.n_labels), first).max() >= 31:
             return MOST_RANKS
-        counts = [math.prod(self.n_labels[a:b].tolist()) for a, b in pairwise(self.node_offsets.tolist())]
-        return min(MOST_RANKS, max(counts, default=1))
+        return min(MOST_RANKS, int(np.multiply.reduceat(self.n_labels, first).max()))
 
     def entropic(self, potentials: FloatArray) -> Points:
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
@@ -325,7 +324,8 @@ class Tree(Structure):
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of labellings in the kernel; ``warm`` from an earlier call."""
         point = vector(point, self.n_parts, "point")
-        key = (self.name, self.node_offsets.tobytes(), self.n_labels.tobytes(), self.edges.tobytes())
+        arrays = (self.node_offsets, self.n_labels, self.edges, self.edge_offsets)
+        key = (self.name, *(array.tobytes() for array in arrays))
         hull = generic.open_hull(self, tol, warm, key)
         outputs = self._outputs()
         self._batch.project(hull, point, *outputs, _threads.current())
