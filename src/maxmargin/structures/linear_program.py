@@ -8,8 +8,8 @@ whole outputs by branch and bound.
 
 ``argmax`` is the simplex method of HiGHS: one model per group of examples, made once and solved again with new costs,
 from the basis of an earlier call if one is given. Costs are scaled example by example, so that the solver's absolute
-tolerance is relative to each example's own scores. About 0.2 ms from scratch and 0.1 ms warm for an example of 64 parts
-and 12 rows; the cost grows like that of the simplex method. ``project`` is
+tolerance is relative to each example's own scores. About 0.2 ms from scratch and 0.06 ms warm for an example of 64
+parts and 12 rows; the cost grows like that of the simplex method. ``project`` is
 :mod:`maxmargin.structures.linear_projection`.
 
 Reference: Huangfu and Hall, "Parallelizing the dual revised simplex method", 2018 (HiGHS).
