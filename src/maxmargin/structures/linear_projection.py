@@ -8,8 +8,8 @@ has ``z = clip(a - G'y, 0, u)`` with ``G = [A; E]`` and multipliers ``y`` that m
 
 A projected semismooth Newton method with Armijo steps (Bertsekas 1982; Qi and Sun 1993) solves the small dense system
 ``G D G'`` of each example, ``D`` the parts strictly between their bounds; as theta is piecewise quadratic it ends after
-finitely many steps: seven to nine on three-way matchings, two to three from warm multipliers. A last correction within the active rows
-makes ``z`` feasible to rounding, whatever the size of ``a``. Accepted is a point whose duality gap
+finitely many steps: seven to nine on three-way matchings, two to three from warm multipliers. A last correction within
+the active rows makes ``z`` feasible to rounding, whatever the size of ``a``. Accepted is a point whose duality gap
 
     y'(g - G z) + sum 1/2 (z - z(y))^2 + (z - z(y)) (z(y) - a + G'y)
 
@@ -22,11 +22,13 @@ caller, marked INEXACT.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from threadpoolctl import ThreadpoolController
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
@@ -113,7 +115,7 @@ class Batch:
             a[chunk.parts], y[chunk.rows] = point[parts], start[rows]
             bad = ~np.isfinite(a).all(axis=1)
             a[bad] = 0.0
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), _blas().limit(limits=1, user_api="blas"):
                 found, y, exact = _solve(chunk, a, y * chunk.norms, tol)
             found[bad] = 0.0
             z[parts], multipliers[rows] = found[chunk.parts], (y / chunk.norms)[chunk.rows]
@@ -125,6 +127,12 @@ class Batch:
             if not np.isfinite(point[self.part_offsets[i] : self.part_offsets[i + 1]]).all():
                 status[i] = PointStatus.NONFINITE
         return z, status, multipliers
+
+
+@cache
+def _blas() -> Any:
+    """Handle of the BLAS's threads: for matrices this small they cost more than they give, and change the last bits."""
+    return ThreadpoolController()
 
 
 def _places(offsets: IntArray, examples: IntArray) -> IntArray:
