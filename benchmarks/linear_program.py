@@ -1,8 +1,8 @@
 """Linear programs: projection and argmax of three-way matchings, beside general solvers in the same run.
 
 Per example, in microseconds of processor time: Newton's method on the multipliers from scratch and from the multipliers
-of a nearby point, one call of Clarabel for the whole batch, the active set over vertices, and the simplex method of HiGHS
-from scratch and from the basis of a nearby point.
+of a nearby point, one call of Clarabel for the whole batch, the active set over vertices, and the simplex method of
+HiGHS from scratch and from the basis of a nearby point.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/linear_program.py
 """
