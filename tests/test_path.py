@@ -101,6 +101,16 @@ def test_warm_starts_reach_the_same_optimum_in_fewer_iterations(solver, given):
     assert sum(point.iteration for point in path.exact) < sum(cold)
 
 
+def test_a_warm_start_where_the_duals_are_still_a_vertex():
+    """There the solvers' own balance of steps finds no distance to measure; a run with it took 1,000 iterations."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(rng.integers(3, 9), 5)) for _ in range(60)]
+    y = [["up" if row[0] + 0.7 * rng.normal() > row[1] else "down" for row in x] for x in X]
+    path = mm.regularization_path(mm.ChainSVM(), X, y, radii=[0.1, 0.3], iterations=0)
+    assert path.exact[1].status == "converged"
+    assert path.exact[1].iteration < 30
+
+
 @kinds
 def test_the_dual_extragradient_path_is_one_unregularised_run(kind):
     estimator, (X, y), (X_new, y_new) = made(kind)
