@@ -277,6 +277,44 @@ def test_interruption_keeps_what_is_complete():
     assert len(path.iterates) == 6
 
 
+@pytest.mark.parametrize("calls", [1, 3, 5])
+def test_interruption_of_the_dual_extragradient_run(calls):
+    X, y = chains()
+    left = iter(range(calls))
+
+    def impatient(gold, found):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return 0.5
+
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        path = mm.regularization_path(mm.ChainSVM(), X, y, validation=(X, y), iterations=50, error=impatient)
+    assert path.exact == ()
+    assert [point.iteration for point in path.iterates] == list(range(calls // 2))
+    if path.iterates:
+        assert path.model().coef_.shape == path.iterates[-1].weights.shape
+
+
+class NeedsRadius(mm.CutSVM):
+    """Stands for a norm that makes no sense without a ball."""
+
+    def _region(self, packer, n_weights):
+        if self.radius is None or np.isinf(self.radius):
+            raise ValueError("this norm needs a finite radius")
+        return super()._region(packer, n_weights)
+
+
+def test_a_norm_that_needs_a_radius():
+    X, y = cuts()
+    path = mm.regularization_path(NeedsRadius(), X, y, radii=[0.5], iterations=20)
+    plain = mm.regularization_path(mm.CutSVM(), X, y, radii=[0.5], iterations=20)
+    for name, values in plain.arrays("iterates").items():
+        if name != "seconds":
+            np.testing.assert_array_equal(path.arrays("iterates")[name], values)
+    with pytest.raises(ValueError, match="needs a finite radius"):
+        mm.regularization_path(NeedsRadius(), X, y)
+
+
 def test_a_point_that_does_not_converge_says_so():
     X, y = noisy(30, 1)
     with pytest.warns(ConvergenceWarning, match="budget"):
