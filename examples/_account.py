@@ -108,7 +108,7 @@ def on_equal_norms(account: Account, path: mm.RegularizationPath, word: str) -> 
     ahead = 100 * (exact["test_error"] - there)[middle]
     account.say(
         f"between the ends of the path the run has the smaller test {word} at equal norm",
-        bool(ahead.size and ahead.mean() > 0),
+        bool(ahead.size and ahead.mean() > 0 and 2 * (ahead > 0).sum() > ahead.size),
         f"smaller by {ahead.mean():.2f} points on average, at {int((ahead > 0).sum())} of {ahead.size} exact points"
         if ahead.size
         else "no exact points there",

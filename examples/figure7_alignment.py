@@ -157,7 +157,7 @@ def main() -> None:
     for name, pairs in data.items():
         X = [links(pair) for pair in pairs]
         paths[name] = mm.regularization_path(
-            mm.MatchingSVM(loss=LOSS, tol=5e-3, n_jobs=options.jobs, verbose=True),
+            mm.MatchingSVM(loss=LOSS, tol=1e-3, n_jobs=options.jobs, verbose=True),
             X,
             [pair.matching() for pair in pairs],
             validation=(X_valid, validation),

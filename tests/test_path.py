@@ -101,6 +101,16 @@ def test_warm_starts_reach_the_same_optimum_in_fewer_iterations(solver, given):
     assert sum(point.iteration for point in path.exact) < sum(cold)
 
 
+def test_a_warm_start_where_the_duals_are_still_a_vertex():
+    """There the solvers' own balance of steps finds no distance to measure; a run with it took 1,000 iterations."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(rng.integers(3, 9), 5)) for _ in range(60)]
+    y = [["up" if row[0] + 0.7 * rng.normal() > row[1] else "down" for row in x] for x in X]
+    path = mm.regularization_path(mm.ChainSVM(), X, y, radii=[0.1, 0.3], iterations=0)
+    assert path.exact[1].status == "converged"
+    assert path.exact[1].iteration < 30
+
+
 @kinds
 def test_the_dual_extragradient_path_is_one_unregularised_run(kind):
     estimator, (X, y), (X_new, y_new) = made(kind)
@@ -265,6 +275,44 @@ def test_interruption_keeps_what_is_complete():
         path = mm.regularization_path(estimator, X, y, radii=[0.1, 0.3, 2.0, 3.0], iterations=5)
     assert [point.setting for point in path.exact] == [0.1, 0.3]
     assert len(path.iterates) == 6
+
+
+@pytest.mark.parametrize("calls", [1, 3, 5])
+def test_interruption_of_the_dual_extragradient_run(calls):
+    X, y = chains()
+    left = iter(range(calls))
+
+    def impatient(gold, found):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return 0.5
+
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        path = mm.regularization_path(mm.ChainSVM(), X, y, validation=(X, y), iterations=50, error=impatient)
+    assert path.exact == ()
+    assert [point.iteration for point in path.iterates] == list(range(calls // 2))
+    if path.iterates:
+        assert path.model().coef_.shape == path.iterates[-1].weights.shape
+
+
+class NeedsRadius(mm.CutSVM):
+    """Stands for a norm that makes no sense without a ball."""
+
+    def _region(self, packer, n_weights):
+        if self.radius is None or np.isinf(self.radius):
+            raise ValueError("this norm needs a finite radius")
+        return super()._region(packer, n_weights)
+
+
+def test_a_norm_that_needs_a_radius():
+    X, y = cuts()
+    path = mm.regularization_path(NeedsRadius(), X, y, radii=[0.5], iterations=20)
+    plain = mm.regularization_path(mm.CutSVM(), X, y, radii=[0.5], iterations=20)
+    for name, values in plain.arrays("iterates").items():
+        if name != "seconds":
+            np.testing.assert_array_equal(path.arrays("iterates")[name], values)
+    with pytest.raises(ValueError, match="needs a finite radius"):
+        mm.regularization_path(NeedsRadius(), X, y)
 
 
 def test_a_point_that_does_not_converge_says_so():

@@ -168,6 +168,7 @@ class RegularizationPath:
         if point.weights is None:
             raise ValueError("of the iterates only the best on the validation data and the last one keep their weights")
         facts = {"path": "iterate" if point.setting is None else self.parameter, **point.to_dict()}
+        facts = {name: value for name, value in facts.items() if value not in (None, "")}
         return Model(point.weights, self.packer, facts, self.n_jobs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -238,6 +239,8 @@ def regularization_path(
     with _threads.threads(estimator.n_jobs), _Bar(estimator.verbose) as bar:
         first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
         packer, problem = first._problem(X, y, sample_weight, loss_weight)
+        first._solver(problem)  # what these two refuse is refused before the run, not after it
+        first._callbacks()
         course = _Course(
             estimator=estimator,
             packer=packer,
@@ -348,7 +351,8 @@ class _Course:
             callbacks=[recorder],
             random_state=self.estimator.random_state,
         )
-        return recorder.points(), solution.status is not Status.INTERRUPTED
+        finished = solution.status is not Status.INTERRUPTED
+        return recorder.points(finished), finished
 
 
 def _continued(solver: Solver, before: Solution, growth: float) -> Start:
@@ -394,12 +398,12 @@ class _Recorder:
                 self.best = (rank, len(self.bare), self.last)
         self.bare.append(replace(point, weights=None))
 
-    def points(self) -> tuple[PathPoint, ...]:
+    def points(self, finished: bool) -> tuple[PathPoint, ...]:
         """All points, the best and the last of them with weights."""
-        if self.record is None:
+        if finished and self.record is not None and self.record.iteration > self.bare[-1].iteration:
+            self._keep(self.record)  # the run ended between two points
+        if not self.bare:
             return ()
-        if self.record.iteration > self.bare[-1].iteration:  # the run ended between two points
-            self._keep(self.record)
         points = list(self.bare)
         points[-1] = replace(points[-1], weights=self.last)
         if self.best is not None:

@@ -215,6 +215,20 @@ def test_groups(monkeypatch):
     np.testing.assert_allclose(parts.argmax(-scores, warm=first.warm).value, whole.argmax(-scores).value, atol=1e-9)
 
 
+def test_a_solver_that_fails(monkeypatch):
+    structure = LinearProgram([triples(2)] * 2, [np.ones(6)] * 2)
+    monkeypatch.setitem(linear_program._OPTIONS, "simplex_iteration_limit", 0)
+    monkeypatch.setitem(linear_program._OPTIONS, "presolve", "off")
+    other = structure.select([0, 1])
+    scores = np.ones(structure.n_parts)
+    with pytest.raises(ArithmeticError, match="HiGHS found no vertex"):
+        LinearProgram([-np.ones((1, 2))], [-np.ones(1)])
+    found = other.argmax(scores)
+    assert found.status.tolist() == [PointStatus.INEXACT] * 2
+    assert violation(other, found.z) <= 1e-9
+    assert structure.argmax(scores).status.tolist() == [PointStatus.OK] * 2
+
+
 def test_degenerate_batches():
     empty = LinearProgram([], [])
     assert empty.n_examples == 0

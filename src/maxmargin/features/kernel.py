@@ -379,29 +379,30 @@ class KernelFeatures(Features):
         step = max(1, CHUNK // max(1, self.n_weights))
         return [(first, min(first + step, self.n_parts)) for first in range(0, self.n_parts, step)]
 
-    def _values(self, first: int, last: int) -> FloatArray:
+    def _values(self, first: int, last: int) -> Rows:
         if self._kept is None and self.n_parts * self.n_weights <= KEPT:
             found = [self.kernel.values(self.rows[a:b], self.support) for a, b in self._pieces()]
             self._kept = np.concatenate([np.zeros((0, self.n_weights)), *found])
-        if self._kept is not None:
-            return self._kept[first:last]
-        return self.kernel.values(self.rows[first:last], self.support)
+        kept = self._kept
+        values = self.kernel.values(self.rows[first:last], self.support) if kept is None else kept[first:last]
+        return Rows(values, "the kernel values")
 
     def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
         """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
         a = vector(weights, self.n_weights, "weights")
         if self.triangle is not None:
             a = _solve(self.triangle, a, transposed=True)
-        with np.errstate(all="ignore"):
-            for first, last in self._pieces():
-                out[first:last] = self._values(first, last) @ a
+        for first, last in self._pieces():
+            self._values(first, last).times(a, 1, out[first:last])
 
     def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
         """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
         z = vector(z, self.n_parts, "z")
         out[:] = 0.0
+        piece = np.empty(self.n_weights)
         for first, last in self._pieces():
-            out += self._values(first, last).T @ z[first:last]
+            self._values(first, last).transpose_times(z[first:last], 1, piece)
+            out += piece
         if self.triangle is not None:
             out[:] = _solve(self.triangle, out, transposed=False)
 
