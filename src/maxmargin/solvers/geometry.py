@@ -28,6 +28,7 @@ from maxmargin._vectors import dot, norm, squared
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, Region
 from maxmargin.solvers.base import Run, Start
+from maxmargin.solvers.certificate import Proposal, certify
 from maxmargin.structures.base import FloatArray
 
 
@@ -178,7 +179,7 @@ class StructuresPlayer(ABC):
 
     @abstractmethod
     def start(self, run: Run, start: Start) -> StructuresPoint:
-        """The point where a run is told to start, or the center."""
+        """The point where a run is told to start, or one near it, or the center."""
 
     @abstractmethod
     def at(self, run: Run, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
@@ -230,10 +231,13 @@ class GibbsStructures(StructuresPlayer):
     """Distributions over outputs, on structures with a sum-product kernel; coordinates are potentials."""
 
     euclidean = False
+    SOLVED = 0.002
+    """A start with at most this relative gap is as good as a solution."""
+
     SOFTENING = 0.1
-    """How much of given potentials a run starts from: near a solution distributions are all but vertices, from which
-    entropic steps lead away slowly (whole potentials took ten times the iterations of a cold start, a tenth of them
-    half of it)."""
+    """How much of other given potentials a run starts from: near a solution distributions are all but vertices, from
+    which entropic steps lead away slowly (along a path of radii whole potentials took ten times the iterations of cold
+    starts, a tenth of them half)."""
 
     def __init__(self, gold_potential: float) -> None:
         self.gold_potential = gold_potential
@@ -248,11 +252,17 @@ class GibbsStructures(StructuresPlayer):
         return leaning
 
     def start(self, run: Run, start: Start) -> StructuresPoint:
-        """A softened form of the given potentials if they fit, else the center."""
-        coordinates, given = self.center(run.problem), start.potentials
+        """The given potentials, softened unless they are as good as a solution; the center where they do not fit."""
+        problem = run.problem
+        coordinates, given = self.center(problem), start.potentials
         if given is not None and given.shape == coordinates.shape and np.isfinite(given).all():
+            point = self.at(run, problem, given, tol=0.0, warm=None)
+            weights = start.weights_for(problem)
+            proposal = Proposal(weights, problem.gradient(point.z), problem.loss(point.z))
+            if certify(problem, proposal, run.hinge(weights)).relative_gap <= self.SOLVED:
+                return point
             coordinates = coordinates + self.SOFTENING * (given - coordinates)
-        return self.at(run, run.problem, coordinates, tol=0.0, warm=None)
+        return self.at(run, problem, coordinates, tol=0.0, warm=None)
 
     def at(self, run: Run, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
         """One sum-product pass."""
