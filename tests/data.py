@@ -57,6 +57,25 @@ def cuts(n: int = 5, *, seed: int = 0):
     return X, y
 
 
+def graphs(n: int = 5, *, seed: int = 0, labels: tuple[Any, ...] = ("x", "y", "z"), signed: bool = False):
+    """Rings with a chord whose node labels come in runs; an edge feature that may have any sign."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for size in rng.integers(5, 9, size=n):
+        numbers = np.arange(size) * len(labels) // size
+        nodes = np.eye(len(labels))[numbers] + 0.5 * rng.standard_normal((size, len(labels)))
+        edges = np.concatenate([np.stack([np.arange(size), (np.arange(size) + 1) % size], axis=1), [[0, size // 2]]])
+        weights = rng.standard_normal((size + 1, 1))
+        X.append(mm.Graph(nodes, edges, weights if signed else np.abs(weights)))
+        y.append([labels[k] for k in numbers])
+    return X, y
+
+
+def signed_graphs(n: int = 5, *, seed: int = 0):
+    """Graphs for GraphSVM."""
+    return graphs(n, seed=seed, signed=True)
+
+
 class PickOne(Structure):
     """A structure of a user's own: exactly one part of each example is chosen; an output is its number."""
 
@@ -100,8 +119,10 @@ def picks(n: int = 8, *, seed: int = 0):
 
 
 KINDS = {
+    "associative": (mm.AssociativeSVM, graphs),
     "chain": (mm.ChainSVM, chains),
     "cut": (mm.CutSVM, cuts),
+    "graph": (mm.GraphSVM, signed_graphs),
     "matching": (mm.MatchingSVM, matchings),
 }
 """Estimator class and data of each built-in structure."""

@@ -29,13 +29,14 @@ class Bipartite:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected graph whose nodes are to be labelled 0 or 1.
+    """A graph whose nodes are to be labelled.
 
     Attributes:
         node_features: shape ``(n_nodes, d_n)``, dense or CSR.
         edges: shape ``(n_edges, 2)``, integers: the two nodes of each edge, each pair of nodes at most once.
-        edge_features: shape ``(n_edges, d_e)``, dense or CSR, entries >= 0: how strongly the ends attract each other.
-            None stands for one feature that is 1 on every edge.
+        edge_features: shape ``(n_edges, d_e)``, dense or CSR, one row per edge. CutSVM and AssociativeSVM
+            need entries >= 0, which say how strongly the ends attract each other, and take None for one feature that
+            is 1 on every edge; GraphSVM takes entries of any sign, and None for pair scores that do not see the input.
     """
 
     node_features: Any
