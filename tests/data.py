@@ -71,11 +71,6 @@ def graphs(n: int = 5, *, seed: int = 0, labels: tuple[Any, ...] = ("x", "y", "z
     return X, y
 
 
-def signed_graphs(n: int = 5, *, seed: int = 0):
-    """Graphs for GraphSVM."""
-    return graphs(n, seed=seed, signed=True)
-
-
 class PickOne(Structure):
     """A structure of a user's own: exactly one part of each example is chosen; an output is its number."""
 
@@ -119,10 +114,8 @@ def picks(n: int = 8, *, seed: int = 0):
 
 
 KINDS = {
-    "associative": (mm.AssociativeSVM, graphs),
     "chain": (mm.ChainSVM, chains),
     "cut": (mm.CutSVM, cuts),
-    "graph": (mm.GraphSVM, signed_graphs),
     "matching": (mm.MatchingSVM, matchings),
 }
 """Estimator class and data of each built-in structure."""

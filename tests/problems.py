@@ -19,6 +19,7 @@ from maxmargin.structures.graph import Graph
 from maxmargin.structures.matching import Matching
 
 STRUCTURES = ("associative", "chain", "chain-edges", "cut", "graph", "matching", "matching-capacity")
+RELAXED = ("associative", "graph")
 REGIONS = {
     "ridge": {"C": 0.5},
     "small ridge": {"C": 0.01},

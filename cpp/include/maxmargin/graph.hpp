@@ -123,6 +123,28 @@ void round(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const do
                     });
 }
 
+// Multipliers for a point that is far away: those of the point scaled down to the size of the polytope, where few steps
+// are needed, then followed back by factors of 4. Where the nearest point no longer changes they grow in proportion.
+template <bool table>
+void approach(const Example<table>& x, Scratch<table>& own, double* m, double* z, double* t) {
+    const double size = 1.0 + x.graph.nodes + x.graph.edges, far = range_of(x) / size;
+    if (!(far > 8.0)) return;
+    const double at_once = own.projector.run(x, 0.1 * size, 10, m, z, t);
+    if (at_once <= 0.1 * size) return;
+    std::vector<double>& scaled = own.start;
+    double scale = 2.0 / far;
+    for (std::int64_t p = 0; p < x.multipliers(); ++p) scaled[p] = scale * m[p];
+    for (; scale < 0.99; scale *= 4.0) {
+        for (std::int64_t p = 0; p < x.node_parts(); ++p) own.node[p] = scale * x.node[p];
+        for (std::int64_t p = 0; p < x.edge_parts(); ++p) own.edge[p] = scale * x.edge[p];
+        const Example<table> near{x.graph, x.labels, own.node.data(), own.edge.data()};
+        own.projector.run(near, 1e-4 * size, 60, scaled.data(), z, t);
+        const double factor = std::min(4.0, 1.0 / scale);
+        for (std::int64_t p = 0; p < x.multipliers(); ++p) scaled[p] *= factor;
+    }
+    if (own.projector.value(x, scaled.data()) > own.projector.value(x, m)) std::copy_n(scaled.begin(), x.multipliers(), m);
+}
+
 // m: in a start, out the multipliers of the projection. gap: the duality gap reached.
 template <bool table>
 void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> point, double tol,
@@ -154,9 +176,10 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
             for (int pass = 0; pass < 4; ++pass) own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
             compare();
             const double rounding_gap = 4e-16 * (1.0 + x.graph.edges) * (1.0 + largest_entry(x));
-            const double wanted = std::max(0.5 * tol * tol, 1e-3 * rounding_gap);
+            const double wanted = std::max(0.5 * tol * tol, rounding_gap);
+            approach(x, own, start, nodes, edges);
             gap[i] = own.projector.run(x, wanted, step_limit, start, nodes, edges);
-            status[i] = gap[i] <= std::max(wanted, rounding_gap) ? ok : inexact;
+            status[i] = gap[i] <= wanted ? ok : inexact;
             double sum = 0.0;
             for (std::int64_t p = 0; p < x.node_parts(); ++p) sum += (nodes[p] - x.node[p]) * (nodes[p] - x.node[p]);
             for (std::int64_t p = 0; p < x.edge_parts(); ++p) sum += (edges[p] - x.edge[p]) * (edges[p] - x.edge[p]);

@@ -111,7 +111,8 @@ private:
     // Steps (6) from the labelling in z, t.
     void take_steps(int limit) {
         const std::int64_t nodes = x_.node_parts(), edges = x_.edge_parts(), n = x_.multipliers();
-        double step = (x_.graph.nodes + x_.graph.edges) / range_, inner = 1e-4;
+        const double size = x_.graph.nodes + x_.graph.edges;
+        double step = 8.0 * size / range_, inner = 1e-3 * size;
         double score = score_of(x_, z_, t_), bound = score + bound_over_point(x_, m_, z_, t_);
         for (std::int64_t p = 0; p < n; ++p) own_.start[p] = step * m_[p];
         std::copy_n(z_, nodes, own_.z.begin());
@@ -120,7 +121,7 @@ private:
             for (std::int64_t p = 0; p < nodes; ++p) own_.node[p] = own_.z[p] + step * x_.node[p];
             for (std::int64_t p = 0; p < edges; ++p) own_.edge[p] = own_.t[p] + step * x_.edge[p];
             const Example<table> target{x_.graph, x_.labels, own_.node.data(), own_.edge.data()};
-            own_.projector.run(target, inner, 50, own_.start.data(), own_.z.data(), own_.t.data());
+            const double left = own_.projector.run(target, inner, 50, own_.start.data(), own_.z.data(), own_.t.data());
             const double found = score_of(x_, own_.z.data(), own_.t.data());
             if (found > score) {
                 score = found;
@@ -129,9 +130,11 @@ private:
             }
             for (std::int64_t p = 0; p < n; ++p) own_.trial[p] = own_.start[p] / step;
             lower(bound, score);
-            step *= 2.0;
-            for (std::int64_t p = 0; p < n; ++p) own_.start[p] *= 2.0;
-            inner = std::max(1e-20, 0.2 * inner);
+            // Longer steps need fewer rounds, as long as a projection can follow them.
+            const double factor = left <= inner ? 2.0 : 0.5;
+            step *= factor;
+            for (std::int64_t p = 0; p < n; ++p) own_.start[p] *= factor;
+            if (left <= inner) inner = std::max(1e-20, 0.3 * inner);
         }
     }
 

@@ -32,7 +32,7 @@ class Associative(Network):
     The arguments are those of :class:`~maxmargin.structures.network.Network`; edges have no direction.
     """
 
-    name = "associative network"
+    name = "network"
     loss_on_decisions_only = True
     _table = False
 

@@ -12,7 +12,8 @@ over the polytope.
 minimization", 2006), at ``O(edge parts)`` a pass, until a labelling meets it: then that is the maximum. Where none does
 in a few dozen passes, an example of up to :data:`HIGHS_PARTS` parts goes to the simplex method of HiGHS (Huangfu and
 Hall 2018), and a larger one to proximal steps ``z <- project(z + step * scores)`` (Rockafellar 1976), which bring bound
-and point together to ``1e-9`` of the range of the scores; up to ``1e-6`` counts as OK. ``value`` is the bound, so it is
+and point together to ``1e-9`` of the range of the scores; up to ``1e-6`` counts as OK, and what is left over, large
+graphs with strong conflicting edges, goes to the interior-point method of HiGHS. ``value`` is the bound, so it is
 never below the true maximum, and ``z`` is feasible to rounding; ``scores'z`` may be lower by that tolerance.
 
 ``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993), each by conjugate gradients over the
@@ -35,10 +36,10 @@ from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, to
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Structure
 from maxmargin.structures.cut import Cut
 
-HIGHS_PARTS = 4000
-"""Largest example, in parts, whose relaxation goes to HiGHS where no labelling attains it."""
+HIGHS_PARTS = 20_000
+"""Largest example, in parts, whose relaxation goes to the simplex method where no labelling attains it."""
 
-_PASS_LIMIT, _STEP_LIMIT, _NEWTON_LIMIT = 1000, 60, 300
+_PASS_LIMIT, _STEP_LIMIT, _NEWTON_LIMIT = 1000, 40, 300
 _CERTAIN = 1e-9
 """A labelling whose score is this near to the bound, relative to the range of the scores, is the best one."""
 
@@ -150,38 +151,21 @@ class Network(Structure):
         packed = vector(scores, self.n_parts, "scores")
         multipliers = self._start(warm)
         z, value, status = self._outputs()
-        small = self._sizes() <= HIGHS_PARTS
-        self._maximise(packed, ~small, multipliers, z, value, status)
-        left = np.flatnonzero(small & (status == PointStatus.INEXACT))
-        for group in _groups(left, self._sizes()):
-            self._by_highs(group, packed, multipliers, z, value, status)
-        left = np.flatnonzero(small & (status == PointStatus.INEXACT))
-        if left.size:  # HiGHS gave up, or its answer is not accurate enough
-            part, own = self.select(left), self._multipliers_of(left)
-            parts = self.parts_of(left)
-            answer, found = part._outputs(), multipliers[own]
-            part._maximise(packed[parts], np.ones(len(left), dtype=np.bool_), found, *answer)
-            z[parts], value[left], status[left] = answer
-            multipliers[own] = found
-        return Points(z, value, status, multipliers)
-
-    def _maximise(
-        self,
-        scores: FloatArray,
-        finish: npt.NDArray[np.bool_],
-        multipliers: FloatArray,
-        z: FloatArray,
-        value: FloatArray,
-        status: npt.NDArray[np.int8],
-    ) -> None:
+        large = self._sizes() > HIGHS_PARTS
         _kernels.graph_argmax(
-            *self._layout, scores, finish.astype(np.int8), _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
+            *self._layout, packed, large.astype(np.int8), _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
             _threads.current(),
         )  # fmt: skip
+        for method, chosen in (("simplex", ~large), ("ipm", large)):
+            left = np.flatnonzero(chosen & (status == PointStatus.INEXACT))
+            for group in _groups(left, self._sizes()):
+                self._by_highs(group, method, packed, multipliers, z, value, status)
+        return Points(z, value, status, multipliers)
 
     def _by_highs(
         self,
         chosen: IntArray,
+        method: str,
         scores: FloatArray,
         multipliers: FloatArray,
         z: FloatArray,
@@ -190,7 +174,7 @@ class Network(Structure):
     ) -> None:
         """One linear program for the chosen examples; they keep their points and INEXACT where HiGHS fails."""
         part, parts, own = self.select(chosen), self.parts_of(chosen), self._multipliers_of(chosen)
-        solved = _solve(part, np.ascontiguousarray(scores[parts]))
+        solved = _solve(part, scores[parts], method)
         if solved is None:
             return
         found, duals = solved
@@ -313,7 +297,7 @@ def _groups(examples: IntArray, sizes: IntArray) -> list[IntArray]:
     return np.split(examples, np.flatnonzero(np.diff(place)) + 1)
 
 
-def _solve(structure: Network, scores: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+def _solve(structure: Network, scores: FloatArray, method: str) -> tuple[FloatArray, FloatArray] | None:
     """A maximum over the polytope and the multipliers of its edge constraints, by HiGHS; None if it fails."""
     import highspy
 
@@ -321,9 +305,10 @@ def _solve(structure: Network, scores: FloatArray) -> tuple[FloatArray, FloatArr
     rows = sp.csr_array(sp.vstack([simplex, linked], format="csr"))
     free = -np.zeros(linked.shape[0]) if structure._table else np.full(linked.shape[0], -highspy.kHighsInf)
     ones = np.ones(simplex.shape[0])
+    scale = float(np.abs(scores).max(initial=1e-300))
     program = highspy.HighsLp()
     program.num_col_, program.num_row_ = structure.n_parts, rows.shape[0]
-    program.col_cost_ = -scores / max(1e-300, float(np.abs(scores).max(initial=0.0)))
+    program.col_cost_ = -scores / scale
     program.col_lower_, program.col_upper_ = np.zeros(structure.n_parts), np.ones(structure.n_parts)
     program.row_lower_ = np.concatenate([ones, free])
     program.row_upper_ = np.concatenate([ones, np.zeros(linked.shape[0])])
@@ -338,7 +323,9 @@ def _solve(structure: Network, scores: FloatArray) -> tuple[FloatArray, FloatArr
         ("random_seed", 0),
         ("primal_feasibility_tolerance", 1e-10),
         ("dual_feasibility_tolerance", 1e-10),
-        ("solver", "simplex"),
+        ("ipm_optimality_tolerance", 1e-10),
+        ("run_crossover", "off" if method == "ipm" else "on"),
+        ("solver", method),
     ):
         solver.setOptionValue(option, setting)
     solver.passModel(program)
@@ -346,6 +333,5 @@ def _solve(structure: Network, scores: FloatArray) -> tuple[FloatArray, FloatArr
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
     solution = solver.getSolution()
-    scale = float(np.abs(scores).max(initial=0.0))
     duals = -scale * np.asarray(solution.row_dual, dtype=np.float64)[simplex.shape[0] :]
     return np.asarray(solution.col_value, dtype=np.float64), duals.reshape(-1, 2, structure.n_labels)
