@@ -40,7 +40,6 @@ inline bool usable(const Example<table>& x) {
     return size_of(x) < 1e100;
 }
 
-// Largest entry: multipliers are of this size, and the rounding of a gap is relative to it.
 template <bool table>
 inline double largest_entry(const Example<table>& x) {
     double largest = 0.0;
@@ -129,7 +128,7 @@ template <bool table>
 void approach(const Example<table>& x, Scratch<table>& own, double* m, double* z, double* t) {
     const double size = 1.0 + x.graph.nodes + x.graph.edges, far = range_of(x) / size;
     if (!(far > 8.0)) return;
-    const double at_once = own.projector.run(x, 0.1 * size, 10, m, z, t);
+    const double at_once = own.projector.run(x, 0.1 * size, 0.0, 10, m, z, t);
     if (at_once <= 0.1 * size) return;
     std::vector<double>& scaled = own.start;
     double scale = 2.0 / far;
@@ -138,7 +137,7 @@ void approach(const Example<table>& x, Scratch<table>& own, double* m, double* z
         for (std::int64_t p = 0; p < x.node_parts(); ++p) own.node[p] = scale * x.node[p];
         for (std::int64_t p = 0; p < x.edge_parts(); ++p) own.edge[p] = scale * x.edge[p];
         const Example<table> near{x.graph, x.labels, own.node.data(), own.edge.data()};
-        own.projector.run(near, 1e-4 * size, 60, scaled.data(), z, t);
+        own.projector.run(near, 1e-4 * size, 0.0, 60, scaled.data(), z, t);
         const double factor = std::min(4.0, 1.0 / scale);
         for (std::int64_t p = 0; p < x.multipliers(); ++p) scaled[p] *= factor;
     }
@@ -175,11 +174,11 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
             Messages<table>::admit(x, own.trial.data());
             for (int pass = 0; pass < 4; ++pass) own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
             compare();
-            const double rounding_gap = 4e-16 * (1.0 + x.graph.edges) * (1.0 + largest_entry(x));
-            const double wanted = std::max(0.5 * tol * tol, rounding_gap);
+            // Entries of size a leave sums of t wrong by eps a, and a wrong part may cost a.
+            const double entry = 1.0 + largest_entry(x), rounding_gap = 4e-16 * (1.0 + x.graph.edges) * entry * entry;
             approach(x, own, start, nodes, edges);
-            gap[i] = own.projector.run(x, wanted, step_limit, start, nodes, edges);
-            status[i] = gap[i] <= wanted ? ok : inexact;
+            gap[i] = own.projector.run(x, 0.5 * tol * tol, rounding_gap, step_limit, start, nodes, edges);
+            status[i] = gap[i] <= std::max(0.5 * tol * tol, rounding_gap) ? ok : inexact;
             double sum = 0.0;
             for (std::int64_t p = 0; p < x.node_parts(); ++p) sum += (nodes[p] - x.node[p]) * (nodes[p] - x.node[p]);
             for (std::int64_t p = 0; p < x.edge_parts(); ++p) sum += (edges[p] - x.edge[p]) * (edges[p] - x.edge[p]);

@@ -52,13 +52,14 @@ public:
     }
 
     // `m`: a start, and then the multipliers of the answer; z, t: the feasible point. Returns its duality gap, which is
-    // at most `enough` unless `step_limit` Newton steps were too few.
-    double run(const Example<table>& x, double enough, int step_limit, double* m, double* z, double* t) {
+    // at most `sought`, or at most `noise` after a few steps more, unless `step_limit` Newton steps were too few.
+    double run(const Example<table>& x, double sought, double noise, int step_limit, double* m, double* z, double* t) {
         const std::int64_t n = x.multipliers();
         std::copy_n(m, n, m_.begin());
         admit(x, m_.data());
         double value = evaluate(x, m_.data(), z_, t_, gradient_);
         double shift = first_shift, best = std::numeric_limits<double>::infinity();
+        int more = 4;
         for (int step = 0;; ++step) {
             const double gap = repair(x);
             if (gap < best) {
@@ -67,7 +68,7 @@ public:
                 std::copy_n(fit_.begin(), x.edge_parts(), t);
                 std::copy_n(m_.begin(), n, m);
             }
-            if (best <= enough || step >= step_limit) break;
+            if (best <= sought || step >= step_limit || (best <= noise && more-- == 0)) break;
             const double size = find_direction(x, shift);
             if (!(size > 0.0)) break;
             if (!advance(x, value, shift)) break;

@@ -290,10 +290,10 @@ class Network(Structure):
 
 
 def _groups(examples: IntArray, sizes: IntArray) -> list[IntArray]:
-    """Consecutive examples of about five times :data:`HIGHS_PARTS` parts: one linear program each."""
+    """Consecutive examples of about 100,000 parts in all: one linear program each."""
     if not examples.size:
         return []
-    place = np.cumsum(sizes[examples]) // (5 * HIGHS_PARTS)
+    place = np.cumsum(sizes[examples]) // 100_000
     return np.split(examples, np.flatnonzero(np.diff(place)) + 1)
 
 
