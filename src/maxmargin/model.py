@@ -116,7 +116,7 @@ class Model:
                 Relaxation(
                     labels,
                     own,
-                    ((own > _WHOLE) & (own < 1.0 - _WHOLE)).any(axis=1),
+                    np.asarray(((own > _WHOLE) & (own < 1.0 - _WHOLE)).any(axis=1)),
                     float(best.value[i]),
                     float(relaxed.value[i]),
                     bool(best.status[i] == PointStatus.OK),

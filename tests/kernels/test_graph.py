@@ -353,14 +353,14 @@ def test_encode_and_decode(kind: type[network.Network]) -> None:
 
 @kinds
 def test_what_is_refused(kind: type[network.Network]) -> None:
-    with pytest.raises(ValueError, match="example 1.* has more than once the edge"):
+    with pytest.raises(ValueError, match=r"example 1.* has more than once the edge"):
         kind([2, 2], [[0, 1], [0, 1], [1, 0]], [0, 1, 3], 2)
-    with pytest.raises(ValueError, match="example 0.* self-loop"):
+    with pytest.raises(ValueError, match=r"example 0.* self-loop"):
         kind([2], [[1, 1]], [0, 1], 2)
     with pytest.raises(ValueError, match="n_labels must be between"):
         kind([2], [[0, 1]], [0, 1], 0)
     structure = kind([2], [[0, 1]], [0, 1], 2)
-    with pytest.raises(ValueError, match="k best labellings of a .* use predict"):
+    with pytest.raises(ValueError, match=r"k best labellings of a .* use predict"):
         structure.k_best(np.zeros(structure.n_parts), 2)
     with pytest.raises(NotImplementedError, match="#P-hard"):
         structure.entropic(np.zeros(structure.n_parts))

@@ -31,9 +31,7 @@ class AssociativeSVM(NetworkSVM):
     """
 
     @takes_settings
-    def __init__(
-        self, *, classes: Sequence[Hashable] | None = None, per_label: bool = True, **settings: Any
-    ) -> None:
+    def __init__(self, *, classes: Sequence[Hashable] | None = None, per_label: bool = True, **settings: Any) -> None:
         super().__init__(None, **settings)
         self.classes = classes
         self.per_label = per_label

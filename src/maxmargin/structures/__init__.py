@@ -7,4 +7,15 @@ from maxmargin.structures.cut import Cut
 from maxmargin.structures.graph import Graph
 from maxmargin.structures.matching import Matching
 
-__all__ = ["Associative", "Block", "Chain", "Cut", "Graph", "Matching", "PointStatus", "Points", "Polytope", "Structure"]
+__all__ = [
+    "Associative",
+    "Block",
+    "Chain",
+    "Cut",
+    "Graph",
+    "Matching",
+    "PointStatus",
+    "Points",
+    "Polytope",
+    "Structure",
+]

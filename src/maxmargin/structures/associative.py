@@ -43,7 +43,7 @@ class Associative(Network):
         self.relaxed = self.n_labels > 2
 
     def _pair_parts(self, first: IntArray, second: IntArray) -> IntArray:
-        return (np.arange(len(first)) * self.n_labels + first)[first == second]
+        return np.flatnonzero(first == second) * self.n_labels + first[first == second]
 
     def polytope(self) -> Polytope:
         """``Z`` by its inequalities, with ``q = z``."""

@@ -279,9 +279,7 @@ class Network(Structure):
             return np.zeros(shape)
         multipliers = np.array(warm, dtype=np.float64)
         if multipliers.shape != shape:
-            raise ValueError(
-                f"warm has shape {multipliers.shape}; give the warm of a call on the same graphs, {shape}"
-            )
+            raise ValueError(f"warm has shape {multipliers.shape}; give the warm of a call on the same graphs, {shape}")
         return multipliers
 
     def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
@@ -316,7 +314,7 @@ def _solve(structure: Network, scores: FloatArray, method: str) -> tuple[FloatAr
     program.a_matrix_.start_ = rows.indptr
     program.a_matrix_.index_ = rows.indices
     program.a_matrix_.value_ = rows.data
-    solver = highspy.Highs()
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, setting in (
         ("output_flag", False),
         ("threads", 1),
