@@ -43,7 +43,8 @@ class Associative(Network):
         self.relaxed = self.n_labels > 2
 
     def _pair_parts(self, first: IntArray, second: IntArray) -> IntArray:
-        return np.flatnonzero(first == second) * self.n_labels + first[first == second]
+        alike = first == second
+        return np.asarray(np.flatnonzero(alike) * self.n_labels + first[alike], dtype=np.int64)
 
     def polytope(self) -> Polytope:
         """``Z`` by its inequalities, with ``q = z``."""
