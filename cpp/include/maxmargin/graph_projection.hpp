@@ -23,8 +23,57 @@
 
 #include "maxmargin/graph_local.hpp"
 #include "maxmargin/scratch.hpp"
+#include "maxmargin/simd.hpp"
 
 namespace maxmargin::network {
+
+// The long vectors of conjugate gradients. Sums are kept in eight parts, which the compiler makes vectors of.
+
+static MM_CLONES double inner_product(const double* MM_RESTRICT x, const double* MM_RESTRICT y, std::int64_t n) {
+    double sums[8] = {};
+    std::int64_t p = 0;
+    for (; p + 8 <= n; p += 8)
+        for (int k = 0; k < 8; ++k) sums[k] += x[p + k] * y[p + k];
+    double rest = 0.0;
+    for (; p < n; ++p) rest += x[p] * y[p];
+    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
+}
+
+struct Norms {
+    double scaled, plain;
+};
+
+// direction += length search, residual -= length image; the squares of the residual, scaled and plain.
+static MM_CLONES Norms move_along(double length, const double* MM_RESTRICT search, const double* MM_RESTRICT image,
+                                  const double* MM_RESTRICT scale, double* MM_RESTRICT direction,
+                                  double* MM_RESTRICT residual, std::int64_t n) {
+    double scaled[8] = {}, plain[8] = {};
+    std::int64_t p = 0;
+    for (; p + 8 <= n; p += 8)
+        for (int k = 0; k < 8; ++k) {
+            direction[p + k] += length * search[p + k];
+            const double r = residual[p + k] -= length * image[p + k];
+            plain[k] += r * r;
+            scaled[k] += r * r * scale[p + k];
+        }
+    Norms total{0.0, 0.0};
+    for (; p < n; ++p) {
+        direction[p] += length * search[p];
+        const double r = residual[p] -= length * image[p];
+        total.plain += r * r;
+        total.scaled += r * r * scale[p];
+    }
+    for (int k = 0; k < 8; ++k) {
+        total.plain += plain[k];
+        total.scaled += scaled[k];
+    }
+    return total;
+}
+
+static MM_CLONES void turn_search(double turn, const double* MM_RESTRICT residual, const double* MM_RESTRICT scale,
+                                  double* MM_RESTRICT search, std::int64_t n) {
+    for (std::int64_t p = 0; p < n; ++p) search[p] = residual[p] * scale[p] + turn * search[p];
+}
 
 template <bool table>
 class Projector {
@@ -238,7 +287,8 @@ private:
             direction_[p] = held_[p] ? -m_[p] : 0.0;
             residual_[p] = held_[p] ? 0.0 : gradient_[p];
             largest = std::max(largest, std::abs(gradient_[p] * (held_[p] ? m_[p] : 1.0)));
-            search_[p] = residual_[p] / diagonal_[p];
+            diagonal_[p] = 1.0 / diagonal_[p];
+            search_[p] = residual_[p] * diagonal_[p];
             before += residual_[p] * search_[p];
             sum += residual_[p] * residual_[p];
         }
@@ -246,22 +296,14 @@ private:
         const double norm = std::sqrt(sum), wanted = norm * std::min(0.1, std::sqrt(norm));
         for (int iteration = 0; iteration < 500 && before > 0.0; ++iteration) {
             apply(x, shift);
-            double curvature = 0.0;
-            for (std::int64_t p = 0; p < size; ++p) curvature += search_[p] * image_[p];
+            const double curvature = inner_product(search_.data(), image_.data(), size);
             if (!(curvature > 0.0)) break;
             const double length = before / curvature;
-            double after = 0.0;
-            sum = 0.0;
-            for (std::int64_t p = 0; p < size; ++p) {
-                direction_[p] += length * search_[p];
-                residual_[p] -= length * image_[p];
-                after += residual_[p] * residual_[p] / diagonal_[p];
-                sum += residual_[p] * residual_[p];
-            }
-            if (std::sqrt(sum) <= wanted) break;
-            const double turn = after / before;
-            before = after;
-            for (std::int64_t p = 0; p < size; ++p) search_[p] = residual_[p] / diagonal_[p] + turn * search_[p];
+            const Norms after = move_along(length, search_.data(), image_.data(), diagonal_.data(), direction_.data(),
+                                           residual_.data(), size);
+            if (std::sqrt(after.plain) <= wanted) break;
+            turn_search(after.scaled / before, residual_.data(), diagonal_.data(), search_.data(), size);
+            before = after.scaled;
         }
         return largest;
     }
