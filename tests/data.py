@@ -74,6 +74,20 @@ def trees(
     return X, y
 
 
+def graphs(n: int = 5, *, seed: int = 0, labels: tuple[Any, ...] = ("x", "y", "z"), signed: bool = False):
+    """Rings with a chord whose node labels come in runs; an edge feature that may have any sign."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for size in rng.integers(5, 9, size=n):
+        numbers = np.arange(size) * len(labels) // size
+        nodes = np.eye(len(labels))[numbers] + 0.5 * rng.standard_normal((size, len(labels)))
+        edges = np.concatenate([np.stack([np.arange(size), (np.arange(size) + 1) % size], axis=1), [[0, size // 2]]])
+        weights = rng.standard_normal((size + 1, 1))
+        X.append(mm.Graph(nodes, edges, weights if signed else np.abs(weights)))
+        y.append([labels[k] for k in numbers])
+    return X, y
+
+
 class PickOne(Structure):
     """A structure of a user's own: exactly one part of each example is chosen; an output is its number."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import maxmargin as mm
+from maxmargin.features.graph import TiedRows
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures
 from maxmargin.features.tree import TreeFeatures
@@ -12,13 +13,26 @@ from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.structures import Structure
+from maxmargin.structures.associative import Associative
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
+from maxmargin.structures.graph import Graph
 from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.tree import Tree
 
-STRUCTURES = ("chain", "chain-edges", "cut", "matching", "matching-capacity", "tree", "junction")
+STRUCTURES = (
+    "associative",
+    "chain",
+    "chain-edges",
+    "cut",
+    "graph",
+    "junction",
+    "matching",
+    "matching-capacity",
+    "tree",
+)
+RELAXED = ("associative", "graph")
 REGIONS = {
     "ridge": {"C": 0.5},
     "small ridge": {"C": 0.01},
@@ -69,6 +83,22 @@ def make(
             PartFeatures(rng.normal(size=(sum(nodes), 3)), structure.blocks[0].offsets),
             PartFeatures(rng.random(size=(len(edges), 2)), structure.blocks[1].offsets, sign=-1.0),
         )
+    elif kind in ("associative", "graph"):
+        nodes, edges, offsets, n_labels = [], [], [0], 3
+        for _ in range(n):
+            size = int(rng.integers(2, 5))
+            edges += [(j, k) for j in range(size) for k in range(j) if rng.random() < 0.7]
+            nodes.append(size)
+            offsets.append(len(edges))
+        pairs, rows = np.array(edges, dtype=np.int64).reshape(-1, 2), rng.normal(size=(sum(nodes), 3))
+        node_features = TiedRows(rows, np.cumsum([0, *nodes]), n_labels)
+        if kind == "graph":
+            structure = Graph(nodes, pairs, offsets, n_labels)
+            edge_features = TiedRows(rng.normal(size=(len(edges), 1)), offsets, n_labels**2, constant=True)
+        else:
+            structure = Associative(nodes, pairs, offsets, n_labels)
+            edge_features = TiedRows(rng.random(size=(len(edges), 2)), offsets, n_labels)
+        features = Stacked(node_features, edge_features)
     else:
         shapes = rng.integers(1, 5, size=(n, 2))
         capacity = {"left_capacity": np.full(shapes[:, 0].sum(), 2)} if kind == "matching-capacity" else {}
@@ -76,14 +106,14 @@ def make(
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     hidden = rng.normal(size=features.n_weights)
     mask = None
-    if kind == "cut":
-        mask = np.arange(features.n_weights) >= 3
+    if kind in ("associative", "cut"):
+        mask = np.arange(features.n_weights) >= (9 if kind == "associative" else 3)
         hidden[mask] = np.abs(hidden[mask])
     elif signs:
         mask = np.arange(features.n_weights) % 2 == 0
     noise = np.zeros(structure.n_parts)
     noise[structure.decisions] = rng.normal(size=structure.starts[1])
-    gold = structure.argmax(features.scores(hidden) + noise).z
+    gold = structure.predict(features.scores(hidden) + noise).z
     loss = Hamming(1.0, 2.0) if not structure.one_of_many else Hamming()
     settings = region or {"C": 0.5}
     chosen = L1(settings["l1"], mask) if "l1" in settings else L2(nonnegative=mask, **settings)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import STRUCTURES, make
+from problems import RELAXED, STRUCTURES, make
 
 from maxmargin.structures import Chain, Cut, Matching, PointStatus, Structure, Tree
 from maxmargin.testing import chain, check_structure, cut, matching, reference, tree
 
+EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]  # test_graph.py and test_associative.py see to the others
 OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
 VERTICES = {
     "chain": chain.vertices,
@@ -36,14 +37,14 @@ def scores_for(structure: Structure, rng: np.random.Generator) -> np.ndarray:
     return scores
 
 
-@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.parametrize("kind", EXACT)
 def test_promises(kind: str) -> None:
     for seed in range(5):
         check_structure(make(kind, seed=seed).structure, np.random.default_rng(seed))
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(kind=st.sampled_from(STRUCTURES), seed=st.integers(0, 10_000), k=st.integers(1, 7))
+@given(kind=st.sampled_from(EXACT), seed=st.integers(0, 10_000), k=st.integers(1, 7))
 def test_argmax_and_k_best_equal_enumeration(kind: str, seed: int, k: int) -> None:
     structure = make(kind, seed=seed, n=3).structure
     scores = scores_for(structure, np.random.default_rng(seed))

@@ -43,6 +43,7 @@ using NoGil = nb::gil_scoped_release;
 
 void bind_chain(nb::module_& module);
 void bind_cut(nb::module_& module);
+void bind_graph(nb::module_& module);
 void bind_matching(nb::module_& module);
 void bind_hull(nb::module_& module);
 void bind_linear(nb::module_& module);

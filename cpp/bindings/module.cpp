@@ -7,6 +7,7 @@ NB_MODULE(_kernels, module) {
     nanobind::set_leak_warnings(false);
     maxmargin::bind_chain(module);
     maxmargin::bind_cut(module);
+    maxmargin::bind_graph(module);
     maxmargin::bind_hull(module);
     maxmargin::bind_linear(module);
     maxmargin::bind_matching(module);

@@ -3,8 +3,17 @@
 from maxmargin import features, losses, packing, regions, report, solvers, structures
 from maxmargin._threads import threads
 from maxmargin._version import __version__
-from maxmargin.estimators import ChainSVM, CutSVM, MatchingSVM, ProgramSVM, StructuredSVM, TreeSVM
-from maxmargin.model import Model, load
+from maxmargin.estimators import (
+    AssociativeSVM,
+    ChainSVM,
+    CutSVM,
+    GraphSVM,
+    MatchingSVM,
+    ProgramSVM,
+    StructuredSVM,
+    TreeSVM,
+)
+from maxmargin.model import Model, Relaxation, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Program, Sequence
 from maxmargin.path import PathPoint, RegularizationPath, regularization_path
@@ -12,6 +21,7 @@ from maxmargin.problem import Problem
 from maxmargin.solvers import DualExtragradient, Entropic, Euclidean, Exact, Extragradient, Solution, Stop, solve
 
 __all__ = [
+    "AssociativeSVM",
     "Bipartite",
     "ChainSVM",
     "CutSVM",
@@ -21,6 +31,7 @@ __all__ = [
     "Exact",
     "Extragradient",
     "Graph",
+    "GraphSVM",
     "MatchingSVM",
     "Model",
     "ModelFileError",
@@ -29,6 +40,7 @@ __all__ = [
     "Program",
     "ProgramSVM",
     "RegularizationPath",
+    "Relaxation",
     "Sequence",
     "Solution",
     "Stop",

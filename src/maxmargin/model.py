@@ -16,6 +16,31 @@ from maxmargin.packing import PACKERS, checks
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.parts import PartsPacker
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
+from maxmargin.structures.network import Network
+
+_WHOLE = 1e-6
+"""Marginals nearer than this to 0 or 1 count as whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """What a linear relaxation says of one example's predicted labels.
+
+    Attributes:
+        labels: the prediction, one label per node.
+        marginals: node parts of the relaxed maximum, shape ``(n_nodes, n_labels)``, columns as in ``classes_``.
+        fractional: nodes whose marginals are not 0 or 1, shape ``(n_nodes,)``, bool.
+        score: ``w'f(x, labels)``.
+        bound: the relaxed maximum: no labels have a larger score.
+        exact: whether the score meets the bound, so that the labels are known to be the best.
+    """
+
+    labels: list[Hashable]
+    marginals: FloatArray
+    fractional: npt.NDArray[np.bool_]
+    score: float
+    bound: float
+    exact: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +98,32 @@ class Model:
         with _threads.threads(self.n_jobs):
             packed = self.packer.pack(X)
             return np.concatenate([points.value for _, points in self._best(packed)])
+
+    def relaxation(self, X: Sequence[Any]) -> list[Relaxation]:
+        """For each example the predicted labels, and what the relaxation of its graph says of them.
+
+        For models of general graphs and associative networks; predictions of others are exact.
+        """
+        with _threads.threads(self.n_jobs):
+            packed = self.packer.pack(X)
+            structure = packed.structure
+            if not isinstance(structure, Network):
+                raise ValueError(f"a {structure.name} is not relaxed: its predictions are exact; use predict")
+            relaxed, best = structure.relax(self._scores(packed))
+            _finite(best)
+            marginals = relaxed.z[structure.decisions].reshape(-1, structure.n_labels)
+            pieces = np.split(marginals, np.cumsum(structure.n_nodes)[:-1])
+            return [
+                Relaxation(
+                    labels,
+                    own,
+                    np.asarray(((own > _WHOLE) & (own < 1.0 - _WHOLE)).any(axis=1)),
+                    float(best.value[i]),
+                    float(relaxed.value[i]),
+                    bool(best.status[i] == PointStatus.OK),
+                )
+                for i, (labels, own) in enumerate(zip(self.packer.decode(packed, best.z), pieces, strict=True))
+            ]
 
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """How much of the outputs is right, in [0, 1].

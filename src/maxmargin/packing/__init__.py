@@ -1,8 +1,10 @@
 """From lists of user data to packed batches and back."""
 
+from maxmargin.packing.associative import AssociativePacker
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.chain import ChainPacker
 from maxmargin.packing.cut import CutPacker
+from maxmargin.packing.graph import GraphPacker
 from maxmargin.packing.inputs import Bipartite, Graph, Program, Sequence
 from maxmargin.packing.matching import MatchingPacker
 from maxmargin.packing.parts import PartsPacker
@@ -10,16 +12,27 @@ from maxmargin.packing.program import ProgramPacker
 from maxmargin.packing.tree import TreePacker
 
 PACKERS: dict[str, type[Packer]] = {
-    packer.kind: packer for packer in (ChainPacker, CutPacker, MatchingPacker, ProgramPacker, TreePacker)
+    packer.kind: packer
+    for packer in (
+        AssociativePacker,
+        ChainPacker,
+        CutPacker,
+        GraphPacker,
+        MatchingPacker,
+        ProgramPacker,
+        TreePacker,
+    )
 }
 """The packers that a model file can name."""
 
 __all__ = [
     "PACKERS",
+    "AssociativePacker",
     "Bipartite",
     "ChainPacker",
     "CutPacker",
     "Graph",
+    "GraphPacker",
     "MatchingPacker",
     "Packed",
     "Packer",

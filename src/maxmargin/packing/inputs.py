@@ -29,14 +29,16 @@ class Bipartite:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A graph whose nodes are to be labelled: 0 or 1 by a cut, with any labels by a tree.
+    """A graph whose nodes are to be labelled.
 
     Attributes:
         node_features: shape ``(n_nodes, d_n)``, dense or CSR.
         edges: shape ``(n_edges, 2)``, integers: the two nodes of each edge, each pair of nodes at most once.
-        edge_features: shape ``(n_edges, d_e)``, dense or CSR. On cuts entries >= 0, how strongly the ends attract each
-            other, and None stands for one feature that is 1 on every edge. On trees any numbers or None.
-        labels: on trees, for each node the labels allowed there, None for all; or None, for all labels everywhere.
+        edge_features: shape ``(n_edges, d_e)``, dense or CSR, one row per edge. CutSVM and AssociativeSVM
+            need entries >= 0, which say how strongly the ends attract each other, and take None for one feature that
+            is 1 on every edge; GraphSVM and TreeSVM take entries of any sign, and None for pair scores that do not see
+            the input.
+        labels: for TreeSVM, for each node the labels allowed there, None for all; or None, for all labels everywhere.
     """
 
     node_features: Any

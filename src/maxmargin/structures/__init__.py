@@ -1,17 +1,21 @@
 """What outputs are legal."""
 
+from maxmargin.structures.associative import Associative
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
+from maxmargin.structures.graph import Graph
 from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.tree import Tree
 
 __all__ = [
+    "Associative",
     "Block",
     "Chain",
     "Cut",
+    "Graph",
     "JunctionTree",
     "LinearProgram",
     "Matching",

@@ -1,0 +1,196 @@
+// Maxima of linear scores over the local polytope of one network, and labellings of it.
+//
+// Message passing (graph_messages.hpp) until a labelling meets the bound. Where none does, proximal steps
+//
+//     z <- projection of z + step * scores                                                                    (6)
+//
+// whose multipliers, divided by the step, give the bound (Rockafellar 1976, "Monotone operators and the proximal point
+// algorithm"). On a linear program they end after finitely many steps; the limit need not be a vertex.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "maxmargin/graph_expansion.hpp"
+#include "maxmargin/graph_local.hpp"
+#include "maxmargin/graph_messages.hpp"
+#include "maxmargin/graph_projection.hpp"
+#include "maxmargin/scratch.hpp"
+
+namespace maxmargin::network {
+
+// Gaps between bound and score, relative to the range of the scores.
+constexpr double tight = 1e-12;     // a labelling that meets the bound
+constexpr double sought = 1e-9;     // proximal steps end here
+constexpr double enough = 1e-6;     // and are OK here
+constexpr double rounding = 1e-15;  // relative to the size of the scores
+
+template <bool table>
+struct Scratch {
+    Messages<table> messages;
+    Projector<table> projector;
+    Expansion expansion;
+    std::vector<std::int32_t> label, other;
+    std::vector<double> node, edge, z, t, start, trial, pair;
+
+    void reserve(const Example<table>& x) {
+        messages.reserve(x);
+        projector.reserve(x);
+        if constexpr (!table) expansion.reserve(x);
+        for (auto* v : {&label, &other}) at_least(*v, x.graph.nodes);
+        for (auto* v : {&node, &z}) at_least(*v, x.node_parts());
+        for (auto* v : {&edge, &t}) at_least(*v, x.edge_parts());
+        for (auto* v : {&start, &trial}) at_least(*v, x.multipliers());
+        at_least(pair, 2 * static_cast<std::size_t>(x.labels));
+    }
+};
+
+// The maximum of one example: z, t feasible, m the multipliers of the bound, the value the bound.
+template <bool table>
+class Maximum {
+public:
+    Maximum(const Example<table>& x, Scratch<table>& own, double* m, double* z, double* t)
+        : x_(x), own_(own), m_(m), z_(z), t_(t), range_(range_of(x)), slack_(rounding * size_of(x)) {}
+
+    // Without `finish` the answer is OK only if a labelling meets the bound.
+    std::int8_t run(int pass_limit, int step_limit, bool finish, double& value) {
+        const bool integral = pass_messages(pass_limit);
+        write(own_.label.data());
+        if (!integral && finish) take_steps(step_limit);
+        const double gap = bound_over_point(x_, m_, z_, t_);
+        value = score_of(x_, z_, t_) + gap;
+        const double allowed = integral || !finish ? 10.0 * tight : enough;
+        return gap <= allowed * range_ + 10.0 * slack_ ? ok : inexact;
+    }
+
+private:
+    bool meets(double bound, double score) const { return bound - score <= tight * range_ + slack_; }
+
+    // The best point whose nodes are those of a labelling: in (2) a part with a score < 0 stays 0 where its ends agree.
+    void write(const std::int32_t* label) {
+        write_labels(x_, label, z_, t_);
+        if constexpr (!table)
+            for (std::int64_t p = 0; p < x_.edge_parts(); ++p)
+                if (x_.edge[p] < 0.0) t_[p] = 0.0;
+    }
+    double worth(const std::int32_t* label) const {
+        double sum = score_of(x_, label);
+        if constexpr (!table)
+            for (std::int32_t e = 0; e < x_.graph.edges; ++e)
+                sum -= std::min(0.0, edge_score(x_, e, label[x_.graph.ends[2 * e]], label[x_.graph.ends[2 * e + 1]]));
+        return sum;
+    }
+
+    // Whether a labelling, left in own_.label, meets the bound.
+    bool pass_messages(int limit) {
+        Messages<table>::admit(x_, m_);
+        double best = 0.0, last_gap = 0.0;
+        std::vector<std::int32_t>& found = own_.messages.label;
+        const auto keep_if_better = [&](bool first) {
+            const double score = worth(found.data());
+            if (!first && !(score > best)) return;
+            std::copy_n(found.begin(), x_.graph.nodes, own_.label.begin());
+            best = score;
+        };
+        for (int pass = 0; pass < limit; ++pass) {
+            const double bound = own_.messages.pass(x_, pass % 2 == 0, pass == 0, m_);
+            keep_if_better(pass == 0);
+            if (meets(bound, best)) return true;
+            if (pass % 10 < 9) continue;
+            own_.messages.improve(x_, found.data(), 20);
+            keep_if_better(false);
+            if (meets(bound, best)) return true;
+            if (pass > 10 && bound - best > 0.9 * last_gap) break;
+            last_gap = bound - best;
+        }
+        return false;
+    }
+
+    // Steps (6) from the labelling in z, t.
+    void take_steps(int limit) {
+        const std::int64_t nodes = x_.node_parts(), edges = x_.edge_parts(), n = x_.multipliers();
+        const double size = x_.graph.nodes + x_.graph.edges;
+        double step = 8.0 * size / range_, inner = 1e-3 * size;
+        double score = score_of(x_, z_, t_), bound = score + bound_over_point(x_, m_, z_, t_);
+        for (std::int64_t p = 0; p < n; ++p) own_.start[p] = step * m_[p];
+        std::copy_n(z_, nodes, own_.z.begin());
+        std::copy_n(t_, edges, own_.t.begin());
+        for (int round = 0; round < limit && bound - score > sought * range_ + slack_; ++round) {
+            for (std::int64_t p = 0; p < nodes; ++p) own_.node[p] = own_.z[p] + step * x_.node[p];
+            for (std::int64_t p = 0; p < edges; ++p) own_.edge[p] = own_.t[p] + step * x_.edge[p];
+            const Example<table> target{x_.graph, x_.labels, own_.node.data(), own_.edge.data()};
+            const double left = own_.projector.run(target, inner, 0.0, 50, own_.start.data(), own_.z.data(), own_.t.data());
+            const double found = score_of(x_, own_.z.data(), own_.t.data());
+            if (found > score) {
+                score = found;
+                std::copy_n(own_.z.begin(), nodes, z_);
+                std::copy_n(own_.t.begin(), edges, t_);
+            }
+            for (std::int64_t p = 0; p < n; ++p) own_.trial[p] = own_.start[p] / step;
+            lower(bound, score);
+            // Longer steps need fewer rounds, as long as a projection can follow them.
+            const double factor = left <= inner ? 2.0 : 0.5;
+            step *= factor;
+            for (std::int64_t p = 0; p < n; ++p) own_.start[p] *= factor;
+            if (left <= inner) inner = std::max(1e-20, 0.3 * inner);
+        }
+    }
+
+    // Messages passed from the multipliers of a projection lower their bound further and may decode a labelling.
+    void lower(double& bound, double& score) {
+        double* trial = own_.trial.data();
+        std::vector<std::int32_t>& label = own_.messages.label;
+        Messages<table>::admit(x_, trial);
+        double reached = 0.0;
+        for (int pass = 0; pass < 4; ++pass) reached = own_.messages.pass(x_, pass % 2 == 0, pass == 0, trial);
+        if (reached < bound) {
+            bound = reached;
+            std::copy_n(trial, x_.multipliers(), m_);
+        }
+        own_.messages.improve(x_, label.data(), 20);
+        const double found = worth(label.data());
+        if (found <= score) return;
+        score = found;
+        write(label.data());
+    }
+
+    const Example<table>& x_;
+    Scratch<table>& own_;
+    double *m_, *z_, *t_;
+    double range_, slack_;
+};
+
+// A labelling near a relaxed point: the label with the largest part at every node, and the labelling that messages
+// decode, both improved by local search (and expansion moves where edges reward agreement); the better one.
+template <bool table>
+double round_point(const Example<table>& x, Scratch<table>& own, const double* m, const double* z) {
+    const std::int32_t n = x.labels;
+    std::vector<std::int32_t>& best = own.label;
+    for (std::int32_t i = 0; i < x.graph.nodes; ++i) {
+        const double* zi = z + std::int64_t{i} * n;
+        const double* score = x.node + std::int64_t{i} * n;
+        best[i] = static_cast<std::int32_t>(std::max_element(zi, zi + n) - zi);
+        own.other[i] = static_cast<std::int32_t>(std::max_element(score, score + n) - score);
+        if (!table && n == 2) own.other[i] = 0;  // from where one expansion move is exact
+    }
+    std::copy_n(m, x.multipliers(), own.trial.begin());
+    Messages<table>::admit(x, own.trial.data());
+    own.messages.pass(x, true, true, own.trial.data());
+    std::vector<std::int32_t>& decoded = own.messages.label;
+    double top = 0.0;
+    bool first = true;
+    for (auto* label : {&best, &decoded, &own.other}) {
+        if constexpr (!table) own.expansion.run(x, label->data(), 50);
+        own.messages.improve(x, label->data(), 100);
+        const double score = score_of(x, label->data());
+        if (!first && score <= top) continue;
+        top = score;
+        if (!first) std::copy_n(label->begin(), x.graph.nodes, best.begin());
+        first = false;
+    }
+    return top;
+}
+
+}  // namespace maxmargin::network

@@ -1,0 +1,42 @@
+"""Labellings of graphs whose neighbours tend to agree, with any number of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from maxmargin.estimators.base import takes_settings
+from maxmargin.estimators.network import NetworkSVM
+from maxmargin.packing.associative import AssociativePacker
+from maxmargin.packing.base import Packer
+from maxmargin.packing.labels import distinct
+
+
+class AssociativeSVM(NetworkSVM):
+    """Labels of the nodes of graphs whose neighbours tend to have the same label (associative Markov networks).
+
+    Score of labels ``y``: ``sum_i W[:, y_i]'x_i + sum_ij [y_i = y_j] V[:, y_i]'x_ij`` with ``V >= 0`` and edge features
+    ``x_ij >= 0``. X: list of :class:`maxmargin.Graph` (without edge features every edge has the one feature 1); y: list
+    of label sequences of any hashable labels. ``coef_`` holds ``W (d, K)``, then ``V (d_e, K)`` or ``(d_e,)``.
+
+    With two labels training is exact. With more, training and certificate are those of the linear relaxation of Taskar,
+    Chatalbashev and Koller (2004), whose hinge loss is an upper bound of the true one, and ``predict`` searches by
+    expansion moves; ``relaxation`` says where its labels are known to be the best.
+
+    Args:
+        classes: all labels, where training data may lack some; None takes those of the training data.
+        per_label: whether each label has edge weights of its own; False ties them.
+
+    The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
+    """
+
+    @takes_settings
+    def __init__(self, *, classes: Sequence[Hashable] | None = None, per_label: bool = True, **settings: Any) -> None:
+        super().__init__(None, **settings)
+        self.classes = classes
+        self.per_label = per_label
+
+    def _packer(self) -> Packer:
+        if not isinstance(self.per_label, bool):
+            raise ValueError(f"per_label must be True or False, got {self.per_label!r}")
+        return AssociativePacker(None if self.classes is None else distinct(self.classes), per_label=self.per_label)

@@ -1,0 +1,39 @@
+"""Labellings of general graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from maxmargin.estimators.base import takes_settings
+from maxmargin.estimators.network import NetworkSVM
+from maxmargin.packing.base import Packer
+from maxmargin.packing.graph import GraphPacker
+from maxmargin.packing.labels import distinct
+
+
+class GraphSVM(NetworkSVM):
+    """Labels of the nodes of graphs of any shape, with any score for the pair of labels at an edge.
+
+    Score of labels ``y``: ``sum_i W[:, y_i]'x_i + sum_ij T[y_i, y_j]``, plus ``sum_ij V[:, y_i, y_j]'x_ij`` where edge
+    features ``x_ij`` are given, over edges ``(i, j)`` in the direction as given. X: list of :class:`maxmargin.Graph`
+    (edge features of any sign, or None); y: list of label sequences of any hashable labels. ``coef_`` holds
+    ``W (d, K)``, then ``T (K, K)``, then ``V (d_e, K, K)``.
+
+    Training and certificate are those of the local-polytope relaxation: exact on trees, and with two labels where
+    equal labels attract; elsewhere the relaxed hinge loss is an upper bound of the true one. ``predict`` gives
+    labels of the best score where the relaxation is tight, and good ones elsewhere: ``relaxation`` says which.
+
+    Args:
+        classes: all labels, where training data may lack some; None takes those of the training data.
+
+    The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
+    """
+
+    @takes_settings
+    def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
+        super().__init__(None, **settings)
+        self.classes = classes
+
+    def _packer(self) -> Packer:
+        return GraphPacker(None if self.classes is None else distinct(self.classes))

@@ -1,0 +1,335 @@
+"""What general graphs and associative networks share: labelled nodes, pairwise edges, relaxed to a local polytope.
+
+Every node lies in a simplex, ``sum_k z_i(k) = 1``; :mod:`~maxmargin.structures.graph` and
+:mod:`~maxmargin.structures.associative` say what an edge adds. For both
+
+    max_z scores'z <= sum_i max_k node_i(k) + sum_e max edge_e
+
+after any multipliers ``m`` (``2 K`` per edge) were moved between nodes and edges; the least such bound is the maximum
+over the polytope.
+
+``argmax`` passes messages on the bound (Kolmogorov, "Convergent tree-reweighted message passing for energy
+minimization", 2006), at ``O(edge parts)`` a pass, until a labelling meets it: then that is the maximum. Where none does
+in a few dozen passes, an example of up to :data:`HIGHS_PARTS` parts goes to the simplex method of HiGHS (Huangfu and
+Hall 2018), and a larger one to proximal steps ``z <- project(z + step * scores)`` (Rockafellar 1976), which bring bound
+and point together to ``1e-9`` of the range of the scores; up to ``1e-6`` counts as OK, and what is left over, large
+graphs with strong conflicting edges, goes to the interior-point method of HiGHS. ``value`` is the bound, so it is
+never below the true maximum, and ``z`` is feasible to rounding; ``scores'z`` may be lower by that tolerance.
+
+``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993), each by conjugate gradients over the
+edge parts that are positive, ``O(edge parts)`` at most; it stops at a duality gap of ``tol^2 / 2``, or at rounding.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels, _threads
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, tolerance, vector
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Structure
+from maxmargin.structures.cut import Cut
+
+HIGHS_PARTS = 20_000
+"""Largest example, in parts, whose relaxation goes to the simplex method where no labelling attains it."""
+
+_PASS_LIMIT, _STEP_LIMIT, _NEWTON_LIMIT = 1000, 40, 300
+_CERTAIN = 1e-9
+"""A labelling whose score is this near to the bound, relative to the range of the scores, is the best one."""
+
+
+class Network(Structure):
+    """A packed batch of graphs with ``K`` labels per node; blocks ``nodes`` (``K`` per node) and ``edges``.
+
+    Args:
+        n_nodes: number of nodes of each example, shape ``(n_examples,)``.
+        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``; no pair twice.
+        edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
+            ``(n_examples + 1,)``.
+        n_labels: number of labels ``K``; labels are ``0 .. K - 1``.
+    """
+
+    one_of_many = True
+    no_entropy = (
+        "marginals over all labellings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
+        "are trees or have small tree width"
+    )
+    _table: ClassVar[bool]
+
+    def __init__(
+        self, n_nodes: npt.ArrayLike, edges: npt.ArrayLike, edge_offsets: npt.ArrayLike, n_labels: int
+    ) -> None:
+        self.n_labels = operator.index(n_labels)
+        if not 1 <= self.n_labels <= 4096:
+            raise ValueError(f"n_labels must be between 1 and 4096, got {n_labels}")
+        self._graphs = Cut(n_nodes, edges, edge_offsets)
+        nodes, links = self._graphs.blocks
+        if self._edge_size * int(np.diff(links.offsets).max(initial=0)) >= 1 << 30:
+            raise ValueError("an example has more than 2^30 edge parts; split it")
+        self.blocks = (
+            Block("nodes", nodes.offsets * self.n_labels),
+            Block("edges", links.offsets * self._edge_size),
+        )
+
+    @property
+    def _edge_size(self) -> int:
+        """Parts of an edge."""
+        return self.n_labels**2 if self._table else self.n_labels
+
+    @property
+    def n_nodes(self) -> IntArray:
+        """Number of nodes of each example, shape ``(n_examples,)``."""
+        return self._graphs.n_nodes
+
+    @property
+    def edges(self) -> IntArray:
+        """Pairs of node numbers, shape ``(n_edges, 2)``."""
+        return self._graphs.edges
+
+    @property
+    def edge_offsets(self) -> IntArray:
+        """Where the edges of each example begin, shape ``(n_examples + 1,)``."""
+        return self._graphs.blocks[1].offsets
+
+    @property
+    def alternatives(self) -> int:
+        """Each node chooses among all labels."""
+        return self.n_labels
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_examples} examples, n_labels={self.n_labels})"
+
+    def encode(self, labels: Sequence[Any]) -> FloatArray:
+        """The packed vertex of one labelling per example (integers in ``0 .. K - 1``, one per node)."""
+        if len(labels) != self.n_examples:
+            raise ValueError(f"{len(labels)} labellings for {self.n_examples} examples; give one array per example")
+        arrays = [np.asarray(label) for label in labels]
+        for example, (array, expected) in enumerate(zip(arrays, self.n_nodes.tolist(), strict=True)):
+            if array.shape != (expected,):
+                raise ValueError(
+                    f"example {example} has {expected} nodes but its labels have shape {array.shape}; "
+                    "give one label per node"
+                )
+            if array.size and array.dtype.kind not in "iu":
+                raise ValueError(
+                    f"example {example}: labels must be integers, got {array.dtype}; number the labels from 0"
+                )
+        flat = np.concatenate([np.zeros(0, dtype=np.int64), *arrays]).astype(np.int64)
+        wrong = np.flatnonzero((flat < 0) | (flat >= self.n_labels))
+        if wrong.size:
+            owner = int(np.repeat(np.arange(self.n_examples), self.n_nodes)[wrong[0]])
+            raise ValueError(
+                f"example {owner} has label {flat[wrong[0]]}; labels must lie in 0..{self.n_labels - 1}, "
+                f"or build the {self.name} with more labels"
+            )
+        z = np.zeros(self.n_parts)
+        z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
+        ends = flat[self._graphs._ends()]
+        z[self.starts[1] + self._pair_parts(ends[:, 0], ends[:, 1])] = 1.0
+        return z
+
+    @abstractmethod
+    def _pair_parts(self, first: IntArray, second: IntArray) -> IntArray:
+        """The edge parts that are 1 where the ends of edge ``e`` have labels ``first[e]`` and ``second[e]``."""
+
+    def decode(self, z: FloatArray) -> list[IntArray]:
+        """Labels, one int64 array per example: the largest node part at every node."""
+        nodes = vector(z, self.n_parts, "z")[self.decisions].reshape(-1, self.n_labels)
+        return np.split(nodes.argmax(axis=1).astype(np.int64), np.cumsum(self.n_nodes)[:-1])[: self.n_examples]
+
+    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
+        """A maximum of ``scores'z`` over the polytope, and as ``value`` a bound of it from above.
+
+        ``warm``: the multipliers of an earlier call on the same graphs, shape ``(n_edges, 2, K)``; any are a start.
+        """
+        packed = vector(scores, self.n_parts, "scores")
+        multipliers = self._start(warm)
+        z, value, status = self._outputs()
+        large = self._sizes() > HIGHS_PARTS
+        _kernels.graph_argmax(
+            *self._layout, packed, large.astype(np.int8), _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
+            _threads.current(),
+        )  # fmt: skip
+        for method, chosen in (("simplex", ~large), ("ipm", large)):
+            left = np.flatnonzero(chosen & (status == PointStatus.INEXACT))
+            for group in _groups(left, self._sizes()):
+                self._by_highs(group, method, packed, multipliers, z, value, status)
+        return Points(z, value, status, multipliers)
+
+    def _by_highs(
+        self,
+        chosen: IntArray,
+        method: str,
+        scores: FloatArray,
+        multipliers: FloatArray,
+        z: FloatArray,
+        value: FloatArray,
+        status: npt.NDArray[np.int8],
+    ) -> None:
+        """One linear program for the chosen examples; they keep their points and INEXACT where HiGHS fails."""
+        part, parts, own = self.select(chosen), self.parts_of(chosen), self._multipliers_of(chosen)
+        solved = _solve(part, scores[parts], method)
+        if solved is None:
+            return
+        found, duals = solved
+        answer = np.empty(len(chosen)), np.empty(len(chosen), dtype=np.int8)
+        _kernels.graph_certify(*part._layout, scores[parts], duals, found, *answer, _threads.current())
+        better = answer[1] == PointStatus.OK
+        kept = part.to_parts(better.astype(np.float64)) > 0
+        z[parts[kept]] = found[kept]
+        value[chosen[better]], status[chosen[better]] = answer[0][better], PointStatus.OK
+        multipliers[own] = duals
+
+    def relax(self, scores: FloatArray) -> tuple[Points, Points]:
+        """The maximum over the polytope, and a labelling near it: :meth:`argmax` and :meth:`predict` in one."""
+        packed = vector(scores, self.n_parts, "scores")
+        points = self.argmax(packed)
+        z, value, status = points.z.copy(), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
+        _kernels.graph_round(*self._layout, packed, points.warm, z, value, status, _threads.current())
+        certain = points.value - value <= _CERTAIN * self._range(packed) + 1e-14 * self.by_example(np.abs(packed))
+        status[(status == PointStatus.OK) & ~certain] = PointStatus.INEXACT
+        return points, Points(z, value, status)
+
+    def predict(self, scores: FloatArray) -> Points:
+        """A labelling of each example: the best one (status OK) where its score meets the bound of the relaxation.
+
+        Elsewhere the relaxed maximum is fractional, or was not found, and the labelling is a good one that no
+        change of a single node improves (status INEXACT).
+        """
+        return self.relax(scores)[1]
+
+    def _range(self, scores: FloatArray) -> FloatArray:
+        """How far scores of outputs can differ, at most, shape ``(n_examples,)``."""
+        spread = np.zeros(self.n_parts)
+        spread[self.decisions.start : self.decisions.stop : self.n_labels] = np.ptp(
+            scores[self.decisions].reshape(-1, self.n_labels), axis=1
+        )
+        if self._edge_size and len(self.edges):
+            tables = scores[self.starts[1] :].reshape(-1, self._edge_size)
+            spread[self.starts[1] :: self._edge_size] = np.ptp(tables, axis=1)
+        return self.by_example(spread)
+
+    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
+        """Euclidean projection onto the polytope, feasible to rounding.
+
+        Stops at a duality gap of ``tol^2 / 2``, or at rounding; INEXACT if neither was reached. ``warm``: the
+        multipliers of an earlier projection on the same graphs, shape ``(n_edges, 2, K)``.
+        """
+        packed, tol = vector(point, self.n_parts, "point"), tolerance(tol)
+        multipliers = self._start(warm)
+        z, value, status = self._outputs()
+        _kernels.graph_project(
+            *self._layout, packed, tol, _NEWTON_LIMIT, warm is not None, multipliers, z, value, np.empty_like(value),
+            status, _threads.current(),
+        )  # fmt: skip
+        return Points(z, value, status, multipliers)
+
+    def k_best(self, scores: FloatArray, k: int) -> NoReturn:
+        """Refused: the second best labelling of a graph with cycles cannot be told from a relaxation."""
+        raise ValueError(
+            f"the k best labellings of a {self.name} are not known: its maximum is that of a relaxation; use predict, "
+            "or ChainSVM or TreeSVM where the graphs are chains or trees"
+        )
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The batch of the given examples; an example may come several times."""
+        chosen = example_numbers(indices, self.n_examples)
+        first, last = self.edge_offsets[chosen], self.edge_offsets[chosen + 1]
+        return type(self)(
+            self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first), self.n_labels
+        )
+
+    def _constraints(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """Rows "labels of a node sum to 1", and rows "sum of edge parts less a node part", in multiplier order."""
+        k, nodes, n_edges = self.n_labels, self.starts[1], len(self.edges)
+        labels = sp.csr_array(sp.kron(sp.eye_array(nodes // k), np.ones((1, k)), format="csr"))
+        simplex = sp.hstack([labels, sp.csr_array((nodes // k, self.n_parts - nodes))], format="csr")
+        rows = 2 * k * n_edges
+        tails = (self._graphs._ends()[:, :, None] * k + np.arange(k)).ravel()
+        ends = sp.csr_array((-np.ones(rows), (np.arange(rows), tails)), shape=(rows, nodes))
+        if self._table:
+            one = np.concatenate([np.kron(np.eye(k), np.ones((1, k))), np.kron(np.ones((1, k)), np.eye(k))])
+        else:
+            one = np.concatenate([np.eye(k), np.eye(k)])
+        sums = sp.kron(sp.eye_array(n_edges), one, format="csr")
+        return sp.csr_array(simplex), sp.csr_array(sp.hstack([ends, sums], format="csr"))
+
+    @property
+    def _layout(self) -> tuple[Any, int, bool]:
+        """What every kernel takes first."""
+        return self._graphs._batch, self.n_labels, self._table
+
+    def _sizes(self) -> IntArray:
+        """Parts of each example."""
+        return np.asarray(sum(np.diff(block.offsets) for block in self.blocks), dtype=np.int64)
+
+    def _multipliers_of(self, chosen: IntArray) -> IntArray:
+        """Edges of the chosen examples: rows of their multipliers."""
+        return ranges(self.edge_offsets[chosen], self.edge_offsets[chosen + 1])
+
+    def _start(self, warm: Any) -> FloatArray:
+        shape = (len(self.edges), 2, self.n_labels)
+        if warm is None:
+            return np.zeros(shape)
+        multipliers = np.array(warm, dtype=np.float64)
+        if multipliers.shape != shape:
+            raise ValueError(f"warm has shape {multipliers.shape}; give the warm of a call on the same graphs, {shape}")
+        return multipliers
+
+    def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
+        n = self.n_examples
+        return np.empty(self.n_parts), np.empty(n), np.empty(n, dtype=np.int8)
+
+
+def _groups(examples: IntArray, sizes: IntArray) -> list[IntArray]:
+    """Consecutive examples of about 100,000 parts in all: one linear program each."""
+    if not examples.size:
+        return []
+    place = np.cumsum(sizes[examples]) // 100_000
+    return np.split(examples, np.flatnonzero(np.diff(place)) + 1)
+
+
+def _solve(structure: Network, scores: FloatArray, method: str) -> tuple[FloatArray, FloatArray] | None:
+    """A maximum over the polytope and the multipliers of its edge constraints, by HiGHS; None if it fails."""
+    import highspy
+
+    simplex, linked = structure._constraints()
+    rows = sp.csr_array(sp.vstack([simplex, linked], format="csr"))
+    free = -np.zeros(linked.shape[0]) if structure._table else np.full(linked.shape[0], -highspy.kHighsInf)
+    ones = np.ones(simplex.shape[0])
+    scale = float(np.abs(scores).max(initial=1e-300))
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = structure.n_parts, rows.shape[0]
+    program.col_cost_ = -scores / scale
+    program.col_lower_, program.col_upper_ = np.zeros(structure.n_parts), np.ones(structure.n_parts)
+    program.row_lower_ = np.concatenate([ones, free])
+    program.row_upper_ = np.concatenate([ones, np.zeros(linked.shape[0])])
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_ = rows.indptr
+    program.a_matrix_.index_ = rows.indices
+    program.a_matrix_.value_ = rows.data
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, setting in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("random_seed", 0),
+        ("primal_feasibility_tolerance", 1e-10),
+        ("dual_feasibility_tolerance", 1e-10),
+        ("ipm_optimality_tolerance", 1e-10),
+        ("run_crossover", "off" if method == "ipm" else "on"),
+        ("solver", method),
+    ):
+        solver.setOptionValue(option, setting)
+    solver.passModel(program)
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    solution = solver.getSolution()
+    duals = -scale * np.asarray(solution.row_dual, dtype=np.float64)[simplex.shape[0] :]
+    return np.asarray(solution.col_value, dtype=np.float64), duals.reshape(-1, 2, structure.n_labels)

@@ -1,0 +1,55 @@
+"""For tests of general graphs and associative networks: enumeration of labellings, and a dynamic program on trees."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from maxmargin.structures.base import FloatArray
+from maxmargin.structures.graph import Graph
+from maxmargin.structures.network import Network
+
+
+def vertices(structure: Network) -> list[FloatArray]:
+    """All labellings of each example as rows of node parts, then edge parts: shape ``(K^nodes, parts)`` each."""
+    found = []
+    for example, nodes in enumerate(structure.n_nodes.tolist()):
+        one = structure.select([example])
+        labellings = product(range(structure.n_labels), repeat=nodes)
+        found.append(np.array([one.encode([np.array(labels, dtype=np.int64)]) for labels in labellings]))
+    return found
+
+
+def feasibility(structure: Network, z: FloatArray) -> float:
+    """The largest violation of any constraint of the polytope."""
+    polytope = structure.polytope()
+    assert polytope is not None
+    equal = np.abs(polytope.eq @ z - polytope.eq_rhs).max(initial=0.0)
+    less = np.maximum(polytope.ub @ z - polytope.ub_rhs, 0.0).max(initial=0.0) if polytope.ub.shape[0] else 0.0
+    return float(max(equal, less, (-z).max(initial=0.0)))
+
+
+def best_on_tree(structure: Graph, scores: FloatArray) -> float:
+    """Score of the best labelling of a batch of one example whose graph is a forest, leaves first."""
+    k = structure.n_labels
+    best = scores[structure.decisions].reshape(-1, k).copy()
+    tables = scores[structure.starts[1] :].reshape(-1, k, k)
+    left = dict(enumerate(structure.edges.tolist()))
+    total = 0.0
+    degree = np.bincount(structure.edges.ravel(), minlength=len(best))
+    done = np.zeros(len(best), dtype=np.bool_)
+    while not done.all():
+        leaf = int(np.flatnonzero(~done & (degree <= 1))[0])
+        done[leaf] = True
+        edge = next((e for e, ends in left.items() if leaf in ends), None)
+        if edge is None:
+            total += float(best[leaf].max())
+            continue
+        first, second = left.pop(edge)
+        degree[[first, second]] -= 1
+        if leaf == first:
+            best[second] += (best[leaf][:, None] + tables[edge]).max(axis=0)
+        else:
+            best[first] += (best[leaf] + tables[edge]).max(axis=1)
+    return total

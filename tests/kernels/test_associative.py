@@ -1,0 +1,107 @@
+"""What associative networks have of their own; test_graph.py holds what they share with general graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import grid, one, random_batch
+
+from maxmargin.structures import Associative, Cut, Graph, PointStatus
+from maxmargin.testing import network as twin
+from maxmargin.testing import reference
+
+SETTINGS = settings(deadline=None, derandomize=True, max_examples=30)
+
+
+def as_graph(structure: Associative, scores: np.ndarray) -> tuple[Graph, np.ndarray]:
+    """The same network with a full table for every edge."""
+    k, split = structure.n_labels, structure.starts[1]
+    tables = scores[split:].reshape(-1, k)[:, :, None] * np.eye(k)
+    graph = Graph(structure.n_nodes, structure.edges, structure.edge_offsets, k)
+    return graph, np.concatenate([scores[:split], tables.ravel()])
+
+
+@SETTINGS
+@given(seed=st.integers(0, 10**6), labels=st.integers(1, 4))
+def test_agrees_with_a_general_graph(seed: int, labels: int) -> None:
+    """With edge scores >= 0 both relaxations have the same maximum."""
+    rng = np.random.default_rng(seed)
+    structure = random_batch(rng, Associative, 3, labels)
+    scores = rng.normal(size=structure.n_parts)
+    scores[structure.starts[1] :] = np.abs(scores[structure.starts[1] :])
+    graph, wide = as_graph(structure, scores)  # type: ignore[arg-type]
+    np.testing.assert_allclose(structure.argmax(scores).value, graph.argmax(wide).value, atol=1e-8)
+
+
+@SETTINGS
+@given(seed=st.integers(0, 10**6), labels=st.integers(1, 4))
+def test_negative_edge_scores_are_not_taken(seed: int, labels: int) -> None:
+    rng = np.random.default_rng(seed)
+    structure = random_batch(rng, Associative, 3, labels, most=5)
+    scores = rng.normal(size=structure.n_parts)
+    relaxed, points = structure.relax(scores)
+    assert not relaxed.z[structure.starts[1] :][scores[structure.starts[1] :] < 0].any()
+    if structure.n_parts:
+        assert relaxed.value.sum() == pytest.approx(reference.maximum(structure, scores), abs=1e-8)
+    np.testing.assert_allclose(points.value, structure.by_example(scores * points.z), atol=1e-9)
+    for i, outputs in enumerate(twin.vertices(structure)):
+        best = (outputs @ scores[structure.parts_of([i])]).max()
+        assert points.value[i] <= best + 1e-9
+        assert relaxed.value[i] >= best - 1e-9
+
+
+@SETTINGS
+@given(seed=st.integers(0, 10**6))
+def test_two_labels_are_exact_and_equal_a_cut(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    structure = random_batch(rng, Associative, 4, 2, most=7)
+    split = structure.starts[1]
+    nodes, edges = rng.normal(size=(split // 2, 2)), np.abs(rng.normal(size=(len(structure.edges), 2)))
+    scores = np.concatenate([nodes.ravel(), edges.ravel()])
+    # e0 (1-x)(1-y) + e1 x y = e0 + x (e1 - e0) / 2 + y (e1 - e0) / 2 - (e0 + e1) / 2 |x - y|
+    node = nodes[:, 1] - nodes[:, 0]
+    first = np.repeat(np.cumsum(structure.n_nodes) - structure.n_nodes, np.diff(structure.edge_offsets))
+    ends = structure.edges + first[:, None]
+    np.add.at(node, ends.ravel(), np.repeat((edges[:, 1] - edges[:, 0]) / 2, 2))
+    cut = Cut(structure.n_nodes, structure.edges, structure.edge_offsets)
+    best = cut.argmax(np.concatenate([node, -edges.sum(axis=1) / 2]))
+    constant = structure.by_example(np.concatenate([(nodes * [1, 0]).ravel(), (edges * [1, 0]).ravel()]))
+    relaxed, points = structure.relax(scores)
+    np.testing.assert_allclose(relaxed.value, best.value + constant, atol=1e-9)
+    np.testing.assert_allclose(points.value, relaxed.value, atol=1e-9)
+    assert not points.status.any()
+    assert not structure.relaxed
+    assert random_batch(rng, Associative, 1, 3).relaxed
+
+
+def test_expansion_moves_beat_changes_of_single_nodes() -> None:
+    """A strip that prefers its second label weakly at every node, and strongly to be of one colour."""
+    nodes = np.zeros((30, 3))
+    nodes[:, 1] = 0.1
+    nodes[::7, 2] = 0.3
+    edges = np.stack([np.arange(29), np.arange(1, 30)], axis=1)
+    structure = one(Associative, 30, edges, 3)
+    points = structure.predict(np.concatenate([nodes.ravel(), np.full(87, 2.0)]))
+    np.testing.assert_array_equal(structure.decode(points.z)[0], 1)
+    assert points.status[0] == PointStatus.OK
+
+
+@pytest.mark.parametrize("labels", [3, 6])
+def test_labellings_of_grids_are_near_the_bound_and_never_worse_than_rounding(labels: int) -> None:
+    rng = np.random.default_rng(labels)
+    structure = one(Associative, 400, grid(20, 20), labels)
+    scores = np.concatenate([rng.normal(size=400 * labels), 0.7 * rng.random(len(structure.edges) * labels)])
+    relaxed, points = structure.relax(scores)
+    rounded = structure.encode(structure.decode(relaxed.z))
+    assert points.value[0] >= scores @ rounded - 1e-9
+    assert relaxed.value[0] >= points.value[0] - 1e-9
+    assert points.value[0] >= 0.98 * relaxed.value[0]
+    # No expansion move improves it: neither do changes of single nodes, which are such moves.
+    found = structure.decode(points.z)[0]
+    for node in range(0, 400, 37):
+        for label in range(labels):
+            moved = found.copy()
+            moved[node] = label
+            assert scores @ structure.encode([moved]) <= points.value[0] + 1e-9
