@@ -80,7 +80,7 @@ def test_l1_balls_of_every_structure(kind: str, signs: bool, solver: str) -> Non
     solution = run(problem, L1_SOLVERS[solver])
     assert solution.certificate.dual <= best + 1e-7 * (1 + abs(best))
     assert solution.certificate.primal >= best - 1e-7 * (1 + abs(best))
-    assert solution.certificate.relative_gap < (0.25 if solver == "memory-efficient" else 0.02)
+    assert solution.certificate.relative_gap < (0.25 if solver == "memory-efficient" else 0.05)
     assert np.abs(solution.weights).sum() <= 0.8 * (1 + 1e-12)
     if problem.region.nonnegative is not None:
         assert (solution.weights[problem.region.nonnegative] >= 0).all()

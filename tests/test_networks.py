@@ -55,10 +55,10 @@ def test_the_certificate_is_that_of_the_relaxation(kind):
     w = np.abs(np.random.default_rng(0).normal(size=problem.n_weights))
     scores = problem.augmented(w)
     relaxed = reference.maximum(problem.structure, scores) + problem.constant - w @ problem.gold_features
-    assert problem.hinge(w)[0] == pytest.approx(relaxed, abs=1e-7)
+    assert problem.hinge(w) == pytest.approx(relaxed, abs=1e-7)
     outputs = twin.vertices(problem.structure)
     best = sum((rows @ scores[problem.structure.parts_of([i])]).max() for i, rows in enumerate(outputs))
-    assert problem.hinge(w)[0] >= best + problem.constant - w @ problem.gold_features - 1e-9
+    assert problem.hinge(w) >= best + problem.constant - w @ problem.gold_features - 1e-9
     solution = solve(problem, mm.Exact(), stop=Stop(tol=1e-6))
     assert solution.certificate.relaxed
     assert "of the relaxed objective" in str(solution.certificate)

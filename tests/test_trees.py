@@ -51,9 +51,10 @@ def test_training_reaches_the_exact_optimum(ring, edges):
 
 def test_a_path_is_a_chain():
     X, y = chains(edges=True)
-    chain = mm.ChainSVM(C=0.3, tol=1e-8, max_iter=20_000).fit(X, y)
+    settings = {"C": 0.3, "tol": 1e-8, "max_iter": 20_000, "solver": mm.Extragradient(geometry=mm.Euclidean())}
+    chain = mm.ChainSVM(**settings).fit(X, y)
     paths = [mm.Graph(x.features, [(t, t + 1) for t in range(len(x.features) - 1)], x.edge_features) for x in X]
-    tree = mm.TreeSVM(C=0.3, tol=1e-8, max_iter=20_000).fit(paths, y)
+    tree = mm.TreeSVM(**settings).fit(paths, y)
     np.testing.assert_allclose(tree.coef_, chain.coef_, atol=1e-4)
     assert tree.solution_.certificate.primal == pytest.approx(chain.solution_.certificate.primal, rel=1e-7)
     assert tree.predict(paths) == chain.predict(X)

@@ -104,26 +104,28 @@ class Model:
 
         For models of general graphs and associative networks; predictions of others are exact.
         """
+        found: list[Relaxation] = []
         with _threads.threads(self.n_jobs):
-            packed = self.packer.pack(X)
-            structure = packed.structure
-            if not isinstance(structure, Network):
-                raise ValueError(f"a {structure.name} is not relaxed: its predictions are exact; use predict")
-            relaxed, best = structure.relax(self._scores(packed))
-            _finite(best)
-            marginals = relaxed.z[structure.decisions].reshape(-1, structure.n_labels)
-            pieces = np.split(marginals, np.cumsum(structure.n_nodes)[:-1])
-            return [
-                Relaxation(
-                    labels,
-                    own,
-                    np.asarray(((own > _WHOLE) & (own < 1.0 - _WHOLE)).any(axis=1)),
-                    float(best.value[i]),
-                    float(relaxed.value[i]),
-                    bool(best.status[i] == PointStatus.OK),
-                )
-                for i, (labels, own) in enumerate(zip(self.packer.decode(packed, best.z), pieces, strict=True))
-            ]
+            for examples, piece in self.packer.pack(X).pieces():
+                structure = piece.structure
+                if not isinstance(structure, Network):
+                    raise ValueError(f"a {structure.name} is not relaxed: its predictions are exact; use predict")
+                relaxed, best = structure.relax(self._scores(piece))
+                _finite(best, examples)
+                marginals = relaxed.z[structure.decisions].reshape(-1, structure.n_labels)
+                by_example = np.split(marginals, np.cumsum(structure.n_nodes)[:-1])
+                found += [
+                    Relaxation(
+                        labels,
+                        own,
+                        np.asarray(((own > _WHOLE) & (own < 1.0 - _WHOLE)).any(axis=1)),
+                        float(best.value[i]),
+                        float(relaxed.value[i]),
+                        bool(best.status[i] == PointStatus.OK),
+                    )
+                    for i, (labels, own) in enumerate(zip(self.packer.decode(piece, best.z), by_example, strict=True))
+                ]
+        return found
 
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """How much of the outputs is right, in [0, 1].
