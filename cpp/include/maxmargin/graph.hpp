@@ -141,7 +141,8 @@ void approach(const Example<table>& x, Scratch<table>& own, double* m, double* z
         const double factor = std::min(4.0, 1.0 / scale);
         for (std::int64_t p = 0; p < x.multipliers(); ++p) scaled[p] *= factor;
     }
-    if (own.projector.value(x, scaled.data()) > own.projector.value(x, m)) std::copy_n(scaled.begin(), x.multipliers(), m);
+    const double found = own.projector.value(x, scaled.data());
+    if (found > own.projector.value(x, m)) std::copy_n(scaled.begin(), x.multipliers(), m);
 }
 
 // m: in a start, out the multipliers of the projection. gap: the duality gap reached.

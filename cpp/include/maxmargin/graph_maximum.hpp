@@ -121,7 +121,8 @@ private:
             for (std::int64_t p = 0; p < nodes; ++p) own_.node[p] = own_.z[p] + step * x_.node[p];
             for (std::int64_t p = 0; p < edges; ++p) own_.edge[p] = own_.t[p] + step * x_.edge[p];
             const Example<table> target{x_.graph, x_.labels, own_.node.data(), own_.edge.data()};
-            const double left = own_.projector.run(target, inner, 0.0, 50, own_.start.data(), own_.z.data(), own_.t.data());
+            const double left =
+                own_.projector.run(target, inner, 0.0, 50, own_.start.data(), own_.z.data(), own_.t.data());
             const double found = score_of(x_, own_.z.data(), own_.t.data());
             if (found > score) {
                 score = found;

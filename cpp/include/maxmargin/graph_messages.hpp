@@ -84,12 +84,19 @@ public:
                     for (std::int32_t k = 0; k < n; ++k) own[k] += share * (best - total_[k]);
                 } else {
                     // Labels that are not the best take from the other end what they can without becoming the best.
+                    // What all labels have is given to the other end, which may then lose more of any one label.
                     double* theirs = m + std::int64_t{arc ^ 1} * n;
+                    double common = std::numeric_limits<double>::infinity();
                     for (std::int32_t k = 0; k < n; ++k) {
-                        const double moved = std::min(share * (best - total_[k]), theirs[k]);
-                        own[k] += moved;
-                        theirs[k] -= moved;
+                        taken_[k] = own[k] + share * (best - total_[k]);
+                        common = std::min(common, taken_[k]);
                     }
+                    for (std::int32_t k = 0; k < n; ++k) {
+                        const double both = own[k] + theirs[k];
+                        own[k] = std::min(taken_[k] - common, both);
+                        theirs[k] = both - own[k];
+                    }
+                    bound -= common;
                 }
             }
             bound += best;  // which is handed on to no edge, so that numbers do not grow along the way

@@ -7,8 +7,7 @@ Example ``i`` is an undirected graph with ``K`` labels per node. Its parts are i
 
 (Taskar, Chatalbashev and Koller, "Learning associative Markov networks", 2004). For edge scores >= 0 its maximum bounds
 the best labelling from above; with two labels the two are equal (a minimum cut), with more the maximum may be
-fractional, at no more than twice the score of the best labelling. ``Z`` is larger than the hull of the labellings also
-where an edge score is negative: then ``z_e(k)`` is 0 in a maximum.
+fractional. Where an edge score is negative, ``z_e(k)`` is 0 in a maximum even if both ends have label ``k``.
 
 ``predict`` starts from the relaxed maximum, from what messages decode and from each node's best label, improves each by
 expansion moves (Boykov, Veksler and Zabih 2001), every one an exact minimum cut over the whole graph, and takes the

@@ -39,6 +39,10 @@ from maxmargin.structures.cut import Cut
 HIGHS_PARTS = 20_000
 """Largest example, in parts, whose relaxation goes to the simplex method where no labelling attains it."""
 
+GROUP_PARTS = 2_000
+"""Small examples are put together into linear programs of this size: fewer calls, but the simplex method is slower than
+linear in what it is given."""
+
 _PASS_LIMIT, _STEP_LIMIT, _NEWTON_LIMIT = 1000, 40, 300
 _CERTAIN = 1e-9
 """A labelling whose score is this near to the bound, relative to the range of the scores, is the best one."""
@@ -288,10 +292,10 @@ class Network(Structure):
 
 
 def _groups(examples: IntArray, sizes: IntArray) -> list[IntArray]:
-    """Consecutive examples of about 100,000 parts in all: one linear program each."""
+    """Consecutive examples of about :data:`GROUP_PARTS` parts in all: one linear program each."""
     if not examples.size:
         return []
-    place = np.cumsum(sizes[examples]) // 100_000
+    place = np.cumsum(sizes[examples]) // GROUP_PARTS
     return np.split(examples, np.flatnonzero(np.diff(place)) + 1)
 
 
