@@ -242,11 +242,11 @@ def test_loss_weights(fitted, kind):
         ({"callbacks": [3]}, "callbacks must be functions"),
         ({"callbacks": 3}, "callbacks must be a list"),
         ({"callbacks": print}, "callbacks must be a list"),
-        ({"nonnegative": [99]}, "nonnegative must be indices or a mask of the"),
-        ({"nonnegative": [True]}, "nonnegative must be indices or a mask of the"),
-        ({"nonnegative": "all"}, "nonnegative must be indices or a mask of the"),
-        ({"nonnegative": [0.5]}, "nonnegative must be indices or a mask of the"),
-        ({"nonnegative": [[0], [1, 2]]}, "nonnegative must be indices or a mask of the"),
+        ({"nonnegative": [99]}, "nonnegative must be a list of indices from 0 or a mask of the"),
+        ({"nonnegative": [True]}, "nonnegative must be a list of indices from 0 or a mask of the"),
+        ({"nonnegative": "all"}, "nonnegative must be a list of indices from 0 or a mask of the"),
+        ({"nonnegative": [0.5]}, "nonnegative must be a list of indices from 0 or a mask of the"),
+        ({"nonnegative": [[0], [1, 2]]}, "nonnegative must be a list of indices from 0 or a mask of the"),
     ],
 )
 def test_settings(fitted, kind, settings, message):
@@ -638,3 +638,47 @@ def test_features_without_columns():
 def test_cuts_and_chains_are_told_apart(fitted):
     graphs, _ = cuts(2)
     refused(fitted["chain"][0], graphs, [["a"]] * 2, "example 0: features must be real numbers", at=("fit", "predict"))
+
+
+def test_flags_are_true_or_false():
+    for settings in ({"store_duals": "no"}, {"restart": "x"}, {"adaptive": 3}):
+        with pytest.raises(ValueError, match="must be True or False"):
+            mm.DualExtragradient(**settings)
+    with pytest.raises(ValueError, match="implicit_penalty must be True or False"):
+        mm.Extragradient(implicit_penalty=1)
+    X, y = chains()
+    for settings in ({"verbose": "x"}, {"warm_start": "x"}):
+        with pytest.raises(ValueError, match="must be True or False"):
+            mm.ChainSVM(**settings).fit(X, y)
+
+
+def test_signs_by_odd_indices_are_refused():
+    X, y = chains()
+    for odd in ([-1], 3, [[0, 1]]):
+        with pytest.raises(ValueError, match="nonnegative must be a list of indices"):
+            mm.ChainSVM(nonnegative=odd).fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["Chain", "Tree", "Matching", "Cut", "Graph", "Associative"])
+def test_built_in_structures_have_their_estimators(name):
+    with pytest.raises(ValueError, match="for the built-in structures use ChainSVM"):
+        mm.StructuredSVM(getattr(mm.structures, name)).fit(*chains())
+
+
+def test_plots_of_something_else():
+    with pytest.raises(ValueError, match="what mm.regularization_path returns"):
+        mm.report.plot_path(3)
+    with pytest.raises(ValueError, match="map names to solutions"):
+        mm.report.plot_convergence(3)
+
+
+def test_fractional_outputs_are_not_silent():
+    A, features = [[1, 1, 0], [0, 1, 1], [1, 0, 1]], np.ones((3, 1))
+    model = mm.ProgramSVM(C=10.0).fit([mm.Program(features, A, [2, 2, 2])] * 3, [[1, 1, 1]] * 3)
+    with pytest.warns(UserWarning, match="relaxed=True"):
+        model.predict([mm.Program(features, A, [1, 1, 1])])
+
+
+def test_a_broken_constraint_is_given_in_its_own_units():
+    with pytest.raises(ValueError, match="by 10"):
+        mm.ProgramSVM().fit([mm.Program(np.ones((3, 2)), [[10, 10, 10]], [10])], [[1, 1, 0]])

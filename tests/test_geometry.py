@@ -287,6 +287,26 @@ def test_large_scores_do_not_overflow() -> None:
     assert np.isfinite(solution.certificate.primal)
 
 
+def test_separable_data_do_not_stall_a_restarted_run() -> None:
+    """Restarts from distributions that are all but vertices would."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(5, 3)) for _ in range(20)]
+    y = [np.argmax(x, axis=1).tolist() for x in X]
+    for solver in (mm.DualExtragradient(), mm.DualExtragradient(store_duals=False)):
+        solution = mm.ChainSVM(C=100.0, solver=solver).fit(X, y).solution_
+        assert solution.status is Status.CONVERGED
+
+
+def test_a_stalled_run_is_told_of_the_other_geometry() -> None:
+    assert "geometry=Euclidean()" in mm.Extragradient().when_stalled(make("chain"))
+    assert "Euclidean" not in mm.DualExtragradient().when_stalled(make("cut"))
+
+
+def test_exact_weights_lose_nothing_to_sparsity() -> None:
+    solution = run(make("chain", region={"l1": 0.7}, n=12), mm.Exact(), tol=1e-3)
+    assert solution.certificate.relative_gap <= 1e-7
+
+
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 

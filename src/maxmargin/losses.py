@@ -60,6 +60,12 @@ class Hamming(Loss):
                     "use losses.LabelCost for costs that depend on the labels"
                 )
             c[structure.decisions] = plus * (1.0 - y)
+        elif (structure.part_bound[structure.decisions] > 1).any():
+            raise ValueError(
+                f"Hamming counts decisions that are 0 or 1, but parts of this {structure.name} go up to "
+                f"{structure.part_bound[structure.decisions].max():g}; give a loss of your own, a subclass of "
+                "losses.Loss that is linear in the parts"
+            )
         else:
             c[structure.decisions] = plus - (plus + minus) * y
             offset[structure.decisions] = minus * y
@@ -68,7 +74,7 @@ class Hamming(Loss):
 
 @dataclass(frozen=True, eq=False)
 class LabelCost(Loss):
-    """On chains and trees: the cost of predicting label ``k`` where gold is ``g`` is ``matrix[g, k]``.
+    """On chains, trees and graphs: the cost of predicting label ``k`` where gold is ``g`` is ``matrix[g, k]``.
 
     Also on structures of one's own that are ``one_of_many`` with ``alternatives``.
     ``matrix`` has shape ``(n_labels, n_labels)``, rows and columns in the order of the model's ``classes_``, entries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,7 +164,9 @@ class Model:
     def _best(self, packed: Packed) -> Iterator[tuple[Packed, Points]]:
         """The best outputs, a piece of the batch at a time."""
         for examples, piece in packed.pieces():
-            yield piece, _finite(piece.structure.predict(self._scores(piece)), examples)
+            points = _finite(piece.structure.predict(self._scores(piece)), examples)
+            _warn_of_fractions(piece.structure, points, examples)
+            yield piece, points
 
     def _outputs(self, packed: Packed) -> list[Any]:
         return [output for piece, points in self._best(packed) for output in self.packer.decode(piece, points.z)]
@@ -191,6 +194,18 @@ def _finite(points: Points, examples: IntArray) -> Points:
         index = examples[np.argmax(wrong)]
         raise ValueError(f"example {index}: its scores are not finite, as its features are too large; scale them")
     return points
+
+
+def _warn_of_fractions(structure: Structure, points: Points, examples: IntArray) -> None:
+    """A structure that is not relaxed promises whole outputs; one that breaks the promise must not do so in silence."""
+    inexact = points.status == PointStatus.INEXACT
+    if inexact.any() and not structure.relaxed:
+        warnings.warn(
+            f"example {examples[np.argmax(inexact)]}: no exact output was found ({int(inexact.sum())} such examples); "
+            "where a linear program has fractional vertices, train and predict with relaxed=True",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 SPARSE_SHARE = 0.5

@@ -185,7 +185,9 @@ class L1(Region):
     def __post_init__(self) -> None:
         _check_size("radius", self.radius)
         if np.isinf(self.radius):
-            raise ValueError("radius must be finite: an L1 ball of infinite radius is no regularisation; use L2()")
+            raise ValueError(
+                'radius must be finite: an infinite L1 ball is no regularisation; use an L2 region, norm="l2"'
+            )
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
 
     def facts(self) -> dict[str, float | str]:

@@ -26,6 +26,7 @@ from maxmargin.packing.base import Packer
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
+from maxmargin.solvers.base import check_flags
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray, Structure
 from maxmargin.structures.linear_program import LinearProgram
@@ -103,11 +104,12 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return self.structure
         if self.structure is LinearProgram:
             return ProgramPacker()
-        if callable(self.structure):
+        built_in = getattr(self.structure, "__module__", "").startswith(Structure.__module__.rpartition(".")[0])
+        if callable(self.structure) and not built_in:
             return PartsPacker(self.structure)
         raise ValueError(
-            "structure must be a Structure class (see docs/adding-a-structure.md) or a packer; "
-            "for the built-in structures use ChainSVM, CutSVM, MatchingSVM or TreeSVM"
+            "structure must be a Structure class of your own (see docs/adding-a-structure.md) or a packer; for the "
+            "built-in structures use ChainSVM, TreeSVM, MatchingSVM, CutSVM, AssociativeSVM, GraphSVM or ProgramSVM"
         )
 
     def fit(
@@ -135,6 +137,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         Returns:
             The estimator. Warns with ConvergenceWarning if the gap did not close.
         """
+        check_flags(warm_start=self.warm_start, verbose=self.verbose)
         with _threads.threads(self.n_jobs):
             packer, problem = self._problem(X, y, sample_weight, loss_weight)
             solver, why = self._solver(problem)
@@ -215,9 +218,13 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             extra = np.zeros(n_weights, dtype=bool)
             try:
                 chosen = np.asarray(self.nonnegative)
+                if chosen.ndim != 1 or (chosen.dtype.kind == "i" and (chosen < 0).any()):
+                    raise ValueError
                 extra[chosen if chosen.size else np.zeros(0, dtype=np.int64)] = True
             except (IndexError, ValueError):
-                raise ValueError(f"nonnegative must be indices or a mask of the {n_weights} weights") from None
+                raise ValueError(
+                    f"nonnegative must be a list of indices from 0 or a mask of the {n_weights} weights"
+                ) from None
             mask = extra if mask is None else mask | extra
         if self.norm == "l1":
             if packer.no_l1:
@@ -243,9 +250,9 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         # Weights could be moved to other labels, but without a matching point of the structures player they are a
         # worse start than zero (more iterations in nearly all cases tried).
         if packer.layout != self.model_.packer.layout:
+            labels = ", or name all labels in advance with classes=[...]" if packer.classes is not None else ""
             raise ValueError(
-                "warm_start: the features or labels are not those of the last fit; fit without warm_start, or name "
-                "all labels in advance with classes=[...]"
+                f"warm_start: the features or labels are not those of the last fit; fit without warm_start{labels}"
             )
         weights = packer.resume(self.model_.packer, self.coef_)
         return Start(weights, self.solution_.duals, self.solution_.potentials)

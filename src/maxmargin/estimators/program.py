@@ -13,7 +13,8 @@ class ProgramSVM(StructuredSVM):
     """Choices of parts under linear constraints that come with each input.
 
     Score of a choice: the sum of ``z_p w'x_p`` over its parts. X: list of :class:`maxmargin.Program`; y: list of 0/1
-    vectors (whole numbers, where ``upper`` allows more).
+    vectors (whole numbers, where ``upper`` allows more; then give a ``loss`` of your own, as Hamming loss counts 0/1
+    decisions).
 
     Args:
         relaxed: False is the promise that all vertices of the programs are whole numbers. True says that they are not:

@@ -64,7 +64,8 @@ class LabelledPacker(Packer):
         elif bool(self.n_edge_features) or any(found.shape[1] for found in edge_features or ()):
             examples, how = self.edge_words
             raise ValueError(
-                f"edge features must be given for all {examples}, in training and in prediction, or for none ({how})"
+                f"example 0: edge features must be given for all {examples}, in training and in prediction, or for "
+                f"none ({how})"
             )
         rows, offsets = checks.stack(nodes, self.node_words)
         edges = None if not self.n_edge_features else checks.stack(edge_features or (), "edge features")[0]

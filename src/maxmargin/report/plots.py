@@ -34,6 +34,8 @@ def plot_convergence(solutions: Mapping[str, Solution], *, axes: Any = None, aga
     Returns:
         The matplotlib figure (``figure.savefig("gap.png")``).
     """
+    if not isinstance(solutions, Mapping) or not all(isinstance(found, Solution) for found in solutions.values()):
+        raise ValueError("solutions must map names to solutions, for example {'C = 1': model.solution_}")
     if against not in ("seconds", "iteration", "projections"):
         raise ValueError(f'against must be "seconds", "iteration" or "projections", got {against!r}')
     if axes is None:
@@ -84,6 +86,8 @@ def plot_path(
     Returns:
         The matplotlib figure (``figure.savefig("path.png")``).
     """
+    if not isinstance(path, RegularizationPath):
+        raise ValueError(f"path must be what mm.regularization_path returns, got a {type(path).__name__}")
     if against not in ("norm", "l1_norm"):
         raise ValueError(f'against must be "norm" or "l1_norm", got {against!r}')
     if scale not in ("linear", "log"):

@@ -35,6 +35,13 @@ def check_positive(**settings: Any) -> None:
             raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
 
 
+def check_flags(**settings: Any) -> None:
+    """ValueError naming the first setting that is not True or False."""
+    for name, value in settings.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
 class NonFiniteError(ArithmeticError):
     """A quantity of the run became NaN or infinite."""
 
@@ -143,6 +150,10 @@ class Solver(ABC):
 
     remedy = "raise max_iter or max_seconds, raise tol, or regularise more (smaller C or radius)"
     """What to do when the gap did not close."""
+
+    def when_stalled(self, problem: Problem) -> str:
+        """What to do when the gap stopped shrinking."""
+        return "raise tol, scale the features, or try another solver"
 
     def why_not(self, problem: Problem) -> str | None:
         """The plain reason why this solver cannot solve the problem, or None."""

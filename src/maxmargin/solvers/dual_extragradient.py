@@ -25,7 +25,7 @@ import numpy as np
 
 from maxmargin._vectors import dot
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.solvers.geometry import (
     Euclidean,
@@ -36,6 +36,7 @@ from maxmargin.solvers.geometry import (
     WeightsPoint,
     check_geometry,
     geometry_for,
+    when_stalled,
 )
 from maxmargin.solvers.players import (
     Average,
@@ -192,6 +193,7 @@ class DualExtragradient(Solver):
         check_inexact(self.inexact)
         check_balance(self.balance)
         check_geometry(self.geometry)
+        check_flags(store_duals=self.store_duals, restart=self.restart, adaptive=self.adaptive)
 
     @classmethod
     def plain(cls, **settings: Any) -> DualExtragradient:
@@ -209,6 +211,10 @@ class DualExtragradient(Solver):
     def shard_size(self) -> int | None:
         """None if duals are stored."""
         return None if self.store_duals else self.shard_parts
+
+    def when_stalled(self, problem: Problem) -> str:
+        """Entropic geometry is slow at small gaps."""
+        return when_stalled(problem, self.geometry)
 
     def why_not(self, problem: Problem) -> str | None:
         """The geometry must fit."""
@@ -408,7 +414,7 @@ class DualExtragradient(Solver):
         if self.balance == "auto":
             far_z = structures.divergence(epoch.structures, z)
             balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
-        return self._anew(run, state, Epoch(w, z, proposal, balance, certificate.gap))
+        return self._anew(run, state, Epoch(w, structures.inward(run, z), proposal, balance, certificate.gap))
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from maxmargin._vectors import dot, squared
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.geometry import (
     Euclidean,
@@ -33,6 +33,7 @@ from maxmargin.solvers.geometry import (
     WeightsPoint,
     check_geometry,
     geometry_for,
+    when_stalled,
 )
 from maxmargin.solvers.players import (
     Average,
@@ -95,6 +96,7 @@ class Extragradient(Solver):
         check_inexact(self.inexact)
         check_balance(self.balance)
         check_geometry(self.geometry)
+        check_flags(implicit_penalty=self.implicit_penalty)
 
     @classmethod
     def plain(cls, **settings: Any) -> Extragradient:
@@ -107,6 +109,10 @@ class Extragradient(Solver):
             "inexact": 0.0,
         }
         return cls(**(paper | settings))
+
+    def when_stalled(self, problem: Problem) -> str:
+        """Entropic geometry is slow at small gaps."""
+        return when_stalled(problem, self.geometry)
 
     def why_not(self, problem: Problem) -> str | None:
         """The geometry must fit."""

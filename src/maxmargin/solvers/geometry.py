@@ -27,7 +27,7 @@ from scipy.special import logsumexp
 from maxmargin._vectors import dot, norm, squared
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, Region
-from maxmargin.solvers.base import Run, Start
+from maxmargin.solvers.base import Run, Start, check_flags
 from maxmargin.solvers.certificate import Proposal, certify
 from maxmargin.structures.base import FloatArray
 
@@ -197,6 +197,10 @@ class StructuresPlayer(ABC):
     def divergence(self, origin: StructuresPoint, point: StructuresPoint) -> float:
         """``d(origin, point)``."""
 
+    def inward(self, run: Run, point: StructuresPoint) -> StructuresPoint:
+        """A point from which a restarted run gets away: the same, unless it is too near a vertex."""
+        return point
+
     def rounding(self, log_partition: float) -> float:
         """The size of rounding errors in divergences between points of that log-partition."""
         return 0.0
@@ -239,10 +243,11 @@ class GibbsStructures(StructuresPlayer):
     SOLVED = 0.002
     """A start with at most this relative gap is as good as a solution."""
 
-    SOFTENING = 0.1
-    """How much of other given potentials a run starts from: near a solution distributions are all but vertices, from
-    which entropic steps lead away slowly (along a path of radii whole potentials took ten times the iterations of cold
-    starts, a tenth of them half)."""
+    START, RESTART = 0.1, 0.7
+    """How much of given potentials a run starts from, and how much of its own it restarts from. Near a solution
+    distributions are all but vertices, from which entropic steps lead away slowly: along a path of radii whole
+    potentials took ten times the iterations of cold starts, a tenth of them half, and restarts from whole potentials
+    stalled on separable data."""
 
     def __init__(self, gold_potential: float) -> None:
         self.gold_potential = gold_potential
@@ -270,7 +275,7 @@ class GibbsStructures(StructuresPlayer):
             proposal = Proposal(weights, problem.gradient(point.z), problem.loss(point.z))
             if certify(problem, proposal, run.hinge(weights)).relative_gap <= self.SOLVED:
                 return point
-            coordinates = coordinates + self.SOFTENING * (given - coordinates)
+            return self._softened(run, given, self.START)
         return self.at(run, problem, coordinates, tol=0.0, warm=None)
 
     def at(self, run: Run, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
@@ -282,6 +287,15 @@ class GibbsStructures(StructuresPlayer):
         """``KL(point || origin) = (theta - theta_origin)'z - A(theta) + A(theta_origin)``."""
         linear = dot(point.coordinates - origin.coordinates, point.z)
         return max(0.0, linear - point.log_partition + origin.log_partition)
+
+    def inward(self, run: Run, point: StructuresPoint) -> StructuresPoint:
+        """Softened potentials."""
+        return self._softened(run, point.coordinates, self.RESTART)
+
+    def _softened(self, run: Run, potentials: FloatArray, share: float) -> StructuresPoint:
+        """The distributions of a share of the potentials, between the center and theirs."""
+        center = self.center(run.problem)
+        return self.at(run, run.problem, center + share * (potentials - center), tol=0.0, warm=None)
 
     def rounding(self, log_partition: float) -> float:
         """Divergences are differences of numbers as large as the log-partition."""
@@ -365,8 +379,7 @@ class Entropic(Geometry):
     gold_potential: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.structures, bool):
-            raise ValueError(f"structures must be True or False, got {self.structures!r}")
+        check_flags(structures=self.structures)
         number = isinstance(self.gold_potential, (int, float)) and not isinstance(self.gold_potential, bool)
         if not number or not 0 <= self.gold_potential < np.inf:
             raise ValueError(f"gold_potential must be a finite number >= 0, got {self.gold_potential!r}")
@@ -409,3 +422,9 @@ def geometry_for(problem: Problem, geometry: GeometrySetting) -> Geometry:
     if not problem.structure.no_entropy:
         return Entropic()
     return Entropic(structures=False) if isinstance(problem.region, L1) else Euclidean()
+
+
+def when_stalled(problem: Problem, geometry: GeometrySetting) -> str:
+    """What may help a run of that geometry whose gap stopped shrinking."""
+    other = "" if isinstance(geometry_for(problem, geometry), Euclidean) else "geometry=Euclidean(), "
+    return f"raise tol, scale the features, or try {other}another solver"

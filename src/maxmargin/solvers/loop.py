@@ -266,9 +266,11 @@ def _loop(
         )
     weights, certificate = np.array(best.weights), best.certificate
     if problem.region.sparse and status in (Status.CONVERGED, Status.BUDGET, Status.STALLED, Status.STOPPED):
-        weights, certificate = sparser(run, weights, certificate, stop.tol)
+        weights, certificate = sparser(run, weights, certificate, 0.0 if solver.one_step else stop.tol)
     seconds = time.perf_counter() - began
     remedy = solver.remedy if problem.region.certifies else _UNREGULARISED
+    if status is Status.STALLED:
+        remedy = solver.when_stalled(problem)
     return Solution(
         weights=weights,
         certificate=certificate,
@@ -303,7 +305,7 @@ def _message(
         Status.CONVERGED: f"converged {done}",
         Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",
         Status.STOPPED: f"stopped by a callback {done}",
-        Status.STALLED: f"the gap stopped shrinking {done}; raise tol, scale the features, or try another solver",
+        Status.STALLED: f"the gap stopped shrinking {done}; {remedy}",
         Status.INTERRUPTED: f"interrupted {done}; the best weights so far are kept",
         Status.NONFINITE: f"numbers became NaN or infinite {done}; scale the features down; best weights so far kept",
     }

@@ -17,7 +17,10 @@ SHARE_OF_GAP = 0.01
 
 
 def sparser(run: Run, weights: FloatArray, certificate: Certificate, tol: float) -> tuple[FloatArray, Certificate]:
-    """The weights with as many zeros as found whose gap is still within ``tol`` (or hardly above what it was)."""
+    """The weights with as many zeros as found whose gap is still within ``tol`` (or hardly above what it was).
+
+    ``tol`` is the run's for a method that stops there, 0 for one that is exact anyway.
+    """
     region = run.problem.region
     by_size = np.argsort(np.abs(weights), kind="stable")
     most = max(certificate.dual + tol * abs(certificate.primal), certificate.primal + SHARE_OF_GAP * certificate.gap)

@@ -97,14 +97,14 @@ class Cut(Structure):
 
         outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
         refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
-        refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", "leave it out: it never joins two labels")
+        refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", "leave it out: an edge joins two nodes")
         low, high = pairs.min(axis=1, initial=1 << 40), pairs.max(axis=1, initial=0)
         order = np.lexsort((high, low, owner))
         same = np.zeros(len(pairs), dtype=np.bool_)
         if len(pairs) > 1:
             a, b = order[:-1], order[1:]
             same[b] = (owner[a] == owner[b]) & (low[a] == low[b]) & (high[a] == high[b])
-        refuse(same, "has more than once the edge", "keep one edge for each pair of nodes and add up its features")
+        refuse(same, "has more than once the edge", "keep one edge for each pair of nodes, with the features of both")
 
     @property
     def n_nodes(self) -> IntArray:

@@ -71,12 +71,13 @@ class _Program:
             raise ValueError(f"example {example}: upper must be >= 0, got {self.u.min()}; parts are never negative")
 
     def violation(self, z: FloatArray) -> float:
-        """By how much ``z`` breaks a constraint, at most, relative to the size of its row."""
+        """By how much ``z`` breaks a constraint, at most; 0 where that is rounding of the constraint's own size."""
         worst = max(float((-z).max(initial=0.0)), float((z - self.u).max(initial=0.0)))
         for rows, rhs, equal in ((self.A, self.b, False), (self.E, self.e, True)):
             if rows.shape[0]:
-                off = (rows @ z - rhs) / (1.0 + np.abs(rhs) + abs(rows) @ np.abs(z))
-                worst = max(worst, float((np.abs(off) if equal else off).max()))
+                off = np.abs(rows @ z - rhs) if equal else rows @ z - rhs
+                size = 1.0 + np.abs(rhs) + abs(rows) @ np.abs(z)
+                worst = max(worst, float(np.where(off > 1e-9 * size, off, 0.0).max()))
         return worst
 
 
