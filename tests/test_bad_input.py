@@ -666,7 +666,7 @@ def test_built_in_structures_have_their_estimators(name):
 
 
 def test_plots_of_something_else():
-    with pytest.raises(ValueError, match="what mm.regularization_path returns"):
+    with pytest.raises(ValueError, match=r"what mm\.regularization_path returns"):
         mm.report.plot_path(3)
     with pytest.raises(ValueError, match="map names to solutions"):
         mm.report.plot_convergence(3)
