@@ -1,4 +1,4 @@
-"""Random graphs for the tests of general graphs and associative networks."""
+"""Random graphs for the tests of cuts, general graphs and associative networks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from maxmargin.structures.network import Network
 
 
-def random_batch(rng: np.random.Generator, kind: type[Network], examples: int, labels: int, most: int = 6) -> Network:
+def random_graphs(rng: np.random.Generator, examples: int, most: int) -> tuple[list[int], np.ndarray, list[int]]:
+    """Numbers of nodes, edges and edge offsets."""
     counts, edges, offsets = [], [], [0]
     for _ in range(examples):
         nodes = int(rng.integers(0, most + 1))
@@ -19,7 +20,11 @@ def random_batch(rng: np.random.Generator, kind: type[Network], examples: int, l
         counts.append(nodes)
         edges.append(chosen)
         offsets.append(offsets[-1] + len(chosen))
-    return kind(counts, np.concatenate([np.zeros((0, 2), dtype=np.int64), *edges]), offsets, labels)
+    return counts, np.concatenate([np.zeros((0, 2), dtype=np.int64), *edges]), offsets
+
+
+def random_batch(rng: np.random.Generator, kind: type[Network], examples: int, labels: int, most: int = 6) -> Network:
+    return kind(*random_graphs(rng, examples, most), labels)
 
 
 def grid(height: int, width: int) -> np.ndarray:

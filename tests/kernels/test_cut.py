@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import random_graphs
 from scipy.spatial import Delaunay
 
 from maxmargin import _kernels
@@ -19,16 +20,7 @@ SETTINGS = settings(deadline=None, derandomize=True, max_examples=40)
 
 
 def random_batch(rng: np.random.Generator, examples: int, most: int = 7) -> Cut:
-    counts, edges, offsets = [], [], [0]
-    for _ in range(examples):
-        nodes = int(rng.integers(0, most + 1))
-        pairs = np.array(list(itertools.combinations(range(nodes), 2)), dtype=np.int64).reshape(-1, 2)
-        chosen = pairs[rng.permutation(len(pairs))[: rng.integers(0, len(pairs) + 1)]]
-        chosen = np.where(rng.random((len(chosen), 1)) < 0.5, chosen, chosen[:, ::-1])
-        counts.append(nodes)
-        edges.append(chosen)
-        offsets.append(offsets[-1] + len(chosen))
-    return Cut(counts, np.concatenate([np.zeros((0, 2), dtype=np.int64), *edges]), offsets)
+    return Cut(*random_graphs(rng, examples, most))
 
 
 def random_values(rng: np.random.Generator, structure: Cut, kind: int) -> np.ndarray:

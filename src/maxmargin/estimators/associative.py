@@ -6,10 +6,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from maxmargin.estimators.base import takes_settings
-from maxmargin.estimators.network import NetworkSVM
+from maxmargin.estimators.labelled import NetworkSVM
 from maxmargin.packing.associative import AssociativePacker
 from maxmargin.packing.base import Packer
-from maxmargin.packing.labels import distinct
 
 
 class AssociativeSVM(NetworkSVM):
@@ -32,11 +31,10 @@ class AssociativeSVM(NetworkSVM):
 
     @takes_settings
     def __init__(self, *, classes: Sequence[Hashable] | None = None, per_label: bool = True, **settings: Any) -> None:
-        super().__init__(None, **settings)
-        self.classes = classes
+        super().__init__(classes=classes, **settings)
         self.per_label = per_label
 
     def _packer(self) -> Packer:
         if not isinstance(self.per_label, bool):
             raise ValueError(f"per_label must be True or False, got {self.per_label!r}")
-        return AssociativePacker(None if self.classes is None else distinct(self.classes), per_label=self.per_label)
+        return AssociativePacker(self._classes(), per_label=self.per_label)

@@ -297,7 +297,10 @@ def takes_settings(init: Callable[..., None]) -> Callable[..., None]:
     names = [name for name in signature.parameters if name != "self"]
 
     @wraps(init)
-    def checked(self: StructuredSVM, **given: Any) -> None:
+    def checked(self: StructuredSVM, *positional: Any, **given: Any) -> None:
+        if positional:
+            count = 1 + len(positional)
+            raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {count} were given")
         for name in given:
             if name not in names:
                 raise TypeError(_unknown(type(self).__name__, name, names))

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
-
-from maxmargin.estimators.base import takes_settings
-from maxmargin.estimators.network import NetworkSVM
+from maxmargin.estimators.labelled import NetworkSVM
 from maxmargin.packing.base import Packer
 from maxmargin.packing.graph import GraphPacker
-from maxmargin.packing.labels import distinct
 
 
 class GraphSVM(NetworkSVM):
@@ -30,10 +25,5 @@ class GraphSVM(NetworkSVM):
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
-    @takes_settings
-    def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
-        super().__init__(None, **settings)
-        self.classes = classes
-
     def _packer(self) -> Packer:
-        return GraphPacker(None if self.classes is None else distinct(self.classes))
+        return GraphPacker(self._classes())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.estimators.base import takes_settings
+from maxmargin.estimators.labelled import LabelledSVM
 from maxmargin.packing.base import Packer
-from maxmargin.packing.labels import distinct
 from maxmargin.packing.tree import TreePacker
 
 
-class TreeSVM(StructuredSVM):
+class TreeSVM(LabelledSVM):
     """Trees and forests with a label per node, and other graphs of small tree width.
 
     Score of labels ``y``: ``sum_v W[:, y_v]'x_v + sum_uv T[y_u, y_v]`` over nodes ``v`` and edges ``(u, v)``, plus
@@ -31,14 +31,8 @@ class TreeSVM(StructuredSVM):
 
     @takes_settings
     def __init__(self, *, classes: Sequence[Hashable] | None = None, width: int | None = None, **settings: Any) -> None:
-        super().__init__(None, **settings)
-        self.classes = classes
+        super().__init__(classes=classes, **settings)
         self.width = width
 
     def _packer(self) -> Packer:
-        return TreePacker(None if self.classes is None else distinct(self.classes), width=self.width)
-
-    @property
-    def classes_(self) -> tuple[Hashable, ...]:
-        """All labels, in the order of the weights' columns."""
-        return self._model().classes_
+        return TreePacker(self._classes(), width=self.width)

@@ -29,6 +29,7 @@ import scipy.sparse as sp
 from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, offsets_of, vector
+from maxmargin.structures._labelled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 
 Transitions = Literal["shared", "each"]
@@ -97,27 +98,9 @@ class Chain(Structure):
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
         """The packed vertex of one label sequence per example (integers in ``0 .. K - 1``, one per position)."""
-        if len(labels) != self.n_examples:
-            raise ValueError(f"expected {self.n_examples} label sequences, got {len(labels)}")
-        sequences = [np.asarray(sequence) for sequence in labels]
-        for i, sequence in enumerate(sequences):
-            if sequence.shape != (self.lengths[i],):
-                raise ValueError(
-                    f"example {i} has {self.lengths[i]} positions but its labels have shape {sequence.shape}; "
-                    "give one label per position"
-                )
-            if sequence.size and sequence.dtype.kind not in "iu":
-                raise ValueError(
-                    f"example {i}: labels must be integers, got {sequence.dtype}; number the labels from 0"
-                )
-        flat = np.concatenate([np.zeros(0, dtype=np.int64), *sequences]).astype(np.int64)
-        wrong = np.flatnonzero((flat < 0) | (flat >= self.n_labels))
-        if wrong.size:
-            owner = int(np.repeat(np.arange(self.n_examples), self.lengths)[wrong[0]])
-            raise ValueError(
-                f"example {owner} has label {flat[wrong[0]]}; labels must lie in 0..{self.n_labels - 1}, "
-                "or build the chain with more labels"
-            )
+        wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
+        flat = joined_labels(labels, self.lengths, wrong_count, "position")
+        check_range(flat, self.n_labels, self.lengths, self.name)
         z = np.zeros(self.n_parts)
         z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
         first, owner_of = self._edges
@@ -136,8 +119,7 @@ class Chain(Structure):
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""
-        nodes = vector(z, self.n_parts, "z")[self.decisions].reshape(-1, self.n_labels)
-        return np.split(nodes.argmax(axis=1).astype(np.int64), np.cumsum(self.lengths)[:-1])[: self.n_examples]
+        return largest(vector(z, self.n_parts, "z")[self.decisions], self.n_labels, self.lengths)
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""

@@ -38,7 +38,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, tolerance, vector
+from maxmargin.structures._labelled import check_edges, edge_lists
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 
 _AUGMENTATIONS_PER_ARC = 20
@@ -63,48 +64,17 @@ class Cut(Structure):
     )
 
     def __init__(self, n_nodes: npt.ArrayLike, edges: npt.ArrayLike, edge_offsets: npt.ArrayLike) -> None:
-        counts, offsets, pairs = integers(n_nodes, "n_nodes"), integers(edge_offsets, "edge_offsets"), _pairs(edges)
-        if counts.ndim != 1 or offsets.ndim != 1:
-            raise ValueError("n_nodes and edge_offsets must have one dimension")
-        if counts.size and counts.min() < 0:
-            example = int(np.argmax(counts < 0))
-            raise ValueError(f"example {example} has {counts[example]} nodes; give a number >= 0")
-        if len(offsets) != len(counts) + 1:
-            raise ValueError(
-                f"edge_offsets has {len(offsets)} entries for {len(counts)} examples; give one more than examples"
-            )
-        if offsets[0] != 0 or offsets[-1] != len(pairs) or np.any(np.diff(offsets) < 0):
-            raise ValueError(f"edge_offsets must rise from 0 to the number of edges, {len(pairs)}")
+        counts, pairs, offsets = edge_lists(n_nodes, edges, edge_offsets)
         if counts.size and max(int(counts.max()), int(np.diff(offsets).max())) >= 1 << 29:
             raise ValueError("an example has more than 2^29 nodes or edges; split it")
         self.edges = pairs
         self.blocks = (Block("nodes", offsets_of(counts)), Block("edges", offsets))
-        self._check_edges(np.repeat(np.arange(len(counts)), np.diff(offsets)))
+        twice = "keep one edge for each pair of nodes, with the features of both"
+        check_edges(counts, pairs, offsets, "leave it out: an edge joins two nodes", twice)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the kernel objects, which are made again from the rest."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_batch", "_plan")}
-
-    def _check_edges(self, owner: IntArray) -> None:
-        nodes = np.diff(self.blocks[0].offsets)[owner]
-        pairs = self.edges
-
-        def refuse(wrong: npt.NDArray[np.bool_], what: str, remedy: str) -> None:
-            if wrong.any():
-                e = int(np.argmax(wrong))
-                edge = f"({pairs[e, 0]}, {pairs[e, 1]})"
-                raise ValueError(f"example {owner[e]}, which has {nodes[e]} nodes, {what} {edge}; {remedy}")
-
-        outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
-        refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
-        refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", "leave it out: an edge joins two nodes")
-        low, high = pairs.min(axis=1, initial=1 << 40), pairs.max(axis=1, initial=0)
-        order = np.lexsort((high, low, owner))
-        same = np.zeros(len(pairs), dtype=np.bool_)
-        if len(pairs) > 1:
-            a, b = order[:-1], order[1:]
-            same[b] = (owner[a] == owner[b]) & (low[a] == low[b]) & (high[a] == high[b])
-        refuse(same, "has more than once the edge", "keep one edge for each pair of nodes, with the features of both")
 
     @property
     def n_nodes(self) -> IntArray:
@@ -244,12 +214,3 @@ def _graph(node_offsets: IntArray, edge_offsets: IntArray, edges: IntArray) -> t
     arcs = (order - 2 * edge_offsets[owner[order // 2]]).astype(np.int32)
     ends = np.ascontiguousarray(edges, dtype=np.int32).ravel()
     return node_offsets, edge_offsets, ends, offsets_of(degrees), arcs
-
-
-def _pairs(edges: npt.ArrayLike) -> IntArray:
-    pairs = integers(edges, "edges")
-    if pairs.size == 0:
-        return pairs.reshape(0, 2)
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise ValueError(f"edges must have shape (number, 2), got {pairs.shape}")
-    return pairs

@@ -33,6 +33,7 @@ import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
 from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, tolerance, vector
+from maxmargin.structures._labelled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Structure
 from maxmargin.structures.cut import Cut
 
@@ -111,27 +112,9 @@ class Network(Structure):
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
         """The packed vertex of one labelling per example (integers in ``0 .. K - 1``, one per node)."""
-        if len(labels) != self.n_examples:
-            raise ValueError(f"{len(labels)} labellings for {self.n_examples} examples; give one array per example")
-        arrays = [np.asarray(label) for label in labels]
-        for example, (array, expected) in enumerate(zip(arrays, self.n_nodes.tolist(), strict=True)):
-            if array.shape != (expected,):
-                raise ValueError(
-                    f"example {example} has {expected} nodes but its labels have shape {array.shape}; "
-                    "give one label per node"
-                )
-            if array.size and array.dtype.kind not in "iu":
-                raise ValueError(
-                    f"example {example}: labels must be integers, got {array.dtype}; number the labels from 0"
-                )
-        flat = np.concatenate([np.zeros(0, dtype=np.int64), *arrays]).astype(np.int64)
-        wrong = np.flatnonzero((flat < 0) | (flat >= self.n_labels))
-        if wrong.size:
-            owner = int(np.repeat(np.arange(self.n_examples), self.n_nodes)[wrong[0]])
-            raise ValueError(
-                f"example {owner} has label {flat[wrong[0]]}; labels must lie in 0..{self.n_labels - 1}, "
-                f"or build the {self.name} with more labels"
-            )
+        wrong_count = f"{len(labels)} labellings for {self.n_examples} examples; give one array per example"
+        flat = joined_labels(labels, self.n_nodes, wrong_count)
+        check_range(flat, self.n_labels, self.n_nodes, self.name)
         z = np.zeros(self.n_parts)
         z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
         ends = flat[self._graphs._ends()]
@@ -144,8 +127,7 @@ class Network(Structure):
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Labels, one int64 array per example: the largest node part at every node."""
-        nodes = vector(z, self.n_parts, "z")[self.decisions].reshape(-1, self.n_labels)
-        return np.split(nodes.argmax(axis=1).astype(np.int64), np.cumsum(self.n_nodes)[:-1])[: self.n_examples]
+        return largest(vector(z, self.n_parts, "z")[self.decisions], self.n_labels, self.n_nodes)
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """A maximum of ``scores'z`` over the polytope, and as ``value`` a bound of it from above.

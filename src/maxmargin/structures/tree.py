@@ -29,6 +29,7 @@ import scipy.sparse as sp
 from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, vector
+from maxmargin.structures._labelled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 
 MOST_LABELS = 1 << 15
@@ -92,19 +93,7 @@ class Tree(Structure):
         labels: npt.ArrayLike | None,
     ) -> None:
         """Check the arguments and lay out the parts."""
-        counts, offsets = integers(n_nodes, "n_nodes"), integers(edge_offsets, "edge_offsets")
-        pairs = integers(np.asarray(edges).reshape(-1, 2) if np.size(edges) == 0 else edges, "edges")
-        if counts.ndim != 1 or offsets.ndim != 1 or pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ValueError("n_nodes and edge_offsets must have one dimension, edges two columns")
-        if counts.size and counts.min() < 0:
-            example = int(np.argmax(counts < 0))
-            raise ValueError(f"example {example} has {counts[example]} nodes; give a number >= 0")
-        if len(offsets) != len(counts) + 1:
-            raise ValueError(
-                f"edge_offsets has {len(offsets)} entries for {len(counts)} examples; give one more than examples"
-            )
-        if offsets[0] != 0 or offsets[-1] != len(pairs) or np.any(np.diff(offsets) < 0):
-            raise ValueError(f"edge_offsets must rise from 0 to the number of edges, {len(pairs)}")
+        counts, pairs, offsets = edge_lists(n_nodes, edges, edge_offsets)
         self.node_offsets = offsets_of(counts)
         sizes = integers(n_labels, "n_labels")
         if sizes.ndim and sizes.shape != (self.node_offsets[-1],):
@@ -117,7 +106,10 @@ class Tree(Structure):
                 f"example {example}: a node has {self.n_labels[wrong[0]]} labels; give between 1 and {MOST_LABELS}"
             )
         self.edges, self.edge_offsets = pairs, offsets
-        self._check_edges(np.repeat(np.arange(len(counts)), np.diff(offsets)))
+        twice = "keep one edge for each pair of nodes and add up its scores"
+        check_edges(counts, pairs, offsets, "leave it out: put its scores on the node", twice)
+        first = np.repeat(self.node_offsets[:-1], np.diff(offsets))
+        self.ends = first + pairs[:, 0], first + pairs[:, 1]
         self._node_begin = offsets_of(self.n_labels)
         self._tables = offsets_of(self.n_labels[self.ends[0]] * self.n_labels[self.ends[1]])
         self.blocks = (
@@ -139,27 +131,6 @@ class Tree(Structure):
             example = int(np.searchsorted(self.blocks[0].offsets, np.argmax(falls), side="right")) - 1
             raise ValueError(f"example {example}: the labels of a node must be >= 0 and rise; sort them")
         return numbers
-
-    def _check_edges(self, owner: IntArray) -> None:
-        nodes, pairs = np.diff(self.node_offsets)[owner], self.edges
-
-        def refuse(wrong: npt.NDArray[np.bool_], what: str, remedy: str) -> None:
-            if wrong.any():
-                e = int(np.argmax(wrong))
-                edge = f"({pairs[e, 0]}, {pairs[e, 1]})"
-                raise ValueError(f"example {owner[e]}, which has {nodes[e]} nodes, {what} {edge}; {remedy}")
-
-        outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
-        refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
-        refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", "leave it out: put its scores on the node")
-        self.ends = self.node_offsets[owner] + pairs[:, 0], self.node_offsets[owner] + pairs[:, 1]
-        low, high = np.minimum(*self.ends), np.maximum(*self.ends)
-        order = np.lexsort((high, low))
-        same = np.zeros(len(pairs), dtype=np.bool_)
-        if len(pairs) > 1:
-            a, b = order[:-1], order[1:]
-            same[b] = (low[a] == low[b]) & (high[a] == high[b])
-        refuse(same, "has more than once the edge", "keep one edge for each pair of nodes and add up its scores")
 
     @cached_property
     def _graphs(self) -> tuple[Any, ...]:
@@ -218,17 +189,7 @@ class Tree(Structure):
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
         """The packed vertex of one labelling per example: an integer label per node."""
-        if len(labels) != self.n_examples:
-            raise ValueError(f"expected {self.n_examples} labellings, got {len(labels)}")
-        arrays = [np.asarray(label) for label in labels]
-        for i, (array, expected) in enumerate(zip(arrays, self.n_nodes.tolist(), strict=True)):
-            if array.shape != (expected,):
-                raise ValueError(
-                    f"example {i} has {expected} nodes but its labels have shape {array.shape}; give one label per node"
-                )
-            if array.size and array.dtype.kind not in "iu":
-                raise ValueError(f"example {i}: labels must be integers, got {array.dtype}; number the labels from 0")
-        flat = np.concatenate([np.zeros(0, dtype=np.int64), *arrays]).astype(np.int64)
+        flat = joined_labels(labels, self.n_nodes, f"expected {self.n_examples} labellings, got {len(labels)}")
         at = self._places(flat)
         z = np.zeros(self.n_parts)
         z[self._node_begin[:-1] + at] = 1.0
