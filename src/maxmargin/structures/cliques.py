@@ -52,9 +52,7 @@ class Cliques:
     def of(cls, given: Sequence[Any], node_offsets: IntArray, n_labels: IntArray) -> Self:
         """From a list per example of sequences of node numbers; ValueError naming the example if one is not legal."""
         if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__len__"):
-            raise ValueError(
-                "cliques must be a list with, for each example, a list of cliques (tuples of node numbers)"
-            )
+            raise ValueError("cliques must be a list with, for each example, a list of tuples of node numbers")
         if len(given) != len(node_offsets) - 1:
             raise ValueError(
                 f"cliques has {len(given)} entries for {len(node_offsets) - 1} examples; give one for each"
@@ -126,7 +124,7 @@ class Cliques:
         return joint
 
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """All pairs of nodes of a clique, shape ``(n_pairs, 2)``, node numbers within the example; and their examples."""
+        """All pairs of nodes of a clique, shape ``(n_pairs, 2)``, numbered within the example; and their examples."""
         found = [np.zeros((0, 2), dtype=np.int64)]
         owner = [np.zeros(0, dtype=np.int64)]
         for size in np.unique(self.sizes).tolist():

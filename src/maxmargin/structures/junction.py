@@ -33,7 +33,7 @@ class JunctionTree(Tree):
         n_nodes, n_labels, edges, edge_offsets, labels: as for :class:`maxmargin.structures.Tree`, but edges may form
             cycles.
         cliques: sets of nodes that are scored together: for each example a list of tuples of node numbers, counted from
-            0 within the example. A clique of nodes ``v_1 .. v_s`` has the parts ``[y_{v_1} = a_1, ..., y_{v_s} = a_s]``,
+            0 within the example. A clique of nodes ``v_1 .. v_s`` has the parts ``[y_{v_1} = a_1, .., y_{v_s} = a_s]``,
             row-major in the order given, in block ``"cliques"``. A set of nodes is named at most once, one or two nodes
             are fine, and an edge between nodes of a clique keeps its own table. None: no such block.
         width: largest width allowed; None: any. In each case a cluster must have at most 100,000 joint labels.

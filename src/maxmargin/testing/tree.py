@@ -11,7 +11,7 @@ from maxmargin.structures.tree import Tree
 
 
 def vertices(structure: Tree) -> list[FloatArray]:
-    """All labellings of every example as rows of node parts, then edge parts, then clique parts; for tiny examples only."""
+    """All labellings of every example as rows of node, then edge, then clique parts; for tiny examples only."""
     found = []
     begin = 0
     labels = np.split(structure.decision_labels, np.cumsum(structure.n_labels)[:-1])
