@@ -212,7 +212,7 @@ def test_refused_cliques(cliques, why):
 
 def test_cliques_count_for_the_width():
     assert JunctionTree([4], 2, [], [0, 0], cliques=[[(0, 1, 2), (1, 2, 3)]], width=2).width.tolist() == [2]
-    with pytest.raises(ValueError, match="example 0: its graph has a tree width above 1; .*leave out edges, cliques"):
+    with pytest.raises(ValueError, match=r"example 0: its graph has a tree width above 1; .*leave out edges, cliques"):
         JunctionTree([4], 2, [], [0, 0], cliques=[[(0, 1, 2)]], width=1)
     ring = [(t, (t + 1) % 5, (t + 2) % 5) for t in range(5)]
     assert JunctionTree([5], 2, [], [0, 0], cliques=[ring]).width.tolist() == [4]

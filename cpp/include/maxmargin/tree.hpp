@@ -153,22 +153,33 @@ MM_INLINE void row_maxima(const double* MM_RESTRICT add, const double* MM_RESTRI
 }
 
 template <class Vec>
+MM_INLINE double largest_of(const double* x, std::int64_t n) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    if constexpr (width > 1) {
+        if (n < width) return largest_of<Half<Vec>>(x, n);
+    }
+    Vec best = load<Vec>(x + n - width);
+    for (std::int64_t j = 0; j + width <= n; j += width) best = larger(load<Vec>(x + j), best);
+    return largest(best);
+}
+
+template <class Vec>
 MM_INLINE void add_to(double* MM_RESTRICT to, const double* MM_RESTRICT from, std::int64_t n) {
     for (std::int64_t j = 0; j < n; ++j) to[j] += from[j];
 }
 
-// Runs through all labels of the separator of node v (index within the batch; no root) in the order of its rows: calls
-// body(row, offset) with the offset of a term there.
+// Runs through all joint labels of the separator of node v (index within the batch; no root) but those of its last, the
+// parent, in the order of rows: calls body(row, offset) with the first row there and the offset of a term.
 template <class Body>
-MM_INLINE void each_row(const Plan& plan, std::int64_t first, std::int64_t v, const std::int64_t* stride,
-                        std::int64_t* digits, Body&& body) {
+MM_INLINE void each_block(const Plan& plan, std::int64_t first, std::int64_t v, const std::int64_t* stride,
+                          std::int64_t* digits, Body&& body) {
     const std::int64_t last = plan.separators[v + 1] - plan.separators[v] - 1, rows = plan.rows[v];
     const std::int32_t* nodes = plan.separator.data() + plan.separators[v];
-    const std::int64_t inner = plan.labels[first + nodes[last]], step = stride[last];
+    const std::int64_t inner = plan.labels[first + nodes[last]];
     std::fill(digits, digits + last, 0);
     std::int64_t offset = 0;
-    for (std::int64_t row = 0; row < rows;) {
-        for (std::int64_t a = 0; a < inner; ++a) body(row++, offset + a * step);
+    for (std::int64_t row = 0; row < rows; row += inner) {
+        body(row, offset);
         for (std::int64_t d = last - 1; d >= 0; --d) {
             offset += stride[d];
             if (++digits[d] < plan.labels[first + nodes[d]]) break;
@@ -176,6 +187,31 @@ MM_INLINE void each_row(const Plan& plan, std::int64_t first, std::int64_t v, co
             digits[d] = 0;
         }
     }
+}
+
+// For every entry of the cluster of node v and the entry of a term that it meets, pair(cluster entry, term entry), long
+// runs at a time where both lie one after the other.
+template <class Number, class Other, class Pair>
+MM_INLINE void each_entry(const Plan& plan, std::int64_t first, std::int64_t v, const Term& term, Number* cluster,
+                          Other* table, std::int64_t* digits, Pair&& pair) {
+    const std::int64_t* stride = plan.stride.data() + term.strides;
+    const std::int64_t k = plan.labels[v], own = term.own;
+    const std::int64_t inner = plan.labels[first + plan.parent[v]];
+    const std::int64_t step = stride[plan.separators[v + 1] - plan.separators[v] - 1];
+    each_block(plan, first, v, stride, digits,
+               [&](std::int64_t row, std::int64_t offset) __attribute__((always_inline)) {
+                   Number* MM_RESTRICT x = cluster + row * k;
+                   Other* MM_RESTRICT y = table + offset;
+                   if (own == 1 && step == k) {
+                       for (std::int64_t j = 0; j < inner * k; ++j) pair(x[j], y[j]);
+                   } else if (own == 1) {
+                       for (std::int64_t a = 0; a < inner; ++a, x += k, y += step)
+                           for (std::int64_t j = 0; j < k; ++j) pair(x[j], y[j]);
+                   } else {
+                       for (std::int64_t a = 0; a < inner; ++a, x += k, y += step)
+                           for (std::int64_t j = 0; j < k; ++j) pair(x[j], y[j * own]);
+                   }
+               });
 }
 
 // Calls body(v, table) for every clique of one node, v counted over the batch.
@@ -195,18 +231,8 @@ MM_INLINE void fill_cluster(const Plan& plan, std::int64_t first, std::int64_t v
     for (std::int64_t row = 0; row < plan.rows[v]; ++row) std::copy(own, own + k, table + row * k);
     for (std::int64_t t = plan.terms[v]; t < plan.terms[v + 1]; ++t) {
         const Term& term = plan.term[t];
-        const double* from = table_of(term, scores, messages);
-        const std::int64_t step = term.own;
-        each_row(plan, first, v, plan.stride.data() + term.strides, digits,
-                 [&](std::int64_t row, std::int64_t offset) __attribute__((always_inline)) {
-                     double* MM_RESTRICT to = table + row * k;
-                     const double* MM_RESTRICT at = from + offset;
-                     if (step == 1) {
-                         for (std::int64_t x = 0; x < k; ++x) to[x] += at[x];
-                     } else {
-                         for (std::int64_t x = 0; x < k; ++x) to[x] += at[x * step];
-                     }
-                 });
+        each_entry(plan, first, v, term, table, table_of(term, scores, messages), digits,
+                   [](double& x, const double& y) __attribute__((always_inline)) { x += y; });
     }
 }
 
@@ -288,12 +314,8 @@ MM_INLINE Status upward_at(int, const Plan& plan, std::int64_t i, const Scores& 
                 row_maxima<Vec>(own, scores.edges + term.base, kp, k, out);
         } else {
             fill_cluster(plan, first, v, scores, h, messages, scratch.table.data(), scratch.digits.data());
-            for (std::int64_t row = 0; row < plan.rows[v]; ++row) {
-                const double* x = scratch.table.data() + row * k;
-                double most = x[0];
-                for (std::int64_t j = 1; j < k; ++j) most = x[j] > most ? x[j] : most;
-                out[row] = most;
-            }
+            for (std::int64_t row = 0; row < plan.rows[v]; ++row)
+                out[row] = largest_of<Vec>(scratch.table.data() + row * k, k);
         }
         if (plan.as_term[v] < 0) add_to<Vec>(h + plan.part[first + p], out, plan.rows[v]);
     }

@@ -71,6 +71,20 @@ MM_INLINE void row_exps(const double* MM_RESTRICT add, const double* MM_RESTRICT
     }
 }
 
+template <class Vec>
+MM_INLINE double total_of(const double* x, std::int64_t n) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    if constexpr (width > 1) {
+        if (n < width) return total_of<Half<Vec>>(x, n);
+    }
+    Vec sums = Vec{};
+    std::int64_t j = 0;
+    for (; j + width <= n; j += width) sums += load<Vec>(x + j);
+    double sum = total(sums);
+    for (; j < n; ++j) sum += x[j];
+    return sum;
+}
+
 // A largest value to subtract: that of -inf alone is 0, as there -inf - 0 is still -inf.
 MM_INLINE double finite_top(double top) { return top > NEG_INF ? top : 0.0; }
 
@@ -105,19 +119,14 @@ MM_INLINE void cluster_exps(const Plan& plan, std::int64_t first, std::int64_t v
     fill_cluster(plan, first, v, scores, scratch.h.data(), scratch.messages.data(), table, scratch.digits.data());
     for (std::int64_t row = 0; row < plan.rows[v]; ++row) {
         double* x = table + row * k;
-        double top = x[0];
-        for (std::int64_t j = 1; j < k; ++j) top = x[j] > top ? x[j] : top;
-        scratch.tops[row] = finite_top(top);
-        for (std::int64_t j = 0; j < k; ++j) x[j] -= scratch.tops[row];
+        const double top = finite_top(largest_of<Vec>(x, k));
+        scratch.tops[row] = top;
+        for (std::int64_t j = 0; j < k; ++j) x[j] -= top;
     }
     const std::int64_t entries = plan.rows[v] * k;
     for (std::int64_t j = 0; j < entries; j += simd::lanes<Vec>)
         store(table + j, exp_negative<Vec>(load<Vec>(table + j)));
-    for (std::int64_t row = 0; row < plan.rows[v]; ++row) {
-        double sum = 0.0;
-        for (std::int64_t j = 0; j < k; ++j) sum += table[row * k + j];
-        sums[row] = sum;
-    }
+    for (std::int64_t row = 0; row < plan.rows[v]; ++row) sums[row] = total_of<Vec>(table + row * k, k);
 }
 
 // Example i: log-partition function into value, E of simple clusters into the edge parts of z, row sums into
@@ -241,23 +250,22 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& 
             normalise(own, k);
             continue;
         }
-        for (std::int64_t j = 0; j < rows; ++j)
+        for (std::int64_t j = 0; j < rows; ++j) {
+            double* MM_RESTRICT row = cluster + j * k;
+            const double scale = share[j];
             for (std::int64_t x = 0; x < k; ++x) {
-                cluster[j * k + x] *= share[j];
-                own[x] += cluster[j * k + x];
+                row[x] *= scale;
+                own[x] += row[x];
             }
+        }
         normalise(own, k);
         // Marginals of the cluster: summed onto its edges and cliques, and onto the separators of children that see more than v.
         for (std::int64_t t2 = plan.terms[v]; t2 < plan.terms[v + 1]; ++t2) {
             const Term& term = plan.term[t2];
             double* to = table_of(term, z, scratch.marginals.data());
             std::fill(to, to + term.size, 0.0);
-            each_row(plan, first, v, plan.stride.data() + term.strides, scratch.digits.data(),
-                     [&](std::int64_t row, std::int64_t offset) __attribute__((always_inline)) {
-                         const double* MM_RESTRICT from = cluster + row * k;
-                         double* MM_RESTRICT at = to + offset;
-                         for (std::int64_t x = 0; x < k; ++x) at[x * term.own] += from[x];
-                     });
+            each_entry(plan, first, v, term, cluster, to, scratch.digits.data(),
+                       [](const double& x, double& y) __attribute__((always_inline)) { y += x; });
             if (term.source == Source::message) normalise(to, term.size);
         }
     }
