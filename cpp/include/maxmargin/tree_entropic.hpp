@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "maxmargin/simd_exp.hpp"
+#include "maxmargin/simd_log.hpp"
 #include "maxmargin/tree.hpp"
 
 namespace maxmargin::tree {
@@ -83,6 +84,20 @@ MM_INLINE double total_of(const double* x, std::int64_t n) {
     double sum = total(sums);
     for (; j < n; ++j) sum += x[j];
     return sum;
+}
+
+// out[j] = (tops[j] - most) + log(sums[j])
+template <class Vec>
+MM_INLINE void log_sums(const double* MM_RESTRICT tops, double most, const double* MM_RESTRICT sums, std::int64_t n,
+                        double* MM_RESTRICT out) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    if constexpr (width > 1) {
+        if (n < width) return log_sums<Half<Vec>>(tops, most, sums, n, out);
+    }
+    for (std::int64_t j = 0; j < n; j += width) {
+        const std::int64_t at = std::min(j, n - width);
+        store(out + at, (load<Vec>(tops + at) - most) + log_of_sum<Vec>(load<Vec>(sums + at)));
+    }
 }
 
 // A largest value to subtract: that of -inf alone is 0, as there -inf - 0 is still -inf.
@@ -172,7 +187,7 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const Scores& 
             }
             for (std::int64_t j = 0; j < rows; ++j) most = sums[j] > 0.0 && tops[j] > most ? tops[j] : most;
             value += finite_top(most);
-            for (std::int64_t j = 0; j < rows; ++j) out[j] = (tops[j] - finite_top(most)) + std::log(sums[j]);
+            log_sums<Vec>(tops, finite_top(most), sums, rows, out);
             if (plan.as_term[v] < 0) add_to<Vec>(h + plan.part[first + p], out, rows);
         }
         if (most == NEG_INF) {
