@@ -57,7 +57,7 @@ class Cliques:
             raise ValueError(
                 f"cliques has {len(given)} entries for {len(node_offsets) - 1} examples; give one for each"
             )
-        read = [_read(own, i) for i, own in enumerate(given)]
+        read = [read_cliques(own, i) for i, own in enumerate(given)]
         found = list(chain.from_iterable(read))
         begin = offsets_of([len(clique) for clique in found])
         nodes = np.concatenate([np.zeros(0, dtype=np.int64), *found])
@@ -183,7 +183,7 @@ class Cliques:
             raise ValueError(f"example {self.owner[c]} has a clique {what}, {clique}; {remedy}")
 
 
-def _read(own: Any, example: int) -> list[IntArray]:
+def read_cliques(own: Any, example: int) -> list[IntArray]:
     """The cliques of one example as int64 vectors."""
     message = f"example {example}: its cliques must be a list of tuples of node numbers"
     if own is None:
