@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import maxmargin as mm
-from maxmargin.features.graph import TiedRows
 from maxmargin.features.parts import PartFeatures, Stacked
-from maxmargin.features.tied import ChainFeatures
+from maxmargin.features.tied import ChainFeatures, TiedRows
 from maxmargin.features.tree import TreeFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem

@@ -501,3 +501,72 @@ def test_arrays_of_other_types_are_not_written(tmp_path):
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
         assert not found[name].flags.writeable
+
+
+# Weights of which most are zero are stored by position.
+
+
+def sparse_model(n_features: int, at: dict[int, float]) -> mm.Model:
+    weights = np.zeros(n_features)
+    weights[list(at)] = list(at.values())
+    return mm.Model(weights, mm.packing.MatchingPacker(n_features=n_features))
+
+
+def test_sparse_weights_are_stored_sparse(tmp_path):
+    for n_features, at in ((4000, {3: 1.5, 3999: -2.0}), (10, {}), (1, {}), (1, {0: 2.0})):
+        model = sparse_model(n_features, at)
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(mm.load(tmp_path / "model").weights, model.weights)
+        assert ("positions" in parts((tmp_path / "model").read_bytes())[0]["arrays"]) == (2 * len(at) <= n_features)
+    dense = mm.Model(np.ones(4000), mm.packing.MatchingPacker(n_features=4000))
+    dense.save(tmp_path / "dense")
+    assert "positions" not in parts((tmp_path / "dense").read_bytes())[0]["arrays"]
+    sparse_model(4000, {1: 1.0}).save(tmp_path / "model")
+    assert (tmp_path / "model").stat().st_size < 0.1 * (tmp_path / "dense").stat().st_size
+
+
+def test_an_l1_model_is_saved_sparse(tmp_path):
+    X, y = matchings(8)
+    noise = np.random.default_rng(0)
+    X = [np.concatenate([x, 0.01 * noise.normal(size=(*x.shape[:2], 30))], axis=2) for x in X]
+    model = mm.MatchingSVM(norm="l1", radius=2.0, tol=1e-2).fit(X, y)
+    assert np.count_nonzero(model.coef_) <= 0.5 * model.coef_.size
+    model.save(tmp_path / "model")
+    again = mm.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.weights, model.coef_)
+    assert same(again.predict(X), model.predict(X))
+    assert again.facts["norm"] == "l1"
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [
+        np.array([5, 3]),
+        np.array([3, 3]),
+        np.array([-1, 3]),
+        np.array([3, 4000]),
+        np.array([3]),
+        np.array([[3, 5]]),
+        np.array([3.0, 5.0]),
+        np.array([3, 5], dtype=np.int32),
+    ],
+)
+def test_positions_that_do_not_fit(positions, tmp_path):
+    header, _ = parts(saved_bytes(sparse_model(4000, {3: 1.0, 5: 2.0}), tmp_path))
+    del header["arrays"]
+    model_file.write(tmp_path / "wrong", header, {"weights": np.array([1.0, 2.0]), "positions": positions})
+    refused(tmp_path / "wrong", (tmp_path / "wrong").read_bytes(), "positions")
+
+
+def test_a_small_file_cannot_ask_for_much_memory(tmp_path):
+    data = saved_bytes(sparse_model(4000, {3: 1.0}), tmp_path)
+
+    def many(header):
+        header["packer"]["n_features"] = 10**12
+
+    refused(tmp_path / "wrong", changed(data, many), "too many")
+
+
+def saved_bytes(model: mm.Model, folder: Path) -> bytes:
+    model.save(folder / "good")
+    return (folder / "good").read_bytes()

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 
 import maxmargin as mm
-from maxmargin.features.graph import TiedRows
+from maxmargin.features import TiedRows
 from maxmargin.solvers import Stop, certify, solve
 from maxmargin.testing import network as twin
 from maxmargin.testing import reference
@@ -255,3 +255,22 @@ def test_tied_rows(constant, make_rows):
             TiedRows(rows, bad, 4)
     with pytest.raises(ValueError, match="not both"):
         TiedRows(rows, [0, 7], 4, constant=True, alike=True)
+
+
+@pytest.mark.parametrize("kind", [{}, {"constant": True}, {"alike": True}])
+@pytest.mark.parametrize("width", [0, 3])
+def test_tied_rows_without_some_parts(kind, width):
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(7, width))
+    kept = np.flatnonzero(rng.random(28) < 0.5)
+    some, every = TiedRows(matrix, [0, 2, 2, 7], 4, kept=kept, **kind), TiedRows(matrix, [0, 2, 2, 7], 4, **kind)
+    check_features(some)
+    weights = rng.normal(size=some.n_weights)
+    np.testing.assert_array_equal(some.scores(weights), every.scores(weights)[kept])
+    chosen = [2, 0, 1, 2]
+    parts = np.concatenate([kept[(kept >= 4 * a) & (kept < 4 * b)] for a, b in ((2, 7), (0, 2), (2, 2), (2, 7))])
+    np.testing.assert_array_equal(some.select(chosen).scores(weights), every.scores(weights)[parts])
+    check_features(TiedRows(matrix, [0, 7], 4, kept=kept[:0], **kind))
+    for bad in ([[1, 2]], [-1, 3], [3, 28], [2, 2], [5, 4]):
+        with pytest.raises(ValueError, match=r"kept parts must rise and lie in 0\.\.27"):
+            TiedRows(matrix, [0, 7], 4, kept=np.array(bad), **kind)

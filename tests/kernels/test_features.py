@@ -308,7 +308,7 @@ def test_chain_scores_by_their_definition(edge_kind):
     node_weights = weights[: 5 * n_labels].reshape(5, n_labels)
     pair_weights = weights[5 * n_labels :][: n_labels**2].reshape(n_labels, n_labels)
     scores = features.scores(weights)
-    close(scores[: 6 * n_labels].reshape(6, n_labels), features.tokens.to_sparse() @ node_weights)
+    close(scores[: 6 * n_labels].reshape(6, n_labels), features.features[0].rows.to_sparse() @ node_weights)
     rest = scores[6 * n_labels :].reshape(-1, n_labels, n_labels)
     if edge_kind is None:
         assert rest.shape[0] == 4
@@ -316,7 +316,7 @@ def test_chain_scores_by_their_definition(edge_kind):
     else:
         edge_weights = weights[5 * n_labels + n_labels**2 :].reshape(3, n_labels, n_labels)
         assert rest.shape[0] == 3
-        rows = features.edges.to_sparse().toarray()
+        rows = features.features[1].rows.to_sparse().toarray()
         close(rest, pair_weights + np.einsum("ed,dab->eab", rows, edge_weights))
 
 

@@ -36,7 +36,7 @@ class TreeSVM(StructuredSVM):
         self.width = width
 
     def _packer(self) -> Packer:
-        return TreePacker(None if self.classes is None else distinct(self.classes), self.width)
+        return TreePacker(None if self.classes is None else distinct(self.classes), width=self.width)
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:

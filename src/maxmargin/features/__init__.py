@@ -1,10 +1,9 @@
 """Linear maps between weights and the packed parts of a batch."""
 
 from maxmargin.features.base import Features, operator_norm
-from maxmargin.features.graph import TiedRows
 from maxmargin.features.kernel import Kernel
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
-from maxmargin.features.tied import ChainFeatures
+from maxmargin.features.tied import ChainFeatures, PairwiseFeatures, TiedRows
 from maxmargin.features.tree import TreeFeatures
 
 __all__ = [
@@ -12,6 +11,7 @@ __all__ = [
     "ChainFeatures",
     "Features",
     "Kernel",
+    "PairwiseFeatures",
     "PartFeatures",
     "Stacked",
     "TiedRows",

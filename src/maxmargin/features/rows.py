@@ -167,9 +167,13 @@ class Rows:
         return np.asarray(np.sqrt(rows) if order == 2 else rows)
 
     def column_norms(self, scale: FloatArray | None = None) -> FloatArray:
-        """Euclidean norm of every column of ``diag(scale) X``, shape ``(d,)``."""
-        weight = np.ones(self.n) if scale is None else np.square(scale)
+        """Euclidean norm of every column of ``diag(scale) X``, shape ``(d,)``; for scales ``(n, k)``, ``(d, k)``."""
+        scale = np.ones(self.n) if scale is None else scale
         if self.dense is not None:
-            return np.asarray(np.sqrt(np.einsum("i,ij,ij->j", weight, self.dense, self.dense)))
-        entries = np.square(self.values) * np.repeat(weight, np.diff(self.starts))
-        return np.asarray(np.sqrt(np.bincount(self.columns, weights=entries, minlength=self.d)))
+            squares = Rows(np.square(self.dense), self.what)
+        else:
+            squares = self._with_sparse(self.starts, self.columns, np.square(self.values))
+        sums = np.empty((self.d, *scale.shape[1:]))
+        if sums.size:
+            squares.transpose_times(np.square(scale).ravel(), sums.size // self.d, sums.ravel())
+        return np.sqrt(sums)

@@ -1,10 +1,13 @@
-"""Features of chains: one row per position, its weights repeated for every label; no row per label or edge is made.
+"""Features of labelled nodes and edges: one row each, its weights repeated for every label or pair of labels.
 
-With ``K`` labels and token rows ``x_t``, the score of label ``a`` at position ``t`` is ``x_t' node_weights[:, a]`` and
-that of the pair ``(a, b)`` is ``pair_weights[a, b]``, plus ``x_e' edge_weights[:, a, b]`` where edges have features.
+Row ``x_r`` of an item and weights ``W``, shape ``(d, m)``, give the item's ``m`` parts the scores ``x_r'W``, plus a
+constant row of weights if asked for: :class:`TiedRows`. Chains, trees and graphs put two such maps side by side
+(:class:`PairwiseFeatures`): nodes with ``m = K``, and edges with ``m = K^2`` and a constant row, the pair weights;
+associative networks have ``m = K`` for edges too.
 
-Cost per call: ``2 nnz K`` operations for nodes and ``2 nnz_e K^2`` for edges, one pass over each matrix
-(:mod:`maxmargin.features.rows`); without edge features, ``n_examples K^2`` for pairs.
+Cost per call: ``2 nnz m`` operations, one pass over the matrix (:mod:`maxmargin.features.rows`); with ``alike``
+``2 nnz``. Where some parts are left out, those of whole items are made in between: as much memory again as parts of a
+batch in which none are.
 """
 
 from __future__ import annotations
@@ -17,17 +20,201 @@ import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
 from maxmargin.features.base import Features
+from maxmargin.features.parts import Stacked
 from maxmargin.features.rows import Matrix, Rows
-from maxmargin.structures._arrays import example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
 
-class ChainFeatures(Features):
-    """Features of a batch of chains.
+class TiedRows(Features):
+    """Features of one block of labelled items.
+
+    Weights: with ``constant`` first ``m`` numbers, then ``(d, m)`` row-major; with ``alike`` only ``d``, the same for
+    all ``m`` parts of an item. Parts: item-major, ``m`` per row, or those of them that are ``kept``.
+
+    Args:
+        matrix: shape ``(n_items, d)``, one row per node or edge of all examples, dense float64 or CSR.
+        offsets: shape ``(n_examples + 1,)``: example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
+        m: parts per row.
+        constant: whether every row has ``m`` more weights that do not depend on it.
+        alike: whether all parts of a row have the same weights.
+        kept: which of the ``n_items * m`` parts there are, rising, shape ``(n_parts,)``; None for all.
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix | Rows,
+        offsets: npt.ArrayLike,
+        m: int,
+        *,
+        constant: bool = False,
+        alike: bool = False,
+        kept: IntArray | None = None,
+    ) -> None:
+        rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
+        self._setup(rows, np.asarray(offsets, dtype=np.int64), m, constant, alike, kept)
+
+    def _setup(self, rows: Rows, offsets: IntArray, m: int, constant: bool, alike: bool, kept: IntArray | None) -> None:
+        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != rows.n:
+            raise ValueError(f"offsets must rise from 0 to the number of rows, {rows.n}")
+        if np.any(np.diff(offsets) < 0):
+            raise ValueError("offsets must not decrease")
+        if m < 1 or (constant and alike):
+            raise ValueError("give m >= 1, and not both constant and alike")
+        self.rows, self.offsets, self.m, self.constant, self.alike = rows, offsets, int(m), constant, alike
+        self.start = self.m if constant else 0
+        self.n_weights = self.start + rows.d * (1 if alike else self.m)
+        self.n_parts, self.n_examples = rows.n * self.m, len(offsets) - 1
+        self.kept = self._column = None
+        if kept is not None:
+            inside = kept.ndim == 1 and (not kept.size or (kept[0] >= 0 and kept[-1] < self.n_parts))
+            if not inside or np.any(np.diff(kept) <= 0):
+                raise ValueError(f"kept parts must rise and lie in 0..{self.n_parts - 1}")
+            self.n_parts, self.kept = len(kept), kept
+            self._column = kept % self.m if constant else None
+
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
+        weights = vector(weights, self.n_weights, "weights")
+        if self.kept is None:
+            self._write_all(weights, out)
+            return
+        # Indices are in range; numpy copies what it takes once more unless a mode says what else to do.
+        if self._column is not None and self.rows.d == 0:
+            np.take(weights, self._column, out=out, mode="clip")
+            return
+        scores = np.empty(self.rows.n * self.m)
+        self._write_all(weights, scores)
+        np.take(scores, self.kept, out=out, mode="clip")
+
+    def _write_all(self, weights: FloatArray, out: FloatArray) -> None:
+        if self.alike:
+            column = np.empty(self.rows.n)
+            self.rows.times(weights, 1, column)
+            out.reshape(-1, self.m)[:] = column[:, None]
+        else:
+            self.rows.times(weights[self.start :], self.m, out, weights[: self.start])
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        z = vector(z, self.n_parts, "z")
+        if self.constant:
+            self._write_sums(z, out[: self.start])
+        if self.alike:
+            self.rows.transpose_times(self._spread(z).reshape(-1, self.m).sum(axis=1), 1, out)
+        elif self.rows.d:
+            self.rows.transpose_times(self._spread(z), self.m, out[self.start :])
+
+    def _write_sums(self, z: FloatArray, out: FloatArray) -> None:
+        """The adjoint of the constant row: sums over all items."""
+        if self._column is not None:
+            out[:] = np.bincount(self._column, z, self.m)
+        else:
+            ones = np.ones(self.rows.n)
+            _kernels.linear_dense_adjoint(z.reshape(-1, self.m), ones, 1, out, _threads.current())
+
+    def _spread(self, z: FloatArray) -> FloatArray:
+        """The values of all parts, 0 for those that are not kept."""
+        if self.kept is None:
+            return z
+        full = np.zeros(self.rows.n * self.m)
+        full[self.kept] = z
+        return full
+
+    def part_norms(self, order: float) -> FloatArray:
+        """The norm of the item's row, with a 1 beside it where there is a constant."""
+        norms = self.rows.norms(order)
+        if self.constant:
+            norms = np.hypot(1.0, norms) if order == 2 else np.maximum(1.0, norms)
+        return np.repeat(norms, self.m) if self.kept is None else np.asarray(norms[self.kept // self.m])
+
+    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Norms of the columns, each with the scales of the parts that see it."""
+        given = np.ones(self.n_parts) if scale is None else vector(scale, self.n_parts, "scale")
+        squares = np.square(self._spread(given)).reshape(-1, self.m)
+        if self.alike:
+            return self.rows.column_norms(np.sqrt(squares.sum(axis=1)))
+        varying = self.rows.column_norms(np.sqrt(squares)).ravel()
+        return np.concatenate([np.sqrt(squares.sum(axis=0)), varying]) if self.constant else varying
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The features of the given examples, in that order; consecutive ones share memory."""
+        chosen = example_numbers(indices, self.n_examples)
+        other = type(self).__new__(type(self))
+        offsets, kept = offsets_of(np.diff(self.offsets)[chosen]), None
+        if self.kept is not None:
+            bounds = np.searchsorted(self.kept, self.offsets * self.m)
+            first, last = bounds[chosen], bounds[chosen + 1]
+            moved = (offsets[:-1] - self.offsets[chosen]) * self.m
+            kept = self.kept[ranges(first, last)] + np.repeat(moved, last - first)
+        other._setup(self.rows.select(self.offsets, chosen), offsets, self.m, self.constant, self.alike, kept)
+        return other
+
+    def to_sparse(self) -> sp.csr_array:
+        """The explicit matrix, shape ``(n_parts, n_weights)``."""
+        rows = self.rows.to_sparse()
+        if self.alike:
+            matrix = sp.csr_array(sp.kron(rows, np.ones((self.m, 1)), format="csr"))
+        else:
+            parts = sp.eye_array(self.m)
+            matrix = sp.csr_array(sp.kron(rows, parts, format="csr"))
+            if self.constant:
+                repeated = sp.kron(np.ones((rows.shape[0], 1)), parts)
+                matrix = sp.csr_array(sp.hstack([repeated, matrix], format="csr"))
+        return matrix if self.kept is None else sp.csr_array(matrix[self.kept])
+
+
+class PairwiseFeatures(Stacked):
+    """Features of nodes with ``K`` labels and of the pairs of labels that meet at edges.
+
+    The score of label ``a`` at node ``v`` is ``x_v' node_weights[:, a]``, that of labels ``(a, b)`` at the ends of edge
+    ``e`` is ``pair_weights[a, b]``, plus ``x_e' edge_weights[:, a, b]`` where edges have features.
 
     Weights: node weights ``(d, K)``, then pair weights ``(K, K)``, then with edge features edge weights
-    ``(d_e, K, K)``, all row-major. Parts: block "nodes", ``n_tokens * K``; then without edge features block "pairs",
-    the ``K * K`` pair counts of each example, with edge features block "edges", ``n_edges * K * K``.
+    ``(d_e, K, K)``, all row-major.
+
+    Args:
+        nodes: shape ``(n_nodes, d)``, one row per node of all examples, dense float64 or CSR.
+        node_offsets: shape ``(n_examples + 1,)``: example ``i`` has nodes ``node_offsets[i]:node_offsets[i + 1]``.
+        edges: shape ``(n_edges, d_e)``, one row per edge of all examples, or None.
+        edge_offsets: shape ``(n_examples + 1,)``, likewise.
+        n_labels: ``K``.
+        kept: which of the parts there are, of nodes and of edges, as for :class:`TiedRows`; None and None for all.
+    """
+
+    def __init__(
+        self,
+        nodes: Matrix | Rows,
+        node_offsets: npt.ArrayLike,
+        edges: Matrix | Rows | None,
+        edge_offsets: npt.ArrayLike,
+        n_labels: int,
+        *,
+        kept: tuple[IntArray | None, IntArray | None] = (None, None),
+    ) -> None:
+        if edges is None:
+            edges = np.zeros((int(np.asarray(edge_offsets)[-1]), 0))
+        super().__init__(
+            TiedRows(nodes, node_offsets, n_labels, kept=kept[0]),
+            TiedRows(edges, edge_offsets, n_labels**2, constant=True, kept=kept[1]),
+        )
+
+    # No map here reads its matrix once for two vectors, so nothing is won by joining pieces.
+    scores_pair = Features.scores_pair
+    adjoint_pair = Features.adjoint_pair
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The features of the given examples, in that order; consecutive ones share memory."""
+        other = type(self).__new__(type(self))
+        Stacked.__init__(other, *(member.select(indices) for member in self.features))
+        return other
+
+
+class ChainFeatures(PairwiseFeatures):
+    """Features of a batch of chains; the edges of a chain join neighbouring positions.
+
+    Parts: block "nodes", ``n_tokens * K``; then without edge features block "pairs", the ``K * K`` pair counts of each
+    example, with edge features block "edges", ``n_edges * K * K``.
 
     Args:
         tokens: shape ``(n_tokens, d)``, one row per position of all chains, dense float64 or CSR.
@@ -39,80 +226,22 @@ class ChainFeatures(Features):
     def __init__(
         self, tokens: Matrix, lengths: npt.ArrayLike, n_labels: int, *, edge_features: Matrix | None = None
     ) -> None:
-        edges = None if edge_features is None else Rows(edge_features, "edge_features")
-        self._setup(Rows(tokens, "tokens"), np.asarray(lengths), n_labels, edges)
-
-    def _setup(self, tokens: Rows, lengths: npt.NDArray[np.int64], n_labels: int, edges: Rows | None) -> None:
-        if lengths.ndim != 1 or (lengths.size and not np.issubdtype(lengths.dtype, np.integer)):
+        counts = np.asarray(lengths)
+        if counts.ndim != 1 or (counts.size and not np.issubdtype(counts.dtype, np.integer)):
             raise ValueError("lengths must be a vector of integers, one per chain")
-        if lengths.size and lengths.min() < 0:
+        if counts.size and counts.min() < 0:
             raise ValueError("lengths must not be negative")
         if n_labels < 1:
             raise ValueError(f"n_labels must be at least 1, got {n_labels}")
-        self.tokens, self.edges = tokens, edges
-        self.lengths = lengths.astype(np.int64)
-        self.n_labels = int(n_labels)
-        self.token_offsets: IntArray = offsets_of(self.lengths)
-        self.edge_offsets: IntArray = offsets_of(np.maximum(self.lengths - 1, 0))
-        self.n_examples = len(self.lengths)
-        n_tokens, n_edges = int(self.token_offsets[-1]), int(self.edge_offsets[-1])
-        if tokens.n != n_tokens:
-            raise ValueError(f"tokens has {tokens.n} rows, but the lengths add up to {n_tokens}")
-        if edges is not None and edges.n != n_edges:
-            raise ValueError(f"edge_features has {edges.n} rows, but the chains have {n_edges} edges")
-        pairs = self.n_labels**2
-        self.n_nodes = n_tokens * self.n_labels
-        self.n_parts = self.n_nodes + pairs * (self.n_examples if edges is None else n_edges)
-        self.pair_start = tokens.d * self.n_labels
-        self.edge_start = self.pair_start + pairs
-        self.n_weights = self.edge_start + (0 if edges is None else edges.d * pairs)
-
-    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
-        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
-        weights = vector(weights, self.n_weights, "weights")
-        pair_weights = weights[self.pair_start : self.edge_start]
-        self.tokens.times(weights[: self.pair_start], self.n_labels, out[: self.n_nodes])
-        if self.edges is None:
-            out[self.n_nodes :].reshape(self.n_examples, self.n_labels**2)[:] = pair_weights
-        else:
-            self.edges.times(weights[self.edge_start :], self.n_labels**2, out[self.n_nodes :], pair_weights)
-
-    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
-        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
-        z = vector(z, self.n_parts, "z")
-        nodes, pairs = z[: self.n_nodes], z[self.n_nodes :]
-        self.tokens.transpose_times(nodes, self.n_labels, out[: self.pair_start])
-        _column_sums(pairs.reshape(-1, self.n_labels**2), out[self.pair_start : self.edge_start])
-        if self.edges is not None:
-            self.edges.transpose_times(pairs, self.n_labels**2, out[self.edge_start :])
-
-    def part_norms(self, order: float) -> FloatArray:
-        """A row's norm for every label; 1 for a pair, and where edges have features, a 1 beside them."""
-        nodes = np.repeat(self.tokens.norms(order), self.n_labels)
-        if self.edges is None:
-            return np.concatenate([nodes, np.ones(self.n_parts - self.n_nodes)])
-        edges = self.edges.norms(order)
-        edges = np.hypot(1.0, edges) if order == 2 else np.maximum(1.0, edges)
-        return np.concatenate([nodes, np.repeat(edges, self.n_labels**2)])
-
-    def select(self, indices: npt.ArrayLike) -> Self:
-        """The features of the given chains, in that order; consecutive ones share memory."""
-        chosen = example_numbers(indices, self.n_examples)
-        edges = None if self.edges is None else self.edges.select(self.edge_offsets, chosen)
-        other = type(self).__new__(type(self))
-        other._setup(self.tokens.select(self.token_offsets, chosen), self.lengths[chosen], self.n_labels, edges)
-        return other
-
-    def to_sparse(self) -> sp.csr_array:
-        """The explicit matrix, shape ``(n_parts, n_weights)``: every row of features once per label or pair."""
-        labels = sp.eye_array(self.n_labels)
-        pairs = sp.eye_array(self.n_labels**2)
-        nodes = sp.kron(self.tokens.to_sparse(), labels)
-        repeated = sp.kron(np.ones((self.n_examples if self.edges is None else self.edges.n, 1)), pairs)
-        if self.edges is None:
-            return sp.csr_array(sp.block_diag([nodes, repeated]))
-        return sp.csr_array(sp.block_diag([nodes, sp.hstack([repeated, sp.kron(self.edges.to_sparse(), pairs)])]))
-
-
-def _column_sums(values: FloatArray, out: FloatArray) -> None:
-    _kernels.linear_dense_adjoint(values, np.ones(len(values)), 1, out, _threads.current())
+        rows = Rows(tokens, "tokens")
+        offsets, edge_offsets = offsets_of(counts), offsets_of(np.maximum(counts - 1, 0))
+        if rows.n != offsets[-1]:
+            raise ValueError(f"tokens has {rows.n} rows, but the lengths add up to {offsets[-1]}")
+        if edge_features is None:
+            # Transitions do not see the input: one item per chain, its pair counts.
+            super().__init__(rows, offsets, None, np.arange(len(counts) + 1), n_labels)
+            return
+        edges = Rows(edge_features, "edge_features")
+        if edges.n != edge_offsets[-1]:
+            raise ValueError(f"edge_features has {edges.n} rows, but the chains have {edge_offsets[-1]} edges")
+        super().__init__(rows, offsets, edges, edge_offsets, n_labels)

@@ -8,18 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from maxmargin.features.graph import TiedRows
 from maxmargin.features.parts import Stacked
-from maxmargin.packing import checks
+from maxmargin.features.tied import TiedRows
+from maxmargin.packing import checks, graphs
 from maxmargin.packing.base import Packed
-from maxmargin.packing.graph import NetworkPacker
+from maxmargin.packing.labelled import LabelledPacker
 from maxmargin.structures.associative import Associative
+from maxmargin.structures.base import IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class AssociativePacker(NetworkPacker):
+class AssociativePacker(LabelledPacker):
     """Packs graphs: score of labels ``y`` ``sum_i W[:, y_i]'x_i + sum_ij [y_i = y_j] V[:, y_i]'x_ij`` with ``V >= 0``.
 
     Attributes:
@@ -29,22 +29,27 @@ class AssociativePacker(NetworkPacker):
     per_label: bool = True
 
     kind = "associative"
+    width_key = "n_node_features"
+
+    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        """Labels (sorted where they can be) and widths."""
+        nodes, _, features = _split(X)
+        return self._learned(nodes, features, y)
 
     def pack(self, X: Sequence[Any]) -> Packed:
         """Stack nodes and edges of all graphs."""
-        nodes, edges, features = self._split(X)
-        checks.width(nodes, self.n_node_features, "node features")
+        nodes, edges, features = _split(X)
+        checks.width(nodes, self.n_features, "node features")
         checks.width(features, self.n_edge_features, "edge features")
         node_rows, node_offsets = checks.stack(nodes, "node features")
         edge_rows, edge_offsets = checks.stack(features, "edge features")
-        values = edge_rows.data if sp.issparse(edge_rows) else edge_rows
-        if values.size and values.min() < 0:
-            index = next(i for i, found in enumerate(features) if found.shape[0] and found.min() < 0)
-            raise ValueError(
-                f"example {index}: edge features must be >= 0 (they say how strongly equal labels are rewarded); "
-                "shift them, split a signed feature into its positive and negative part, or use GraphSVM"
-            )
-        k = len(self.classes or ())
+        graphs.nonnegative(
+            features,
+            edge_rows,
+            "they say how strongly equal labels are rewarded",
+            "shift them, split a signed feature into its positive and negative part, or use GraphSVM",
+        )
+        k = self.n_labels
         return Packed(
             Associative(np.diff(node_offsets), np.concatenate(edges), edge_offsets, k),
             Stacked(
@@ -54,12 +59,12 @@ class AssociativePacker(NetworkPacker):
 
     @property
     def _n_node_weights(self) -> int:
-        return (self.n_node_features or 0) * len(self.classes or ())
+        return (self.n_features or 0) * self.n_labels
 
     @property
     def n_weights(self) -> int:
         """Node weights, then edge weights."""
-        return self._n_node_weights + (self.n_edge_features or 0) * (len(self.classes or ()) if self.per_label else 1)
+        return self._n_node_weights + (self.n_edge_features or 0) * (self.n_labels if self.per_label else 1)
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -80,3 +85,8 @@ class AssociativePacker(NetworkPacker):
         if not isinstance(header["per_label"], bool):
             raise ValueError("its per_label is neither true nor false")
         return replace(super().from_header(header), per_label=header["per_label"])
+
+
+def _split(X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any]]:
+    nodes, edges, features = graphs.split(X, labels="all nodes of a network have all labels")
+    return nodes, edges, graphs.with_ones(edges, features)

@@ -133,11 +133,16 @@ def _not_finite(offsets: IntArray, row: int, what: str) -> ValueError:
 
 
 def edges(value: npt.ArrayLike, index: int, n_rows: int, what: str) -> IntArray:
-    """An integer array of shape ``(n_edges, 2)``."""
+    """An integer array of shape ``(n_edges, 2)`` with as many rows as there are rows of features."""
     found = pairs(value, index, "edges", "(n_edges, 2)")
+    one_per_edge(found, index, n_rows, what)
+    return found
+
+
+def one_per_edge(found: IntArray, index: int, n_rows: int, what: str) -> None:
+    """As many rows of features as edges."""
     if len(found) != n_rows:
         raise ValueError(f"example {index}: {len(found)} edges but {n_rows} rows of {what}; give one row per edge")
-    return found
 
 
 def pairs(value: npt.ArrayLike, index: int, what: str, shape: str) -> IntArray:

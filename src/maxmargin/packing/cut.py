@@ -25,9 +25,8 @@ import scipy.sparse as sp
 from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
-from maxmargin.packing import checks, kernels
+from maxmargin.packing import checks, graphs, kernels
 from maxmargin.packing.base import Packed, Packer
-from maxmargin.packing.inputs import Graph
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.cut import Cut
 
@@ -65,9 +64,13 @@ class CutPacker(Packer):
             raise ValueError(f'potentials must be "potts" or "regular", got {self.potentials!r}')
         kernels.check(self.kernel)
 
+    def _split(self, X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any]]:
+        nodes, edges, features = graphs.split(X, labels="a cut's nodes are all 0 or 1")
+        return nodes, edges, graphs.with_ones(edges, features)
+
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """The numbers of features, and with a kernel the training nodes."""
-        nodes, _, features = _split(X)
+        nodes, _, features = self._split(X)
         n_node_features = checks.width(nodes, None, "node features")
         return replace(
             self,
@@ -80,18 +83,17 @@ class CutPacker(Packer):
 
     def pack(self, X: Sequence[Any]) -> Packed:
         """Stack nodes and edges of all graphs."""
-        nodes, edges, features = _split(X)
+        nodes, edges, features = self._split(X)
         checks.width(nodes, self.n_node_features, "node features")
         checks.width(features, self.n_edge_features, "edge features")
         node_rows, node_offsets = checks.stack(nodes, "node features")
         edge_rows, edge_offsets = checks.stack(features, "edge features")
-        values = edge_rows.data if sp.issparse(edge_rows) else edge_rows
-        if values.size and values.min() < 0:
-            index = next(i for i, found in enumerate(features) if found.shape[0] and found.min() < 0)
-            raise ValueError(
-                f"example {index}: edge features must be >= 0 (they say how strongly the ends attract each other); "
-                "shift them, or split a signed feature into its positive and negative part"
-            )
+        graphs.nonnegative(
+            features,
+            edge_rows,
+            "they say how strongly the ends attract each other",
+            "shift them, or split a signed feature into its positive and negative part",
+        )
         structure = Cut(np.diff(node_offsets), np.concatenate(edges), edge_offsets)
         node_map: Features
         if self.support is None:
@@ -215,25 +217,3 @@ def _ends(structure: Cut, edge_rows: Any) -> tuple[PartFeatures, PartFeatures]:
         sums = incidence @ edge_rows
         maps.append(PartFeatures(sp.csr_array(sums) if sp.issparse(sums) else sums, structure.blocks[0].offsets))
     return maps[0], maps[1]
-
-
-def _split(X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any]]:
-    nodes, edges, features = [], [], []
-    for index, graph in enumerate(checks.examples(X)):
-        if not isinstance(graph, Graph):
-            raise ValueError(
-                f"example {index}: X must be a list of mm.Graph(node_features, edges, edge_features), "
-                f"got {type(graph).__name__}"
-            )
-        if graph.labels is not None:
-            raise ValueError(f"example {index}: labels per node are for TreeSVM; a cut's nodes are all 0 or 1")
-        nodes.append(checks.matrix(graph.node_features, index, "node features"))
-        if nodes[-1].shape[0] == 0:
-            raise ValueError(f"example {index}: a graph needs at least one node; remove it")
-        found = checks.pairs(graph.edges, index, "edges", "(n_edges, 2)")
-        if graph.edge_features is None:
-            features.append(np.ones((len(found), 1)))
-        else:
-            features.append(checks.matrix(graph.edge_features, index, "edge features"))
-        edges.append(checks.edges(found, index, features[-1].shape[0], "edge features"))
-    return nodes, edges, features

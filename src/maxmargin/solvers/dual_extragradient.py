@@ -31,7 +31,6 @@ from maxmargin.solvers.geometry import (
     Euclidean,
     Geometry,
     GeometrySetting,
-    StructuresPlayer,
     StructuresPoint,
     WeightsPlayer,
     WeightsPoint,
@@ -106,6 +105,35 @@ class Last:
     turn: tuple[FloatArray, FloatArray]
     log_partition: float
     divergence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """The structures player's part of one iteration: sums over all shards.
+
+    Attributes:
+        g_v: ``g(v_z)``; ``g_u``: ``g(u_z)``.
+        loss: that of ``u_z``.
+        log_partition_v: summed; ``log_partition_u`` likewise; 0 in Euclidean geometry.
+        structures: ``u_z`` of the last shard.
+        warm: what the projections of the next pass start from.
+        travelled: the divergence of ``u_z`` from the center where it was asked for, else None.
+    """
+
+    g_v: FloatArray
+    g_u: FloatArray
+    loss: float
+    log_partition_v: float
+    log_partition_u: float
+    structures: StructuresPoint
+    warm: tuple[tuple[Any, Any], ...]
+    travelled: float | None
+
+
+def _divergence(problem: Problem, v_w: WeightsPoint, done: Pass, step: float) -> float:
+    """``KL(u || v)`` of distributions whose potentials differ by ``step (F'v_w + c)``."""
+    along = dot(v_w.weights, done.g_u + problem.gold_features) + done.loss - problem.constant
+    return max(0.0, step * along - done.log_partition_u + done.log_partition_v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,100 +240,99 @@ class DualExtragradient(Solver):
         )
 
     def step(self, run: Run, state: DualExtragradientState) -> DualExtragradientState:
-        """One pass: both projections of every example, shard by shard."""
-        problem, epoch = run.problem, state.epoch
-        weights, structures = geometry_for(problem, self.geometry).players(problem)
-        curvature = problem.region.curvature
-        tol = projection_tolerance(self.inexact, state.iteration)
-        b, eta = epoch.balance, state.eta
-
-        v_w = weights.move(epoch.weights, -state.sum_w, b)
-        g_v, g_u = -problem.gold_features, -problem.gold_features
-        loss, partition_v, partition_u, near, travelled = 0.0, 0.0, 0.0, 0.0, 0.0
-        warm, u_z = [], None
-        measure = not self.store_duals and self._may_rebalance(run, state.iteration + 1)
-        for shard, (warm_v, warm_u) in zip(run.shards, state.warm, strict=True):
-            if state.sum_z is not None and epoch.structures is not None:
-                scores_v = shard.augmented(v_w.weights)
-                target, center = state.sum_z, epoch.structures.coordinates
-            else:
-                # s_z = (sum of steps) (F' wbar + c); before the first step it is zero whatever wbar is.
-                scores_v, scores_bar = shard.augmented_pair(v_w.weights, state.average.weights)
-                target, center = state.average.total * scores_bar, structures.center(shard)
-            v_z = structures.at(run, shard, center + target / b, tol=tol, warm=warm_v)
-            u_z = structures.at(run, shard, v_z.coordinates + (eta / b) * scores_v, tol=tol, warm=warm_u)
-            sum_v, sum_u = shard.feature_sum_pair(v_z.z, u_z.z)
-            g_v += sum_v
-            g_u += sum_u
-            loss += shard.loss(u_z.z)
-            partition_v += v_z.log_partition
-            partition_u += u_z.log_partition
-            near += structures.divergence(v_z, u_z)
-            if measure:
-                begin = structures.at(run, shard, center, tol=tol, warm=None)
-                travelled += structures.divergence(begin, u_z)
-            warm.append((v_z.warm, u_z.warm))
+        """One pass: both projections of every example, shard by shard; then the weights player's two steps."""
+        problem = run.problem
+        weights = geometry_for(problem, self.geometry).weights_player(problem)
+        curvature, b, eta = problem.region.curvature, state.epoch.balance, state.eta
+        v_w = weights.move(state.epoch.weights, -state.sum_w, b)
+        done = self._pass(run, state, v_w)
         next_eta, credit = eta, state.credit
         if state.last is not None and self._adapts(problem):
-            used, allowed = self._account(state, weights, structures, v_w, g_v, partition_v, problem.gold_features)
+            used, allowed = self._account(run, state, v_w, done)
             factor = min(max(USE * allowed / used, 0.5), GROWTH) if used > 0.0 else GROWTH
             credit += allowed - used
             if credit < 0.0 and state.before is not None:
-                return replace(
-                    state.before, eta=factor * state.last.eta, warm=tuple(warm), iteration=state.iteration + 1
-                )
+                shorter = factor * state.last.eta
+                return replace(state.before, eta=shorter, warm=done.warm, iteration=state.iteration + 1)
             next_eta *= factor
-        u_w = weights.move(v_w, curvature * v_w.weights + g_v, eta * b)
+        u_w = weights.move(v_w, curvature * v_w.weights + done.g_v, eta * b)
         if not np.isfinite(u_w.weights).all():
             raise NonFiniteError("the weights are not finite")
         moved = u_w.weights - v_w.weights
+        stored = done.structures if self.store_duals else None
         new = replace(
             state,
-            average=state.average.add(
-                eta, u_w.weights, g_u, loss, u_z.z if u_z is not None and self.store_duals else None
-            ),
-            sum_w=state.sum_w - eta * (curvature * u_w.weights + g_u),
+            average=state.average.add(eta, u_w.weights, done.g_u, done.loss, None if stored is None else stored.z),
+            sum_w=state.sum_w - eta * (curvature * u_w.weights + done.g_u),
             sum_z=None if state.sum_z is None else state.sum_z + eta * problem.augmented(u_w.weights),
             eta=next_eta,
             credit=credit,
             before=replace(state, before=None) if self._adapts(problem) else None,
             last=Last(
                 weights=u_w,
-                structures=u_z if self.store_duals else None,
-                proposal=Proposal(u_w.weights, g_u, loss),
+                structures=stored,
+                proposal=Proposal(u_w.weights, done.g_u, done.loss),
                 eta=eta,
-                turn=(curvature * moved + g_u - g_v, moved),
-                log_partition=partition_u,
-                divergence=weights.divergence(v_w, u_w) / b + b * near,
+                turn=(curvature * moved + done.g_u - done.g_v, moved),
+                log_partition=done.log_partition_u,
+                divergence=weights.divergence(v_w, u_w) / b + b * _divergence(problem, v_w, done, eta / b),
             ),
-            warm=tuple(warm),
+            warm=done.warm,
             iteration=state.iteration + 1,
         )
-        return self._rebalanced(run, new, weights, travelled) if measure else new
+        return self._rebalanced(run, new, weights, done.travelled) if done.travelled is not None else new
 
-    def _account(
-        self,
-        state: DualExtragradientState,
-        weights: WeightsPlayer,
-        structures: StructuresPlayer,
-        v_w: WeightsPoint,
-        g_v: FloatArray,
-        log_partition: float,
-        gold: FloatArray,
-    ) -> tuple[float, float]:
+    def _pass(self, run: Run, state: DualExtragradientState, v_w: WeightsPoint) -> Pass:
+        """The structures player's two steps of every shard, as sums."""
+        problem, epoch = run.problem, state.epoch
+        structures = geometry_for(problem, self.geometry).structures_player(problem)
+        tol = projection_tolerance(self.inexact, state.iteration)
+        b = epoch.balance
+        measure = not self.store_duals and self._may_rebalance(run, state.iteration + 1)
+        g_v, g_u = -problem.gold_features, -problem.gold_features
+        loss, log_partition_v, log_partition_u, travelled = 0.0, 0.0, 0.0, 0.0
+        warm, u_z = [], None
+        for shard, (warm_v, warm_u) in zip(run.shards, state.warm, strict=True):
+            if state.sum_z is not None and epoch.structures is not None:
+                gradient = shard.augmented(v_w.weights)
+                target = epoch.structures.coordinates + state.sum_z / b
+            else:
+                # s_z = (sum of steps) (F' wbar + c); before the first step it is zero whatever wbar is.
+                gradient, step = shard.augmented_pair(v_w.weights, state.average.weights)
+                step *= state.average.total / b
+                target = structures.from_center(shard, step)
+            v_z = structures.at(run, shard, target, tol=tol, warm=warm_v)
+            gradient *= state.eta / b
+            gradient += v_z.coordinates
+            u_z = structures.at(run, shard, gradient, tol=tol, warm=warm_u)
+            sum_v, sum_u = shard.feature_sum_pair(v_z.z, u_z.z)
+            g_v += sum_v
+            g_u += sum_u
+            loss += shard.loss(u_z.z)
+            log_partition_v += v_z.log_partition
+            log_partition_u += u_z.log_partition
+            if measure:
+                begin = structures.at(run, shard, structures.center(shard), tol=tol, warm=None)
+                travelled += structures.divergence(begin, u_z)
+            warm.append((v_z.warm, u_z.warm))
+        assert u_z is not None
+        return Pass(g_v, g_u, loss, log_partition_v, log_partition_u, u_z, tuple(warm), travelled if measure else None)
+
+    def _account(self, run: Run, state: DualExtragradientState, v_w: WeightsPoint, done: Pass) -> tuple[float, float]:
         """What the last step used of what the method's proof allows: the bound holds while no more was used in sum.
 
         For the step from v over u to v', ``eta (G(u) - G(v))'(u - v')`` is used and ``d(v, u) + d(u, v')`` allowed. All
         terms come from sums of features, as the potentials of v' and u differ by ``eta/b F'(u_w - v_w)``.
         """
+        weights, structures = geometry_for(run.problem, self.geometry).players(run.problem)
         last, b = state.last, state.epoch.balance
         assert last is not None
         turn_w, moved = last.turn
-        turned = dot(turn_w, last.weights.weights - v_w.weights) - dot(moved, last.proposal.g - g_v)
-        linear = last.eta / b * dot(moved, g_v + gold)
-        far = weights.divergence(last.weights, v_w) / b + b * max(0.0, linear - log_partition + last.log_partition)
-        allowed = last.divergence + far + b * structures.rounding(log_partition)
-        return max(0.0, last.eta * turned), allowed
+        turned = dot(turn_w, last.weights.weights - v_w.weights) - dot(moved, last.proposal.g - done.g_v)
+        linear = last.eta / b * dot(moved, done.g_v + run.problem.gold_features)
+        far_z = max(0.0, linear - done.log_partition_v + last.log_partition)
+        far = weights.divergence(last.weights, v_w) / b + b * far_z
+        return max(0.0, last.eta * turned), last.divergence + far + b * structures.rounding(done.log_partition_v)
 
     def _may_rebalance(self, run: Run, iteration: int) -> bool:
         return self.restart and self.balance == "auto" and iteration in (16, 128) and run.problem.region.certifies

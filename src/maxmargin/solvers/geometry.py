@@ -177,6 +177,11 @@ class StructuresPlayer(ABC):
     def center(self, problem: Problem) -> FloatArray:
         """Coordinates of the point where a run starts if nothing better is known, shape ``(n_parts,)``."""
 
+    def from_center(self, problem: Problem, step: FloatArray) -> FloatArray:
+        """Coordinates of a step from the center; ``step`` may be overwritten."""
+        step += self.center(problem)
+        return step
+
     @abstractmethod
     def start(self, run: Run, start: Start) -> StructuresPoint:
         """The point where a run is told to start, or one near it, or the center."""
@@ -250,6 +255,10 @@ class GibbsStructures(StructuresPlayer):
         decisions = problem.structure.decisions
         leaning[decisions] = self.gold_potential * problem.gold[decisions]
         return leaning
+
+    def from_center(self, problem: Problem, step: FloatArray) -> FloatArray:
+        """The potentials of the uniform distribution are zero."""
+        return step if self.gold_potential == 0.0 else super().from_center(problem, step)
 
     def start(self, run: Run, start: Start) -> StructuresPoint:
         """The given potentials, softened unless they are as good as a solution; the center where they do not fit."""

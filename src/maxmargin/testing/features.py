@@ -9,7 +9,7 @@ from maxmargin.structures.base import Structure
 
 
 def check_features(features: Features, structure: Structure | None = None, *, seed: int = 0) -> None:
-    """Raise AssertionError unless scores, adjoint, pairs, ``to_sparse``, ``norm`` and ``select`` agree.
+    """Raise AssertionError unless scores, adjoint, pairs, ``to_sparse``, norms and ``select`` agree.
 
     The explicit matrix is made: for small batches. With a ``structure``, ``select`` must match its packed order.
     """
@@ -26,6 +26,13 @@ def check_features(features: Features, structure: Structure | None = None, *, se
         assert np.allclose(got, want, rtol=0, atol=size), "scores_pair differs from scores"
     for got, want in zip(features.adjoint_pair(z1, z2), (a1, features.adjoint(z2)), strict=True):
         assert np.allclose(got, want, rtol=0, atol=size), "adjoint_pair differs from adjoint"
+    scale = rng.random(features.n_parts)
+    for order in (2.0, np.inf):
+        got, want = features.part_norms(order), Features.part_norms(features, order)
+        assert np.allclose(got, want, rtol=1e-9, atol=1e-12), "part_norms differ from those of the explicit matrix"
+    for given in (None, scale):
+        got, want = features.weight_norms(given), Features.weight_norms(features, given)
+        assert np.allclose(got, want, rtol=1e-9, atol=1e-12), "weight_norms differ from those of the explicit matrix"
     exact = float(np.linalg.norm(matrix.toarray(), 2)) if min(matrix.shape) else 0.0
     assert exact * (1 - 1e-9) <= features.norm() <= 1.005 * exact, "norm is not a close upper bound"
     if features.n_examples == 0:
