@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import maxmargin as mm
+from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures, TiedRows
 from maxmargin.features.tree import TreeFeatures
@@ -24,6 +25,7 @@ STRUCTURES = (
     "associative",
     "chain",
     "chain-edges",
+    "cliques",
     "cut",
     "graph",
     "junction",
@@ -39,7 +41,7 @@ REGIONS = {
     "ball and ridge": {"C": 1.0, "radius": 0.5},
     "L1 ball": {"l1": 1.0},
 }
-ENTROPIC = ("chain", "chain-edges", "tree", "junction")
+ENTROPIC = ("chain", "chain-edges", "cliques", "tree", "junction")
 """The structures with a sum-product kernel."""
 
 
@@ -55,7 +57,7 @@ def make(
         structure = Chain(lengths, n_labels, transitions="shared" if edge_features is None else "each")
         rows = rng.normal(size=(int(lengths.sum()), 4))
         features: mm.features.Features = ChainFeatures(rows, lengths, n_labels, edge_features=edge_features)
-    elif kind in ("tree", "junction"):
+    elif kind in ("cliques", "tree", "junction"):
         sizes, links, starts, allowed = rng.integers(1, 6, size=n), [], [0], []
         for size in sizes.tolist():
             links += [(v, int(rng.integers(0, v))) if v % 2 else (int(rng.integers(0, v)), v) for v in range(1, size)]
@@ -67,8 +69,13 @@ def make(
         labels_of = {"n_labels": [len(own) for own in allowed], "labels": np.concatenate(allowed)}
         graph = {"n_nodes": sizes, "edges": np.array(links).reshape(-1, 2), "edge_offsets": starts}
         structure = JunctionTree(**graph, **labels_of) if kind == "junction" else Tree(**graph, **labels_of)
+        if kind == "cliques":
+            cliques = [[rng.permutation(size)[:3].tolist()] if size else [] for size in sizes.tolist()]
+            structure = JunctionTree(**graph, **labels_of, cliques=cliques)
         edge_features = rng.normal(size=(len(links), 2)) if kind == "tree" else None
         features = TreeFeatures(rng.normal(size=(int(sizes.sum()), 4)), structure, 3, edge_features=edge_features)
+        if kind == "cliques":
+            features = Stacked(features, CliqueFeatures(structure, 3, (1, 2, 3)))
     elif kind == "cut":
         nodes, edges, offsets = [], [], [0]
         for _ in range(n):

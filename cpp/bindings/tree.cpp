@@ -13,7 +13,7 @@ namespace {
 // Checks offsets, numbers of labels and the ends of all edges.
 tree::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int32_t>& labels, const In<std::int32_t>& edges,
                        const In<std::int64_t>& edge_offsets) {
-    const tree::Graphs graphs{view(nodes), view(edge_offsets), view(labels), view(edges)};
+    const tree::Graphs graphs{view(nodes), view(edge_offsets), view(labels), view(edges), {}, {}, {}};
     require(!graphs.nodes.empty() && graphs.nodes.size() == graphs.edge_offsets.size(),
             "node and edge offsets must have n_examples + 1 entries");
     require(graphs.nodes.front() == 0 && graphs.edge_offsets.front() == 0, "offsets must start at 0");
@@ -40,6 +40,44 @@ tree::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int32_t>& la
     return graphs;
 }
 
+// Checks and adds cliques to graphs that have been checked.
+void add_cliques(tree::Graphs& graphs, const In<std::int64_t>& offsets, const In<std::int64_t>& begin,
+                 const In<std::int32_t>& clique_nodes) {
+    graphs.clique_offsets = view(offsets);
+    graphs.clique_begin = view(begin);
+    graphs.clique_nodes = view(clique_nodes);
+    const auto &of_example = graphs.clique_offsets, &of_clique = graphs.clique_begin;
+    require(of_example.size() == graphs.nodes.size() && of_example.front() == 0,
+            "clique offsets must have n_examples + 1 entries and start at 0");
+    for (std::size_t i = 1; i < of_example.size(); ++i)
+        require(of_example[i] >= of_example[i - 1], "clique offsets must not decrease");
+    require(!of_clique.empty() && of_clique.size() - 1 == static_cast<std::size_t>(of_example.back()) &&
+                of_clique.front() == 0,
+            "the beginnings of cliques must have n_cliques + 1 entries and start at 0");
+    for (std::size_t c = 1; c < of_clique.size(); ++c)
+        require(of_clique[c] > of_clique[c - 1], "a clique must have at least one node");
+    require(clique_nodes.size() == static_cast<std::size_t>(of_clique.back()), "cliques do not fit their beginnings");
+    std::vector<std::int64_t> last;  // the last clique that a node was seen in
+    for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
+        const std::int64_t n = graphs.n_nodes(i);
+        const std::int32_t* k = graphs.labels.data() + graphs.nodes[i];
+        std::int64_t parts = 0;
+        last.assign(static_cast<std::size_t>(n), -1);
+        for (std::int64_t c = of_example[i]; c < of_example[i + 1]; ++c) {
+            std::int64_t entries = 1;
+            for (std::int64_t j = of_clique[c]; j < of_clique[c + 1]; ++j) {
+                const std::int32_t v = graphs.clique_nodes[j];
+                require(v >= 0 && v < n && last[v] != c, "a clique must have different nodes of its example");
+                last[v] = c;
+                entries *= k[v];
+                require(entries < std::int64_t{1} << 31, "an example has too many parts");
+            }
+            parts += entries;
+            require(parts < std::int64_t{1} << 31, "an example has too many parts");
+        }
+    }
+}
+
 void order(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,
            bool fill, double most, std::int64_t widest, Out<std::int32_t> out, Out<std::int64_t> width,
            Out<double> entries, int threads) {
@@ -54,8 +92,10 @@ void order(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edg
 class TreeBatch {
    public:
     TreeBatch(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,
+              In<std::int64_t> clique_offsets, In<std::int64_t> clique_begin, In<std::int32_t> clique_nodes,
               In<std::int32_t> order, double most) {
-        const tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
+        tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
+        add_cliques(graphs, clique_offsets, clique_begin, clique_nodes);
         require(order.size() == labels.size(), "order must have one entry per node");
         std::vector<bool> seen;
         for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
@@ -97,9 +137,7 @@ class TreeBatch {
         const auto n = static_cast<std::size_t>(plan_.n_examples());
         require(sets.sizes.size() == n, "active sets do not fit the batch");
         for (std::size_t i = 0; i < n; ++i)
-            require(sets.sizes[i] == plan_.node_parts[i + 1] - plan_.node_parts[i] + plan_.edge_parts[i + 1] -
-                                         plan_.edge_parts[i],
-                    "active sets do not fit the batch");
+            require(sets.sizes[i] == plan_.n_parts(static_cast<std::int64_t>(i)), "active sets do not fit the batch");
         const NoGil release;
         tree::project(plan_, sets, view(point), view(z), view(value), view(status), threads);
     }
@@ -127,9 +165,10 @@ void bind_tree(nb::module_& module) {
                "edge_offsets"_a.noconvert(), "fill"_a, "most"_a, "widest"_a, "order"_a.noconvert(),
                "width"_a.noconvert(), "entries"_a.noconvert(), "threads"_a);
     nb::class_<TreeBatch>(module, "TreeBatch")
-        .def(nb::init<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int32_t>,
-                      double>(),
+        .def(nb::init<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int64_t>,
+                      In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, double>(),
              "nodes"_a.noconvert(), "labels"_a.noconvert(), "edges"_a.noconvert(), "edge_offsets"_a.noconvert(),
+             "clique_offsets"_a.noconvert(), "clique_begin"_a.noconvert(), "clique_nodes"_a.noconvert(),
              "order"_a.noconvert(), "most"_a)
         .def("argmax", &TreeBatch::argmax, "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
              "status"_a.noconvert(), "threads"_a)

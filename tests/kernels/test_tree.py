@@ -16,7 +16,23 @@ from maxmargin.testing import reference
 from maxmargin.testing.tree import gibbs, vertices
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
-KINDS = [Tree, JunctionTree]
+
+
+def cliqued(n_nodes, n_labels, edges, edge_offsets, *, labels=None):
+    """A junction tree with up to three cliques of up to four nodes (three where there are many labels) per example."""
+    rng = np.random.default_rng(np.sum(n_nodes, dtype=int) + len(edges))
+    most = 4 if np.max(n_labels, initial=1) < 5 else 3
+    cliques = []
+    for size in n_nodes:
+        found = {}
+        for _ in range(3 if size > 1 else 0):
+            clique = rng.permutation(size)[: rng.integers(1, min(size, most) + 1)].tolist()
+            found.setdefault(frozenset(clique), clique)
+        cliques.append(list(found.values()))
+    return JunctionTree(n_nodes, n_labels, edges, edge_offsets, labels=labels, cliques=cliques)
+
+
+KINDS = [Tree, JunctionTree, cliqued]
 # A vector length is set for all examples of a test, so it does not matter that the fixture is not set up for each.
 at_one_width = partial(
     settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -31,7 +47,9 @@ def random_graphs(rng, kind, n, *, nodes=5, labels=3, joined=0.85, subsets=False
         order = rng.permutation(size)
         own = [(order[j], order[rng.integers(0, j)]) for j in range(1, size) if rng.random() < joined]
         known = {frozenset(map(int, edge)) for edge in own}
-        for _ in range(3 if kind is JunctionTree and size > 1 else 0):
+        for _ in range(3 if kind is JunctionTree else 1 if kind is cliqued else 0):
+            if size < 2:
+                break
             pair = rng.choice(size, 2, replace=False)
             if frozenset(map(int, pair)) not in known:
                 known.add(frozenset(map(int, pair)))
@@ -86,7 +104,7 @@ def grid(rows, columns):
 
 
 def assert_marginals(tree, points):
-    """Node marginals sum to 1, edge marginals to those of their ends, to rounding."""
+    """Node marginals sum to 1, those of edges and cliques to those of their nodes, to rounding."""
     z = points.z
     begin = np.cumsum(tree.n_labels) - tree.n_labels
     assert z.min(initial=0.0) >= 0.0
@@ -97,6 +115,13 @@ def assert_marginals(tree, points):
         at += table.size
         np.testing.assert_allclose(table.sum(axis=1), nodes[u], atol=1e-13)
         np.testing.assert_allclose(table.sum(axis=0), nodes[v], atol=1e-13)
+    for clique in np.split(tree.cliques.ends, tree.cliques.begin[1:-1]) if len(tree.cliques) else []:
+        shape = tree.n_labels[clique]
+        table = z[at : at + shape.prod()].reshape(shape)
+        at += table.size
+        for axis, v in enumerate(clique):
+            others = tuple(other for other in range(len(clique)) if other != axis)
+            np.testing.assert_allclose(table.sum(axis=others), nodes[v], atol=1e-13)
     np.testing.assert_allclose([own.sum() for own in nodes], 1.0, atol=1e-13)
 
 
@@ -527,7 +552,8 @@ def test_the_binding_checks_what_it_is_given():
     nodes, labels = np.array([0, 2]), np.array([2, 2], dtype=np.int32)
     edges, offsets = np.array([[0, 1]], dtype=np.int32), np.array([0, 1])
     order = np.array([0, 1], dtype=np.int32)
-    good = (nodes, labels, edges, offsets, order)
+    cliques = (np.array([0, 1]), np.array([0, 2]), np.array([1, 0], dtype=np.int32))
+    good = (nodes, labels, edges, offsets, *cliques, order)
     batch = _kernels.TreeBatch(*good, 1e5)
     wrong = [
         (0, np.array([0, 3])),
@@ -541,27 +567,39 @@ def test_the_binding_checks_what_it_is_given():
         (2, np.zeros((2, 2), dtype=np.int32)),
         (3, np.array([0, 2])),
         (3, np.array([0, -1])),
-        (4, np.array([0, 0], dtype=np.int32)),
-        (4, np.array([0, 2], dtype=np.int32)),
-        (4, np.array([0], dtype=np.int32)),
+        (4, np.array([0, 2])),
+        (4, np.array([0])),
+        (4, np.array([1, 1])),
+        (4, np.array([0, -1])),
+        (5, np.array([0, 3])),
+        (5, np.array([0, 0])),
+        (5, np.array([1, 2])),
+        (5, np.zeros(0, dtype=np.int64)),
+        (6, np.array([1, 1], dtype=np.int32)),
+        (6, np.array([1, 2], dtype=np.int32)),
+        (6, np.array([-1, 1], dtype=np.int32)),
+        (6, np.array([1], dtype=np.int32)),
+        (7, np.array([0, 0], dtype=np.int32)),
+        (7, np.array([0, 2], dtype=np.int32)),
+        (7, np.array([0], dtype=np.int32)),
     ]
     for at, value in wrong:
         given = [value if j == at else array for j, array in enumerate(good)]
         with pytest.raises(ValueError):
             _kernels.TreeBatch(*given, 1e5)
-    z, value, status = np.zeros(8), np.zeros(1), np.zeros(1, dtype=np.int8)
+    z, value, status = np.zeros(12), np.zeros(1), np.zeros(1, dtype=np.int8)
     for method in (batch.argmax, batch.entropic):
-        for short in ((np.zeros(7), z, value, status), (z, np.zeros(7), value, status), (z, z, np.zeros(0), status)):
+        for short in ((np.zeros(8), z, value, status), (z, np.zeros(8), value, status), (z, z, np.zeros(0), status)):
             with pytest.raises(ValueError):
                 method(*short, 1)
     for k in (0, -1, 1 << 31):
         with pytest.raises(ValueError):
-            batch.k_best(k, np.zeros(8), z, value, status, 1)
+            batch.k_best(k, np.zeros(12), z, value, status, 1)
     with pytest.raises(ValueError):
-        batch.project(_kernels.HullBatch(np.array([7]), 1e-8), np.zeros(8), z, value, status, 1)
+        batch.project(_kernels.HullBatch(np.array([8]), 1e-8), np.zeros(12), z, value, status, 1)
     triangle = np.array([[0, 1], [1, 2], [2, 0]], dtype=np.int32)
-    large = _kernels.TreeBatch(
-        np.array([0, 3]), np.full(3, 9, dtype=np.int32), triangle, np.array([0, 3]), np.arange(3, dtype=np.int32), 100.0
-    )
+    none = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    graph = np.array([0, 3]), np.full(3, 9, dtype=np.int32), triangle, np.array([0, 3])
+    large = _kernels.TreeBatch(*graph, *none, np.arange(3, dtype=np.int32), 100.0)
     with pytest.raises(ValueError, match="larger than allowed"):
         large.argmax(np.zeros(270), np.zeros(270), value, status, 1)

@@ -7,8 +7,13 @@
 
 namespace maxmargin::simd {
 
+// Unsigned integers of the same shape. (GCC drops a vector size that depends on a template's parameter.)
 template <class Vec>
 struct BitsOf;
+template <>
+struct BitsOf<double> {
+    using type = std::uint64_t;
+};
 template <>
 struct BitsOf<Vec8> {
     using type = std::uint64_t __attribute__((vector_size(64)));
@@ -43,8 +48,8 @@ MM_INLINE Vec exp_negative(const Vec& x) {
     const Vec q89 = 0x1.2891a8c1d838dp-22 + r * 0x1.af38d53857513p-26;
     const Vec q = (q01 + r2 * q23) + r4 * ((q45 + r2 * q67) + r4 * q89);
     const Vec p = 1.0 + (r + r2 * q);
-    const Bits<Vec> exponent = (reinterpret_cast<Bits<Vec>>(shifted) + static_cast<std::uint64_t>(bias)) << 52;
-    const Vec scaled = reinterpret_cast<Vec>(reinterpret_cast<Bits<Vec>>(p) + exponent);
+    const Bits<Vec> exponent = (__builtin_bit_cast(Bits<Vec>, shifted) + static_cast<std::uint64_t>(bias)) << 52;
+    const Vec scaled = __builtin_bit_cast(Vec, __builtin_bit_cast(Bits<Vec>, p) + exponent);
     return x >= least ? scaled : Vec{};
 }
 

@@ -4,7 +4,8 @@
 // [1, labels], and the message is M - max M + log R (what is taken off adds up to the value), so that potentials of any
 // size neither overflow nor eat each other's digits. Down: E / R is the distribution of x given x_S,
 // and the marginal of the separator times it that of the cluster: products of probabilities, without differences. In a
-// forest E is written where the edge marginals go, so each entry costs one exponential; a larger cluster is made again.
+// forest E is written where the edge marginals go, so each entry costs one exponential. So it does in larger clusters,
+// which are kept from up to down unless those of an example have more than KEPT entries; then they are made again.
 #pragma once
 
 #include <algorithm>
@@ -14,64 +15,11 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/simd_exp.hpp"
+#include "maxmargin/simd_log.hpp"
 #include "maxmargin/tree.hpp"
 
 namespace maxmargin::tree {
-
-// Unsigned integers of the same shape. (GCC drops a vector size that depends on a template's parameter.)
-template <class Vec>
-struct Bits;
-template <>
-struct Bits<double> {
-    using type = std::uint64_t;
-};
-template <>
-struct Bits<Vec2> {
-    using type = std::uint64_t __attribute__((vector_size(16)));
-};
-template <>
-struct Bits<Vec4> {
-    using type = std::uint64_t __attribute__((vector_size(32)));
-};
-template <>
-struct Bits<Vec8> {
-    using type = std::uint64_t __attribute__((vector_size(64)));
-};
-
-// exp(x) for x <= 0, zero below -708: x = n log 2 + r with |r| <= log 2 / 2, the Taylor series of exp(r) to r^13
-// (remainder 4e-18), times 2^n through the exponent's bits. Adding 1.5 * 2^52 rounds to an integer, which the low bits
-// then hold.
-template <class Vec>
-MM_INLINE Vec exp_below_zero(const Vec& given) {
-    constexpr double floor = -708.0, shift = 6755399441055744.0;
-    const Vec x = given > floor ? given : Vec{} + floor;
-    const Vec shifted = x * 1.4426950408889634 + shift;
-    const Vec n = shifted - shift;
-    const Vec r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
-    Vec p = Vec{} + 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    using Int = typename Bits<Vec>::type;
-    Int exponent, bits;
-    static_assert(sizeof(Int) == sizeof(Vec));
-    __builtin_memcpy(&exponent, &shifted, sizeof(Vec));
-    __builtin_memcpy(&bits, &p, sizeof(Vec));
-    bits += exponent << 52;
-    Vec result;
-    __builtin_memcpy(&result, &bits, sizeof(Vec));
-    return given > floor ? result : Vec{};
-}
 
 // E[i][j] = exp(add[i] + table[i][j] - top[j]) and sums[j] over i.
 template <class Vec>
@@ -87,7 +35,7 @@ MM_INLINE void column_exps(const double* MM_RESTRICT add, const double* MM_RESTR
         const Vec high = load<Vec>(top + at);
         Vec sum = Vec{};
         for (std::int64_t i = 0; i < rows; ++i) {
-            const Vec x = exp_below_zero<Vec>(load<Vec>(table + i * columns + at) + add[i] - high);
+            const Vec x = exp_negative<Vec>(load<Vec>(table + i * columns + at) + add[i] - high);
             store(e + i * columns + at, x);
             sum += x;
         }
@@ -110,72 +58,103 @@ MM_INLINE void row_exps(const double* MM_RESTRICT add, const double* MM_RESTRICT
         double* to = e + i * columns;
         Vec sum = Vec{};
         for (std::int64_t j = 0; j < whole; j += width) {
-            const Vec x = exp_below_zero<Vec>(load<Vec>(row + j) + load<Vec>(add + j) - top[i]);
+            const Vec x = exp_negative<Vec>(load<Vec>(row + j) + load<Vec>(add + j) - top[i]);
             store(to + j, x);
             sum += x;
         }
         double all = total(sum);
         if (whole < columns) {
             const std::int64_t at = columns - width;
-            store(to + at, exp_below_zero<Vec>(load<Vec>(row + at) + load<Vec>(add + at) - top[i]));
+            store(to + at, exp_negative<Vec>(load<Vec>(row + at) + load<Vec>(add + at) - top[i]));
             for (std::int64_t j = whole; j < columns; ++j) all += to[j];
         }
         sums[i] = all;
     }
 }
 
+template <class Vec>
+MM_INLINE double total_of(const double* x, std::int64_t n) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    if constexpr (width > 1) {
+        if (n < width) return total_of<Half<Vec>>(x, n);
+    }
+    Vec sums = Vec{};
+    std::int64_t j = 0;
+    for (; j + width <= n; j += width) sums += load<Vec>(x + j);
+    double sum = total(sums);
+    for (; j < n; ++j) sum += x[j];
+    return sum;
+}
+
+// out[j] = (tops[j] - most) + log(sums[j])
+template <class Vec>
+MM_INLINE void log_sums(const double* MM_RESTRICT tops, double most, const double* MM_RESTRICT sums, std::int64_t n,
+                        double* MM_RESTRICT out) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    if constexpr (width > 1) {
+        if (n < width) return log_sums<Half<Vec>>(tops, most, sums, n, out);
+    }
+    for (std::int64_t j = 0; j < n; j += width) {
+        const std::int64_t at = std::min(j, n - width);
+        store(out + at, (load<Vec>(tops + at) - most) + log_of_sum<Vec>(load<Vec>(sums + at)));
+    }
+}
+
 // A largest value to subtract: that of -inf alone is 0, as there -inf - 0 is still -inf.
 MM_INLINE double finite_top(double top) { return top > NEG_INF ? top : 0.0; }
+
+// Entries of all clusters of an example that a thread keeps: 8 MB, about what a core has of cache.
+inline constexpr std::int64_t KEPT = 1 << 20;
 
 struct EntropicScratch : Scratch {
     std::vector<double> tops, sums, marginals;  // marginals: of separators, laid out like messages
 
+    // The table of the cluster of node v of example i.
+    double* cluster(const Plan& plan, std::int64_t i, std::int64_t v) {
+        return table.data() + (plan.n_clusters[i] <= KEPT ? plan.cluster[v] : 0);
+    }
+
     void resize(const Plan& plan) {
         Scratch::resize(plan);
-        at_least(table, static_cast<std::size_t>(plan.most_table + simd::lanes<Vec8>));
+        std::int64_t kept = plan.most_table;
+        for (const std::int64_t entries : plan.n_clusters)
+            if (entries <= KEPT) kept = std::max(kept, entries);
+        at_least(table, static_cast<std::size_t>(kept + simd::lanes<Vec8>));
         at_least(tops, static_cast<std::size_t>(plan.most_rows));
         at_least(sums, static_cast<std::size_t>(plan.most_messages));
         at_least(marginals, static_cast<std::size_t>(plan.most_messages));
     }
 };
 
-// E of a cluster larger than an edge into scratch.table, row sums into `sums`.
+// E of a cluster larger than an edge into `table`, which has room for a last vector, and row sums into `sums`.
 template <class Vec>
-MM_INLINE void cluster_exps(const Plan& plan, std::int64_t first, std::int64_t v, const double* edges,
-                            EntropicScratch& scratch, double* sums) {
+MM_INLINE void cluster_exps(const Plan& plan, std::int64_t first, std::int64_t v, const Scores& scores,
+                            EntropicScratch& scratch, double* table, double* sums) {
     const std::int64_t k = plan.labels[v];
-    double* table = scratch.table.data();
-    fill_cluster(plan, first, v, edges, scratch.h.data(), scratch.messages.data(), table, scratch.digits.data());
+    fill_cluster(plan, first, v, scores, scratch.h.data(), scratch.messages.data(), table, scratch.digits.data());
     for (std::int64_t row = 0; row < plan.rows[v]; ++row) {
         double* x = table + row * k;
-        double top = x[0];
-        for (std::int64_t j = 1; j < k; ++j) top = x[j] > top ? x[j] : top;
-        scratch.tops[row] = finite_top(top);
-        for (std::int64_t j = 0; j < k; ++j) x[j] -= scratch.tops[row];
+        const double top = finite_top(largest_of<Vec>(x, k));
+        scratch.tops[row] = top;
+        for (std::int64_t j = 0; j < k; ++j) x[j] -= top;
     }
     const std::int64_t entries = plan.rows[v] * k;
-    for (std::int64_t j = 0; j < entries; j += simd::lanes<Vec>)  // the table has room for a last vector
-        store(table + j, exp_below_zero<Vec>(load<Vec>(table + j)));
-    for (std::int64_t row = 0; row < plan.rows[v]; ++row) {
-        double sum = 0.0;
-        for (std::int64_t j = 0; j < k; ++j) sum += table[row * k + j];
-        sums[row] = sum;
-    }
+    for (std::int64_t j = 0; j < entries; j += simd::lanes<Vec>)
+        store(table + j, exp_negative<Vec>(load<Vec>(table + j)));
+    for (std::int64_t row = 0; row < plan.rows[v]; ++row) sums[row] = total_of<Vec>(table + row * k, k);
 }
 
 // Example i: log-partition function into value, E of simple clusters into the edge parts of z, row sums into
 // scratch.sums.
 template <class Vec>
-MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const double* nodes, const double* edges,
-                           EntropicScratch& scratch, double* edge_z, double& value) {
+MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch,
+                           double* edge_z, double& value) {
     const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
-    const std::int64_t n_parts = plan.node_parts[i + 1] - plan.node_parts[i];
-    value = 0.0;
-    if (refused<Vec>(nodes, n_parts)) return Status::nonfinite;
     double* h = scratch.h.data();
-    std::copy(nodes, nodes + n_parts, h);
+    value = 0.0;
+    if (nodes_refused<Vec>(plan, i, scores, h)) return Status::nonfinite;
     for (std::int64_t t = 0; t < n; ++t)
-        if (edges_refused<Vec>(plan, first + t, edges)) return Status::nonfinite;
+        if (tables_refused<Vec>(plan, first + t, scores)) return Status::nonfinite;
     for (std::int64_t t = 0; t < n; ++t) {
         const std::int64_t v = first + plan.order[first + t];
         const std::int64_t k = plan.labels[v], p = plan.parent[v], rows = plan.rows[v];
@@ -184,7 +163,7 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const double* 
         if (p < 0) {
             for (std::int64_t x = 0; x < k; ++x) most = own[x] > most ? own[x] : most;
             double sum = 0.0;
-            for (std::int64_t x = 0; x < k; ++x) sum += exp_below_zero<double>(own[x] - finite_top(most));
+            for (std::int64_t x = 0; x < k; ++x) sum += exp_negative<double>(own[x] - finite_top(most));
             value += finite_top(most) + std::log(sum);
         } else {
             double* out = scratch.messages.data() + plan.message[v];
@@ -193,7 +172,7 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const double* 
             if (plan.simple[v]) {
                 const Term& term = plan.term[plan.terms[v]];
                 const bool own_first = plan.stride[term.strides] == 1 && term.own == rows;
-                const double* table = edges + term.base;
+                const double* table = scores.edges + term.base;
                 if (own_first)
                     column_maxima<Vec>(own, table, k, rows, tops);
                 else
@@ -204,11 +183,11 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const double* 
                 else
                     row_exps<Vec>(own, table, rows, k, tops, edge_z + term.base, sums);
             } else {
-                cluster_exps<Vec>(plan, first, v, edges, scratch, sums);
+                cluster_exps<Vec>(plan, first, v, scores, scratch, scratch.cluster(plan, i, v), sums);
             }
             for (std::int64_t j = 0; j < rows; ++j) most = sums[j] > 0.0 && tops[j] > most ? tops[j] : most;
             value += finite_top(most);
-            for (std::int64_t j = 0; j < rows; ++j) out[j] = (tops[j] - finite_top(most)) + std::log(sums[j]);
+            log_sums<Vec>(tops, finite_top(most), sums, rows, out);
             if (plan.as_term[v] < 0) add_to<Vec>(h + plan.part[first + p], out, rows);
         }
         if (most == NEG_INF) {
@@ -219,9 +198,9 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const double* 
     return std::isfinite(value) ? Status::ok : Status::nonfinite;
 }
 MM_LEVELS(Status, sum_up,
-          (int widest, const Plan& plan, std::int64_t i, const double* nodes, const double* edges,
-           EntropicScratch& scratch, double* edge_z, double& value),
-          (widest, plan, i, nodes, edges, scratch, edge_z, value))
+          (int widest, const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch, double* edge_z,
+           double& value),
+          (widest, plan, i, scores, scratch, edge_z, value))
 
 // Numbers that should sum to 1 and do so to rounding: made to, so that errors do not pile up along a path.
 MM_INLINE void normalise(double* x, std::int64_t n) {
@@ -233,33 +212,35 @@ MM_INLINE void normalise(double* x, std::int64_t n) {
 
 // Marginals of example i from what sum_up has left, roots to leaves.
 template <class Vec>
-MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const double* edges, EntropicScratch& scratch,
-                           double* node_z, double* edge_z) {
+MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch,
+                           const Parts<double>& z) {
     const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
     const double* h = scratch.h.data();
     double* share = scratch.tops.data();
     for (std::int64_t t = n - 1; t >= 0; --t) {
         const std::int64_t v = first + plan.order[first + t];
         const std::int64_t k = plan.labels[v], rows = plan.rows[v], p = plan.parent[v];
-        double* own = node_z + plan.part[v];
+        double* own = z.nodes + plan.part[v];
         if (p < 0) {
             double most = NEG_INF;
             for (std::int64_t x = 0; x < k; ++x) most = std::max(most, h[plan.part[v] + x]);
-            for (std::int64_t x = 0; x < k; ++x) own[x] = exp_below_zero<double>(h[plan.part[v] + x] - most);
+            for (std::int64_t x = 0; x < k; ++x) own[x] = exp_negative<double>(h[plan.part[v] + x] - most);
             normalise(own, k);
             continue;
         }
         // Where its separator is the parent alone, the parent's marginals are those of the separator.
-        const double* before = plan.as_term[v] < 0 ? node_z + plan.part[first + p]
+        const double* before = plan.as_term[v] < 0 ? z.nodes + plan.part[first + p]
                                                    : scratch.marginals.data() + plan.message[v];
         const double* sums = scratch.sums.data() + plan.message[v];
         const bool simple = plan.simple[v];
-        if (!simple) cluster_exps<Vec>(plan, first, v, edges, scratch, scratch.sums.data() + plan.message[v]);
+        double* MM_RESTRICT cluster = scratch.cluster(plan, i, v);
+        if (!simple && plan.n_clusters[i] > KEPT)
+            cluster_exps<Vec>(plan, first, v, scores, scratch, cluster, scratch.sums.data() + plan.message[v]);
         for (std::int64_t j = 0; j < rows; ++j) share[j] = sums[j] > 0.0 ? before[j] / sums[j] : 0.0;
         std::fill(own, own + k, 0.0);
         if (simple) {
             const Term& term = plan.term[plan.terms[v]];
-            double* MM_RESTRICT table = edge_z + term.base;
+            double* MM_RESTRICT table = z.edges + term.base;
             if (plan.stride[term.strides] == 1 && term.own == rows) {
                 for (std::int64_t x = 0; x < k; ++x) {
                     double* MM_RESTRICT row = table + x * rows;
@@ -284,32 +265,33 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const double* 
             normalise(own, k);
             continue;
         }
-        double* MM_RESTRICT table = scratch.table.data();
-        for (std::int64_t j = 0; j < rows; ++j)
+        for (std::int64_t j = 0; j < rows; ++j) {
+            double* MM_RESTRICT row = cluster + j * k;
+            const double scale = share[j];
             for (std::int64_t x = 0; x < k; ++x) {
-                table[j * k + x] *= share[j];
-                own[x] += table[j * k + x];
+                row[x] *= scale;
+                own[x] += row[x];
             }
+        }
         normalise(own, k);
-        // Marginals of the cluster: summed onto its edges, and onto the separators of children that see more than v.
+        // Marginals of the cluster: summed onto its edges and cliques, and onto the separators of children that see more than v.
         for (std::int64_t t2 = plan.terms[v]; t2 < plan.terms[v + 1]; ++t2) {
             const Term& term = plan.term[t2];
-            double* to = (term.message ? scratch.marginals.data() : edge_z) + term.base;
+            double* to = table_of(term, z, scratch.marginals.data());
             std::fill(to, to + term.size, 0.0);
-            each_row(plan, first, v, plan.stride.data() + term.strides, scratch.digits.data(),
-                     [&](std::int64_t row, std::int64_t offset) __attribute__((always_inline)) {
-                         const double* MM_RESTRICT from = table + row * k;
-                         double* MM_RESTRICT at = to + offset;
-                         for (std::int64_t x = 0; x < k; ++x) at[x * term.own] += from[x];
-                     });
-            if (term.message) normalise(to, term.size);
+            each_entry(plan, first, v, term, cluster, to, scratch.digits.data(),
+                       [](const double& x, double& y) __attribute__((always_inline)) { y += x; });
+            if (term.source == Source::message) normalise(to, term.size);
         }
     }
+    each_single(plan, i, [&](std::int64_t v, std::int64_t table) __attribute__((always_inline)) {
+        std::copy(z.nodes + plan.part[v], z.nodes + plan.part[v] + plan.labels[v], z.cliques + table);
+    });
 }
 MM_LEVELS(void, sum_down,
-          (int widest, const Plan& plan, std::int64_t i, const double* edges, EntropicScratch& scratch, double* node_z,
-           double* edge_z),
-          (widest, plan, i, edges, scratch, node_z, edge_z))
+          (int widest, const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch,
+           const Parts<double>& z),
+          (widest, plan, i, scores, scratch, z))
 
 // z is written throughout.
 inline void entropic(const Plan& plan, std::span<const double> potentials, std::span<double> z,
@@ -321,16 +303,14 @@ inline void entropic(const Plan& plan, std::span<const double> potentials, std::
     parallel_blocks(n, grain_of(n, threads), threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         EntropicScratch& mine = scratch[static_cast<std::size_t>(thread)];
         for (std::int64_t i = begin; i < end; ++i) {
-            const double* nodes = potentials.data() + plan.node_parts[i];
-            const double* edges = potentials.data() + plan.edge_parts[i];
-            double* node_z = z.data() + plan.node_parts[i];
-            double* edge_z = z.data() + plan.edge_parts[i];
-            const Status found = sum_up(width, plan, i, nodes, edges, mine, edge_z, value[i]);
+            const Scores scores = parts_of(plan, i, potentials.data());
+            const Parts<double> own = parts_of(plan, i, z.data());
+            const Status found = sum_up(width, plan, i, scores, mine, own.edges, value[i]);
             if (found == Status::ok) {
-                sum_down(width, plan, i, edges, mine, node_z, edge_z);
+                sum_down(width, plan, i, scores, mine, own);
             } else {
-                std::fill(node_z, z.data() + plan.node_parts[i + 1], 0.0);
-                std::fill(edge_z, z.data() + plan.edge_parts[i + 1], 0.0);
+                for (const auto* block : {&plan.node_parts, &plan.edge_parts, &plan.clique_parts})
+                    std::fill(z.begin() + (*block)[i], z.begin() + (*block)[i + 1], 0.0);
                 if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
             }
             status[i] = static_cast<std::int8_t>(found);

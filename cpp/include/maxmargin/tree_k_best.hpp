@@ -25,17 +25,17 @@ class KBest {
     explicit KBest(const Plan& plan) : plan_(plan) { scratch_.resize(plan); }
 
     // Takes example i; the status of its best output.
-    Status begin(int width, std::int64_t i, const double* nodes, const double* edges) {
+    Status begin(int width, std::int64_t i, const Scores& scores) {
         i_ = i;
         first_ = plan_.nodes[i];
         n_ = plan_.nodes[i + 1] - first_;
-        edges_ = edges;
+        scores_ = scores;
         used_ = 0;
         joints_.clear();
         choices_.assign(static_cast<std::size_t>(plan_.n_messages[i]), NONE);
         roots_.clear();
         double value;
-        const Status found = upward(width, plan_, i, nodes, edges, scratch_, value);
+        const Status found = upward(width, plan_, i, scores, scratch_, value);
         if (found != Status::ok) return found;
         for (std::int64_t t = 0; t < n_; ++t) {
             const std::int32_t v = plan_.order[first_ + t];
@@ -101,7 +101,7 @@ class KBest {
     const Plan& plan_;
     Scratch scratch_;
     std::int64_t i_ = 0, first_ = 0, n_ = 0, serial_ = 0;
-    const double* edges_ = nullptr;
+    Scores scores_{};
     std::vector<Item> items_;  // the first used_ of them; the rest keep their memory for later examples
     std::size_t used_ = 0;
     std::vector<std::int32_t> choices_, roots_;                   // by position in the messages; roots
@@ -193,7 +193,7 @@ class KBest {
         const std::int64_t v = first_ + node;
         digits_of(v, items_[id].row);
         double* row = scratch_.row.data();
-        cluster_row(plan_, v, edges_, scratch_.h.data(), scratch_.messages.data(),
+        cluster_row(plan_, v, scores_, scratch_.h.data(), scratch_.messages.data(),
                     [&](std::int64_t d) { return scratch_.digits[d]; }, row);
         for (std::int32_t x = 0; x < plan_.labels[v]; ++x) wait(id, {row[x], x, 0}, row[x]);
     }
@@ -281,7 +281,7 @@ inline void k_best(const Plan& plan, std::int64_t k, std::span<const double> sco
     HullBatch::each(n, threads, [&](int thread, std::int64_t i) {
         KBest& kernel = kernels[static_cast<std::size_t>(thread)];
         std::int32_t* own = labels[static_cast<std::size_t>(thread)].data();
-        Status found = kernel.begin(width, i, scores.data() + plan.node_parts[i], scores.data() + plan.edge_parts[i]);
+        Status found = kernel.begin(width, i, parts_of(plan, i, scores.data()));
         for (std::int64_t r = 0; r < k; ++r) {
             double& score = value[r * n + i];
             score = found == Status::nonfinite ? std::numeric_limits<double>::quiet_NaN() : NEG_INF;

@@ -18,10 +18,14 @@
 
 namespace maxmargin::tree {
 
-// A batch of graphs; node numbers in `edges` (pairs, first and second end) count from 0 within an example.
+// A batch of graphs; node numbers in `edges` (pairs, first and second end) and cliques count from 0 within an example.
+// Elimination orders take cliques as edges between all their nodes: `eliminate` and what it calls see edges alone.
 struct Graphs {
     std::span<const std::int64_t> nodes, edge_offsets;  // n_examples + 1: where nodes and edges begin
     std::span<const std::int32_t> labels, edges;        // labels per node; two ends per edge
+    std::span<const std::int64_t> clique_offsets;       // n_examples + 1: where cliques begin; empty in `eliminate`
+    std::span<const std::int64_t> clique_begin;         // n_cliques + 1: where the nodes of a clique begin
+    std::span<const std::int32_t> clique_nodes;
 
     std::int64_t n_examples() const { return static_cast<std::int64_t>(nodes.size()) - 1; }
     std::int64_t n_nodes(std::int64_t i) const { return nodes[i + 1] - nodes[i]; }

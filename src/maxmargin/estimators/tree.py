@@ -19,6 +19,10 @@ class TreeSVM(LabelledSVM):
     given, ``v`` the second. ``coef_`` holds ``W``, ``T``, ``V``, row-major. X: list of :class:`maxmargin.Graph`, whose
     ``labels`` may say which labels a node can have; y: list of label sequences of any hashable labels, one per node.
 
+    Where graphs have ``cliques``, a clique of nodes ``v_1 .. v_s`` adds ``T_s[y_{v_1}, ..., y_{v_s}]``, plus
+    ``V_s[:, y_{v_1}, ..., y_{v_s}]'f`` where it has features ``f``: one table per number of nodes. ``coef_`` then goes
+    on with ``T_s``, ``V_s`` for each ``s``, rising.
+
     Everything is exact: graphs with cycles go through a junction tree, at a price of ``K^(width + 1)`` per node.
 
     Args:

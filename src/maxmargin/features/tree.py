@@ -12,7 +12,8 @@ from maxmargin.structures.tree import Tree
 class TreeFeatures(PairwiseFeatures):
     """Features of a batch of trees or junction trees, with the weights of :class:`maxmargin.features.ChainFeatures`.
 
-    Edges have a direction, from the first end to the second as they were given.
+    Edges have a direction, from the first end to the second as they were given. Cliques have
+    :class:`maxmargin.features.CliqueFeatures`, to be stacked on these.
 
     Args:
         nodes: shape ``(n_nodes, d)``, one row per node of all examples, dense float64 or CSR.

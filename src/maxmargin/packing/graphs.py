@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from maxmargin.packing import checks
 from maxmargin.packing.inputs import Graph
 from maxmargin.structures.base import IntArray
+from maxmargin.structures.cliques import read_cliques
 
 
 def split(X: Sequence[Any], *, labels: str = "") -> tuple[list[Any], list[IntArray], list[Any]]:
     """Node features, edges, and edge features or None, of every example.
 
-    ``labels``: why labels per node are refused; empty where they are not.
+    ``labels``: why labels per node are refused, and cliques with them; empty where they are not.
     """
     nodes: list[Any] = []
     edges: list[IntArray] = []
@@ -29,6 +30,8 @@ def split(X: Sequence[Any], *, labels: str = "") -> tuple[list[Any], list[IntArr
             )
         if labels and graph.labels is not None:
             raise ValueError(f"example {index}: labels per node are for TreeSVM; {labels}")
+        if labels and (graph.cliques is not None or graph.clique_features is not None):
+            raise ValueError(f"example {index}: cliques are for TreeSVM; leave them out")
         nodes.append(checks.matrix(graph.node_features, index, "node features"))
         if nodes[-1].shape[0] == 0:
             raise ValueError(f"example {index}: a graph needs at least one node; remove it")
@@ -56,6 +59,39 @@ def all_or_none(features: list[Any], what: str) -> list[Any] | None:
             "give them for all or for none"
         )
     return given or None
+
+
+def cliques(X: Sequence[Graph], columns: int | None = None) -> tuple[list[list[IntArray]], list[Any] | None]:
+    """Cliques of every example, and their features or None.
+
+    ValueError where only some examples with cliques have features; those without cliques get no rows of as many
+    ``columns`` (None: as the first has). The structure checks node numbers.
+    """
+    found = [read_cliques(graph.cliques, index) for index, graph in enumerate(X)]
+    features: list[Any] = []
+    without = []
+    for index, (graph, own) in enumerate(zip(X, found, strict=True)):
+        if graph.clique_features is None:
+            without += [index] * bool(own)
+            features.append(None)
+            continue
+        rows = checks.matrix(graph.clique_features, index, "clique features")
+        if rows.shape[0] != len(own):
+            raise ValueError(
+                f"example {index}: {len(own)} cliques but {rows.shape[0]} rows of clique features; "
+                "give one row per clique"
+            )
+        features.append(rows if own else None)
+    given = [rows for rows in features if rows is not None]
+    if not given:
+        return found, None
+    if without:
+        raise ValueError(
+            f"example {without[0]}: no clique features, but {len(given)} of {len(X)} graphs have them; "
+            "give them for all graphs with cliques or for none"
+        )
+    none = np.zeros((0, given[0].shape[1] if columns is None else columns))
+    return found, [none if rows is None else rows for rows in features]
 
 
 def nonnegative(features: list[Any], stacked: Any, meaning: str, remedy: str) -> None:

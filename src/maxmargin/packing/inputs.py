@@ -39,12 +39,18 @@ class Graph:
             is 1 on every edge; GraphSVM and TreeSVM take entries of any sign, and None for pair scores that do not see
             the input.
         labels: for TreeSVM, for each node the labels allowed there, None for all; or None, for all labels everywhere.
+        cliques: for TreeSVM, sets of nodes that are scored together: a list of tuples of node numbers, whose order
+            counts, each set of nodes at most once; None: none.
+        clique_features: shape ``(n_cliques, d_c)``, dense or CSR, one row per clique; None: scores of cliques do not
+            see the input.
     """
 
     node_features: Any
     edges: npt.ArrayLike
     edge_features: Any = None
     labels: Any = None
+    cliques: Any = None
+    clique_features: Any = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from maxmargin.features.cliques import CliqueFeatures
+from maxmargin.features.parts import Stacked
 from maxmargin.features.tree import TreeFeatures
 from maxmargin.packing import checks, graphs
 from maxmargin.packing.base import Packed
@@ -15,8 +17,12 @@ from maxmargin.packing.labelled import LabelledPacker
 from maxmargin.packing.labels import plain
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.cliques import MOST_NODES
 from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.tree import Tree
+
+MOST_JOINT_WEIGHTS = 10_000_000
+"""Weights of one table of joint labels of a clique."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,18 +31,35 @@ class TreePacker(LabelledPacker):
 
     Attributes:
         width: largest tree width of a graph: 1 for forests only, None for any that can be computed.
+        clique_sizes: the numbers of nodes of cliques in the training data, rising.
+        n_clique_features: columns of the clique features; 0 if scores of cliques do not see the input.
     """
 
     width: int | None = None
+    clique_sizes: tuple[int, ...] = ()
+    n_clique_features: int = 0
 
     kind = "tree"
 
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
-        """Labels (sorted where they can be) and widths."""
+        """Labels (sorted where they can be), widths and sizes of cliques."""
         if self.width is not None:
             checks.integer(self.width, "width", at_least=1)
         nodes, _, features = graphs.split(X)
-        return self._learned(nodes, graphs.all_or_none(features, "graphs"), y)
+        learned = self._learned(nodes, graphs.all_or_none(features, "graphs"), y)
+        cliques, rows = graphs.cliques(X)
+        for index, own in enumerate(cliques):
+            largest = max(map(len, own), default=0)
+            if learned.n_labels**largest > MOST_JOINT_WEIGHTS:
+                raise ValueError(
+                    f"example {index}: a clique of {largest} nodes with {learned.n_labels} labels needs more than "
+                    f"{MOST_JOINT_WEIGHTS} weights; give smaller cliques or fewer labels"
+                )
+        return replace(
+            learned,
+            clique_sizes=tuple(sorted({len(clique) for own in cliques for clique in own})),
+            n_clique_features=0 if rows is None else checks.width(rows, None, "clique features"),
+        )
 
     def pack(self, X: Sequence[Any]) -> Packed:
         """Stack nodes and edges of all graphs."""
@@ -49,10 +72,40 @@ class TreePacker(LabelledPacker):
             np.concatenate(edges),
             offsets_of([len(found) for found in edges]),
         )
+        cliques, clique_rows = self._cliques(X)
         structure = (
-            Tree(*n_all, labels=labels) if self.width == 1 else JunctionTree(*n_all, labels=labels, width=self.width)
+            Tree(*n_all, labels=labels)
+            if self.width == 1 and cliques is None
+            else JunctionTree(*n_all, labels=labels, cliques=cliques, width=self.width)
         )
-        return Packed(structure, TreeFeatures(rows, structure, self.n_labels, edge_features=edge_rows))
+        pairwise = TreeFeatures(rows, structure, self.n_labels, edge_features=edge_rows)
+        if cliques is None:
+            return Packed(structure, pairwise)
+        tables = CliqueFeatures(structure, self.n_labels, self.clique_sizes, features=clique_rows)
+        return Packed(structure, Stacked(pairwise, tables))
+
+    def _cliques(self, X: Sequence[Any]) -> tuple[list[list[IntArray]] | None, Any]:
+        """Cliques of all graphs (None for a model without), and the rows of their features or None."""
+        cliques, rows = graphs.cliques(X, self.n_clique_features)
+        for index, own in enumerate(cliques):
+            unknown = {len(clique) for clique in own} - set(self.clique_sizes)
+            if unknown:
+                raise ValueError(
+                    f"example {index}: cliques of {min(unknown)} nodes were not seen in training; leave them out, or "
+                    "train with some"
+                )
+        if not self.clique_sizes:
+            return None, None
+        if any(cliques) and (rows is not None) != bool(self.n_clique_features):
+            raise ValueError(
+                "clique features must be given for all graphs with cliques, in training and in prediction, or for none "
+                "(mm.Graph(node_features, edges, cliques=..., clique_features=...))"
+            )
+        if not self.n_clique_features:
+            return cliques, None
+        each = rows or [np.zeros((0, self.n_clique_features))]
+        checks.width(each, self.n_clique_features, "clique features")
+        return cliques, checks.stack(each, "clique features")[0]
 
     def _allowed(self, X: Sequence[Any], counts: IntArray) -> tuple[IntArray | None, IntArray | None]:
         """Numbers of labels of all nodes, and which; None and None where all nodes have all."""
@@ -111,13 +164,39 @@ class TreePacker(LabelledPacker):
                 "correct y, or add it to the graph's labels"
             )
 
+    @property
+    def n_weights(self) -> int:
+        """Those of nodes and edges, then for each size of cliques a table of joint labels and one per feature."""
+        tables: int = sum(self.n_labels**size for size in self.clique_sizes)
+        return super().n_weights + (1 + self.n_clique_features) * tables
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """All widths, sizes of cliques, and the labels in order."""
+        return *super().layout, self.clique_sizes, self.n_clique_features
+
     def header(self) -> dict[str, Any]:
-        """Labels, feature counts and the largest tree width."""
-        return {**super().header(), "width": self.width}
+        """Labels, feature counts, sizes of cliques and the largest tree width."""
+        return {
+            **super().header(),
+            "width": self.width,
+            "clique_sizes": list(self.clique_sizes),
+            "n_clique_features": self.n_clique_features,
+        }
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """See :meth:`Packer.from_header`."""
         width = header["width"]
         checked = None if width is None else checks.integer(width, "width", at_least=1)
-        return replace(super().from_header(header), width=checked)
+        sizes = header["clique_sizes"]
+        if not isinstance(sizes, list) or any(isinstance(size, bool) or not isinstance(size, int) for size in sizes):
+            raise ValueError("its sizes of cliques are not a list of integers")
+        if sizes != sorted(set(sizes)) or any(not 1 <= size <= MOST_NODES for size in sizes):
+            raise ValueError(f"its sizes of cliques do not rise from 1 to at most {MOST_NODES}")
+        return replace(
+            super().from_header(header),
+            width=checked,
+            clique_sizes=tuple(sizes),
+            n_clique_features=checks.integer(header["n_clique_features"], "n_clique_features"),
+        )

@@ -6,19 +6,24 @@ Messages are tables over separators, the cluster without its node, so no table o
 *width* of an order is the size of its largest cluster less one: 1 for forests, 2 for cycles, ``n`` for an ``n x n``
 grid at best. Least fill-in finds good orders, not always the best one.
 
+*Cliques* of any number of nodes can be scored, too: each has a table of parts over its joint labels, in a third block
+``"cliques"``, and lies within a cluster.
+
 Cost per example: argmax and ``entropic`` the entries of all clusters (``K^(width + 1)`` per node) times the tables that
 meet there; the rest as :mod:`maxmargin.structures.tree`. The polytope is the hull of the outputs, not a relaxation.
 """
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures._arrays import integers
-from maxmargin.structures.tree import MOST_JOINT, Tree
+from maxmargin.structures.cliques import MOST_JOINT, Cliques
+from maxmargin.structures.tree import Tree
 
 
 class JunctionTree(Tree):
@@ -27,7 +32,12 @@ class JunctionTree(Tree):
     Args:
         n_nodes, n_labels, edges, edge_offsets, labels: as for :class:`maxmargin.structures.Tree`, but edges may form
             cycles.
+        cliques: sets of nodes that are scored together: for each example a list of tuples of node numbers, counted from
+            0 within the example. A clique of nodes ``v_1 .. v_s`` has the parts ``[y_{v_1} = a_1, .., y_{v_s} = a_s]``,
+            row-major in the order given, in block ``"cliques"``. A set of nodes is named at most once, one or two nodes
+            are fine, and an edge between nodes of a clique keeps its own table. None: no such block.
         width: largest width allowed; None: any. In each case a cluster must have at most 100,000 joint labels.
+            A clique of ``s`` nodes makes it ``s - 1`` at least.
     """
 
     name = "junction tree"
@@ -43,11 +53,14 @@ class JunctionTree(Tree):
         edge_offsets: npt.ArrayLike,
         *,
         labels: npt.ArrayLike | None = None,
+        cliques: Sequence[Any] | None = None,
         width: int | None = None,
     ) -> None:
         if width is not None and (integers(width, "width").ndim or width < 1):
             raise ValueError(f"width must be an integer >= 1 or None, got {width!r}")
         self._read(n_nodes, n_labels, edges, edge_offsets, labels)
+        if cliques is not None:
+            self._add(Cliques.of(cliques, self.node_offsets, self.n_labels))
         self._order, found, entries = self._eliminate(fill=True, widest=width)
         if (found < 0).any():
             example = int(np.argmax(found < 0))
@@ -59,7 +72,7 @@ class JunctionTree(Tree):
             )
             raise ValueError(
                 f"example {example}: its graph {problem}; use GraphSVM for graphs of large tree width, or leave out "
-                "edges or labels"
+                "edges, cliques or labels"
             )
         self.width = found
 

@@ -31,14 +31,12 @@ from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, vector
 from maxmargin.structures._labelled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.cliques import MOST_JOINT, Cliques
 
 MOST_LABELS = 1 << 15
 """Labels of one node."""
 
 MOST_RANKS = (1 << 31) - 1
-
-MOST_JOINT = 100_000
-"""Joint labels of one cluster of a junction tree."""
 
 
 class Tree(Structure):
@@ -61,6 +59,7 @@ class Tree(Structure):
         edges, edge_offsets: as given.
         node_offsets: where the nodes of each example begin, shape ``(n_examples + 1,)``.
         ends: first and second end of every edge, nodes counted over the batch.
+        cliques: sets of nodes scored together, of which only a junction tree has any.
     """
 
     name = "tree"
@@ -120,6 +119,16 @@ class Tree(Structure):
         if (parts >= 1 << 31).any():
             raise ValueError(f"example {int(np.argmax(parts >= 1 << 31))} has 2^31 parts or more; split it")
         self._labels = None if labels is None else self._vocabulary(labels)
+        self.cliques = Cliques.none(self.node_offsets, self.n_labels)
+
+    def _add(self, cliques: Cliques) -> None:
+        """A third block of parts."""
+        self.cliques = cliques
+        self.blocks = (*self.blocks[:2], Block("cliques", cliques.tables[cliques.offsets]))
+        for name in ("starts", "sizes"):
+            self.__dict__.pop(name, None)
+        if (self.sizes >= 1 << 31).any():
+            raise ValueError(f"example {int(np.argmax(self.sizes >= 1 << 31))} has 2^31 parts or more; split it")
 
     def _vocabulary(self, labels: npt.ArrayLike) -> IntArray:
         numbers = integers(labels, "labels")
@@ -143,14 +152,29 @@ class Tree(Structure):
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], FloatArray]:
         """An elimination order; per example the width (-1 where there is none) and the largest cluster."""
         order = np.empty(int(self.node_offsets[-1]), dtype=np.int32)
+        nodes, labels, _, _ = self._graphs
+        graphs = (nodes, labels, *self._skeleton())
         width, entries = np.empty(self.n_examples, dtype=np.int64), np.empty(self.n_examples)
         limit = np.iinfo(np.int64).max if widest is None else widest
-        _kernels.tree_order(*self._graphs, fill, float(MOST_JOINT), limit, order, width, entries, _threads.current())
+        _kernels.tree_order(*graphs, fill, float(MOST_JOINT), limit, order, width, entries, _threads.current())
         return order, width, entries
+
+    def _skeleton(self) -> tuple[npt.NDArray[np.int32], IntArray]:
+        """Edges and edge offsets of the graph in which the nodes of a clique are joined, too."""
+        pairs, owner = self.cliques.pairs()
+        pairs = np.concatenate([self.edges, pairs])
+        owner = np.concatenate([np.repeat(np.arange(self.n_examples), np.diff(self.edge_offsets)), owner])
+        if len(self.cliques):
+            rows = np.stack([owner, pairs.min(axis=1), pairs.max(axis=1)], axis=1)
+            owner, pairs = np.split(np.unique(rows, axis=0), [1], axis=1)
+        counts = np.bincount(owner.ravel(), minlength=self.n_examples)
+        return np.ascontiguousarray(pairs, dtype=np.int32), offsets_of(counts)
 
     @cached_property
     def _batch(self) -> Any:
-        return _kernels.TreeBatch(*self._graphs, self._order, float(MOST_JOINT))
+        own = self.cliques
+        cliques = own.offsets, own.begin, own.nodes.astype(np.int32)
+        return _kernels.TreeBatch(*self._graphs, *cliques, self._order, float(MOST_JOINT))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the kernel object, which is made again from the rest."""
@@ -187,6 +211,10 @@ class Tree(Structure):
         labels, begin = self.decision_labels, self._node_begin
         return np.asarray(labels[begin[u][edge] + first] * n_labels + labels[begin[v][edge] + second])
 
+    def joint_labels(self, n_labels: int) -> IntArray:
+        """Which labels each clique part stands for: the digits of one number of base ``n_labels``, first node first."""
+        return self.cliques.joint_labels(self.decision_labels, self._node_begin, n_labels)
+
     def encode(self, labels: Sequence[Any]) -> FloatArray:
         """The packed vertex of one labelling per example: an integer label per node."""
         flat = joined_labels(labels, self.n_nodes, f"expected {self.n_examples} labellings, got {len(labels)}")
@@ -195,6 +223,7 @@ class Tree(Structure):
         z[self._node_begin[:-1] + at] = 1.0
         u, v = self.ends
         z[self.starts[1] + self._tables[:-1] + at[u] * self.n_labels[v] + at[v]] = 1.0
+        z[self.starts[2] + self.cliques.parts(at)] = 1.0
         return z
 
     def _find(self, flat: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
@@ -285,7 +314,11 @@ class Tree(Structure):
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of labellings in the kernel; ``warm`` from an earlier call."""
         point = vector(point, self.n_parts, "point")
-        arrays = (self.node_offsets, self.n_labels, self.edges, self.edge_offsets)
+        own = self.cliques
+        arrays = (
+            *(self.node_offsets, self.n_labels, self.edges, self.edge_offsets),
+            *(own.offsets, own.begin, own.nodes),
+        )
         key = (self.name, *(array.tobytes() for array in arrays))
         hull = generic.open_hull(self, tol, warm, key)
         outputs = self._outputs()
@@ -302,6 +335,8 @@ class Tree(Structure):
         edge_offsets = offsets_of(np.diff(self.edge_offsets)[chosen])
         other._read(self.n_nodes[chosen], self.n_labels[nodes], self.edges[edges], edge_offsets, labels)
         other._order = self._order[nodes]
+        if len(self.blocks) > 2:
+            other._add(self.cliques.select(chosen, other.node_offsets, other.n_labels))
         return other
 
     @property
@@ -312,8 +347,8 @@ class Tree(Structure):
     def polytope(self) -> Polytope:
         """The marginal polytope: ``q`` holds one joint table per node, over its separator and itself.
 
-        Tables sum to 1, and agree with the table of the node's parent on the separator; node and edge parts are sums
-        over a table.
+        Tables sum to 1, and agree with the table of the node's parent on the separator; node, edge and clique parts
+        are sums over a table.
         """
         return _Clusters(self).polytope()
 
@@ -334,6 +369,11 @@ class _Clusters:
             first, last = (u, v) if place[u] < place[v] else (v, u)
             self.around[first].append(last)
             self.of_edge.append(first)
+        ends, begin = tree.cliques.ends.tolist(), tree.cliques.begin.tolist()
+        self.cliques = [ends[a:b] for a, b in pairwise(begin)]
+        self.of_clique = [min(clique, key=lambda u: int(place[u])) for clique in self.cliques]
+        for first, clique in zip(self.of_clique, self.cliques, strict=True):
+            self.around[first] += [u for u in clique if u != first]
         for v in self.order:
             separator = sorted(set(self.around[v]), key=lambda u: -int(place[u]))
             self.around[v] = separator
@@ -373,6 +413,9 @@ class _Clusters:
         for e, (u, v) in enumerate(zip(*(end.tolist() for end in tree.ends), strict=True)):
             q, at = self.sums(self.of_edge[e], [u, v])
             lift.append((tree.starts[1] + tree._tables[e] + at, q))
+        for c, clique in enumerate(self.cliques):
+            q, at = self.sums(self.of_clique[c], clique)
+            lift.append((tree.starts[2] + tree.cliques.tables[c] + at, q))
         return Polytope(
             lift=_matrix([(*entry, 1.0) for entry in lift], (tree.n_parts, n)),
             ub=sp.csr_array((0, n)),

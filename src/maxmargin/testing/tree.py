@@ -11,7 +11,7 @@ from maxmargin.structures.tree import Tree
 
 
 def vertices(structure: Tree) -> list[FloatArray]:
-    """All labellings of every example as rows of node parts, then edge parts; for tiny examples only."""
+    """All labellings of every example as rows of node, then edge, then clique parts; for tiny examples only."""
     found = []
     begin = 0
     labels = np.split(structure.decision_labels, np.cumsum(structure.n_labels)[:-1])
@@ -19,7 +19,7 @@ def vertices(structure: Tree) -> list[FloatArray]:
         outputs = list(product(*(labels[v].tolist() for v in range(begin, begin + nodes))))
         many = structure.select([i] * len(outputs))
         z = many.encode([np.array(y, dtype=np.int64) for y in outputs])
-        sides = [z[: many.starts[1]], z[many.starts[1] :]]
+        sides = np.split(z, many.starts[1:-1])
         found.append(np.hstack([side.reshape(len(outputs), -1) for side in sides]))
         begin += nodes
     return found

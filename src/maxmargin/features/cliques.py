@@ -1,0 +1,125 @@
+"""Features of cliques: weights for all joint labels of a clique of each size, repeated for every clique of that size.
+
+With ``K`` labels the score of labels ``(a_1, ..., a_s)`` at the nodes of a clique ``c`` of ``s`` nodes is
+``table_s[a_1, ..., a_s]``, plus ``x_c' weights_s[:, a_1, ..., a_s]`` where cliques have features ``x_c``.
+
+Each size is a :class:`maxmargin.features.TiedRows` with ``m = K^s`` and a constant row, at the cost written there;
+where a batch has cliques of several sizes, their parts are put in place afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin.features.base import Features
+from maxmargin.features.rows import Matrix, Rows
+from maxmargin.features.tied import TiedRows
+from maxmargin.structures._arrays import IntArray, example_numbers, offsets_of, ranges, vector
+from maxmargin.structures.base import FloatArray
+from maxmargin.structures.tree import Tree
+
+
+class CliqueFeatures(Features):
+    """Features of the block of cliques of a batch of junction trees.
+
+    Weights: for each size ``s``, rising, a table ``(K, ..., K)``, then with features ``(d_c, K, ..., K)``, row-major.
+
+    Args:
+        tree: the structure; its labels (:attr:`Tree.decision_labels`) must lie in ``0 .. K - 1``.
+        n_labels: ``K``.
+        sizes: the sizes that have weights; all cliques of the batch must be of such a size.
+        features: shape ``(n_cliques, d_c)``, one row per clique of all examples, dense float64 or CSR; or None.
+    """
+
+    def __init__(self, tree: Tree, n_labels: int, sizes: Sequence[int], *, features: Matrix | None = None) -> None:
+        cliques = tree.cliques
+        rows = Rows(np.zeros((len(cliques), 0)) if features is None else features, "clique_features")
+        if rows.n != len(cliques):
+            raise ValueError(f"clique_features has {rows.n} rows, but the trees have {len(cliques)} cliques")
+        most = int(tree.decision_labels.max(initial=0))
+        if n_labels <= most:
+            raise ValueError(f"the trees have labels up to {most}; n_labels must be larger")
+        unknown = set(np.unique(cliques.sizes).tolist()) - set(sizes)
+        if unknown:
+            raise ValueError(f"there are cliques of {min(unknown)} nodes, but no weights for them; add it to sizes")
+        labels, each = tree.joint_labels(n_labels), np.arange(len(cliques) + 1)
+        members, places = [], []
+        for size in sorted(set(sizes)):
+            own = np.flatnonzero(cliques.sizes == size)
+            parts, joint = ranges(cliques.tables[own], cliques.tables[own + 1]), n_labels**size
+            kept = np.repeat(np.arange(len(own)) * joint, np.diff(cliques.tables)[own]) + labels[parts]
+            offsets = np.searchsorted(own, cliques.offsets)
+            whole = len(kept) == len(own) * joint
+            members.append(
+                TiedRows(rows.select(each, own), offsets, joint, constant=True, kept=None if whole else kept)
+            )
+            places.append(parts)
+        self._setup(members, places, cliques.tables[cliques.offsets])
+
+    def _setup(self, members: list[TiedRows], places: list[IntArray], offsets: IntArray) -> None:
+        """``places``: where the parts of each member lie; ``offsets``: where those of each example begin."""
+        self._members, self._places, self._offsets = members, places, offsets
+        self.n_examples, self.n_parts = len(offsets) - 1, int(offsets[-1])
+        self._starts: list[int] = offsets_of([member.n_weights for member in members]).tolist()
+        self.n_weights = self._starts[-1]
+
+    def _weights_of(self, weights: FloatArray, number: int) -> FloatArray:
+        return weights[self._starts[number] : self._starts[number + 1]]
+
+    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
+        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
+        weights = vector(weights, self.n_weights, "weights")
+        for number, (member, places) in enumerate(zip(self._members, self._places, strict=True)):
+            own = self._weights_of(weights, number)
+            if len(places) == self.n_parts:
+                member.write_scores(own, out)
+            else:
+                out[places] = member.scores(own)
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        z = vector(z, self.n_parts, "z")
+        for number, (member, places) in enumerate(zip(self._members, self._places, strict=True)):
+            own = z if len(places) == self.n_parts else z[places]
+            member.write_adjoint(own, self._weights_of(out, number))
+
+    def part_norms(self, order: float) -> FloatArray:
+        """Those of each size."""
+        norms = np.zeros(self.n_parts)
+        for member, places in zip(self._members, self._places, strict=True):
+            norms[places] = member.part_norms(order)
+        return norms
+
+    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Those of each size."""
+        scales = [None if scale is None else scale[places] for places in self._places]
+        members = zip(self._members, scales, strict=True)
+        return np.concatenate([np.zeros(0), *(member.weight_norms(own) for member, own in members)])
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The features of the given examples, in that order; consecutive ones share memory."""
+        chosen = example_numbers(indices, self.n_examples)
+        offsets = offsets_of(np.diff(self._offsets)[chosen])
+        moved = offsets[:-1] - self._offsets[chosen]
+        places = []
+        for own in self._places:
+            bounds = np.searchsorted(own, self._offsets)
+            first, last = bounds[chosen], bounds[chosen + 1]
+            places.append(own[ranges(first, last)] + np.repeat(moved, last - first))
+        other = type(self).__new__(type(self))
+        other._setup([member.select(chosen) for member in self._members], places, offsets)
+        return other
+
+    def to_sparse(self) -> sp.csr_array:
+        """The explicit matrix, shape ``(n_parts, n_weights)``: every row of features once per joint label."""
+        blocks = [sp.csr_array((self.n_parts, 0))]
+        for member, places in zip(self._members, self._places, strict=True):
+            entries = np.ones(len(places)), (places, np.arange(len(places)))
+            place = sp.csr_array(entries, shape=(self.n_parts, len(places)))
+            blocks.append(sp.csr_array(place @ member.to_sparse()))
+        return sp.csr_array(sp.hstack(blocks))
