@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "maxmargin/graph_local.hpp"
+#include "maxmargin/graph_newton.hpp"
 #include "maxmargin/scratch.hpp"
 #include "maxmargin/simd.hpp"
 
@@ -77,9 +78,9 @@ static MM_CLONES void turn_search(double turn, const double* MM_RESTRICT residua
 
 template <bool table>
 class Projector {
-    // Added to the Hessian. Smaller ones let steps run away along directions in which the dual is flat, which most of
-    // the work then goes into: up to 8 times the products on 30 x 30 grids.
-    static constexpr double first_shift = 1e-3, least_shift = 1e-4;
+    // Added to the Hessian. For conjugate gradients smaller ones let steps run away along directions in which the dual
+    // is flat, which most of the work then goes into: up to 8 times the products on 30 x 30 grids.
+    static constexpr double first_shift = 1e-3, least_shift = 1e-5, least_iterated_shift = 1e-4;
 
 public:
     void reserve(const Example<table>& x) {
@@ -93,6 +94,7 @@ public:
         at_least(second_, x.edge_parts());
         at_least(held_, x.multipliers());
         at_least(support_, x.graph.nodes);
+        system_.reserve(x);
     }
 
     // The value of (5) at m, with m admitted first.
@@ -246,11 +248,39 @@ private:
                 if (held_[p]) image_[p] = 0.0;
     }
 
-    // direction_ by conjugate gradients; returns the largest entry of the gradient that counts.
+    // direction_; returns the largest entry of the gradient that counts.
     double find_direction(const Example<table>& x, double shift) {
+        const std::int64_t size = x.multipliers();
+        // Multipliers that are near 0 and would become negative are held: they go to 0, and the others do not wait for
+        // them. How near is measured by how far a gradient step leads (Bertsekas 1982, eq. 32).
+        double near = 0.0;
+        if constexpr (!table) {
+            for (std::int64_t p = 0; p < size; ++p)
+                near = std::max(near, std::abs(m_[p] - std::max(0.0, m_[p] + gradient_[p])));
+            near = std::min(near, 1e-2);
+        }
+        double largest = 0.0;
+        for (std::int64_t p = 0; p < size; ++p) {
+            held_[p] = !table && m_[p] <= near && gradient_[p] <= 0.0;
+            residual_[p] = held_[p] ? 0.0 : gradient_[p];
+            largest = std::max(largest, std::abs(gradient_[p] * (held_[p] ? m_[p] : 1.0)));
+        }
+        // About what conjugate gradients would cost.
+        const double budget = 1e3 * static_cast<double>(size);
+        if (!system_.solve(x, z_.data(), t_.data(), held_.data(), shift, residual_.data(), budget, direction_.data()))
+            iterate(x, shift);
+        if constexpr (!table)
+            for (std::int64_t p = 0; p < size; ++p)
+                if (held_[p]) direction_[p] = -m_[p];
+        return largest;
+    }
+
+    // direction_ by conjugate gradients.
+    void iterate(const Example<table>& x, double shift) {
         const std::int32_t n = x.labels;
         const cut::CutExample& g = x.graph;
         const std::int64_t size = x.multipliers();
+        shift = std::max(shift, least_iterated_shift);
         std::fill_n(diagonal_.begin(), size, shift);
         active_ = 0;
         for (std::int32_t e = 0; e < g.edges; ++e) {
@@ -274,20 +304,9 @@ private:
                 for (std::int32_t k = 0; k < n; ++k)
                     if (zi[k] > 0.0) diagonal_[std::int64_t{g.arcs[r]} * n + k] += own;
         }
-        // Multipliers that are near 0 and would become negative are held: they go to 0, and the others do not wait for
-        // them. How near is measured by how far a gradient step leads (Bertsekas 1982, eq. 32).
-        double near = 0.0;
-        if constexpr (!table) {
-            for (std::int64_t p = 0; p < size; ++p)
-                near = std::max(near, std::abs(m_[p] - std::max(0.0, m_[p] + gradient_[p])));
-            near = std::min(near, 1e-2);
-        }
-        double largest = 0.0, before = 0.0, sum = 0.0;
+        double before = 0.0, sum = 0.0;
         for (std::int64_t p = 0; p < size; ++p) {
-            held_[p] = !table && m_[p] <= near && gradient_[p] <= 0.0;
-            direction_[p] = held_[p] ? -m_[p] : 0.0;
-            residual_[p] = held_[p] ? 0.0 : gradient_[p];
-            largest = std::max(largest, std::abs(gradient_[p] * (held_[p] ? m_[p] : 1.0)));
+            direction_[p] = 0.0;
             diagonal_[p] = 1.0 / diagonal_[p];
             search_[p] = residual_[p] * diagonal_[p];
             before += residual_[p] * search_[p];
@@ -306,7 +325,6 @@ private:
             turn_search(after.scaled / before, residual_.data(), diagonal_.data(), search_.data(), size);
             before = after.scaled;
         }
-        return largest;
     }
 
     // Moves to the end of a step along the (projected) direction that raises (5); false where rounding forbids one.
@@ -333,7 +351,7 @@ private:
                 std::swap(gradient_, gradient_next_);
                 value = found;
                 if (length >= 1.0) {
-                    shift = std::max(least_shift, 0.3 * shift);
+                    shift = std::max(least_shift, 0.1 * shift);
                 } else if (length < 0.3) {
                     shift = std::min(1.0, 3.0 * shift);
                 }
@@ -351,6 +369,7 @@ private:
     std::vector<std::int32_t> first_, second_, support_;
     std::vector<std::int8_t> held_;
     std::int64_t active_ = 0;
+    NodeSystem<table> system_;
 };
 
 }  // namespace maxmargin::network
