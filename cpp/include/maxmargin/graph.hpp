@@ -158,8 +158,8 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
             double* nodes = z.data() + place.node;
             double* edges = z.data() + place.edge;
             const std::int64_t n = x.multipliers();
-            // Of no multipliers, those given and those of a linear program, the ones with the best dual value: far
-            // away from the polytope the nearest point is nearly a maximum.
+            // Those given, if they are better than none, or of none and those of a linear program the ones with the
+            // better dual value: far away from the polytope the nearest point is nearly a maximum.
             double best = own.projector.value(x, start);
             const auto compare = [&] {
                 const double found = own.projector.value(x, own.trial.data());
@@ -167,14 +167,14 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
                 best = found;
                 std::copy_n(own.trial.begin(), n, start);
             };
-            if (warm) {
-                std::fill_n(own.trial.begin(), n, 0.0);
+            const double given = best;
+            std::fill_n(own.trial.begin(), n, 0.0);
+            if (warm) compare();
+            if (!warm || best > given) {
+                Messages<table>::admit(x, own.trial.data());
+                for (int pass = 0; pass < 4; ++pass) own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
                 compare();
             }
-            std::fill_n(own.trial.begin(), n, 0.0);
-            Messages<table>::admit(x, own.trial.data());
-            for (int pass = 0; pass < 4; ++pass) own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
-            compare();
             // Entries of size a leave sums of t wrong by eps a, and a wrong part may cost a.
             const double entry = 1.0 + largest_entry(x), rounding_gap = 4e-16 * (1.0 + x.graph.edges) * entry * entry;
             approach(x, own, start, nodes, edges);

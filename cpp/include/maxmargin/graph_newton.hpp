@@ -88,7 +88,7 @@ public:
         if (table && x.labels > most_labels) return false;
         number_nodes(x, z);
         if (!lay_out(x, budget)) return false;
-        fill(x, z, t, held, shift, residual, direction);
+        with_labels(x.labels, [&](const auto n) { fill(n, x, z, t, held, shift, residual, direction); });
         if (size_ == 0) return true;
         if (!solve_within(matrix_, size_, right_.data())) return false;
         finish(x, z, direction);
@@ -175,9 +175,9 @@ private:
     }
 
     // Inverts the blocks of all edges, applies them to the residual and adds them to the system.
-    void fill(const Example<table>& x, const double* z, const double* t, const std::int8_t* held, double shift,
-              const double* residual, double* direction) {
-        const std::int32_t n = x.labels;
+    template <class Count>
+    void fill(const Count n, const Example<table>& x, const double* z, const double* t, const std::int8_t* held,
+              double shift, const double* residual, double* direction) {
         const cut::CutExample& g = x.graph;
         for (std::int32_t at = 0; at < count_; ++at) {
             const std::int32_t i = queue_[at], base = base_[i];
@@ -207,13 +207,13 @@ private:
                     direction[m + n + k] = own[1] * gi + own[2] * gj;
                 }
             }
-            if (needed) add(x, e, z, direction);
+            if (needed) add(n, x, e, z, direction);
         }
     }
 
     // What the block of edge e, inverted, adds to the matrix and the right side of (7).
-    void add(const Example<table>& x, std::int32_t e, const double* z, const double* direction) {
-        const std::int32_t n = x.labels;
+    template <class Count>
+    void add(const Count n, const Example<table>& x, std::int32_t e, const double* z, const double* direction) {
         const double* inverse = inverse_.data() + inverse_at_[e];
         std::int32_t ends[2] = {x.graph.ends[2 * e], x.graph.ends[2 * e + 1]};
         const auto entry = [&](int side, std::int32_t a, int other, std::int32_t b) {
@@ -284,7 +284,8 @@ private:
     }
 
     // Blocks of one label each, (first, first), (first, second), (second, second); 0 for multipliers that are held.
-    static void invert_pairs(std::int32_t n, const double* te, const std::int8_t* held, double shift, double* inverse) {
+    template <class Count>
+    static void invert_pairs(const Count n, const double* te, const std::int8_t* held, double shift, double* inverse) {
         for (std::int32_t k = 0; k < n; ++k) {
             double* own = inverse + 3 * k;
             const double part = te[k] > 0.0 ? 1.0 : 0.0, diagonal = part + shift;
@@ -301,7 +302,8 @@ private:
     }
 
     // The common case, one positive part or none; false for others.
-    static bool solve_single(std::int32_t n, const double* te, double shift, const double* residual,
+    template <class Count>
+    static bool solve_single(const Count n, const double* te, double shift, const double* residual,
                              double* direction) {
         std::int32_t active = 0, some = 0;
         for (std::int32_t c = 0; c < n * n; ++c)
@@ -317,7 +319,8 @@ private:
     }
 
     // inverse, 2K x 2K: labels of the first end, then of the second.
-    void invert_table(std::int32_t n, const double* te, double shift, double* inverse) {
+    template <class Count>
+    void invert_table(const Count n, const double* te, double shift, double* inverse) {
         const std::int32_t width = 2 * n;
         std::int32_t active = 0, some = 0;
         double* row_count = counts_.data();
