@@ -23,8 +23,9 @@ namespace maxmargin::network {
 
 // Gaps between bound and score, relative to the range of the scores.
 constexpr double tight = 1e-12;     // a labelling that meets the bound
-constexpr double sought = 1e-9;     // proximal steps end here
-constexpr double enough = 1e-6;     // and are OK here
+constexpr double sought = 1e-11;    // proximal steps end here
+constexpr double certified = 1e-9;  // points of other solvers
+constexpr double enough = 1e-6;     // the least that is OK where there is no other solver
 constexpr double rounding = 1e-15;  // relative to the size of the scores
 
 template <bool table>
@@ -54,14 +55,14 @@ public:
     Maximum(const Example<table>& x, Scratch<table>& own, double* m, double* z, double* t)
         : x_(x), own_(own), m_(m), z_(z), t_(t), range_(range_of(x)), slack_(rounding * size_of(x)) {}
 
-    // Without `finish` the answer is OK only if a labelling meets the bound.
-    std::int8_t run(int pass_limit, int step_limit, bool finish, double& value) {
+    // `last`: nobody comes after this solver, so that a gap that is small `enough` will do.
+    std::int8_t run(int pass_limit, int step_limit, bool last, double& value) {
         const bool integral = pass_messages(pass_limit);
         write(own_.label.data());
-        if (!integral && finish) take_steps(step_limit);
+        if (!integral) take_steps(step_limit);
         const double gap = bound_over_point(x_, m_, z_, t_);
         value = score_of(x_, z_, t_) + gap;
-        const double allowed = integral || !finish ? 10.0 * tight : enough;
+        const double allowed = integral ? 10.0 * tight : last ? enough : 10.0 * sought;
         return gap <= allowed * range_ + 10.0 * slack_ ? ok : inexact;
     }
 

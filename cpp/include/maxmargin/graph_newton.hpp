@@ -41,7 +41,8 @@ static MM_CLONES double dot_product(const double* MM_RESTRICT x, const double* M
     return ((sums[0] + sums[2]) + (sums[1] + sums[3])) + rest;
 }
 
-// Replaces the matrix by its Cholesky factor and x by the solution; false where it is not positive definite.
+// Replaces the matrix by its Cholesky factor, with the diagonal inverted, and x by the solution; false where it is not
+// positive definite.
 inline bool solve_within(Envelope& matrix, std::int32_t size, double* x) {
     for (std::int32_t r = 0; r < size; ++r) {
         const std::int32_t first = matrix.first[r];
@@ -49,17 +50,17 @@ inline bool solve_within(Envelope& matrix, std::int32_t size, double* x) {
         for (std::int32_t c = first; c < r; ++c) {
             const std::int32_t from = std::max(first, matrix.first[c]);
             const double* other = matrix.entries.data() + matrix.begin[c] - matrix.first[c];
-            row[c] = (row[c] - dot_product(row + from, other + from, c - from)) / other[c];
+            row[c] = (row[c] - dot_product(row + from, other + from, c - from)) * other[c];
         }
         const double left = row[r] - dot_product(row + first, row + first, r - first);
         if (!(left > 0.0)) return false;
-        row[r] = std::sqrt(left);
-        x[r] = (x[r] - dot_product(row + first, x + first, r - first)) / row[r];
+        row[r] = 1.0 / std::sqrt(left);
+        x[r] = (x[r] - dot_product(row + first, x + first, r - first)) * row[r];
     }
     for (std::int32_t r = size - 1; r >= 0; --r) {
         const std::int32_t first = matrix.first[r];
         const double* row = matrix.entries.data() + matrix.begin[r] - first;
-        x[r] /= row[r];
+        x[r] *= row[r];
         for (std::int32_t c = first; c < r; ++c) x[c] -= row[c] * x[r];
     }
     return true;
@@ -286,18 +287,15 @@ private:
     // Blocks of one label each, (first, first), (first, second), (second, second); 0 for multipliers that are held.
     template <class Count>
     static void invert_pairs(const Count n, const double* te, const std::int8_t* held, double shift, double* inverse) {
+        // Where both are free and the part is positive, [1 + shift, 1; 1, 1 + shift].
+        const double none = 1.0 / shift, one = 1.0 / (1.0 + shift), both = 1.0 / (shift * (2.0 + shift));
         for (std::int32_t k = 0; k < n; ++k) {
             double* own = inverse + 3 * k;
-            const double part = te[k] > 0.0 ? 1.0 : 0.0, diagonal = part + shift;
-            if (held[k] || held[n + k]) {
-                own[0] = held[k] ? 0.0 : 1.0 / diagonal;
-                own[1] = 0.0;
-                own[2] = held[n + k] ? 0.0 : 1.0 / diagonal;
-            } else {
-                const double scale = 1.0 / (shift * (2.0 * part + shift));
-                own[0] = own[2] = scale * diagonal;
-                own[1] = -scale * part;
-            }
+            const bool part = te[k] > 0.0, coupled = part && !held[k] && !held[n + k];
+            const double diagonal = coupled ? both * (1.0 + shift) : part ? one : none;
+            own[0] = held[k] ? 0.0 : diagonal;
+            own[1] = coupled ? -both : 0.0;
+            own[2] = held[n + k] ? 0.0 : diagonal;
         }
     }
 
