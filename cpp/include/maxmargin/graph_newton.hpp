@@ -69,15 +69,11 @@ inline bool solve_within(Envelope& matrix, std::int32_t size, double* x) {
 template <bool table>
 class NodeSystem {
 public:
-    static constexpr std::int32_t most_labels = 16;  // of a table: its block is inverted as a whole
-
     void reserve(const Example<table>& x) {
         for (auto* v : {&base_, &last_, &place_, &queue_, &other_queue_}) at_least(*v, x.graph.nodes);
         const auto labels = static_cast<std::size_t>(x.labels);
-        if (!table || x.labels <= most_labels) {
-            if (table) at_least(block_, 3 * labels * labels);
-            at_least(spare_, table ? 4 * labels * labels : 3 * labels);
-        }
+        if (table) at_least(block_, 3 * labels * labels);
+        at_least(spare_, table ? 4 * labels * labels : 3 * labels);
         at_least(counts_, 2 * labels);
         at_least(inverse_at_, x.graph.edges);
     }
@@ -86,7 +82,6 @@ public:
     // `budget` multiplications, or rounding forbids it.
     bool solve(const Example<table>& x, const double* z, const double* t, const std::int8_t* held, double shift,
                const double* residual, double budget, double* direction) {
-        if (table && x.labels > most_labels) return false;
         number_nodes(x, z);
         if (!lay_out(x, budget)) return false;
         with_labels(x.labels, [&](const auto n) { fill(n, x, z, t, held, shift, residual, direction); });
