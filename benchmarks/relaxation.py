@@ -5,8 +5,8 @@ HiGHS on the same linear program; and one projection each by ``project`` and by 
 pair scores normal with the given strength (for associative networks their absolute values): at 0.5 most relaxations of
 general graphs are nearly integral, at 1.0 many nodes are fractional. Times are processor time of one thread.
 
-``--training N`` instead makes ``N`` iterations of extragradient on 15 grids of the first of ``--sides`` and reports what
-the projections and maxima of that sequence took: warm, slowly moving points with the tolerances that training asks for.
+``--training N`` instead makes ``N`` iterations of extragradient on 15 grids of the first of ``--sides`` and reports
+what the projections and maxima of that sequence took: warm, slowly moving points with the tolerances of training.
 
     python benchmarks/relaxation.py [--sides 10 20 30] [--labels 3] [--strength 0.5] [--seed 0] [--clarabel-parts 30000]
     python benchmarks/relaxation.py --training 100 --sides 12

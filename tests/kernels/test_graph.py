@@ -138,6 +138,24 @@ def test_two_attracting_labels_are_a_minimum_cut(kind: type[network.Network]) ->
     assert points.status[0] == PointStatus.OK
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0, 4.0, 1e8])
+def test_two_labels_of_any_sign_are_one_cut(strength: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "_STEP_LIMIT", 0)
+    monkeypatch.setattr(network, "_solve", lambda *_: None)
+    rng = np.random.default_rng(int(strength))
+    structure = one(Graph, 400, rng.permutation(grid(20, 20)), 2)
+    for style in range(3):
+        scores = scores_of(rng, structure, style)
+        scores[structure.starts[1] :] *= strength
+        points = structure.argmax(scores)
+        assert not points.status.any()
+        assert np.isin(points.z, [0.0, 0.5, 1.0]).all()
+        assert twin.feasibility(structure, points.z) == 0.0
+        size = 1.0 + np.abs(scores).sum()
+        assert points.value[0] == pytest.approx(scores @ points.z, abs=1e-12 * size)
+        assert points.value[0] == pytest.approx(reference.maximum(structure, scores), abs=1e-9 * size)
+
+
 @kinds
 @pytest.mark.parametrize("own", [True, False])
 def test_large_maxima_are_certified(kind: type[network.Network], own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,8 +187,9 @@ def test_interior_points_finish_what_steps_cannot(kind: type[network.Network], m
 def test_without_highs_the_answer_says_that_it_is_not_exact(
     kind: type[network.Network], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    structure = one(Graph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 2)
-    scores = np.concatenate([np.zeros(6), np.tile([0.0, 1.0, 1.0, 0.0], 3)])
+    structure = one(Graph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 3)
+    differ = np.array([0.0, 1.0, -9.0, 1.0, 0.0, -9.0, -9.0, -9.0, -9.0])  # label 2 is of no use
+    scores = np.concatenate([np.tile([0.0, 0.0, -9.0], 3), np.tile(differ, 3)])
     monkeypatch.setattr(network, "_STEP_LIMIT", 0)
     monkeypatch.setattr(network, "_solve", lambda *_: None)
     points = structure.argmax(scores)

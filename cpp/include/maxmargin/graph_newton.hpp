@@ -1,8 +1,8 @@
 // Newton equations of a projection onto a local polytope (graph_projection.hpp), solved over the fractional nodes.
 //
-// The Hessian of (5) is D + A'PA. D couples the two ends of every edge by its positive parts: one block of 2K numbers
-// per edge. A sums the multipliers of the arcs that leave a node, and P takes, label by label, what is in the support of
-// the node and removes its mean; it is 0 for a node whose support is one label. With q = P A d
+// The Hessian of (5) is D + A'PA. D couples the two ends of every edge by its positive parts, one block of 2K x 2K
+// numbers per edge, and holds the shift. A sums the multipliers of the arcs that leave a node, and P takes the labels
+// in the support of the node and removes their mean; it is 0 for a node whose support is one label. With q = P A d
 //
 //     (D + A'PA) d = g    <=>    d = D^-1 (g - A'q),    P (I + A D^-1 A') P q = P A D^-1 g,                    (7)
 //

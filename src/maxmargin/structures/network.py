@@ -10,12 +10,13 @@ over the polytope.
 
 ``argmax`` passes messages on the bound (Kolmogorov, "Convergent tree-reweighted message passing for energy
 minimization", 2006), at ``O(edge parts)`` a pass, until a labelling meets it: then that is the maximum. Where none does
-in a few dozen passes, proximal steps ``z <- project(z + step * scores)`` (Rockafellar 1976) bring bound and point
-together to ``1e-11`` of the range of the scores. What they leave over, graphs with strong conflicting edges, goes to
-HiGHS (Huangfu and Hall 2018): to the simplex method up to :data:`HIGHS_PARTS` parts, and to the interior-point method
-beyond, where ``1e-6`` counts as OK. ``value`` is the bound, so it is never below the true maximum, and ``z`` is
-feasible to rounding; ``scores'z`` may be lower by that tolerance, and where several points are best, ``z`` need not be
-a vertex.
+in a few dozen passes, one minimum cut on a graph of twice the size settles tables of two labels, with a point of 0, 1/2
+and 1 (roof duality: Hammer, Hansen and Simeone 1984); otherwise proximal steps ``z <- project(z + step * scores)``
+(Rockafellar 1976) bring bound and point together to ``1e-11`` of the range of the scores. What they leave over, graphs
+with strong conflicting edges, goes to HiGHS (Huangfu and Hall 2018): to the simplex method up to :data:`HIGHS_PARTS`
+parts, and to the interior-point method beyond, where ``1e-6`` counts as OK. ``value`` is the bound, so it is never
+below the true maximum, and ``z`` is feasible to rounding; ``scores'z`` may be lower by that tolerance, and where
+several points are best, ``z`` need not be a vertex.
 
 ``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993) and stops at a duality gap of
 ``tol^2 / 2``, or at rounding. A step costs ``O(edge parts)`` for the gradient, and its linear system is solved over the
