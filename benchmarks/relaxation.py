@@ -5,7 +5,11 @@ HiGHS on the same linear program; and one projection each by ``project`` and by 
 pair scores normal with the given strength (for associative networks their absolute values): at 0.5 most relaxations of
 general graphs are nearly integral, at 1.0 many nodes are fractional. Times are processor time of one thread.
 
+``--training N`` instead makes ``N`` iterations of extragradient on 15 grids of the first of ``--sides`` and reports
+what the projections and maxima of that sequence took: warm, slowly moving points with the tolerances of training.
+
     python benchmarks/relaxation.py [--sides 10 20 30] [--labels 3] [--strength 0.5] [--seed 0] [--clarabel-parts 30000]
+    python benchmarks/relaxation.py --training 100 --sides 12
 """
 
 from __future__ import annotations
@@ -13,12 +17,20 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from maxmargin.features.graph import TiedRows
 
 from maxmargin import threads
+from maxmargin.features import Stacked
+from maxmargin.losses import Hamming
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+from maxmargin.solvers import Extragradient, Stop
+from maxmargin.solvers import solve as solve_problem
 from maxmargin.structures import Associative, Graph, network
 from maxmargin.testing import reference
 
@@ -91,6 +103,66 @@ def run(side: int, kind: type[network.Network], args: argparse.Namespace) -> dic
     return row
 
 
+def training_problem(side: int, kind: type[network.Network], args: argparse.Namespace) -> Problem:
+    """15 grids with random features; gold labels from hidden weights and noise."""
+    rng = np.random.default_rng(args.seed)
+    edges, n, k = grid(side), 15, args.labels
+    node_offsets, edge_offsets = np.arange(n + 1) * side**2, np.arange(n + 1) * len(edges)
+    structure = kind(np.full(n, side**2), np.tile(edges, (n, 1)), edge_offsets, k)
+    nodes = TiedRows(rng.normal(size=(node_offsets[-1], 5)), node_offsets, k)
+    rows = rng.normal(size=(edge_offsets[-1], 2))
+    if kind is Graph:
+        features = Stacked(nodes, TiedRows(rows, edge_offsets, k * k, constant=True))
+    else:
+        features = Stacked(nodes, TiedRows(np.abs(rows), edge_offsets, k))
+    hidden = rng.normal(size=features.n_weights)
+    hidden[5 * k :] *= args.strength
+    mask = None
+    if kind is Associative:
+        mask = np.arange(features.n_weights) >= 5 * k
+        hidden[mask] = np.abs(hidden[mask])
+    noisy = features.scores(hidden)
+    noisy[structure.decisions] += rng.normal(size=structure.starts[1])
+    return Problem.build(structure, features, structure.predict(noisy).z, Hamming(), L2(C=0.1, nonnegative=mask))
+
+
+def train(side: int, kind: type[network.Network], args: argparse.Namespace) -> dict[str, Any]:
+    problem = training_problem(side, kind, args)
+    spent = {"project": 0.0, "argmax": 0.0}
+    inexact = 0
+
+    def counted(name: str) -> Callable[..., Any]:
+        method = getattr(problem.structure, name)
+
+        def call(*positional: Any, **named: Any) -> Any:
+            nonlocal inexact
+            answer, seconds = timed(lambda: method(*positional, **named))
+            spent[name] += seconds
+            inexact += int((answer.status != 0).sum())
+            return answer
+
+        return call
+
+    for name in spent:
+        setattr(problem.structure, name, counted(name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stop = Stop(tol=1e-8, max_iter=args.training)
+        solution, total = timed(lambda: solve_problem(problem, Extragradient(), stop=stop))
+    return {
+        "structure": problem.structure.name,
+        "side": side,
+        "labels": args.labels,
+        "examples": problem.structure.n_examples,
+        "iterations": args.training,
+        "seconds": round(total, 3),
+        "projection_seconds": round(spent["project"], 3),
+        "argmax_seconds": round(spent["argmax"], 3),
+        "inexact": inexact,
+        "relative_gap": float(solution.certificate.relative_gap),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sides", type=int, nargs="+", default=[10, 20, 30])
@@ -98,8 +170,13 @@ def main() -> None:
     parser.add_argument("--strength", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--clarabel-parts", type=int, default=30_000)
+    parser.add_argument("--training", type=int, default=0)
     args = parser.parse_args()
     with threads(1):
+        if args.training:
+            rows = [train(args.sides[0], kind, args) for kind in (Graph, Associative)]
+            print(json.dumps({"strength": args.strength, "seed": args.seed, "training": rows}, indent=2))
+            return
         rows = [run(side, kind, args) for side in args.sides for kind in (Graph, Associative)]
     print(json.dumps({"strength": args.strength, "seed": args.seed, "grids": rows}, indent=2))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import RELAXED, STRUCTURES, make
 
-from maxmargin.structures import Chain, Cut, Matching, PointStatus, Structure, Tree
+from maxmargin.structures import Chain, Cut, Graph, Matching, Points, PointStatus, Structure, Tree
 from maxmargin.testing import chain, check_structure, cut, matching, reference, tree
 
-EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]  # test_graph.py and test_associative.py see to the others
+EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
 OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
 VERTICES = {
     "chain": chain.vertices,
@@ -37,10 +38,26 @@ def scores_for(structure: Structure, rng: np.random.Generator) -> np.ndarray:
     return scores
 
 
-@pytest.mark.parametrize("kind", EXACT)
+@pytest.mark.parametrize("kind", STRUCTURES)
 def test_promises(kind: str) -> None:
     for seed in range(5):
         check_structure(make(kind, seed=seed).structure, np.random.default_rng(seed))
+
+
+def test_promises_that_are_broken() -> None:
+    class Blurred(Chain):
+        def entropic(self, potentials: np.ndarray) -> Points:
+            found = super().entropic(potentials)
+            return replace(found, z=super().entropic(0.9 * potentials).z)
+
+    class Improper(Graph):
+        def predict(self, scores: np.ndarray) -> Points:
+            return self.argmax(scores)
+
+    with pytest.raises(AssertionError, match="gradient of the value"):
+        check_structure(Blurred([2, 3], 3, transitions="each"), np.random.default_rng(0))
+    with pytest.raises(AssertionError, match="must be z"):
+        check_structure(Improper([3], [[0, 1], [1, 2], [2, 0]], [0, 3], 2), np.random.default_rng(0), rounds=30)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -23,16 +23,16 @@ void check(const CutGraphs& g, std::int64_t labels, bool table, std::size_t pack
     require(value == examples && status == examples, "one value and status per example");
 }
 
-void argmax(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, In<std::int8_t> finish,
+void argmax(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, In<std::int8_t> last,
             int pass_limit, int step_limit, Out<double> multipliers, Out<double> z, Out<double> value,
             Out<std::int8_t> status, int threads) {
     const CutGraphs g = batch.graphs();
     check(g, labels, table, scores.size(), multipliers.size(), z.size(), value.size(), status.size());
-    require(finish.size() == value.size(), "one finish per example");
+    require(last.size() == value.size(), "one last per example");
     require(pass_limit >= 1 && step_limit >= 0, "limits must be positive");
     const auto n = static_cast<std::int32_t>(labels);
     const NoGil unlocked;
-    (table ? network::argmax<true> : network::argmax<false>)(g, n, view(scores), view(finish), pass_limit, step_limit,
+    (table ? network::argmax<true> : network::argmax<false>)(g, n, view(scores), view(last), pass_limit, step_limit,
                                                              view(multipliers), view(z), view(value), view(status),
                                                              threads);
 }
@@ -76,7 +76,7 @@ void project(const CutBatch& batch, std::int64_t labels, bool table, In<double> 
 void bind_graph(nb::module_& module) {
     using namespace nb::literals;
     module.def("graph_argmax", &argmax, "batch"_a, "labels"_a, "table"_a, "scores"_a.noconvert(),
-               "finish"_a.noconvert(), "pass_limit"_a, "step_limit"_a, "multipliers"_a.noconvert(), "z"_a.noconvert(),
+               "last"_a.noconvert(), "pass_limit"_a, "step_limit"_a, "multipliers"_a.noconvert(), "z"_a.noconvert(),
                "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
     module.def("graph_certify", &certify, "batch"_a, "labels"_a, "table"_a, "scores"_a.noconvert(),
                "multipliers"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),

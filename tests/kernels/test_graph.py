@@ -35,24 +35,22 @@ def scores_of(rng: np.random.Generator, structure: network.Network, style: int) 
 # --- maxima ------------------------------------------------------------------------------------------------------
 
 
-@SETTINGS
+@settings(SETTINGS, max_examples=80)
 @given(
     kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), labels=st.integers(1, 4), style=st.integers(0, 3),
-    own=st.booleans(),
+    solver=st.sampled_from(["own", "own alone", "simplex"]),
 )  # fmt: skip
 def test_argmax_equals_linear_program(
-    kind: type[network.Network], seed: int, labels: int, style: int, own: bool
+    kind: type[network.Network], seed: int, labels: int, style: int, solver: str
 ) -> None:
     rng = np.random.default_rng(seed)
     structure = random_batch(rng, kind, 3, labels)
     scores = scores_of(rng, structure, style)
-    limit = network.HIGHS_PARTS
-    try:
-        network.HIGHS_PARTS = 0 if own else limit
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(network, "HIGHS_PARTS", 0 if solver == "own alone" else network.HIGHS_PARTS)
+        patch.setattr(network, "_STEP_LIMIT", 0 if solver == "simplex" else network._STEP_LIMIT)
         points = structure.argmax(scores)
-    finally:
-        network.HIGHS_PARTS = limit
-    slack = 1e-6 if own else 1e-9
+    slack = 1e-6 if solver == "own alone" else 1e-9
     size = 1.0 + structure.by_example(np.abs(scores))
     assert not points.status.any()
     assert twin.feasibility(structure, points.z) <= 1e-12
@@ -140,6 +138,24 @@ def test_two_attracting_labels_are_a_minimum_cut(kind: type[network.Network]) ->
     assert points.status[0] == PointStatus.OK
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0, 4.0, 1e8])
+def test_two_labels_of_any_sign_are_one_cut(strength: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "_STEP_LIMIT", 0)
+    monkeypatch.setattr(network, "_solve", lambda *_: None)
+    rng = np.random.default_rng(int(strength))
+    structure = one(Graph, 400, rng.permutation(grid(20, 20)), 2)
+    for style in range(3):
+        scores = scores_of(rng, structure, style)
+        scores[structure.starts[1] :] *= strength
+        points = structure.argmax(scores)
+        assert not points.status.any()
+        assert np.isin(points.z, [0.0, 0.5, 1.0]).all()
+        assert twin.feasibility(structure, points.z) == 0.0
+        size = 1.0 + np.abs(scores).sum()
+        assert points.value[0] == pytest.approx(scores @ points.z, abs=1e-12 * size)
+        assert points.value[0] == pytest.approx(reference.maximum(structure, scores), abs=1e-9 * size)
+
+
 @kinds
 @pytest.mark.parametrize("own", [True, False])
 def test_large_maxima_are_certified(kind: type[network.Network], own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +187,10 @@ def test_interior_points_finish_what_steps_cannot(kind: type[network.Network], m
 def test_without_highs_the_answer_says_that_it_is_not_exact(
     kind: type[network.Network], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    structure = one(Graph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 2)
-    scores = np.concatenate([np.zeros(6), np.tile([0.0, 1.0, 1.0, 0.0], 3)])
+    structure = one(Graph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 3)
+    differ = np.array([0.0, 1.0, -9.0, 1.0, 0.0, -9.0, -9.0, -9.0, -9.0])  # label 2 is of no use
+    scores = np.concatenate([np.tile([0.0, 0.0, -9.0], 3), np.tile(differ, 3)])
+    monkeypatch.setattr(network, "_STEP_LIMIT", 0)
     monkeypatch.setattr(network, "_solve", lambda *_: None)
     points = structure.argmax(scores)
     assert points.status[0] == PointStatus.INEXACT
@@ -224,6 +242,35 @@ def test_projection_keeps_points_of_the_polytope(kind: type[network.Network]) ->
     inner = structure.project(rng.normal(size=structure.n_parts)).z
     for point in (inner, structure.predict(scores_of(rng, structure, 0)).z):
         np.testing.assert_allclose(structure.project(point, tol=1e-9).z, point, atol=1e-7)
+
+
+@kinds
+@pytest.mark.parametrize("labels", [2, 3, 7, 18])
+def test_newton_systems_and_conjugate_gradients_agree(kind: type[network.Network], labels: int) -> None:
+    """Points around the middle of the polytope, where all nodes are fractional; tables of 18 labels go another way."""
+    rng = np.random.default_rng(labels)
+    structure = one(kind, 30, grid(5, 6), labels)
+    for scale in (0.02, 0.3, 3.0):
+        point = scale * rng.normal(size=structure.n_parts)
+        points = structure.project(point, tol=1e-8)
+        assert not points.status.any()
+        assert twin.feasibility(structure, points.z) <= 1e-12
+        assert np.all(certificate(structure, point, points.z) <= 1e-6 * (1 + scale))
+
+
+@kinds
+def test_a_slowly_moving_point_is_followed(kind: type[network.Network]) -> None:
+    rng = np.random.default_rng(6)
+    structure = kind([64, 36], np.concatenate([grid(8, 8), grid(6, 6)]), [0, 112, 172], 3)
+    scores = scores_of(rng, structure, 0)
+    z, warm = structure.predict(scores).z, None
+    for step in range(30):
+        point = z + 0.1 * (scores + rng.normal(size=structure.n_parts))
+        tol = max(1e-8, 1e-2 / (step + 1) ** 3)
+        points = structure.project(point, tol=tol, warm=warm)
+        assert not points.status.any()
+        assert np.linalg.norm(points.z - structure.project(point, tol=1e-9).z) <= 2 * tol + 1e-7
+        z, warm = points.z, points.warm
 
 
 # --- degenerate input --------------------------------------------------------------------------------------------
@@ -376,14 +423,14 @@ def test_bindings_check_lengths() -> None:
     structure = one(Graph, 2, np.array([[0, 1]]), 2)
     n = structure.n_parts
     m, z, value, status = np.zeros(4), np.zeros(n), np.zeros(1), np.zeros(1, dtype=np.int8)
-    layout, finish = structure._layout, np.zeros(1, dtype=np.int8)
+    layout, last = structure._layout, np.zeros(1, dtype=np.int8)
     for arguments in (
-        (np.zeros(n + 1), finish, 1, 1, m, z, value, status, 1),
-        (np.zeros(n), finish[:0], 1, 1, m, z, value, status, 1),
-        (np.zeros(n), finish, 1, 1, m[:3], z, value, status, 1),
-        (np.zeros(n), finish, 1, 1, m, z[1:], value, status, 1),
-        (np.zeros(n), finish, 1, 1, m, z, value[:0], status, 1),
-        (np.zeros(n), finish, 0, 1, m, z, value, status, 1),
+        (np.zeros(n + 1), last, 1, 1, m, z, value, status, 1),
+        (np.zeros(n), last[:0], 1, 1, m, z, value, status, 1),
+        (np.zeros(n), last, 1, 1, m[:3], z, value, status, 1),
+        (np.zeros(n), last, 1, 1, m, z[1:], value, status, 1),
+        (np.zeros(n), last, 1, 1, m, z, value[:0], status, 1),
+        (np.zeros(n), last, 0, 1, m, z, value, status, 1),
     ):
         with pytest.raises(ValueError):
             _kernels.graph_argmax(*layout, *arguments)

@@ -76,17 +76,17 @@ void for_each(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const
     });
 }
 
-// m: in a start, out the multipliers of the bound `value`. finish[i]: whether to go on where no labelling is found that
-// meets the bound; otherwise such an example gets the best labelling found and INEXACT.
+// m: in a start, out the multipliers of the bound `value`. last[i]: whether bound and point may be apart by `enough`
+// instead of `sought` and yet be OK, as no other solver comes after this one.
 template <bool table>
 void argmax(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores,
-            std::span<const std::int8_t> finish, int pass_limit, int step_limit, std::span<double> m,
+            std::span<const std::int8_t> last, int pass_limit, int step_limit, std::span<double> m,
             std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads) {
     for_each<table>(graphs, labels, scores, m, z, value, status, threads,
                     [&](std::int64_t i, const Place<table>& place, const Example<table>& x, Scratch<table>& own) {
                         Maximum<table> maximum(x, own, m.data() + place.multiplier, z.data() + place.node,
                                                z.data() + place.edge);
-                        status[i] = maximum.run(pass_limit, step_limit, finish[i] != 0, value[i]);
+                        status[i] = maximum.run(pass_limit, step_limit, last[i] != 0, value[i]);
                     });
 }
 
@@ -105,7 +105,7 @@ void certify(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
                             if (!(std::abs(own_m[p]) < 1e100) || (!table && own_m[p] < 0.0)) own_m[p] = 0.0;
                         const double gap = bound_over_point(x, own_m, nodes, edges);
                         value[i] = score_of(x, nodes, edges) + gap;
-                        status[i] = gap <= sought * range_of(x) + 10.0 * rounding * size_of(x) ? ok : inexact;
+                        status[i] = gap <= certified * range_of(x) + 10.0 * rounding * size_of(x) ? ok : inexact;
                     });
 }
 
@@ -158,8 +158,8 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
             double* nodes = z.data() + place.node;
             double* edges = z.data() + place.edge;
             const std::int64_t n = x.multipliers();
-            // Of no multipliers, those given and those of a linear program, the ones with the best dual value: far
-            // away from the polytope the nearest point is nearly a maximum.
+            // Those given, if they are better than none, or of none and those of a linear program the ones with the
+            // better dual value: far away from the polytope the nearest point is nearly a maximum.
             double best = own.projector.value(x, start);
             const auto compare = [&] {
                 const double found = own.projector.value(x, own.trial.data());
@@ -167,14 +167,14 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
                 best = found;
                 std::copy_n(own.trial.begin(), n, start);
             };
-            if (warm) {
-                std::fill_n(own.trial.begin(), n, 0.0);
+            const double given = best;
+            std::fill_n(own.trial.begin(), n, 0.0);
+            if (warm) compare();
+            if (!warm || best > given) {
+                Messages<table>::admit(x, own.trial.data());
+                for (int pass = 0; pass < 4; ++pass) own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
                 compare();
             }
-            std::fill_n(own.trial.begin(), n, 0.0);
-            Messages<table>::admit(x, own.trial.data());
-            for (int pass = 0; pass < 4; ++pass) own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
-            compare();
             // Entries of size a leave sums of t wrong by eps a, and a wrong part may cost a.
             const double entry = 1.0 + largest_entry(x), rounding_gap = 4e-16 * (1.0 + x.graph.edges) * entry * entry;
             approach(x, own, start, nodes, edges);

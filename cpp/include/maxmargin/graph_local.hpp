@@ -22,12 +22,25 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "maxmargin/cut_graph.hpp"
 
 namespace maxmargin::network {
 
 constexpr std::int8_t ok = 0, inexact = 1, nonfinite = 2;
+
+// Calls body(labels), with a constant for small numbers of labels, for which the compiler unrolls the loops.
+template <class Body>
+inline auto with_labels(std::int32_t labels, Body&& body) {
+    switch (labels) {
+        case 2: return body(std::integral_constant<std::int32_t, 2>{});
+        case 3: return body(std::integral_constant<std::int32_t, 3>{});
+        case 4: return body(std::integral_constant<std::int32_t, 4>{});
+        case 5: return body(std::integral_constant<std::int32_t, 5>{});
+        default: return body(labels);
+    }
+}
 
 // One example: its graph, and a number (a score, or a coordinate of a point) for every part.
 template <bool table>
@@ -88,7 +101,8 @@ inline double size_of(const Example<table>& x) {
 
 // z = the point of the simplex nearest to v (Michelot 1986), computed relative to the largest entry, so that the sum is
 // 1 to rounding however large v is. Returns that entry; v is left relative to it.
-inline double onto_simplex(double* v, std::int32_t n, double* z) {
+template <class Count>
+inline double onto_simplex(double* v, const Count n, double* z) {
     const double largest = *std::max_element(v, v + n);
     double sum = 0.0;
     std::int32_t count = 0;
@@ -115,7 +129,8 @@ inline double onto_simplex(double* v, std::int32_t n, double* z) {
 
 // Makes the table t >= 0 feasible for (1), where its ends have z_i and z_j: rows and columns that are too large are
 // scaled down, what is missing is added as a product (Altschuler, Weed and Rigollet 2017). `sums`: 2 K numbers.
-inline void fit_table(std::int32_t n, const double* zi, const double* zj, double* t, double* sums) {
+template <class Count>
+inline void fit_table(const Count n, const double* zi, const double* zj, double* t, double* sums) {
     double* rows = sums;
     double* columns = sums + n;
     std::fill(columns, columns + n, 0.0);

@@ -1,6 +1,7 @@
 // Maxima of linear scores over the local polytope of one network, and labellings of it.
 //
-// Message passing (graph_messages.hpp) until a labelling meets the bound. Where none does, proximal steps
+// Message passing (graph_messages.hpp) until a labelling meets the bound. Where none does, for two labels a minimum cut
+// (graph_roof.hpp), and otherwise proximal steps
 //
 //     z <- projection of z + step * scores                                                                    (6)
 //
@@ -17,14 +18,16 @@
 #include "maxmargin/graph_local.hpp"
 #include "maxmargin/graph_messages.hpp"
 #include "maxmargin/graph_projection.hpp"
+#include "maxmargin/graph_roof.hpp"
 #include "maxmargin/scratch.hpp"
 
 namespace maxmargin::network {
 
 // Gaps between bound and score, relative to the range of the scores.
 constexpr double tight = 1e-12;     // a labelling that meets the bound
-constexpr double sought = 1e-9;     // proximal steps end here
-constexpr double enough = 1e-6;     // and are OK here
+constexpr double sought = 1e-11;    // proximal steps end here
+constexpr double certified = 1e-9;  // points of other solvers
+constexpr double enough = 1e-6;     // the least that is OK where there is no other solver
 constexpr double rounding = 1e-15;  // relative to the size of the scores
 
 template <bool table>
@@ -32,13 +35,18 @@ struct Scratch {
     Messages<table> messages;
     Projector<table> projector;
     Expansion expansion;
+    Roof roof;
     std::vector<std::int32_t> label, other;
     std::vector<double> node, edge, z, t, start, trial, pair;
 
     void reserve(const Example<table>& x) {
         messages.reserve(x);
         projector.reserve(x);
-        if constexpr (!table) expansion.reserve(x);
+        if constexpr (table) {
+            roof.reserve(x);
+        } else {
+            expansion.reserve(x);
+        }
         for (auto* v : {&label, &other}) at_least(*v, x.graph.nodes);
         for (auto* v : {&node, &z}) at_least(*v, x.node_parts());
         for (auto* v : {&edge, &t}) at_least(*v, x.edge_parts());
@@ -54,14 +62,14 @@ public:
     Maximum(const Example<table>& x, Scratch<table>& own, double* m, double* z, double* t)
         : x_(x), own_(own), m_(m), z_(z), t_(t), range_(range_of(x)), slack_(rounding * size_of(x)) {}
 
-    // Without `finish` the answer is OK only if a labelling meets the bound.
-    std::int8_t run(int pass_limit, int step_limit, bool finish, double& value) {
+    // `last`: nobody comes after this solver, so that a gap that is small `enough` will do.
+    std::int8_t run(int pass_limit, int step_limit, bool last, double& value) {
         const bool integral = pass_messages(pass_limit);
         write(own_.label.data());
-        if (!integral && finish) take_steps(step_limit);
+        if (!integral && !cut_double()) take_steps(step_limit);
         const double gap = bound_over_point(x_, m_, z_, t_);
         value = score_of(x_, z_, t_) + gap;
-        const double allowed = integral || !finish ? 10.0 * tight : enough;
+        const double allowed = integral ? 10.0 * tight : last ? enough : 10.0 * sought;
         return gap <= allowed * range_ + 10.0 * slack_ ? ok : inexact;
     }
 
@@ -104,6 +112,21 @@ private:
             if (meets(bound, best)) return true;
             if (pass > 10 && bound - best > 0.9 * last_gap) break;
             last_gap = bound - best;
+        }
+        return false;
+    }
+
+    // Two labels of a table: whether a cut settles it. Otherwise multipliers and point are as before.
+    bool cut_double() {
+        if constexpr (table) {
+            if (!Roof::fits(x_)) return false;
+            own_.roof.run(x_, own_.trial.data(), own_.z.data(), own_.t.data());
+            const double gap = bound_over_point(x_, own_.trial.data(), own_.z.data(), own_.t.data());
+            if (!(gap <= sought * range_ + slack_)) return false;
+            std::copy_n(own_.trial.begin(), x_.multipliers(), m_);
+            std::copy_n(own_.z.begin(), x_.node_parts(), z_);
+            std::copy_n(own_.t.begin(), x_.edge_parts(), t_);
+            return true;
         }
         return false;
     }

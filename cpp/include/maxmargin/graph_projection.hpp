@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "maxmargin/graph_local.hpp"
+#include "maxmargin/graph_newton.hpp"
 #include "maxmargin/scratch.hpp"
 #include "maxmargin/simd.hpp"
 
@@ -77,9 +78,9 @@ static MM_CLONES void turn_search(double turn, const double* MM_RESTRICT residua
 
 template <bool table>
 class Projector {
-    // Added to the Hessian. Smaller ones let steps run away along directions in which the dual is flat, which most of
-    // the work then goes into: up to 8 times the products on 30 x 30 grids.
-    static constexpr double first_shift = 1e-3, least_shift = 1e-4;
+    // Added to the Hessian. For conjugate gradients smaller ones let steps run away along directions in which the dual
+    // is flat, which most of the work then goes into: up to 8 times the products on 30 x 30 grids.
+    static constexpr double first_shift = 1e-3, least_shift = 1e-4, most_stalled_shift = 1e-2;
 
 public:
     void reserve(const Example<table>& x) {
@@ -93,6 +94,8 @@ public:
         at_least(second_, x.edge_parts());
         at_least(held_, x.multipliers());
         at_least(support_, x.graph.nodes);
+        at_least(single_, x.graph.nodes);
+        system_.reserve(x);
     }
 
     // The value of (5) at m, with m admitted first.
@@ -108,25 +111,56 @@ public:
         std::copy_n(m, n, m_.begin());
         admit(x, m_.data());
         double value = evaluate(x, m_.data(), z_, t_, gradient_);
-        double shift = first_shift, best = std::numeric_limits<double>::infinity();
+        double shift = first_shift, best = std::numeric_limits<double>::infinity(), last = best;
+        const double curvature = steepest(x);
         int more = 4;
         for (int step = 0;; ++step) {
-            const double gap = repair(x);
-            if (gap < best) {
-                best = gap;
-                std::copy_n(z_.begin(), x.node_parts(), z);
-                std::copy_n(fit_.begin(), x.edge_parts(), t);
-                std::copy_n(m_.begin(), n, m);
+            const Slope slope = slope_of(x);
+            // Kinks on the way, or rounding: divided by the shift it moves multipliers along flat directions.
+            if (slope.sum > 0.3 * last) shift = std::min(most_stalled_shift, 10.0 * shift);
+            last = slope.sum;
+            // A gradient step alone would raise (5) by this much, so the gap is no less.
+            if (step >= step_limit || !(slope.squares > 2.0 * curvature * std::max(sought, noise))) {
+                const double gap = repair(x);
+                if (gap < best) {
+                    best = gap;
+                    std::copy_n(z_.begin(), x.node_parts(), z);
+                    std::copy_n(fit_.begin(), x.edge_parts(), t);
+                    std::copy_n(m_.begin(), n, m);
+                }
+                if (best <= sought || step >= step_limit || (best <= noise && more-- == 0)) break;
             }
-            if (best <= sought || step >= step_limit || (best <= noise && more-- == 0)) break;
             const double size = find_direction(x, shift);
-            if (!(size > 0.0)) break;
-            if (!advance(x, value, shift)) break;
+            if (!(size > 0.0) || !advance(x, value, shift)) step = step_limit - 1;
         }
         return best;
     }
 
 private:
+    struct Slope {
+        double sum, squares;
+    };
+
+    // Size of the gradient, without the entries that hold multipliers at 0.
+    Slope slope_of(const Example<table>& x) const {
+        Slope slope{0.0, 0.0};
+        for (std::int64_t p = 0; p < x.multipliers(); ++p) {
+            // A multiplier moves down by no more than it has.
+            const double move = table ? gradient_[p] : std::max(gradient_[p], -m_[p]);
+            slope.sum += std::abs(move);
+            slope.squares += move * move;
+        }
+        return slope;
+    }
+
+    // A Lipschitz constant of the gradient: at most one per part that two multipliers share, each way, and per arc.
+    static double steepest(const Example<table>& x) {
+        std::int32_t degree = 0;
+        for (std::int32_t i = 0; i < x.graph.nodes; ++i)
+            degree = std::max(degree, x.graph.first_arc(i + 1) - x.graph.first_arc(i));
+        return (table ? 2.0 * x.labels : 2.0) + degree;
+    }
+
     static void admit(const Example<table>& x, double* m) {
         for (std::int64_t p = 0; p < x.multipliers(); ++p)
             if (!(std::abs(m[p]) < 1e100) || (!table && m[p] < 0.0)) m[p] = 0.0;
@@ -134,7 +168,11 @@ private:
 
     double evaluate(const Example<table>& x, const double* m, std::vector<double>& z, std::vector<double>& t,
                     std::vector<double>& gradient) {
-        const std::int32_t n = x.labels;
+        return with_labels(x.labels, [&](const auto n) { return evaluate(n, x, m, z, t, gradient); });
+    }
+    template <class Count>
+    double evaluate(const Count n, const Example<table>& x, const double* m, std::vector<double>& z,
+                    std::vector<double>& t, std::vector<double>& gradient) {
         const cut::CutExample& g = x.graph;
         double value = 0.0;
         for (std::int32_t i = 0; i < g.nodes; ++i) {
@@ -186,7 +224,15 @@ private:
 
     // fit_ = feasible parts of edges for the nodes z_; returns the gap.
     double repair(const Example<table>& x) {
-        const std::int32_t n = x.labels;
+        return with_labels(x.labels, [&](const auto n) { return repair(n, x); });
+    }
+    template <class Count>
+    double repair(const Count n, const Example<table>& x) {
+        for (std::int32_t i = 0; table && i < x.graph.nodes; ++i) {
+            single_[i] = -1;
+            for (std::int32_t k = 0; k < n; ++k)
+                if (z_[std::int64_t{i} * n + k] == 1.0) single_[i] = k;
+        }
         double gap = 0.0;
         for (std::int32_t e = 0; e < x.graph.edges; ++e) {
             const double* mi = m_.data() + 2 * std::int64_t{e} * n;
@@ -197,8 +243,14 @@ private:
             const double* zi = z_.data() + std::int64_t{x.graph.ends[2 * e]} * n;
             const double* zj = z_.data() + std::int64_t{x.graph.ends[2 * e + 1]} * n;
             if constexpr (table) {
-                std::copy_n(te, x.edge_size(), fit);
-                fit_table(n, zi, zj, fit, v_.data());
+                const std::int32_t a = single_[x.graph.ends[2 * e]], b = single_[x.graph.ends[2 * e + 1]];
+                if (a >= 0 && b >= 0) {
+                    std::fill_n(fit, n * n, 0.0);
+                    fit[a * n + b] = 1.0;
+                } else {
+                    std::copy_n(te, n * n, fit);
+                    fit_table(n, zi, zj, fit, v_.data());
+                }
                 for (std::int32_t a = 0; a < n; ++a)
                     for (std::int32_t b = 0; b < n; ++b) {
                         const double u = point[a * n + b] - mi[a] - mj[b], moved = fit[a * n + b] - te[a * n + b];
@@ -246,8 +298,35 @@ private:
                 if (held_[p]) image_[p] = 0.0;
     }
 
-    // direction_ by conjugate gradients; returns the largest entry of the gradient that counts.
+    // direction_; returns the largest entry of the gradient that counts.
     double find_direction(const Example<table>& x, double shift) {
+        const std::int64_t size = x.multipliers();
+        // Multipliers that are near 0 and would become negative are held: they go to 0, and the others do not wait for
+        // them. How near is measured by how far a gradient step leads (Bertsekas 1982, eq. 32).
+        double near = 0.0;
+        if constexpr (!table) {
+            for (std::int64_t p = 0; p < size; ++p)
+                near = std::max(near, std::abs(m_[p] - std::max(0.0, m_[p] + gradient_[p])));
+            near = std::min(near, 1e-2);
+        }
+        double largest = 0.0;
+        for (std::int64_t p = 0; p < size; ++p) {
+            held_[p] = !table && m_[p] <= near && gradient_[p] <= 0.0;
+            residual_[p] = held_[p] ? 0.0 : gradient_[p];
+            largest = std::max(largest, std::abs(gradient_[p] * (held_[p] ? m_[p] : 1.0)));
+        }
+        // About what conjugate gradients would cost.
+        const double budget = 1e3 * static_cast<double>(size);
+        if (!system_.solve(x, z_.data(), t_.data(), held_.data(), shift, residual_.data(), budget, direction_.data()))
+            iterate(x, shift);
+        if constexpr (!table)
+            for (std::int64_t p = 0; p < size; ++p)
+                if (held_[p]) direction_[p] = -m_[p];
+        return largest;
+    }
+
+    // direction_ by conjugate gradients.
+    void iterate(const Example<table>& x, double shift) {
         const std::int32_t n = x.labels;
         const cut::CutExample& g = x.graph;
         const std::int64_t size = x.multipliers();
@@ -274,20 +353,9 @@ private:
                 for (std::int32_t k = 0; k < n; ++k)
                     if (zi[k] > 0.0) diagonal_[std::int64_t{g.arcs[r]} * n + k] += own;
         }
-        // Multipliers that are near 0 and would become negative are held: they go to 0, and the others do not wait for
-        // them. How near is measured by how far a gradient step leads (Bertsekas 1982, eq. 32).
-        double near = 0.0;
-        if constexpr (!table) {
-            for (std::int64_t p = 0; p < size; ++p)
-                near = std::max(near, std::abs(m_[p] - std::max(0.0, m_[p] + gradient_[p])));
-            near = std::min(near, 1e-2);
-        }
-        double largest = 0.0, before = 0.0, sum = 0.0;
+        double before = 0.0, sum = 0.0;
         for (std::int64_t p = 0; p < size; ++p) {
-            held_[p] = !table && m_[p] <= near && gradient_[p] <= 0.0;
-            direction_[p] = held_[p] ? -m_[p] : 0.0;
-            residual_[p] = held_[p] ? 0.0 : gradient_[p];
-            largest = std::max(largest, std::abs(gradient_[p] * (held_[p] ? m_[p] : 1.0)));
+            direction_[p] = 0.0;
             diagonal_[p] = 1.0 / diagonal_[p];
             search_[p] = residual_[p] * diagonal_[p];
             before += residual_[p] * search_[p];
@@ -306,7 +374,6 @@ private:
             turn_search(after.scaled / before, residual_.data(), diagonal_.data(), search_.data(), size);
             before = after.scaled;
         }
-        return largest;
     }
 
     // Moves to the end of a step along the (projected) direction that raises (5); false where rounding forbids one.
@@ -333,7 +400,7 @@ private:
                 std::swap(gradient_, gradient_next_);
                 value = found;
                 if (length >= 1.0) {
-                    shift = std::max(least_shift, 0.3 * shift);
+                    shift = std::max(least_shift, 0.1 * shift);
                 } else if (length < 0.3) {
                     shift = std::min(1.0, 3.0 * shift);
                 }
@@ -348,9 +415,10 @@ private:
 private:
     std::vector<double> m_, m_next_, gradient_, gradient_next_, direction_, residual_, search_, image_, diagonal_;
     std::vector<double> z_, z_next_, t_, t_next_, fit_, v_;
-    std::vector<std::int32_t> first_, second_, support_;
+    std::vector<std::int32_t> first_, second_, support_, single_;
     std::vector<std::int8_t> held_;
     std::int64_t active_ = 0;
+    NodeSystem<table> system_;
 };
 
 }  // namespace maxmargin::network

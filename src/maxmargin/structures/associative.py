@@ -33,6 +33,7 @@ class Associative(Network):
 
     name = "network"
     loss_on_decisions_only = True
+    edge_sign = 1
     _table = False
 
     def __init__(

@@ -104,6 +104,10 @@ class Structure(ABC):
     loss_on_decisions_only = False
     """Whether a loss outside the decision parts would make the argmax intractable (cuts: an edge must attract)."""
 
+    edge_sign = 0
+    """The sign that scores outside the decision parts must have for an argmax to be an output: -1 for cuts, 1 for
+    associative networks, 0 for any."""
+
     @property
     def n_examples(self) -> int:
         """Number of examples in the batch."""

@@ -58,6 +58,7 @@ class Cut(Structure):
 
     name = "cut"
     loss_on_decisions_only = True
+    edge_sign = -1
     no_entropy = (
         "marginals over all labellings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
         "are trees or have small tree width"

@@ -10,14 +10,18 @@ over the polytope.
 
 ``argmax`` passes messages on the bound (Kolmogorov, "Convergent tree-reweighted message passing for energy
 minimization", 2006), at ``O(edge parts)`` a pass, until a labelling meets it: then that is the maximum. Where none does
-in a few dozen passes, an example of up to :data:`HIGHS_PARTS` parts goes to the simplex method of HiGHS (Huangfu and
-Hall 2018), and a larger one to proximal steps ``z <- project(z + step * scores)`` (Rockafellar 1976), which bring bound
-and point together to ``1e-9`` of the range of the scores; up to ``1e-6`` counts as OK, and what is left over, large
-graphs with strong conflicting edges, goes to the interior-point method of HiGHS. ``value`` is the bound, so it is
-never below the true maximum, and ``z`` is feasible to rounding; ``scores'z`` may be lower by that tolerance.
+in a few dozen passes, one minimum cut on a graph of twice the size settles tables of two labels, with a point of 0, 1/2
+and 1 (roof duality: Hammer, Hansen and Simeone 1984); otherwise proximal steps ``z <- project(z + step * scores)``
+(Rockafellar 1976) bring bound and point together to ``1e-11`` of the range of the scores. What they leave over, graphs
+with strong conflicting edges, goes to HiGHS (Huangfu and Hall 2018): to the simplex method up to :data:`HIGHS_PARTS`
+parts, and to the interior-point method beyond, where ``1e-6`` counts as OK. ``value`` is the bound, so it is never
+below the true maximum, and ``z`` is feasible to rounding; ``scores'z`` may be lower by that tolerance, and where
+several points are best, ``z`` need not be a vertex.
 
-``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993), each by conjugate gradients over the
-edge parts that are positive, ``O(edge parts)`` at most; it stops at a duality gap of ``tol^2 / 2``, or at rounding.
+``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993) and stops at a duality gap of
+``tol^2 / 2``, or at rounding. A step costs ``O(edge parts)`` for the gradient, and its linear system is solved over the
+nodes with two or more positive labels alone, by a banded factorisation; where these are too many for that, by conjugate
+gradients over the edge parts that are positive.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Point
 from maxmargin.structures.cut import Cut
 
 HIGHS_PARTS = 20_000
-"""Largest example, in parts, whose relaxation goes to the simplex method where no labelling attains it."""
+"""Largest example, in parts, that goes to the simplex method where messages and proximal steps leave a gap."""
 
 GROUP_PARTS = 2_000
 """Small examples are put together into linear programs of this size: fewer calls, but the simplex method is slower than

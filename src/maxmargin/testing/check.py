@@ -10,9 +10,11 @@ from maxmargin.structures.base import FloatArray, PointStatus, Structure
 def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: int = 5, k: int = 3) -> None:
     """Try a structure on random scores and points; AssertionError with the broken promise.
 
-    Checks, per round: the argmax is worth its value and no other argmax seen is worth more; ``encode`` undoes
-    ``decode``; ``select`` agrees with the whole batch; the projection is certified by the argmax; the k best are
-    sorted, distinct and start with the argmax.
+    Checks, per round: the argmax is worth its value and no output seen is worth more; ``encode`` undoes ``decode``;
+    ``select`` agrees with the whole batch; the projection is certified by the argmax; the k best, unless they are
+    refused with a ValueError, are sorted, distinct and start with the argmax. Of a relaxed structure, whose argmax need
+    not be an output, the value is a bound and ``predict`` gives the outputs. Where there is an ``entropic``, its value
+    is no less than the argmax and has the marginals as its gradient, and these are feasible.
     """
     n, parts = structure.n_examples, structure.n_parts
     vertices: list[FloatArray] = []
@@ -23,23 +25,46 @@ def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: i
         assert best.value.shape == best.status.shape == (n,), "argmax: one value and status per example"
         worth = structure.by_example(scores * best.z)
         np.testing.assert_allclose(best.value, worth, atol=1e-9, err_msg="argmax: value must be scores'z")
-        vertices.append(best.z)
+        output = structure.predict(scores).z if structure.relaxed else best.z
+        vertices.append(output)
         for other in vertices:
             assert (structure.by_example(scores * other) <= worth + 1e-9).all(), "argmax: another output is worth more"
         np.testing.assert_allclose(
-            structure.encode(structure.decode(best.z)), best.z, atol=1e-12, err_msg="encode(decode(z)) must be z"
+            structure.encode(structure.decode(output)), output, atol=1e-12, err_msg="encode(decode(z)) must be z"
         )
         _check_select(structure, scores, best.value, rng)
         _check_projection(structure, rng.normal(size=parts))
-        ranks = structure.k_best(scores, k)
+        if not structure.no_entropy:
+            _check_entropic(structure, scores, best.value, rng.normal(size=parts))
+        try:
+            ranks = structure.k_best(scores, k)
+        except ValueError:
+            continue
         _check_ranks(structure, ranks[0].value, worth, [points.z for points in ranks], [p.value for p in ranks])
 
 
 def _admissible(structure: Structure, scores: FloatArray) -> FloatArray:
-    """Scores for which the best vertices are outputs: where the other parts must attract, theirs are <= 0."""
-    if structure.loss_on_decisions_only:
-        scores[structure.starts[1] :] = -np.abs(scores[structure.starts[1] :])
+    """Scores for which the best vertices are outputs: where the other parts must attract, theirs have that sign."""
+    if structure.edge_sign:
+        scores[structure.starts[1] :] = structure.edge_sign * np.abs(scores[structure.starts[1] :])
     return scores
+
+
+def _check_entropic(structure: Structure, potentials: FloatArray, best: FloatArray, direction: FloatArray) -> None:
+    points = structure.entropic(potentials)
+    assert (points.status == PointStatus.OK).all(), "entropic: finite potentials must give a distribution"
+    assert (points.value >= best - 1e-9).all(), "entropic: the log-partition cannot be below the largest score"
+    step = 1e-5
+    ahead, behind = (structure.entropic(potentials + sign * step * direction).value for sign in (1, -1))
+    np.testing.assert_allclose(
+        (ahead - behind) / (2 * step),
+        structure.by_example(points.z * direction),
+        atol=1e-6,
+        err_msg="entropic: z must be the gradient of the value",
+    )
+    np.testing.assert_allclose(
+        structure.project(points.z, tol=1e-9).z, points.z, atol=1e-6, err_msg="entropic: z must be feasible"
+    )
 
 
 def _check_select(structure: Structure, scores: FloatArray, value: FloatArray, rng: np.random.Generator) -> None:
