@@ -92,6 +92,8 @@ class TiedRows(Features):
             column = np.empty(self.rows.n)
             self.rows.times(weights, 1, column)
             out.reshape(-1, self.m)[:] = column[:, None]
+        elif self.constant and self.rows.d == 0:
+            out.reshape(-1, self.m)[:] = weights  # a copy: nothing to multiply
         else:
             self.rows.times(weights[self.start :], self.m, out, weights[: self.start])
 
