@@ -188,7 +188,7 @@ private:
     double range_, slack_;
 };
 
-// The best labelling once more with the labels of fractional nodes, a quarter of them at a time, drawn from the relaxed
+// The best labelling once more with the labels of fractional nodes, an eighth of them to all, drawn from the relaxed
 // point, then improved; it is kept where it is no worse. The numbers drawn are the same in every call.
 inline void search_again(const Example<true>& x, Scratch<true>& own, const double* z, double& top) {
     const std::int32_t n = x.labels;
@@ -207,9 +207,10 @@ inline void search_again(const Example<true>& x, Scratch<true>& own, const doubl
     };
     for (int restart = 0; restart < restarts; ++restart) {
         std::copy_n(own.label.begin(), x.graph.nodes, own.other.begin());
+        const double share = 0.125 * (1 << restart % 4);
         for (std::int32_t f = 0; f < fractional; ++f) {
             const std::int32_t i = own.messages.label[f];
-            if (draw() > 0.25) continue;
+            if (draw() > share) continue;
             const double* zi = z + std::int64_t{i} * n;
             double left = draw();
             std::int32_t k = 0;

@@ -11,8 +11,8 @@ vertices are the labellings. On trees, and for two labels where every table has
 and the maximum over ``Z`` bounds the best labelling from above. Methods and costs: :mod:`maxmargin.structures.network`.
 
 ``predict`` starts from the relaxed maximum, from what messages decode and from each node's best label, changes single
-nodes while that helps, and tries the best of these again with the labels of some fractional nodes drawn from the relaxed
-maximum; the numbers drawn are the same in every call.
+nodes while that helps, and tries the best of these again with the labels of some fractional nodes drawn from the
+relaxed maximum; the numbers drawn are the same in every call.
 """
 
 from __future__ import annotations
