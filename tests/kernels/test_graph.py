@@ -82,6 +82,22 @@ def test_labellings_against_enumeration(kind: type[network.Network], seed: int, 
     np.testing.assert_array_equal(structure.predict(scores).z, points.z)
 
 
+@pytest.mark.parametrize("strength", [1.0, 3.0])
+def test_predictions_where_the_relaxation_is_fractional(strength: float) -> None:
+    rng = np.random.default_rng(0)
+    edges, n = grid(4, 3), 8
+    structure = Graph([12] * n, np.tile(edges, (n, 1)), np.arange(n + 1) * len(edges), 2)
+    couplings = rng.normal(size=(n * len(edges), 1)) * [[1.0, -1.0, -1.0, 1.0]]
+    scores = np.concatenate([rng.normal(size=structure.starts[1]), strength * couplings.ravel()])
+    relaxed, points = structure.relax(scores)
+    assert (relaxed.z[structure.decisions] == 0.5).any()
+    outputs = twin.vertices(structure.select([0]))[0]
+    best = np.array([(outputs @ scores[structure.parts_of([i])]).max() for i in range(n)])
+    assert np.all(points.value <= best + 1e-9)
+    assert np.sum(points.value >= best - 1e-9) >= n - 1  # by search, not by proof
+    np.testing.assert_array_equal(structure.predict(scores).z, points.z)
+
+
 def test_a_frustrated_cycle_is_fractional() -> None:
     structure = one(Graph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 2)
     scores = np.concatenate([np.zeros(6), np.tile([0.0, 1.0, 1.0, 0.0], 3)])

@@ -9,6 +9,10 @@ every edge ``e = (i, j)``, row-major in (first end, second end), and its polytop
 vertices are the labellings. On trees, and for two labels where every table has
 ``w(0, 0) + w(1, 1) >= w(0, 1) + w(1, 0)``, every maximum is attained at one of them; in general others are fractional,
 and the maximum over ``Z`` bounds the best labelling from above. Methods and costs: :mod:`maxmargin.structures.network`.
+
+``predict`` starts from the relaxed maximum, from what messages decode and from each node's best label, changes single
+nodes while that helps, and tries the best of these again with the labels of some fractional nodes drawn from the
+relaxed maximum; the numbers drawn are the same in every call.
 """
 
 from __future__ import annotations
