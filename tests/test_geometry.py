@@ -244,6 +244,26 @@ def test_l1_weights_are_sparse_and_still_certified(solver: str) -> None:
     assert solution.certificate.primal == pytest.approx(problem.objective(solution.weights))
 
 
+@pytest.mark.parametrize(
+    ("weights", "radius"),
+    [([1e20, 0.0], 1.0), ([1e14], 1e-3), ([3.3e10, -3.3e10, 1.0], 1e-3), ([1e300, 1e300], 1.0), ([1e-300, 2.0], 1e-6)],
+)
+def test_an_l1_projection_of_large_weights_stays_in_the_ball(weights: list[float], radius: float) -> None:
+    w = L1(radius).project(np.array(weights))
+    assert np.abs(w).sum() == pytest.approx(radius, rel=1e-9)
+    assert np.abs(w).sum() <= radius * (1 + 1e-15)
+    assert np.isinf(L1(1.0).project(np.array([np.inf, 1.0]))[0])
+
+
+def test_an_interruption_while_weights_are_made_sparse_keeps_the_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("maxmargin.solvers.loop.sparser", interrupted)
+    solution = run(make("matching", region={"l1": 1.0}), mm.Extragradient(), tol=1e-2, max_iter=3000)
+    assert solution.status is Status.CONVERGED
+
+
 # --- distributions --------------------------------------------------------------------------------------------------
 
 

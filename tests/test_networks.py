@@ -102,7 +102,7 @@ def test_relaxation_says_when_a_prediction_was_fractional(kind):
         assert record.exact == (record.bound - record.score <= 1e-6)
         if record.exact and not record.fractional.any():
             assert record.labels == [model.classes_[k] for k in record.marginals.argmax(axis=1)]
-    with pytest.raises(ValueError, match="a cut is not relaxed"):
+    with pytest.raises(ValueError, match="relaxation is for graphs and associative networks, not for a cut"):
         mm.CutSVM().fit(*cuts(3)).model_.relaxation(cuts(3)[0])
 
 

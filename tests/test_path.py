@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data import KINDS, PickOne, chains, cuts, made, matchings, picks, same
+from data import KINDS, PickOne, chains, cuts, graphs, made, matchings, picks, same
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -155,7 +155,7 @@ def test_a_run_in_a_ball_has_certificates():
     path = mm.regularization_path(mm.ChainSVM(), X, y, radii=[1.0], iterations=300, ball=1.0)
     values = path.arrays("iterates")
     assert (np.diff(values["dual"]) >= 0).all()
-    assert values["gap"][-1] < 0.1 * values["gap"][0]
+    assert values["gap"][-1] < 0.2 * values["gap"][0]
     assert values["dual"][-1] <= path.exact[0].primal + 1e-9
     assert (values["norm"] <= 1 + 1e-9).all()
 
@@ -226,7 +226,7 @@ def test_results_in_every_form(path):
     assert data["parameter"] == "radius"
     assert [point["setting"] for point in data["exact"]] == RADII
     assert "weights" not in data["iterates"][0]
-    assert set(path.arrays("exact")) == set(data["exact"][0]) - {"status"}
+    assert set(path.arrays("exact")) == set(data["exact"][0]) - {"status", "relaxed"}
     assert len(path.arrays("iterates")["hinge"]) == len(path.iterates) == len(data["iterates"])
     errors = [point.validation_error for point in (*path.exact, *path.iterates)]
     assert path.best().validation_error == min(errors)
@@ -461,3 +461,24 @@ def test_examples_of_the_reports_figures(name, tmp_path):
     for path in numbers.get("paths", {"": numbers}).values():
         assert path["iterates"][0]["norm"] == 0.0
         assert all(point["status"] == "converged" for point in path["exact"])
+
+
+def test_a_kernel_model_of_a_path_saves_and_loads(tmp_path):
+    X, y = matchings(8)
+    estimator = mm.MatchingSVM(features=mm.features.Kernel("rbf"), tol=1e-2)
+    path = mm.regularization_path(estimator, X, y, radii=[0.5, 1.0], validation=(X, y), iterations=5)
+    model = path.model(path.exact[-1])
+    alone = clone(estimator).set_params(radius=1.0).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), rtol=0.1)
+    model.save(tmp_path / "model")
+    np.testing.assert_allclose(mm.load(tmp_path / "model").decision_function(X), model.decision_function(X), rtol=1e-9)
+
+
+def test_relaxed_figures_are_called_so():
+    X, y = graphs()
+    path = mm.regularization_path(mm.GraphSVM(tol=1e-2), X, y, radii=[0.5], validation=(X, y), iterations=5)
+    assert all(point.relaxed for point in (*path.exact, *path.iterates))
+    assert path.exact[0].to_dict()["relaxed"] is True
+    assert path.model(path.exact[0]).facts["relaxed"] is True
+    X, y = matchings(4)
+    assert not mm.regularization_path(mm.MatchingSVM(), X, y, radii=[0.5], iterations=2).exact[0].relaxed

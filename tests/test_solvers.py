@@ -184,6 +184,36 @@ def test_an_inexact_argmax_is_never_certified(monkeypatch: pytest.MonkeyPatch) -
         solve(problem, mm.Extragradient())
 
 
+def test_an_argmax_that_becomes_inexact_keeps_the_best_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make("matching")
+    argmax, calls = type(problem.structure).argmax, []
+
+    def later(self: object, *args: object, **kwargs: object) -> object:
+        points = argmax(self, *args, **kwargs)  # type: ignore[arg-type]
+        calls.append(1)
+        return points if len(calls) < 6 else replace(points, status=np.full_like(points.status, 1))
+
+    monkeypatch.setattr(type(problem.structure), "argmax", later)
+    with pytest.warns(ConvergenceWarning, match="an argmax was not exact"):
+        solution = solve(problem, mm.Extragradient(), stop=Stop(tol=1e-9))
+    assert solution.status is Status.INEXACT
+    assert np.isfinite(solution.certificate.primal)
+
+
+def test_a_value_that_bounds_may_be_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make("graph")
+    argmax = type(problem.structure).argmax
+
+    def loose(self: object, *args: object, **kwargs: object) -> object:
+        points = argmax(self, *args, **kwargs)  # type: ignore[arg-type]
+        return replace(points, value=points.value + 1e-3, status=np.full_like(points.status, 1))
+
+    optimum = exact(problem).certificate.primal
+    monkeypatch.setattr(type(problem.structure), "argmax", loose)
+    certificate = run(problem, mm.Extragradient(), max_iter=20).certificate
+    assert certificate.dual <= optimum <= certificate.primal
+
+
 def test_features_that_are_all_zero() -> None:
     base = make("matching", region={"radius": 1.0})
     features = PartFeatures(np.zeros((base.structure.n_parts, 2)), base.structure.blocks[0].offsets)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _threads, model_file
+from maxmargin._callers import callers_level
 from maxmargin._version import __version__
 from maxmargin.packing import PACKERS, checks
 from maxmargin.packing.base import Packed, Packer
@@ -110,7 +111,7 @@ class Model:
             for examples, piece in self.packer.pack(X).pieces():
                 structure = piece.structure
                 if not isinstance(structure, Network):
-                    raise ValueError(f"a {structure.name} is not relaxed: its predictions are exact; use predict")
+                    raise ValueError(f"relaxation is for graphs and associative networks, not for a {structure.name}")
                 relaxed, best = structure.relax(self._scores(piece))
                 _finite(best, examples)
                 marginals = relaxed.z[structure.decisions].reshape(-1, structure.n_labels)
@@ -131,8 +132,8 @@ class Model:
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """How much of the outputs is right, in [0, 1].
 
-        Chains, trees and cuts: the share of right labels; matchings: F1 over the links; structures of one's own: the
-        share of outputs that are right as a whole.
+        Where positions or nodes have labels (chains, trees, cuts, graphs): the share of right labels; matchings and
+        linear programs: F1 over the links or parts; structures of one's own: the share of outputs right as a whole.
         """
         X, y = checks.examples(X), checks.examples(y, "y")
         checks.same_length(X, y)
@@ -197,14 +198,20 @@ def _finite(points: Points, examples: IntArray) -> Points:
 
 
 def _warn_of_fractions(structure: Structure, points: Points, examples: IntArray) -> None:
-    """A structure that is not relaxed promises whole outputs; one that breaks the promise must not do so in silence."""
+    """Outputs that are not whole must not come in silence: a linear program may have fractional vertices."""
     inexact = points.status == PointStatus.INEXACT
-    if inexact.any() and not structure.relaxed:
+    if not inexact.any():
+        return
+    parts = points.z[structure.decisions]
+    packed = np.zeros(structure.n_parts)
+    packed[structure.decisions] = np.abs(parts - np.rint(parts)) > _WHOLE
+    odd = inexact & (structure.by_example(packed) > 0)
+    if odd.any():
+        remedy = "no whole output was found" if structure.relaxed else "train and predict with relaxed=True"
         warnings.warn(
-            f"example {examples[np.argmax(inexact)]}: no exact output was found ({int(inexact.sum())} such examples); "
-            "where a linear program has fractional vertices, train and predict with relaxed=True",
+            f"example {examples[np.argmax(odd)]}: its output has fractions ({int(odd.sum())} such examples); {remedy}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=callers_level(),
         )
 
 

@@ -26,6 +26,10 @@ from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Points,
 from maxmargin.structures.sparse import SparsePoint
 
 
+class InexactError(ArithmeticError):
+    """An argmax was not exact, so that no certificate would hold."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """One packed training problem. Build it with :meth:`Problem.build`.
@@ -165,16 +169,19 @@ class Problem:
         return dot(self.leading_costs, z[: len(self.leading_costs)]) + self.constant
 
     def worst(self, weights: FloatArray, *, warm: Any = None, first: int = 0) -> Points:
-        """The loss-augmented outputs, ``argmax_z s_i (F_i'w + c_i)'z_i``; ArithmeticError where one is not exact.
+        """The loss-augmented outputs, ``argmax_z s_i (F_i'w + c_i)'z_i``; InexactError where a value is no bound.
 
         NaN values where scores are not finite. ``first`` is the number of the first example, for the error.
         """
         points = self.structure.argmax(self.augmented(weights), warm=warm)
         if (points.status == PointStatus.NONFINITE).any():
             return replace(points, value=np.full(len(points.value), np.nan))
-        if (points.status != PointStatus.OK).any():
-            index = int(np.flatnonzero(points.status != PointStatus.OK)[0])
-            raise ArithmeticError(
+        fine = points.status == PointStatus.OK
+        if self.structure.value_bounds:
+            fine |= points.status == PointStatus.INEXACT
+        if not fine.all():
+            index = int(np.flatnonzero(~fine)[0])
+            raise InexactError(
                 f"example {first + index}: the {self.structure.name}'s argmax found no exact output "
                 f"({PointStatus(int(points.status[index])).name}), so that no certificate would hold"
             )

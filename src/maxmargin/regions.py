@@ -211,12 +211,17 @@ class L1(Region):
         """
         w = _signed(weights, self.nonnegative)
         size = np.abs(w)
-        if not size.sum() > self.radius:
+        if not size.sum() > self.radius or not np.isfinite(size).all():
             return w
-        falling = np.sort(size)[::-1]
+        # Less the largest entry, which cancels in the differences that count: w may be large and the ball small.
+        most = size.max()
+        falling = np.sort(size)[::-1] - most
         excess = np.cumsum(falling) - self.radius
-        kept = int(np.flatnonzero(falling * np.arange(1, len(w) + 1) > excess)[-1]) + 1
-        shrunk = np.maximum(size - excess[kept - 1] / kept, 0.0)
+        kept = max(1, int((falling * np.arange(1, len(w) + 1) > excess).sum()))
+        shrunk = np.maximum((size - most) - excess[kept - 1] / kept, 0.0)
+        total = shrunk.sum()
+        if total > self.radius:
+            shrunk *= self.radius / total
         return np.asarray(np.copysign(shrunk, w) + 0.0)
 
     def penalty(self, weights: FloatArray) -> float:

@@ -7,9 +7,10 @@
 //
 // concave with the Lipschitz gradient (sums of t at an end) - z of the end, where z is v_i projected onto the simplex
 // and t = max(0, u); over all m for (1), over m >= 0 for (2). Its generalised Hessian couples two multipliers where the
-// part that they share is positive, and the labels in the support of a node. A step solves (H + shift) d = gradient by
-// conjugate gradients that touch positive parts only, on the multipliers that are not held at 0 (two-metric projection,
-// Bertsekas 1982), with a search along the projected arc.
+// part that they share is positive, and the labels in the support of a node. A step solves (H + shift) d = gradient over
+// the fractional nodes (graph_newton.hpp) or, where these are too many, by conjugate gradients that touch positive parts
+// only, on the multipliers that are not held at 0 (two-metric projection, Bertsekas 1982), with a search along the
+// projected arc.
 //
 // The gap between (5) and a repaired feasible point, sum 1/2 (t' - t)^2 + t' max(0, -u) and for (2) the slacks times
 // their multipliers, has no negative terms: it is right to rounding however small it is.

@@ -152,7 +152,7 @@ class CutPacker(Packer):
     def regular_weights(self, weights: FloatArray) -> FloatArray:
         """The four weight sets of regular potentials, rows w00, w01, w10, w11: shape ``(4, n_edge_features)``.
 
-        Their norm is that of the last three quarters of the coordinates, and their sum is 0. Potts potentials are
+        Their norm is that of the last ``3 d_e`` coordinates, and their sum is 0. Potts potentials are
         regular too: ``w00 = w11 = w_e / 2``, ``w01 = w10 = -w_e / 2``.
         """
         d = self.n_edge_features or 0

@@ -43,7 +43,7 @@ from maxmargin.solvers import (
     Stop,
     solve,
 )
-from maxmargin.solvers.auto import STORED_PARTS
+from maxmargin.solvers.auto import fits_in_memory
 from maxmargin.structures.base import FloatArray
 
 Data = tuple[Sequence[Any], Sequence[Any]]
@@ -89,8 +89,9 @@ def regularization_path(
         loss_weight: as in ``fit``.
         error: function of a list of gold outputs and a list of predictions; by default 1 - the estimator's score.
             With it, outputs of validation and test may be anything that it understands.
-        dual_extragradient: settings of the run; by default the report's own,
-            :meth:`maxmargin.DualExtragradient.plain`, memory-efficient where the data are large.
+        dual_extragradient: settings of the run; by default the report's own steps,
+            :meth:`maxmargin.DualExtragradient.plain`, in entropic geometry where the structure has one, and
+            memory-efficient where the data are large.
         ball: radius of a ball for the run, in the estimator's norm; infinity, as in the report, for none. With a finite
             one every iterate has a certified gap.
 
@@ -163,6 +164,7 @@ class _Course:
             hinge=certificate.hinge,
             norm=norm(weights),
             l1_norm=float(np.abs(weights).sum()),
+            relaxed=certificate.relaxed,
             primal=certificate.primal,
             dual=certificate.dual,
             weights=weights,
@@ -211,8 +213,7 @@ class _Course:
     ) -> tuple[tuple[PathPoint, ...], bool]:
         """The points of one dual-extragradient run, and whether it was left to finish."""
         if solver is None:
-            stored = self.problem.structure.n_parts <= STORED_PARTS
-            solver = DualExtragradient.plain(geometry="auto", store_duals=stored)
+            solver = DualExtragradient.plain(geometry="auto", store_duals=fits_in_memory(self.problem))
         elif not isinstance(solver, DualExtragradient):
             raise ValueError(f"dual_extragradient must be a mm.DualExtragradient(...), got {solver!r}")
         problem = self.unregularised(ball)
@@ -261,7 +262,7 @@ class _Recorder:
     def _keep(self, record: Record) -> None:
         self.last = record.weights.copy()
         hinge = record.primal - self.problem.region.penalty(self.last)
-        certificate = Certificate(primal=record.primal, dual=record.certificate.dual, hinge=hinge)
+        certificate = replace(record.certificate, primal=record.primal, hinge=hinge)
         point = self.course.judged(
             self.last, certificate, setting=None, iteration=record.iteration, seconds=record.seconds
         )

@@ -32,6 +32,7 @@ class PathPoint:
         validation_error: the same on the validation data; None without any.
         test_error: the same on the test data; None without any.
         status: how the run of an exact point ended; "" for an iterate.
+        relaxed: whether hinge, primal and dual are those of a relaxation (see :class:`maxmargin.solvers.Certificate`).
         weights: shape ``(n_weights,)``; of the iterates only the best on the validation data and the last keep theirs.
     """
 
@@ -47,6 +48,7 @@ class PathPoint:
     validation_error: float | None = None
     test_error: float | None = None
     status: str = ""
+    relaxed: bool = False
     weights: FloatArray | None = field(default=None, repr=False)
 
     @property
@@ -56,10 +58,10 @@ class PathPoint:
 
     def to_dict(self) -> dict[str, Any]:
         """All but the weights as plain JSON values."""
-        return {name: _plain(getattr(self, name)) for name in (*_NUMBERS, "status")}
+        return {name: _plain(getattr(self, name)) for name in (*_NUMBERS, "status", "relaxed")}
 
 
-_NUMBERS = (*(f.name for f in fields(PathPoint) if f.name not in ("status", "weights")), "gap")
+_NUMBERS = (*(f.name for f in fields(PathPoint) if f.name not in ("status", "relaxed", "weights")), "gap")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +132,9 @@ class RegularizationPath:
         if point.weights is None:
             raise ValueError("of the iterates only the best on the validation data and the last one keep their weights")
         facts = {"path": "iterate" if point.setting is None else self.parameter, **point.to_dict()}
-        facts = {name: value for name, value in facts.items() if value not in (None, "")}
-        return Model(point.weights, self.packer, facts, self.n_jobs)
+        facts = {name: value for name, value in facts.items() if value is not None and value not in ("", False)}
+        packer, weights = self.packer.finish(point.weights)
+        return Model(weights, packer, facts, self.n_jobs)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the weights as plain JSON values; numbers that are not finite become None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from maxmargin.problem import Problem
+from maxmargin.regions import L1
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.extragradient import Extragradient
@@ -14,11 +15,18 @@ STORED_POTENTIALS = 5_000_000
 """The same for structures with a sum-product kernel, where not storing them costs few iterations."""
 
 
+def fits_in_memory(problem: Problem) -> bool:
+    """Whether the structures player's vectors should be stored."""
+    return problem.structure.n_parts <= (STORED_PARTS if problem.structure.no_entropy else STORED_POTENTIALS)
+
+
 def choose(problem: Problem) -> tuple[Solver, str]:
     """A solver for the problem, and the sentence that says why."""
-    parts, entropic = problem.structure.n_parts, not problem.structure.no_entropy
-    geometry = "entropic geometry, as it has sum-product" if entropic else "Euclidean projections"
-    if parts > (STORED_POTENTIALS if entropic else STORED_PARTS):
+    parts = problem.structure.n_parts
+    geometry = "Euclidean projections" if problem.structure.no_entropy else "entropic geometry, as it has sum-product"
+    if isinstance(problem.region, L1):
+        geometry += ", multiplicative weights in the L1 ball"
+    if not fits_in_memory(problem):
         return (
             DualExtragradient(store_duals=False),
             f"a {problem.structure.name} of {parts} parts, too many to store the structures player's vectors: "

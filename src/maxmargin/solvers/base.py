@@ -1,4 +1,4 @@
-"""What a solver is: a frozen record of settings with three methods, and nothing else.
+"""What a solver is: a frozen record of settings with a few methods, and nothing else.
 
 ``solve`` (in :mod:`maxmargin.solvers.loop`) owns the loop, the clock, the certificate and the best weights so far; a
 solver only says how to start, how to step and what to propose for certification.

@@ -96,7 +96,7 @@ class Last:
         eta: its step.
         turn: ``G_w(u) - G_w(v)`` and ``u_w - v_w``.
         log_partition: of ``u_z``, summed.
-        divergence: ``d(v, u)``, balanced.
+        divergence: ``d(v, u)``, balanced; for adaptive steps, 0 otherwise.
     """
 
     weights: WeightsPoint
@@ -225,7 +225,7 @@ class DualExtragradient(Solver):
         return self.step_factor / (lipschitz(run, geometry_for(run.problem, self.geometry), balance) or 1.0)
 
     def init(self, run: Run, start: Start) -> DualExtragradientState:
-        """The center: zero weights and the geometry's center (the gold outputs), unless told otherwise."""
+        """The center: zero weights and the gold outputs or the uniform distribution, unless told otherwise."""
         problem = run.problem
         weights, structures = geometry_for(problem, self.geometry).players(problem)
         w = weights.at(start.weights_for(problem))
@@ -281,7 +281,9 @@ class DualExtragradient(Solver):
                 eta=eta,
                 turn=(curvature * moved + done.g_u - done.g_v, moved),
                 log_partition=done.log_partition_u,
-                divergence=weights.divergence(v_w, u_w) / b + b * _divergence(problem, v_w, done, eta / b),
+                divergence=0.0
+                if not self._adapts(problem)
+                else weights.divergence(v_w, u_w) / b + b * _divergence(problem, v_w, done, eta / b),
             ),
             warm=done.warm,
             iteration=state.iteration + 1,
@@ -374,13 +376,14 @@ class DualExtragradient(Solver):
         )
 
     def propose(self, run: Run, state: DualExtragradientState) -> Sequence[Proposal]:
-        """The average since the last restart (before the first step, the center); in entropic geometry the last u too.
+        """The average since the last restart (before the first step, the center).
 
-        There a run restarts from the last point, as an average of distributions has no potentials.
+        In entropic geometry, with adaptive steps, the last u too: a run restarts from it, as an average of distributions
+        has no potentials.
         """
         if state.last is None:
             return [state.epoch.proposal]
-        if self._averages(run.problem):
+        if self._averages(run.problem) or not self.adaptive:
             return [state.average.proposal()]
         return [state.average.proposal(), state.last.proposal]
 
@@ -400,7 +403,8 @@ class DualExtragradient(Solver):
         epoch = state.epoch
         if state.last is None:
             return replace(state, epoch=replace(epoch, gap=certificate.gap))
-        if not self.restart or epoch.structures is None or not epoch.is_over(certificate):
+        stuck = not self.adaptive and not self._averages(run.problem)  # the last u was not certified
+        if not self.restart or stuck or epoch.structures is None or not epoch.is_over(certificate):
             return state
         weights, structures = geometry_for(run.problem, self.geometry).players(run.problem)
         if self._averages(run.problem):

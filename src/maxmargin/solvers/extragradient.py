@@ -119,7 +119,7 @@ class Extragradient(Solver):
         return geometry_for(problem, self.geometry).why_not(problem)
 
     def init(self, run: Run, start: Start) -> ExtragradientState:
-        """Start at zero weights and the geometry's center (the gold outputs) unless told otherwise."""
+        """Start at zero weights and the gold outputs or the uniform distribution, unless told otherwise."""
         problem = run.problem
         weights, structures = geometry_for(problem, self.geometry).players(problem)
         w, z = weights.at(start.weights_for(problem)), structures.start(run, start)

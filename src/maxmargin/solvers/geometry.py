@@ -343,7 +343,8 @@ class Geometry(ABC):
             return problem.norm
         radius = 1.0 if weights.euclidean else problem.region.norm_bound(0.0)
         if structures.euclidean:
-            return radius * float(problem.weight_norms().max(initial=0.0))
+            squares = sum(np.square(shard.weight_norms()) for shard in run.shards)
+            return radius * float(np.sqrt(np.max(squares, initial=0.0)))
         order = 2 if weights.euclidean else np.inf
         return radius * float(np.sqrt(sum(squared(s.structure.argmax(s.part_norms(order)).value) for s in run.shards)))
 

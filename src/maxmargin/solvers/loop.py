@@ -6,21 +6,21 @@ gives the same bits however busy the machine is; only ``max_seconds`` and Ctrl-C
 
 from __future__ import annotations
 
-import inspect
+import contextlib
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Integral, Real
-from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import _threads
+from maxmargin._callers import callers_level
 from maxmargin._vectors import norm
-from maxmargin.problem import Problem
+from maxmargin.problem import InexactError, Problem
 from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start
 from maxmargin.solvers.callbacks import Callback, Record
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
@@ -40,6 +40,7 @@ class Status(StrEnum):
     STALLED = "stalled"
     INTERRUPTED = "interrupted"
     NONFINITE = "nonfinite"
+    INEXACT = "inexact"
 
 
 def _is(kind: type, value: object) -> bool:
@@ -139,7 +140,7 @@ def solve(
         solver: the algorithm's settings.
         stop: tolerance and budgets.
         callbacks: called with a :class:`Record` at every certificate; a true result stops the run.
-        start: where to start; zeros and the gold outputs by default.
+        start: where to start; by default zeros and the center of the solver's geometry.
         n_jobs: threads, as scikit-learn reads it; does not change the result.
         random_state: seed for solvers that draw random numbers.
         why: why this solver, kept in the solution.
@@ -156,18 +157,8 @@ def solve(
         solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state)
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularisation
     if solution.status not in (Status.CONVERGED, Status.STOPPED) and not expected:
-        warnings.warn(solution.message, ConvergenceWarning, stacklevel=_callers_level())
+        warnings.warn(solution.message, ConvergenceWarning, stacklevel=callers_level())
     return replace(solution, why=why)
-
-
-def _callers_level() -> int:
-    """The ``stacklevel`` of the first caller outside the library, whose line a warning should show."""
-    here, level = str(Path(__file__).parents[1]), 1
-    frame = inspect.currentframe()
-    frame = frame.f_back if frame is not None else None
-    while frame is not None and frame.f_code.co_filename.startswith(here):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _generator(random_state: int | None) -> np.random.Generator:
@@ -253,6 +244,10 @@ def _loop(
         status = Status.INTERRUPTED
     except NonFiniteError:
         status = Status.NONFINITE
+    except InexactError:
+        if best.weights is None:
+            raise
+        status = Status.INEXACT
     finally:
         for callback in callbacks:
             if close := getattr(callback, "close", None):
@@ -266,7 +261,8 @@ def _loop(
         )
     weights, certificate = np.array(best.weights), best.certificate
     if problem.region.sparse and status in (Status.CONVERGED, Status.BUDGET, Status.STALLED, Status.STOPPED):
-        weights, certificate = sparser(run, weights, certificate, 0.0 if solver.one_step else stop.tol)
+        with contextlib.suppress(KeyboardInterrupt, InexactError):  # the run is over, and its weights are good
+            weights, certificate = sparser(run, weights, certificate, 0.0 if solver.one_step else stop.tol)
     seconds = time.perf_counter() - began
     remedy = solver.remedy if problem.region.certifies else _UNREGULARISED
     if status is Status.STALLED:
@@ -307,6 +303,7 @@ def _message(
         Status.STOPPED: f"stopped by a callback {done}",
         Status.STALLED: f"the gap stopped shrinking {done}; {remedy}",
         Status.INTERRUPTED: f"interrupted {done}; the best weights so far are kept",
+        Status.INEXACT: f"an argmax was not exact and certifies nothing {done}; the best weights so far are kept",
         Status.NONFINITE: f"numbers became NaN or infinite {done}; scale the features down; best weights so far kept",
     }
     return sentences[status]

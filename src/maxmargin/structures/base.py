@@ -98,6 +98,9 @@ class Structure(ABC):
     """Whether the polytope is larger than the hull of the outputs: then hinge losses, objectives and certificates are
     those of the relaxation, and :meth:`predict` finds the outputs."""
 
+    value_bounds = False
+    """Whether the ``value`` of an INEXACT argmax bounds the maximum from above: then certificates may rest on it."""
+
     no_entropy = "it has no sum-product kernel; use geometry=Euclidean()"
     """Where there is no :meth:`entropic`: the reason, and what to use. Empty where there is one."""
 

@@ -57,7 +57,8 @@ class _Program:
         given = A if A is not None else A_eq
         if given is None:
             raise ValueError(f"example {example}: give A or A_eq; a matrix with no rows stands for no constraints")
-        self.A = _matrix(given if A is not None else np.zeros((0, np.shape(given)[-1])), example, "A")
+        columns = _matrix(given, example, "A" if A is not None else "A_eq").shape[1]
+        self.A = _matrix(A if A is not None else np.zeros((0, columns)), example, "A")
         self.n = int(self.A.shape[1])
         self.b = _vector(b if A is not None else np.zeros(0), int(self.A.shape[0]), example, "b", "row of A")
         self.E = _matrix(np.zeros((0, self.n)) if A_eq is None else A_eq, example, "A_eq")

@@ -14,9 +14,9 @@ in a few dozen passes, one minimum cut on a graph of twice the size settles tabl
 and 1 (roof duality: Hammer, Hansen and Simeone 1984); otherwise proximal steps ``z <- project(z + step * scores)``
 (Rockafellar 1976) bring bound and point together to ``1e-11`` of the range of the scores. What they leave over, graphs
 with strong conflicting edges, goes to HiGHS (Huangfu and Hall 2018): to the simplex method up to :data:`HIGHS_PARTS`
-parts, and to the interior-point method beyond, where ``1e-6`` counts as OK. ``value`` is the bound, so it is never
-below the true maximum, and ``z`` is feasible to rounding; ``scores'z`` may be lower by that tolerance, and where
-several points are best, ``z`` need not be a vertex.
+parts, and to the interior-point method beyond. OK means a gap of ``1e-9`` of that range, for larger graphs ``1e-6``.
+``value`` is the bound, so it is never below the true maximum even where the status is INEXACT, and ``z`` is feasible to
+rounding; ``scores'z`` may be lower by that tolerance, and where several points are best, ``z`` need not be a vertex.
 
 ``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993) and stops at a duality gap of
 ``tol^2 / 2``, or at rounding. A step costs ``O(edge parts)`` for the gradient, and its linear system is solved over the
@@ -65,6 +65,7 @@ class Network(Structure):
     """
 
     one_of_many = True
+    value_bounds = True
     no_entropy = (
         "marginals over all labellings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
         "are trees or have small tree width"
@@ -141,14 +142,14 @@ class Network(Structure):
         packed = vector(scores, self.n_parts, "scores")
         multipliers = self._start(warm)
         z, value, status = self._outputs()
-        large = self._sizes() > HIGHS_PARTS
+        large = self.sizes > HIGHS_PARTS
         _kernels.graph_argmax(
             *self._layout, packed, large.astype(np.int8), _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
             _threads.current(),
         )  # fmt: skip
         for method, chosen in (("simplex", ~large), ("ipm", large)):
             left = np.flatnonzero(chosen & (status == PointStatus.INEXACT))
-            for group in _groups(left, self._sizes()):
+            for group in _groups(left, self.sizes):
                 self._by_highs(group, method, packed, multipliers, z, value, status)
         return Points(z, value, status, multipliers)
 
@@ -162,7 +163,7 @@ class Network(Structure):
         value: FloatArray,
         status: npt.NDArray[np.int8],
     ) -> None:
-        """One linear program for the chosen examples; they keep their points and INEXACT where HiGHS fails."""
+        """One linear program for the chosen examples; they keep what they have where HiGHS gets no further."""
         part, parts, own = self.select(chosen), self.parts_of(chosen), self._multipliers_of(chosen)
         solved = _solve(part, scores[parts], method)
         if solved is None:
@@ -170,11 +171,12 @@ class Network(Structure):
         found, duals = solved
         answer = np.empty(len(chosen)), np.empty(len(chosen), dtype=np.int8)
         _kernels.graph_certify(*part._layout, scores[parts], duals, found, *answer, _threads.current())
-        better = answer[1] == PointStatus.OK
+        better = (answer[1] == PointStatus.OK) | (answer[0] < value[chosen])
         kept = part.to_parts(better.astype(np.float64)) > 0
         z[parts[kept]] = found[kept]
-        value[chosen[better]], status[chosen[better]] = answer[0][better], PointStatus.OK
-        multipliers[own] = duals
+        value[chosen[better]], status[chosen[better]] = answer[0][better], answer[1][better]
+        whose = np.repeat(better, np.diff(part.edge_offsets))
+        multipliers[own[whose]] = duals[whose]
 
     def relax(self, scores: FloatArray) -> tuple[Points, Points]:
         """The maximum over the polytope, and a labelling near it: :meth:`argmax` and :meth:`predict` in one."""
@@ -202,7 +204,8 @@ class Network(Structure):
         )
         if self._edge_size and len(self.edges):
             tables = scores[self.starts[1] :].reshape(-1, self._edge_size)
-            spread[self.starts[1] :: self._edge_size] = np.ptp(tables, axis=1)
+            low = tables.min(axis=1) if self._table else np.minimum(tables.min(axis=1), 0.0)  # 0: ends that differ
+            spread[self.starts[1] :: self._edge_size] = np.maximum(tables.max(axis=1), low) - low
         return self.by_example(spread)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
@@ -254,10 +257,6 @@ class Network(Structure):
     def _layout(self) -> tuple[Any, int, bool]:
         """What every kernel takes first."""
         return self._graphs._batch, self.n_labels, self._table
-
-    def _sizes(self) -> IntArray:
-        """Parts of each example."""
-        return np.asarray(sum(np.diff(block.offsets) for block in self.blocks), dtype=np.int64)
 
     def _multipliers_of(self, chosen: IntArray) -> IntArray:
         """Edges of the chosen examples: rows of their multipliers."""
