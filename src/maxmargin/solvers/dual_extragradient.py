@@ -378,8 +378,8 @@ class DualExtragradient(Solver):
     def propose(self, run: Run, state: DualExtragradientState) -> Sequence[Proposal]:
         """The average since the last restart (before the first step, the center).
 
-        In entropic geometry, with adaptive steps, the last u too: a run restarts from it, as an average of distributions
-        has no potentials.
+        In entropic geometry, with adaptive steps, the last u too: a run restarts from it, as an average of
+        distributions has no potentials.
         """
         if state.last is None:
             return [state.epoch.proposal]
