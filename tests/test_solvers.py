@@ -416,8 +416,13 @@ def test_refusals_have_reasons() -> None:
 
 def test_auto_gives_a_reason() -> None:
     solver, why = choose(make("matching"))
-    assert isinstance(solver, Solver)
+    assert isinstance(solver, mm.Extragradient)
     assert "parts" in why
+    assert "multiplicative" in choose(make("matching", region={"l1": 1.0}))[1]
+    assert "sum-product" in choose(make("chain"))[1]
+    many = make("chain", n=6000)
+    assert isinstance(choose(many)[0], mm.DualExtragradient)
+    assert isinstance(choose(make("chain", n=6000, region={"l1": 1.0}))[0], mm.Extragradient)
 
 
 def test_balance_is_one_without_regularisation() -> None:
