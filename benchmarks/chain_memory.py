@@ -57,7 +57,7 @@ def train(pipe: Any, n: int, stored: bool, seconds: float, threads: int) -> None
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     solver = mm.DualExtragradient(geometry=mm.Entropic(), store_duals=stored)
     began = time.perf_counter()
-    estimator = mm.ChainSVM(C=0.1, solver=solver, tol=1e-2, max_seconds=seconds, n_jobs=threads)
+    estimator = mm.ChainSVM(C=1e-3, solver=solver, tol=1e-2, max_seconds=seconds, n_jobs=threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator.fit(X, y)

@@ -9,6 +9,7 @@ HiGHS from scratch and from the basis of a nearby point.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from itertools import product
@@ -41,8 +42,7 @@ def timed(call: Callable[[], Any], rounds: int = 3) -> tuple[Any, float]:
 
 def main() -> None:
     rng = np.random.default_rng(0)
-    names = ("newton", "warm", "clarabel", "vertices", "simplex", "warm")
-    print("triples  " + "".join(f"{name:>10}" for name in names) + "    newton and vertices differ by")
+    rows: dict[str, dict[str, float]] = {}
     for size in (3, 4, 6):
         A = constraints(size)
         structure = LinearProgram([A] * EXAMPLES, [np.ones(3 * size)] * EXAMPLES, relaxed=True)
@@ -55,8 +55,16 @@ def main() -> None:
         slow, vertices = timed(lambda s=structure, a=point: generic.project(s, a), 1)
         best, simplex = timed(lambda s=structure, a=point: s.argmax(a))
         _, again = timed(lambda s=structure, a=near, w=best.warm: s.argmax(a, warm=w))
-        figures = "".join(f"{figure:10.0f}" for figure in (cold, warm, interior, vertices, simplex, again))
-        print(f"{size}^3      {figures}    {np.abs(found.z - slow.z).max():.0e}")
+        rows[f"{size}^3 triples"] = {
+            "newton_us": round(cold),
+            "newton_warm_us": round(warm),
+            "clarabel_us": round(interior),
+            "vertices_us": round(vertices),
+            "simplex_us": round(simplex),
+            "simplex_warm_us": round(again),
+            "newton_and_vertices_differ_by": float(f"{np.abs(found.z - slow.z).max():.1e}"),
+        }
+    print(json.dumps({"benchmark": "linear_program", "examples": EXAMPLES, "per_example": rows}))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from maxmargin.features.graph import TiedRows
+from maxmargin.features import TiedRows
 
 from maxmargin import threads
 from maxmargin.features import Stacked

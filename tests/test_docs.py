@@ -1,8 +1,9 @@
-"""The code blocks of the README and the guides run as they stand, in order, in one namespace per page."""
+"""The code blocks of the README and the guides run as they stand; benchmarks and examples can be imported."""
 
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,12 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize(
+    "script", sorted([*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/*.py")]), ids=lambda script: script.name
+)
+def test_scripts_can_be_imported(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they import is there; running them is for people."""
+    monkeypatch.syspath_prepend(str(script.parent))
+    assert runpy.run_path(str(script), run_name="imported")

@@ -420,9 +420,9 @@ def test_auto_gives_a_reason() -> None:
     assert "parts" in why
     assert "multiplicative" in choose(make("matching", region={"l1": 1.0}))[1]
     assert "sum-product" in choose(make("chain"))[1]
-    many = make("chain", n=6000)
+    many = make("chain", n=9000)
     assert isinstance(choose(many)[0], mm.DualExtragradient)
-    assert isinstance(choose(make("chain", n=6000, region={"l1": 1.0}))[0], mm.Extragradient)
+    assert isinstance(choose(make("chain", n=9000, region={"l1": 1.0}))[0], mm.Extragradient)
 
 
 def test_balance_is_one_without_regularisation() -> None:
