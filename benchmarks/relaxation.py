@@ -22,10 +22,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from maxmargin.features import TiedRows
 
 from maxmargin import threads
-from maxmargin.features import Stacked
+from maxmargin.features import Stacked, TiedRows
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.regions import L2

@@ -39,8 +39,8 @@ def choose(problem: Problem) -> tuple[Solver, str]:
     if not problem.structure.no_entropy and not isinstance(problem.region, L1) and parts >= MANY_POTENTIALS:
         return (
             DualExtragradient(),
-            f"a {problem.structure.name} of {parts} parts, which fit in memory: dual extragradient, the fastest here on "
-            f"so many, {geometry}",
+            f"a {problem.structure.name} of {parts} parts, which fit in memory: dual extragradient, the fastest here "
+            f"on so many, {geometry}",
         )
     return (
         Extragradient(),
