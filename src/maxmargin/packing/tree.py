@@ -66,7 +66,7 @@ class TreePacker(LabelledPacker):
         nodes, edges, features = graphs.split(X)
         rows, offsets, edge_rows = self._stacked(nodes, graphs.all_or_none(features, "graphs"))
         sizes, labels = self._allowed(X, np.diff(offsets))
-        n_all = (
+        shape = (
             np.diff(offsets),
             self.n_labels if sizes is None else sizes,
             np.concatenate(edges),
@@ -74,9 +74,9 @@ class TreePacker(LabelledPacker):
         )
         cliques, clique_rows = self._cliques(X)
         structure = (
-            Tree(*n_all, labels=labels)
+            Tree(*shape, labels=labels)
             if self.width == 1 and cliques is None
-            else JunctionTree(*n_all, labels=labels, cliques=cliques, width=self.width)
+            else JunctionTree(*shape, labels=labels, cliques=cliques, width=self.width)
         )
         pairwise = TreeFeatures(rows, structure, self.n_labels, edge_features=edge_rows)
         if cliques is None:

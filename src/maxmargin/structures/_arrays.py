@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -57,3 +59,12 @@ def tolerance(tol: float) -> float:
     if not (math.isfinite(value) and value >= 0.0):
         raise ValueError(f"tol must be finite and not negative, got {tol}")
     return value
+
+
+def assembled(pieces: Sequence[tuple[IntArray, IntArray, FloatArray | float]], shape: tuple[int, int]) -> sp.csr_array:
+    """A sparse matrix from pieces ``(rows, columns, values)``, the values one per entry or one for all."""
+    empty = np.zeros(0, dtype=np.int64)
+    rows = np.concatenate([empty, *(piece[0] for piece in pieces)])
+    columns = np.concatenate([empty, *(piece[1] for piece in pieces)])
+    values = np.concatenate([np.zeros(0), *(np.broadcast_to(piece[2], len(piece[0])) for piece in pieces)])
+    return sp.csr_array((values, (rows, columns)), shape=shape)

@@ -31,7 +31,7 @@ class Associative(Network):
     The arguments are those of :class:`~maxmargin.structures.network.Network`; edges have no direction.
     """
 
-    name = "network"
+    name = "associative network"
     loss_on_decisions_only = True
     edge_sign = 1
     _table = False

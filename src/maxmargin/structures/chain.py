@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
 from maxmargin.structures._labelled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 
@@ -227,18 +227,9 @@ class Chain(Structure):
                     rhs.extend([0.0] * k)
         n = int(begin[-1])
         return Polytope(
-            lift=_matrix([(*entry, np.ones(len(entry[0]))) for entry in lift], (self.n_parts, n)),
+            lift=assembled([(*entry, 1.0) for entry in lift], (self.n_parts, n)),
             ub=sp.csr_array((0, n)),
             ub_rhs=np.zeros(0),
-            eq=_matrix(eq, (len(rhs), n)),
+            eq=assembled(eq, (len(rhs), n)),
             eq_rhs=np.asarray(rhs, dtype=np.float64),
         )
-
-
-def _matrix(entries: list[tuple[IntArray, IntArray, FloatArray]], shape: tuple[int, int]) -> sp.csr_array:
-    """A sparse matrix from pieces of rows, columns and values."""
-    empty = np.zeros(0, dtype=np.int64)
-    rows = np.concatenate([empty, *(entry[0] for entry in entries)])
-    columns = np.concatenate([empty, *(entry[1] for entry in entries)])
-    values = np.concatenate([np.zeros(0), *(entry[2] for entry in entries)])
-    return sp.csr_array((values, (rows, columns)), shape=shape)

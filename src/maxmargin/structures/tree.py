@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, vector
+from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, ranges, vector
 from maxmargin.structures._labelled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.cliques import MOST_JOINT, Cliques
@@ -417,18 +417,9 @@ class _Clusters:
             q, at = self.sums(self.of_clique[c], clique)
             lift.append((tree.starts[2] + tree.cliques.tables[c] + at, q))
         return Polytope(
-            lift=_matrix([(*entry, 1.0) for entry in lift], (tree.n_parts, n)),
+            lift=assembled([(*entry, 1.0) for entry in lift], (tree.n_parts, n)),
             ub=sp.csr_array((0, n)),
             ub_rhs=np.zeros(0),
-            eq=_matrix(eq, (len(rhs), n)),
+            eq=assembled(eq, (len(rhs), n)),
             eq_rhs=np.asarray(rhs, dtype=np.float64),
         )
-
-
-def _matrix(entries: list[tuple[IntArray, IntArray, float]], shape: tuple[int, int]) -> sp.csr_array:
-    """A sparse matrix from pieces of rows, columns and one value each."""
-    empty = np.zeros(0, dtype=np.int64)
-    rows = np.concatenate([empty, *(entry[0] for entry in entries)])
-    columns = np.concatenate([empty, *(entry[1] for entry in entries)])
-    values = np.concatenate([np.zeros(0), *(np.full(len(entry[0]), entry[2]) for entry in entries)])
-    return sp.csr_array((values, (rows, columns)), shape=shape)
