@@ -106,7 +106,7 @@ def test_losses_where_nodes_have_different_labels():
     wanted = sum(matrix["abc".index(label), 2] for labels in y for label in labels)
     assert costs @ packer.encode(packed, other) + offset.sum() == pytest.approx(wanted)
     assert costs @ gold == 0.0
-    with pytest.raises(ValueError, match="a row for each of the 3 labels of this junction tree"):
+    with pytest.raises(ValueError, match="a row for each of the 3 labels of this tree"):
         LabelCost(matrix[:2, :2]).costs(packed.structure, gold)
     weights = [np.arange(len(labels)) for labels in y]
     mm.TreeSVM(loss=LabelCost(matrix), tol=1e-2).fit(some, y, loss_weight=weights)
@@ -276,3 +276,11 @@ def test_graphs_without_edges_or_columns():
     assert model.predict([single, pair]) == [["a"], ["a", "b"]]
     blank = mm.Graph(np.zeros((2, 0)), [[0, 1]])
     assert mm.TreeSVM(C=10.0).fit([blank], [["a", "b"]]).predict([blank]) == [["a", "b"]]
+
+
+def test_forests_are_packed_as_trees():
+    packer = mm.packing.TreePacker()
+    for ring, kind in ((False, mm.structures.Tree), (True, mm.structures.JunctionTree)):
+        X, y = trees(ring=ring)
+        assert type(packer.learn(X, y).pack(X).structure) is kind
+    assert mm.TreeSVM().fit(*trees()).solution_.why.startswith("a tree")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import Stacked
@@ -66,16 +68,12 @@ class TreePacker(LabelledPacker):
         nodes, edges, features = graphs.split(X)
         rows, offsets, edge_rows = self._stacked(nodes, graphs.all_or_none(features, "graphs"))
         sizes, labels = self._allowed(X, np.diff(offsets))
-        shape = (
-            np.diff(offsets),
-            self.n_labels if sizes is None else sizes,
-            np.concatenate(edges),
-            offsets_of([len(found) for found in edges]),
-        )
+        ends, edge_offsets = np.concatenate(edges), offsets_of([len(found) for found in edges])
+        shape = (np.diff(offsets), self.n_labels if sizes is None else sizes, ends, edge_offsets)
         cliques, clique_rows = self._cliques(X)
         structure = (
             Tree(*shape, labels=labels)
-            if self.width == 1 and cliques is None
+            if cliques is None and (self.width == 1 or _is_forest(offsets, ends, edge_offsets))
             else JunctionTree(*shape, labels=labels, cliques=cliques, width=self.width)
         )
         pairwise = TreeFeatures(rows, structure, self.n_labels, edge_features=edge_rows)
@@ -200,3 +198,15 @@ class TreePacker(LabelledPacker):
             clique_sizes=tuple(sizes),
             n_clique_features=checks.integer(header["n_clique_features"], "n_clique_features"),
         )
+
+
+def _is_forest(node_offsets: IntArray, edges: IntArray, edge_offsets: IntArray) -> bool:
+    """Whether no graph has a cycle: every edge then joins two trees into one. Edges outside their graph: False."""
+    first = np.repeat(node_offsets[:-1], np.diff(edge_offsets))
+    sizes = np.repeat(np.diff(node_offsets), np.diff(edge_offsets))
+    if ((edges < 0) | (edges >= sizes[:, None])).any():
+        return False
+    n = int(node_offsets[-1])
+    tails, heads = (edges + first[:, None]).T
+    joined = sp.coo_array((np.ones(len(edges)), (tails, heads)), shape=(n, n))
+    return bool(n - connected_components(joined, directed=False)[0] == len(edges))

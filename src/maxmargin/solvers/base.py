@@ -55,19 +55,21 @@ class Run:
         random: for solvers that draw random numbers.
         shards: the problem in pieces that are treated one after the other; one piece for solvers that store packed
             vectors.
+        tol: the relative gap aimed at.
         counters: the work done so far.
     """
 
     problem: Problem
     random: np.random.Generator
     shards: tuple[Problem, ...]
+    tol: float = 1e-3
     counters: Counters = field(default_factory=Counters)
     _warm: list[Any] = field(default_factory=list)
 
     @classmethod
-    def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None) -> Run:
+    def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None, tol: float = 1e-3) -> Run:
         """A run over shards of so many parts, or over the problem as a whole."""
-        return cls(problem, random, (problem,) if shard_size is None else tuple(problem.shards(shard_size)))
+        return cls(problem, random, (problem,) if shard_size is None else tuple(problem.shards(shard_size)), tol)
 
     def worst(self, weights: FloatArray) -> Iterator[tuple[Problem, Points]]:
         """Shard by shard, the loss-augmented outputs; each call starts from the last one's warm."""

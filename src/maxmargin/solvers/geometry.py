@@ -240,8 +240,8 @@ class GibbsStructures(StructuresPlayer):
     """Distributions over outputs, on structures with a sum-product kernel; coordinates are potentials."""
 
     euclidean = False
-    SOLVED = 0.002
-    """A start with at most this relative gap is as good as a solution."""
+    SOLVED = 2.0
+    """A start whose relative gap is at most this many times the one aimed at is as good as a solution."""
 
     START, RESTART = 0.1, 0.7
     """How much of given potentials a run starts from, and how much of its own it restarts from. Near a solution
@@ -273,7 +273,7 @@ class GibbsStructures(StructuresPlayer):
             point = self.at(run, problem, given, tol=0.0, warm=None)
             weights = start.weights_for(problem)
             proposal = Proposal(weights, problem.gradient(point.z), problem.loss(point.z))
-            if certify(problem, proposal, run.hinge(weights)).relative_gap <= self.SOLVED:
+            if certify(problem, proposal, run.hinge(weights)).relative_gap <= self.SOLVED * run.tol:
                 return point
             return self._softened(run, given, self.START)
         return self.at(run, problem, coordinates, tol=0.0, warm=None)

@@ -178,7 +178,7 @@ def _loop(
 ) -> Solution:
     began = time.perf_counter()
     limit = 1 if solver.one_step else stop.max_iter or solver.max_iter
-    run = Run.of(problem, _generator(random_state), solver.shard_size)
+    run = Run.of(problem, _generator(random_state), solver.shard_size, stop.tol)
     counters = run.counters
     best = _Best(problem.structure.relaxed)
     history: list[Record] = []
