@@ -31,6 +31,7 @@ struct Envelope {
     double& at(std::int32_t row, std::int32_t column) { return entries[begin[row] + column - first[row]]; }
 };
 
+// The sum is kept in four parts, which the compiler makes vectors of.
 static MM_CLONES double dot_product(const double* MM_RESTRICT x, const double* MM_RESTRICT y, std::int64_t n) {
     double sums[4] = {};
     std::int64_t p = 0;

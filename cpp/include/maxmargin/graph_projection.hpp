@@ -29,17 +29,7 @@
 
 namespace maxmargin::network {
 
-// The long vectors of conjugate gradients. Sums are kept in eight parts, which the compiler makes vectors of.
-
-static MM_CLONES double inner_product(const double* MM_RESTRICT x, const double* MM_RESTRICT y, std::int64_t n) {
-    double sums[8] = {};
-    std::int64_t p = 0;
-    for (; p + 8 <= n; p += 8)
-        for (int k = 0; k < 8; ++k) sums[k] += x[p + k] * y[p + k];
-    double rest = 0.0;
-    for (; p < n; ++p) rest += x[p] * y[p];
-    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
-}
+// The long vectors of conjugate gradients.
 
 struct Norms {
     double scaled, plain;
@@ -366,7 +356,7 @@ private:
         const double norm = std::sqrt(sum), wanted = norm * std::min(0.1, std::sqrt(norm));
         for (int iteration = 0; iteration < 500 && before > 0.0; ++iteration) {
             apply(x, shift);
-            const double curvature = inner_product(search_.data(), image_.data(), size);
+            const double curvature = dot_product(search_.data(), image_.data(), size);
             if (!(curvature > 0.0)) break;
             const double length = before / curvature;
             const Norms after = move_along(length, search_.data(), image_.data(), diagonal_.data(), direction_.data(),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
-from maxmargin.packing import checks, graphs
+from maxmargin.packing import graphs
 from maxmargin.packing.base import Packed
 from maxmargin.packing.labelled import LabelledPacker
 from maxmargin.structures.associative import Associative
@@ -39,13 +39,10 @@ class AssociativePacker(LabelledPacker):
     def pack(self, X: Sequence[Any]) -> Packed:
         """Stack nodes and edges of all graphs."""
         nodes, edges, features = _split(X)
-        checks.width(nodes, self.n_features, "node features")
-        checks.width(features, self.n_edge_features, "edge features")
-        node_rows, node_offsets = checks.stack(nodes, "node features")
-        edge_rows, edge_offsets = checks.stack(features, "edge features")
-        graphs.nonnegative(
+        node_rows, node_offsets, edge_rows, edge_offsets = graphs.stacked(
+            nodes,
             features,
-            edge_rows,
+            (self.n_features, self.n_edge_features),
             "they say how strongly equal labels are rewarded",
             "shift them, split a signed feature into its positive and negative part, or use GraphSVM",
         )

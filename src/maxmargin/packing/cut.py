@@ -84,13 +84,10 @@ class CutPacker(Packer):
     def pack(self, X: Sequence[Any]) -> Packed:
         """Stack nodes and edges of all graphs."""
         nodes, edges, features = self._split(X)
-        checks.width(nodes, self.n_node_features, "node features")
-        checks.width(features, self.n_edge_features, "edge features")
-        node_rows, node_offsets = checks.stack(nodes, "node features")
-        edge_rows, edge_offsets = checks.stack(features, "edge features")
-        graphs.nonnegative(
+        node_rows, node_offsets, edge_rows, edge_offsets = graphs.stacked(
+            nodes,
             features,
-            edge_rows,
+            (self.n_node_features, self.n_edge_features),
             "they say how strongly the ends attract each other",
             "shift them, or split a signed feature into its positive and negative part",
         )

@@ -94,9 +94,19 @@ def cliques(X: Sequence[Graph], columns: int | None = None) -> tuple[list[list[I
     return found, [none if rows is None else rows for rows in features]
 
 
-def nonnegative(features: list[Any], stacked: Any, meaning: str, remedy: str) -> None:
-    """Refuse negative edge features, naming the example; ``stacked`` holds them all."""
-    values = stacked.data if sp.issparse(stacked) else stacked
+def stacked(
+    nodes: list[Any], features: list[Any], widths: tuple[int | None, int | None], meaning: str, remedy: str
+) -> tuple[Any, IntArray, Any, IntArray]:
+    """Rows and offsets of nodes and of edges that attract, whose features must be >= 0; ValueError naming the example.
+
+    ``meaning`` says what edge features stand for, ``remedy`` what to do about negative ones.
+    """
+    checks.width(nodes, widths[0], "node features")
+    checks.width(features, widths[1], "edge features")
+    node_rows, node_offsets = checks.stack(nodes, "node features")
+    edge_rows, edge_offsets = checks.stack(features, "edge features")
+    values = edge_rows.data if sp.issparse(edge_rows) else edge_rows
     if values.size and values.min() < 0:
         index = next(i for i, found in enumerate(features) if found.shape[0] and found.min() < 0)
         raise ValueError(f"example {index}: edge features must be >= 0 ({meaning}); {remedy}")
+    return node_rows, node_offsets, edge_rows, edge_offsets
