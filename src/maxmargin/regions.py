@@ -58,10 +58,11 @@ class Region(ABC):
         """``argmin_{w in W} penalty(w) + ||w - weights||^2 / (2 step)``."""
 
     @abstractmethod
-    def dual(self, g: FloatArray, loss: float) -> float:
-        """A lower bound of the objective: ``max_{theta in [0, 1]} theta loss + min_{w in W} theta w'g + penalty(w)``.
+    def dual(self, g: FloatArray, loss: float, squares: float = 0.0) -> float:
+        """A lower bound of the objective: ``max_theta theta loss - theta^2/2 squares + min_w theta w'g + penalty(w)``.
 
-        ``g = g(z)`` and ``loss = sum_i c_i'z_i + d_i`` for a feasible z; theta mixes z with the gold output.
+        ``g = g(z)`` and ``loss = sum_i c_i'z_i + d_i`` for a feasible z, and theta in [0, 1] mixes z with the gold
+        output. With quadratic slack, ``squares > 0``, the masses of the examples form a cone: theta is any number >= 0.
         """
 
     @abstractmethod
@@ -130,27 +131,33 @@ class L2(Region):
         """``-P_K(-g)``: under signs only negative entries of g can be exploited."""
         return g if self.nonnegative is None else np.where(self.nonnegative, np.minimum(g, 0.0), g)
 
-    def dual(self, g: FloatArray, loss: float) -> float:
-        """``theta loss + q^2/(2C) - q theta G``, best theta; ``G = ||P_K(-g)||``, ``q = min(radius, C theta G)``."""
+    def dual(self, g: FloatArray, loss: float, squares: float = 0.0) -> float:
+        """``theta loss - theta^2/2 squares + q^2/(2C) - q theta G``, best theta; ``G = ||P_K(-g)||``,
+        ``q = min(radius, C theta G)``: the objective is concave, a parabola until the ball is reached and one beyond.
+        """
         if loss <= 0.0:
             return 0.0
         steepness = norm(self._reduced(g))
+        most = np.inf if squares > 0.0 else 1.0
 
         def value(theta: float) -> float:
             pull = theta * steepness
+            gain = theta * loss - 0.5 * theta * theta * squares
             if pull == 0.0:
-                return theta * loss
+                return gain
             q = min(self.radius, self.C * pull)
             if np.isinf(q):
                 return -np.inf
-            return theta * loss + 0.5 * self.curvature * q * q - q * pull
+            return gain + 0.5 * self.curvature * q * q - q * pull
 
         candidates = [1.0]
-        if np.isfinite(self.C) and steepness > 0.0:
-            stationary = loss / (self.C * steepness) / steepness
-            kink = self.radius / (self.C * steepness)
-            candidates += [min(1.0, stationary), min(1.0, kink)]
-        return max(0.0, *(value(theta) for theta in candidates))
+        if np.isfinite(self.C) and (steepness > 0.0 or squares > 0.0):
+            candidates.append(loss / (self.C * steepness * steepness + squares))
+            if steepness > 0.0:
+                candidates.append(self.radius / (self.C * steepness))
+        if squares > 0.0 and np.isfinite(self.radius):
+            candidates.append(max(0.0, loss - self.radius * steepness) / squares)
+        return max(0.0, *(value(min(theta, most)) for theta in candidates if np.isfinite(theta)))
 
     def best_response(self, g: FloatArray) -> FloatArray | None:
         """``-C P_K(g)`` scaled into the ball; the ball's far point without a penalty."""
@@ -238,9 +245,10 @@ class L1(Region):
         at = int(np.argmax(pull)) if len(g) else 0
         return at, max(0.0, float(pull[at])) if len(g) else 0.0
 
-    def dual(self, g: FloatArray, loss: float) -> float:
-        """``max(0, loss - radius * max(0, max_{k free} |g_k|, max_{k signed} -g_k))``."""
-        return max(0.0, loss - self.radius * self._steepest(g)[1])
+    def dual(self, g: FloatArray, loss: float, squares: float = 0.0) -> float:
+        """``G = max(0, loss - radius * max(0, max_{k free} |g_k|, max_{k signed} -g_k))``, or ``G^2 / (2 squares)``."""
+        gain = max(0.0, loss - self.radius * self._steepest(g)[1])
+        return gain if squares == 0.0 else 0.5 * gain * gain / squares
 
     def best_response(self, g: FloatArray) -> FloatArray | None:
         """A corner of the ball; None where every weight costs."""

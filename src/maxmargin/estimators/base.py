@@ -46,6 +46,9 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         norm: "l2", or "l1" for the ball ``||w||_1 <= radius``, in which few weights differ from zero; it needs a radius
             and takes no ``C``.
         loss: a loss of :mod:`maxmargin.losses`; Hamming by default.
+        rescaling: how the loss scales the margin: "margin" (a margin as large as the loss), "slack" (a margin of 1,
+            violations weighed by the loss) or "none" (a margin of 1 to every wrong output); docs/slack-rescaling.md.
+        slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
         nonnegative: indices or mask of weights that must be >= 0 (besides those the structure demands).
         tol: relative duality gap aimed at.
@@ -72,6 +75,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         radius: float | None = None,
         norm: str = "l2",
         loss: Loss | None = None,
+        rescaling: str = "margin",
+        slack: str = "linear",
         solver: Solver | str = "auto",
         nonnegative: npt.ArrayLike | None = None,
         tol: float = 1e-3,
@@ -88,6 +93,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         self.radius = radius
         self.norm = norm
         self.loss = loss
+        self.rescaling = rescaling
+        self.slack = slack
         self.solver = solver
         self.nonnegative = nonnegative
         self.tol = tol
@@ -200,6 +207,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             region,
             example_weight=checks.weights(sample_weight, len(X)),
             loss_weight=_loss_weight(loss_weight, packed.structure),
+            rescaling=self.rescaling,
+            slack=self.slack,
         )
         return packer, problem
 

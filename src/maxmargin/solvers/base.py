@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._vectors import dot
-from maxmargin.problem import Problem
+from maxmargin.problem import Problem, Worst
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.structures.base import FloatArray, Points, PointStatus
 
@@ -40,6 +39,16 @@ def check_flags(**settings: Any) -> None:
     for name, value in settings.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def saddle_point_only(problem: Problem) -> str | None:
+    """Why a method for ``min_w max_z`` with a bilinear coupling cannot solve the problem, or None."""
+    if problem.rescaling != "margin" or problem.slack != "linear":
+        return (
+            f'it needs the margin re-scaled and linear slack, not rescaling="{problem.rescaling}" with '
+            f'slack="{problem.slack}"; use SimplicialDecomposition or CuttingPlane'
+        )
+    return None
 
 
 class NonFiniteError(ArithmeticError):
@@ -71,21 +80,20 @@ class Run:
         """A run over shards of so many parts, or over the problem as a whole."""
         return cls(problem, random, (problem,) if shard_size is None else tuple(problem.shards(shard_size)), tol)
 
-    def worst(self, weights: FloatArray) -> Iterator[tuple[Problem, Points]]:
-        """Shard by shard, the loss-augmented outputs; each call starts from the last one's warm."""
+    def worst(self, weights: FloatArray) -> Iterator[tuple[Problem, Worst]]:
+        """Shard by shard, the outputs that violate the margin most; each call starts from the last one's warm."""
         self.counters.argmax += 1
         self._warm = self._warm or [None] * len(self.shards)
         first = 0
         for i, shard in enumerate(self.shards):
-            points = shard.worst(weights, warm=self._warm[i], first=first)
-            self._warm[i] = points.warm
+            worst = shard.worst(weights, warm=self._warm[i], first=first)
+            self._warm[i] = worst.warm
             first += shard.structure.n_examples
-            yield shard, points
+            yield shard, worst
 
     def hinge(self, weights: FloatArray) -> float:
         """``H(w)`` of the whole problem."""
-        value = sum(float(points.value.sum()) for _, points in self.worst(weights))
-        return value + self.problem.constant - dot(weights, self.problem.gold_features)
+        return sum(shard.total(worst.value) for shard, worst in self.worst(weights))
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""

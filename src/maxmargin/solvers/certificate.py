@@ -1,10 +1,11 @@
 """Primal, dual and gap, computed the same way for every solver.
 
 A solver hands over weights ``w`` and, of the other player, only ``g = g(z)`` and ``loss = sum_i c_i'z_i + d_i`` of
-some feasible ``z``. Then
+some feasible ``z``; with quadratic slack also the sum of squares of the masses ``zeta_i >= 0`` with which the examples'
+terms enter both. Then
 
     primal = penalty(w) + H(w)                      one loss-augmented argmax pass
-    dual   = max_theta theta loss + min_{w in W} (theta w'g + penalty(w))
+    dual   = max_theta theta loss - theta^2/2 squares + min_{w in W} (theta w'g + penalty(w))
 
 and ``dual <= optimum <= primal`` as long as z is feasible to rounding. Bounds from different points may be combined:
 the smallest primal and the largest dual seen so far bound the optimum too.
@@ -22,11 +23,15 @@ from maxmargin.structures.base import FloatArray
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a solver offers for certification: weights, and ``g(z)`` and the loss of a feasible z."""
+    """What a solver offers for certification: weights, and ``g(z)`` and the loss of a feasible z.
+
+    With quadratic slack ``g`` and ``loss`` are sums with masses ``zeta_i``, and ``squares = sum_i s_i zeta_i^2``.
+    """
 
     weights: FloatArray
     g: FloatArray
     loss: float
+    squares: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -69,5 +74,5 @@ def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) ->
     if hinge is None:
         hinge = problem.hinge(proposal.weights)
     primal = problem.region.penalty(proposal.weights) + hinge
-    dual = problem.region.dual(proposal.g, proposal.loss)
-    return Certificate(primal=primal, dual=dual, hinge=hinge, relaxed=problem.structure.relaxed)
+    dual = problem.region.dual(proposal.g, proposal.loss, proposal.squares)
+    return Certificate(primal=primal, dual=dual, hinge=hinge, relaxed=problem.relaxed)

@@ -25,7 +25,7 @@ import numpy as np
 
 from maxmargin._vectors import dot
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive, saddle_point_only
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.solvers.geometry import (
     Euclidean,
@@ -218,7 +218,7 @@ class DualExtragradient(Solver):
 
     def why_not(self, problem: Problem) -> str | None:
         """The geometry must fit."""
-        return geometry_for(problem, self.geometry).why_not(problem)
+        return saddle_point_only(problem) or geometry_for(problem, self.geometry).why_not(problem)
 
     def _eta(self, run: Run, balance: float) -> float:
         """``1/L``; features that are all zero allow any step."""

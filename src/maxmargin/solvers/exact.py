@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2, Region
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive, saddle_point_only
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.structures.base import FloatArray, Polytope, Structure
 
@@ -55,6 +55,8 @@ class Exact(Solver):
         """Needs a linear description of the outputs, a known region, and a small problem."""
         if not isinstance(problem.region, (L1, L2)):
             return f"it knows L1 and L2 balls, ridge penalties and signs, not {type(problem.region).__name__}"
+        if reason := saddle_point_only(problem):
+            return reason
         if problem.structure.n_parts * problem.n_weights > self.max_entries:
             return (
                 f"{problem.structure.n_parts} parts x {problem.n_weights} weights is more than max_entries = "

@@ -24,7 +24,7 @@ import numpy as np
 
 from maxmargin._vectors import dot, squared
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive, saddle_point_only
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.geometry import (
     Euclidean,
@@ -116,7 +116,7 @@ class Extragradient(Solver):
 
     def why_not(self, problem: Problem) -> str | None:
         """The geometry must fit."""
-        return geometry_for(problem, self.geometry).why_not(problem)
+        return saddle_point_only(problem) or geometry_for(problem, self.geometry).why_not(problem)
 
     def init(self, run: Run, start: Start) -> ExtragradientState:
         """Start at zero weights and the gold outputs or the uniform distribution, unless told otherwise."""

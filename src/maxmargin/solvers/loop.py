@@ -180,7 +180,7 @@ def _loop(
     limit = 1 if solver.one_step else stop.max_iter or solver.max_iter
     run = Run.of(problem, _generator(random_state), solver.shard_size, stop.tol)
     counters = run.counters
-    best = _Best(problem.structure.relaxed)
+    best = _Best(problem.relaxed)
     history: list[Record] = []
     state = None
     status: Status | None = None

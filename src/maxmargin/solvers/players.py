@@ -54,11 +54,11 @@ def start_balance(
         if min(far) > 1e-12:
             return float(np.sqrt(far[0] / far[1]))
     zero = np.zeros(run.problem.n_weights)
-    hinge, g, divergence = run.problem.constant, -run.problem.gold_features, 0.0
-    for shard, points in run.worst(zero):
-        hinge += float(points.value.sum())
-        g += shard.feature_sum(points.z)
-        divergence += structures.divergence_to(run, shard, z, points.z)
+    hinge, g, divergence = 0.0, -run.problem.gold_features, 0.0
+    for shard, worst in run.worst(zero):
+        hinge += shard.total(worst.value)
+        g += shard.feature_sum(worst.z)
+        divergence += structures.divergence_to(run, shard, z, worst.z)
     reach_w, reach_z = weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
     if not np.isfinite(reach_w) or reach_w == 0.0 or reach_z == 0.0:
         return 1.0

@@ -104,6 +104,9 @@ class Structure(ABC):
     no_entropy = "it has no sum-product kernel; use geometry=Euclidean()"
     """Where there is no :meth:`entropic`: the reason, and what to use. Empty where there is one."""
 
+    slack_relaxed = True
+    """Whether :meth:`slack_argmax` maximises over the whole polytope, which bounds the maximum over the outputs."""
+
     loss_on_decisions_only = False
     """Whether a loss outside the decision parts would make the argmax intractable (cuts: an edge must attract)."""
 
@@ -194,6 +197,14 @@ class Structure(ABC):
             total += np.where(np.diff(block.offsets) > 0, part, 0.0)
         return total
 
+    def by_decisions(self, values: FloatArray) -> FloatArray:
+        """Sum the decision parts of each example: shape ``(starts[1],)`` to ``(n_examples,)``."""
+        offsets = self.blocks[0].offsets
+        if not self.n_examples:
+            return np.zeros(0)
+        sums = np.add.reduceat(np.concatenate([values, [0.0]]), offsets[:-1])
+        return np.where(np.diff(offsets) > 0, sums, 0.0)
+
     def to_parts(self, per_example: FloatArray) -> FloatArray:
         """Repeat one number per example over its parts: shape ``(n_examples,)`` to ``(n_parts,)``."""
         return np.concatenate([np.repeat(per_example, np.diff(block.offsets)) for block in self.blocks])
@@ -246,6 +257,30 @@ class Structure(ABC):
         from maxmargin.structures import generic
 
         return generic.k_best(self, scores, k)
+
+    def slack_argmax(
+        self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
+    ) -> Points:
+        """``argmax_y (costs_i'y + constants_i) (margin_i + scores_i'y)`` of every example: slack re-scaling.
+
+        The first factor is a loss: never negative, and zero at an output for which the second is positive, so that
+        the maximum is never negative. It is not linear in the parts. Where no polynomial method is known, this
+        fallback maximises over the polytope (:attr:`slack_relaxed`), by a search over one multiplier:
+        ``min_{t > 0} max_y (loss(y) + t (margin + scores'y))^2 / (4 t)``.
+
+        Args:
+            scores: packed, shape ``(n_parts,)``.
+            margin: shape ``(n_examples,)``.
+            costs: packed, shape ``(n_parts,)``.
+            constants: shape ``(n_examples,)``.
+            warm: of an earlier call.
+
+        Returns:
+            ``z`` in the polytope, ``value`` the product there, or an upper bound of it with status INEXACT.
+        """
+        from maxmargin.structures import generic
+
+        return generic.slack_argmax(self, scores, margin, costs, constants, warm=warm)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection ``argmin_{z in Z_i} 1/2 ||z - point_i||^2`` of every example.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -62,6 +63,17 @@ class SparsePoint:
         z = np.zeros(self.structure.n_parts)
         z[self.index] = self.value
         return z
+
+    def dot(self, values: FloatArray) -> FloatArray:
+        """``values_i'z_i`` of every example: a packed vector to shape ``(n_examples,)``."""
+        sums = np.bincount(self._owner, self.value * values[self.index], self.structure.n_examples)
+        return sums.astype(np.float64, copy=False)
+
+    @cached_property
+    def _owner(self) -> IntArray:
+        """The example of every non-zero."""
+        examples = np.arange(self.structure.n_examples)
+        return np.concatenate([np.repeat(examples, np.diff(starts)) for starts in self.starts])
 
     def select(self, examples: IntArray, structure: Structure) -> SparsePoint:
         """The point of ``structure``, which is ``self.structure.select(examples)``."""

@@ -3,31 +3,31 @@
     min_{w in W} penalty(w) + H(w),    H(w) = max_{z in Z} w'g(z) + sum_i s_i (c_i'z_i + d_i),
     g(z) = sum_i s_i (F_i z_i - F_i y_i)
 
-with ``s_i`` the example weights. Everything a solver needs of the data is one of: ``augmented`` scores, ``gradient``,
-``hinge``, and the structure's argmax and projection.
+with ``s_i`` the example weights; other hinges than this one, the margin re-scaled, are in
+:mod:`maxmargin.problem.hinges`. Everything a solver needs of the data is one of: ``augmented`` scores, ``gradient``,
+``worst`` outputs and their feature ``differences``, and the structure's projections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from maxmargin._vectors import dot
 from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
+from maxmargin.problem import hinges
+from maxmargin.problem.hinges import RESCALINGS, SLACKS, Worst
 from maxmargin.regions import Region
 from maxmargin.structures._arrays import example_numbers, ranges
-from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Points, PointStatus, Structure
+from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
-
-
-class InexactError(ArithmeticError):
-    """An argmax was not exact, so that no certificate would hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,8 @@ class Problem:
         constant: ``sum_i s_i d_i``.
         region: set and penalty of the weights.
         example_weight: ``s_i``, shape ``(n_examples,)``, or None for all 1.
+        rescaling: "margin", "slack" or "none", see :mod:`maxmargin.problem.hinges`.
+        slack: "linear" or "quadratic".
     """
 
     structure: Structure
@@ -54,6 +56,8 @@ class Problem:
     constant: float
     region: Region
     example_weight: FloatArray | None = None
+    rescaling: str = "margin"
+    slack: str = "linear"
 
     @classmethod
     def build(
@@ -66,6 +70,8 @@ class Problem:
         *,
         example_weight: FloatArray | None = None,
         loss_weight: FloatArray | None = None,
+        rescaling: str = "margin",
+        slack: str = "linear",
     ) -> Problem:
         """Assemble and check a problem.
 
@@ -77,7 +83,13 @@ class Problem:
             region: set and penalty of the weights.
             example_weight: shape ``(n_examples,)``, >= 0; scales an example's whole term.
             loss_weight: packed over the decision parts, >= 0; scales the loss part by part.
+            rescaling: how the loss scales the margin: "margin", "slack" or "none".
+            slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
         """
+        if rescaling not in RESCALINGS:
+            raise ValueError(f"rescaling must be one of {', '.join(map(repr, RESCALINGS))}, got {rescaling!r}")
+        if slack not in SLACKS:
+            raise ValueError(f"slack must be one of {', '.join(map(repr, SLACKS))}, got {slack!r}")
         if features.n_parts != structure.n_parts:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")
         if reason := region.why_not(features.n_weights):
@@ -111,7 +123,10 @@ class Problem:
                 leading[first:last] = costs[: batch.starts[1]]
             else:
                 leading[structure.parts_of(examples)] = costs
-        return cls(structure, features, gold, leading, constant, region, example_weight)
+        problem = cls(structure, features, gold, leading, constant, region, example_weight, rescaling, slack)
+        if reason := hinges.why_not(problem):
+            raise ValueError(reason)
+        return problem
 
     @property
     def n_weights(self) -> int:
@@ -168,29 +183,61 @@ class Problem:
         """``sum_i s_i (c_i'z_i + d_i)``."""
         return dot(self.leading_costs, z[: len(self.leading_costs)]) + self.constant
 
-    def worst(self, weights: FloatArray, *, warm: Any = None, first: int = 0) -> Points:
-        """The loss-augmented outputs, ``argmax_z s_i (F_i'w + c_i)'z_i``; InexactError where a value is no bound.
+    def losses(self, z: FloatArray) -> FloatArray:
+        """``s_i (c_i'z_i + d_i)`` of every example, shape ``(n_examples,)``."""
+        n = len(self.leading_costs)
+        if n == self.structure.starts[1]:
+            return self.structure.by_decisions(self.leading_costs * z[:n]) + self.constants
+        return self.structure.by_example(self.costs * z) + self.constants
 
-        NaN values where scores are not finite. ``first`` is the number of the first example, for the error.
+    @cached_property
+    def constants(self) -> FloatArray:
+        """``s_i d_i``, shape ``(n_examples,)``: the gold output has loss zero."""
+        return 0.0 - self.gold_point.dot(self.costs)
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """``s_i``, shape ``(n_examples,)``."""
+        return np.ones(self.structure.n_examples) if self.example_weight is None else self.example_weight
+
+    @property
+    def relaxed(self) -> bool:
+        """Whether hinges are those of a relaxation, never below the true ones."""
+        return self.structure.relaxed or (self.rescaling == "slack" and self.structure.slack_relaxed)
+
+    def worst(self, weights: FloatArray, *, warm: Any = None, first: int = 0) -> Worst:
+        """The outputs that violate the margin most, by one argmax pass; InexactError where a value is no bound.
+
+        ``first`` is the number of the first example, for the error.
         """
-        points = self.structure.argmax(self.augmented(weights), warm=warm)
-        if (points.status == PointStatus.NONFINITE).any():
-            return replace(points, value=np.full(len(points.value), np.nan))
-        fine = points.status == PointStatus.OK
-        if self.structure.value_bounds:
-            fine |= points.status == PointStatus.INEXACT
-        if not fine.all():
-            index = int(np.flatnonzero(~fine)[0])
-            raise InexactError(
-                f"example {first + index}: the {self.structure.name}'s argmax found no exact output "
-                f"({PointStatus(int(points.status[index])).name}), so that no certificate would hold"
-            )
-        return points
+        return hinges.worst(self, weights, warm, first)
+
+    def differences(self, z: FloatArray) -> sp.csr_array:
+        """``F_i z_i - F_i y_i`` of every example, without the example weights, shape ``(n_examples, n_weights)``."""
+        structure = self.structure
+        delta = z.copy()
+        delta[self.gold_point.index] -= self.gold_point.value
+        owners = structure.to_parts(np.arange(structure.n_examples, dtype=np.float64)).astype(np.int64)
+        at = np.flatnonzero(delta)
+        picked = sp.csr_array((delta[at], (owners[at], at)), shape=(structure.n_examples, structure.n_parts))
+        return sp.csr_array(picked @ self.features.to_sparse())
+
+    def masses(self, value: FloatArray) -> FloatArray:
+        """How much each example's worst output counts, ``zeta_i``: 1, or with quadratic slack its hinge ``h_i``.
+
+        ``value`` is that of :class:`Worst`.
+        """
+        if self.slack == "linear":
+            return np.ones(len(value))
+        return np.divide(np.maximum(value, 0.0), self.scale, out=np.zeros(len(value)), where=self.scale > 0.0)
+
+    def total(self, value: FloatArray) -> float:
+        """``H(w)`` of a batch from the values of :class:`Worst`: their sum, or with quadratic slack that of squares."""
+        return float(value.sum()) if self.slack == "linear" else 0.5 * float((self.masses(value) * value).sum())
 
     def hinge(self, weights: FloatArray) -> float:
         """``H(w)``: one argmax pass."""
-        total = sum(float(shard.worst(weights).value.sum()) for shard in self.shards())
-        return total + self.constant - dot(weights, self.gold_features)
+        return sum(shard.total(shard.worst(weights).value) for shard in self.shards())
 
     def objective(self, weights: FloatArray) -> float:
         """``penalty(w) + H(w)``."""
@@ -243,6 +290,8 @@ class Problem:
             -dot(costs[gold.index[within]], gold.value[within]),  # the gold output has loss zero
             self.region,
             None if self.example_weight is None else self.example_weight[chosen],
+            self.rescaling,
+            self.slack,
         )
 
     def shards(self, max_parts: int = SHARD_PARTS) -> Iterator[Problem]:

@@ -1,0 +1,6 @@
+"""The training problem, and the hinges that turn violated margins into numbers."""
+
+from maxmargin.problem.hinges import RESCALINGS, SLACKS, InexactError, Worst
+from maxmargin.problem.problem import Problem
+
+__all__ = ["RESCALINGS", "SLACKS", "InexactError", "Problem", "Worst"]

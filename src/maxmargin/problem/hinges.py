@@ -1,0 +1,121 @@
+"""How far outputs violate the margin: the three ways to scale it by the loss, and the worst output of each example.
+
+With ``df_i(y) = F_i y - F_i y_i`` and the loss ``l_i(y)`` of an output ``y``, example ``i`` has the hinge
+
+    rescaling="margin"   h_i(w) = max_y            w'df_i(y) + l_i(y)      the margin grows with the loss
+    rescaling="slack"    h_i(w) = max_y  l_i(y) (1 + w'df_i(y))            a margin of 1, violations weighed by the loss
+    rescaling="none"     h_i(w) = max(0, max_{y != y_i} 1 + w'df_i(y))     a margin of 1 to every wrong output
+
+which is never negative, as the gold output gives 0. All three are ``m_i w'df_i(z_i) + l_i`` at the maximum, with a
+factor ``m_i`` of 1, ``l_i`` or 1: that is what :class:`Worst` holds, and all that solvers need to know of them.
+The sum ``H(w) = sum_i s_i h_i`` is linear in them (``slack="linear"``) or ``sum_i s_i h_i^2 / 2`` (``"quadratic"``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maxmargin.structures.base import FloatArray, Points, PointStatus
+
+if TYPE_CHECKING:
+    from maxmargin.problem.problem import Problem
+
+RESCALINGS = ("margin", "slack", "none")
+SLACKS = ("linear", "quadratic")
+
+
+class InexactError(ArithmeticError):
+    """An argmax was not exact, so that no certificate would hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Worst:
+    """The outputs of a batch that violate the margin most at some weights, scaled by the example weights ``s_i``.
+
+    ``value = factor * w'df(z) + loss`` for every example.
+
+    Attributes:
+        z: packed vector, shape ``(n_parts,)``.
+        value: ``s_i h_i(w)``, shape ``(n_examples,)``; NaN where scores are not finite.
+        factor: ``s_i m_i``, shape ``(n_examples,)``.
+        loss: ``s_i l_i``, shape ``(n_examples,)``.
+        warm: what the next call may start from.
+    """
+
+    z: FloatArray
+    value: FloatArray
+    factor: FloatArray
+    loss: FloatArray
+    warm: Any = None
+
+
+def worst(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
+    """See :meth:`Problem.worst`."""
+    return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, weights, warm, first)
+
+
+def _margin(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
+    scores = problem.augmented(weights)
+    points = _checked(problem, problem.structure.argmax(scores, warm=warm), first)
+    # The gold output's loss is zero: its augmented score is its score less the loss's constant.
+    value = points.value - problem.gold_point.dot(scores)
+    return Worst(points.z, value, problem.scale, problem.losses(points.z), points.warm)
+
+
+def _slack(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
+    scores = problem.features.scores(weights)
+    margin = 1.0 - problem.gold_point.dot(scores)
+    points = problem.structure.slack_argmax(scores, margin, problem.costs, problem.constants, warm=warm)
+    points = _checked(problem, points, first)
+    loss = np.maximum(problem.losses(points.z), 0.0)
+    return Worst(points.z, points.value, loss, loss, points.warm)
+
+
+def _none(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
+    scores = problem.features.scores(weights)
+    gold, structure = problem.gold, problem.structure
+    ranks = [_checked(problem, rank, first, absent=True) for rank in structure.k_best(scores, 2)]
+    z, value, status = ranks[0].z, ranks[0].value, ranks[0].status
+    if len(ranks) > 1:
+        right = structure.by_example(np.abs(z - gold)) == 0.0
+        chosen = structure.to_parts(right.astype(np.float64)) > 0.0
+        z = np.where(chosen, ranks[1].z, z)
+        value, status = np.where(right, ranks[1].value, value), np.where(right, ranks[1].status, status)
+    wrong = structure.by_example(np.abs(z - gold)) > 0.0
+    violation = 1.0 + value - problem.gold_point.dot(scores)
+    counts = wrong & (status <= PointStatus.INEXACT) & ~(violation <= 0.0)
+    z = np.where(structure.to_parts(counts.astype(np.float64)) > 0.0, z, gold)
+    factor = np.where(counts, problem.scale, 0.0)
+    return Worst(z, np.where(counts, problem.scale * violation, 0.0), factor, factor)
+
+
+def _checked(problem: Problem, points: Points, first: int, *, absent: bool = False) -> Points:
+    """InexactError where a value is no bound; NaN values where scores are not finite."""
+    structure, status = problem.structure, points.status
+    if (status == PointStatus.NONFINITE).any():
+        return Points(points.z, np.full(len(points.value), np.nan), status, points.warm)
+    fine = status == PointStatus.OK
+    if structure.value_bounds:
+        fine |= status == PointStatus.INEXACT
+    if absent:
+        fine |= status == PointStatus.ABSENT
+    if not fine.all():
+        index = int(np.flatnonzero(~fine)[0])
+        raise InexactError(
+            f"example {first + index}: the {structure.name}'s argmax found no exact output "
+            f"({PointStatus(int(status[index])).name}), so that no certificate would hold"
+        )
+    return points
+
+
+def why_not(problem: Problem) -> str | None:
+    """The plain reason why the problem's structure has no such hinge, or None."""
+    if problem.rescaling == "none" and problem.structure.relaxed:
+        return (
+            f'rescaling="none" needs the two best outputs, and the argmax of a {problem.structure.name} is relaxed; '
+            'use rescaling="margin"'
+        )
+    return None
