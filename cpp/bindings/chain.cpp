@@ -3,6 +3,7 @@
 #include "arrays.hpp"
 #include "maxmargin/chain_k_best.hpp"
 #include "maxmargin/chain_sum_product.hpp"
+#include "online.hpp"
 
 namespace maxmargin {
 
@@ -77,6 +78,66 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
     chain::project(batch, sets, view(point), view(z), view(value), view(status), threads);
 }
 
+// Viterbi, and the k best, for one example at a time.
+class ChainOracle final : public online::Oracle {
+   public:
+    ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, std::int64_t ranks)
+        : lengths_(copied(lengths)), shared_(shared), panels_(checked(n_labels), simd::lanes_in_use()),
+          scratch_(panels_, longest()), most_(ranks) {
+        require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / n_labels, "k must be at least 1 and k * n_labels below 2^31");
+        if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(), ranks);
+    }
+    std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
+    std::int64_t size(std::int64_t i) const override {
+        const std::int64_t k = panels_.n_labels, edges = lengths_[i] > 1 ? lengths_[i] - 1 : 0;
+        return lengths_[i] * k + (shared_ ? 1 : edges) * k * k;
+    }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        double value;
+        const std::int64_t length = lengths_[i];
+        const auto found = chain::viterbi(panels_.lanes, panels_, shared_, length, scores,
+                                          scores + length * panels_.n_labels, scratch_, value);
+        if (found == online::Status::ok)
+            chain::vertex_of(panels_.n_labels, shared_, length, scratch_.labels.data(), vertex);
+        return found;
+    }
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k <= most_, "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        const online::Status first = argmax(i, scores, vertices[0]);  // which checks the scores
+        if (first != online::Status::ok || k == 1 || lengths_[i] == 0) return first;
+        const std::int64_t length = lengths_[i];
+        const std::int64_t found = k_best_->run(shared_, length, scores, scores + length * panels_.n_labels);
+        vertices.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(found, 1, k)));
+        for (std::size_t r = 1; r < vertices.size(); ++r) {
+            k_best_->labels(static_cast<std::int64_t>(r), scratch_.labels.data());
+            chain::vertex_of(panels_.n_labels, shared_, length, scratch_.labels.data(), vertices[r]);
+        }
+        return first;
+    }
+
+   private:
+    static std::int64_t checked(std::int64_t n_labels) {
+        require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
+        return n_labels;
+    }
+    std::int64_t longest() const {
+        std::int64_t most = 0;
+        for (const std::int64_t length : lengths_) {
+            require(length >= 0, "lengths must not be negative");
+            most = std::max(most, length);
+        }
+        return most;
+    }
+    std::vector<std::int64_t> lengths_;
+    bool shared_;
+    chain::Panels panels_;
+    chain::Scratch scratch_;
+    std::int64_t most_;
+    std::unique_ptr<chain::KBest> k_best_;
+};
+
 }  // namespace
 
 void bind_chain(nb::module_& module) {
@@ -91,6 +152,9 @@ void bind_chain(nb::module_& module) {
     module.def("chain_project", &project, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
                "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "threads"_a);
+    nb::class_<ChainOracle, online::Oracle>(module, "ChainOracle")
+        .def(nb::init<In<std::int64_t>, std::int64_t, bool, std::int64_t>(), "lengths"_a.noconvert(), "n_labels"_a,
+             "shared"_a, "ranks"_a);
 }
 
 }  // namespace maxmargin

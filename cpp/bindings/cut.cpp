@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "cut_batch.hpp"
+#include "online.hpp"
 
 namespace maxmargin {
 
@@ -47,6 +48,36 @@ void project(const CutBatch& batch, In<double> point, double tol, bool newton, s
                  view(value), view(gap), view(status), threads);
 }
 
+// Minimum cuts of one example at a time; each starts from the flow of the last.
+class CutOracle final : public SingleBest {
+   public:
+    CutOracle(const CutBatch& batch, std::int64_t augmentations_per_arc)
+        : graphs_(batch.graphs()), augmentations_per_arc_(augmentations_per_arc),
+          flow_(static_cast<std::size_t>(graphs_.edges()), 0.0) {
+        const cut::Sizes sizes = cut::largest(graphs_);
+        scratch_.solver.reserve(sizes.nodes, sizes.edges);
+        at_least(scratch_.capacity, static_cast<std::size_t>(sizes.edges));
+        z_.resize(static_cast<std::size_t>(sizes.nodes) + static_cast<std::size_t>(sizes.edges));
+    }
+    std::int64_t n_examples() const override { return graphs_.examples(); }
+    std::int64_t size(std::int64_t i) const override { return graphs_[i].nodes + graphs_[i].edges; }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        const cut::CutExample g = graphs_[i];
+        double value;
+        if (cut::argmax_one(g, scores, scores + g.nodes, augmentations_per_arc_, scratch_,
+                            flow_.data() + graphs_.edge_offsets[i], z_.data(), z_.data() + g.nodes, value) != cut::ok)
+            return online::Status::nonfinite;
+        nonzeros(z_.data(), size(i), vertex);
+        return online::Status::ok;
+    }
+
+   private:
+    CutGraphs graphs_;
+    std::int64_t augmentations_per_arc_;
+    std::vector<double> flow_, z_;
+    cut::ArgmaxScratch scratch_;
+};
+
 }  // namespace
 
 void bind_cut(nb::module_& module) {
@@ -67,6 +98,8 @@ void bind_cut(nb::module_& module) {
     module.def("cut_project", &project, "batch"_a, "point"_a.noconvert(), "tol"_a, "newton"_a, "step_limit"_a,
                "flow"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "gap"_a.noconvert(),
                "status"_a.noconvert(), "threads"_a);
+    nb::class_<CutOracle, online::Oracle>(module, "CutOracle")
+        .def(nb::init<const CutBatch&, std::int64_t>(), "batch"_a, "augmentations_per_arc"_a, nb::keep_alive<1, 2>());
 }
 
 }  // namespace maxmargin

@@ -7,6 +7,7 @@
 #include "maxmargin/matching_argmax.hpp"
 #include "maxmargin/matching_projection.hpp"
 #include "maxmargin/parallel.hpp"
+#include "online.hpp"
 
 namespace maxmargin {
 
@@ -136,6 +137,30 @@ void project(const MatchingBatch& checked, const In<double>& point, double tol, 
                     });
 }
 
+// One example at a time.
+class MatchingOracle final : public SingleBest {
+   public:
+    explicit MatchingOracle(const MatchingBatch& checked) : batch_(checked.view()), matcher_(batch_) {
+        std::int64_t most = 0;
+        for (std::int64_t i = 0; i < batch_.size(); ++i) most = std::max(most, size(i));
+        z_.resize(static_cast<std::size_t>(most));
+    }
+    std::int64_t n_examples() const override { return batch_.size(); }
+    std::int64_t size(std::int64_t i) const override { return batch_.edge_start[i + 1] - batch_.edge_start[i]; }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        double value;
+        if (matcher_.solve(matching::example(batch_, i), scores, z_.data(), &value) != matching::kOk)
+            return online::Status::nonfinite;
+        nonzeros(z_.data(), size(i), vertex);
+        return online::Status::ok;
+    }
+
+   private:
+    Batch batch_;
+    matching::Matcher matcher_;
+    std::vector<double> z_;
+};
+
 }  // namespace
 
 void bind_matching(nb::module_& module) {
@@ -150,6 +175,8 @@ void bind_matching(nb::module_& module) {
     module.def("matching_project", &project, "batch"_a, "point"_a.noconvert(), "tol"_a, "warm"_a,
                "duals"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "steps"_a.noconvert(), "threads"_a);
+    nb::class_<MatchingOracle, online::Oracle>(module, "MatchingOracle")
+        .def(nb::init<const MatchingBatch&>(), "batch"_a, nb::keep_alive<1, 2>());
 }
 
 }  // namespace maxmargin

@@ -5,6 +5,7 @@ NB_MODULE(_kernels, module) {
     module.doc() = "Compiled kernels of maxmargin; use the Python classes around them.";
     // Structures keep kernel objects, and may live in globals until the interpreter ends: that is no leak.
     nanobind::set_leak_warnings(false);
+    maxmargin::bind_online(module);  // before the oracles of the structures
     maxmargin::bind_chain(module);
     maxmargin::bind_cut(module);
     maxmargin::bind_graph(module);

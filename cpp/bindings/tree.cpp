@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "maxmargin/tree_entropic.hpp"
 #include "maxmargin/tree_k_best.hpp"
+#include "online.hpp"
 
 namespace maxmargin {
 
@@ -142,6 +143,11 @@ class TreeBatch {
         tree::project(plan_, sets, view(point), view(z), view(value), view(status), threads);
     }
 
+    const tree::Plan& plan() const {
+        require(fits_, "a cluster of the batch is larger than allowed");
+        return plan_;
+    }
+
    private:
     tree::Plan plan_;
     bool fits_ = false;
@@ -155,6 +161,34 @@ class TreeBatch {
         require(z.size() == ranks * parts && value.size() == ranks * n && status.size() == ranks * n,
                 "outputs do not fit the batch");
     }
+};
+
+// Max-product on one example at a time.
+class TreeOracle final : public SingleBest {
+   public:
+    explicit TreeOracle(const TreeBatch& batch) : plan_(batch.plan()) { scratch_.resize(plan_); }
+    std::int64_t n_examples() const override { return plan_.n_examples(); }
+    std::int64_t size(std::int64_t i) const override { return plan_.n_parts(i); }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
+        const std::int64_t edges = plan_.edge_parts[i + 1] - plan_.edge_parts[i];
+        const tree::Scores own{scores, scores + nodes, scores + nodes + edges};
+        double value;
+        const auto found = tree::upward(simd::lanes_in_use(), plan_, i, own, scratch_, value);
+        if (found != online::Status::ok) return found;
+        tree::downward(plan_, i, own, scratch_);
+        vertex.clear();
+        const std::int64_t parts[2] = {nodes, nodes + edges};
+        tree::each_part(plan_, i, scratch_.labels.data(), [&](std::int64_t at) { vertex.add(at, 1.0); },
+                        [&](std::int64_t at) { vertex.add(parts[0] + at, 1.0); },
+                        [&](std::int64_t at) { vertex.add(parts[1] + at, 1.0); });
+        std::sort(vertex.index.begin(), vertex.index.end());
+        return found;
+    }
+
+   private:
+    const tree::Plan& plan_;
+    tree::Scratch scratch_;
 };
 
 }  // namespace
@@ -178,6 +212,8 @@ void bind_tree(nb::module_& module) {
              "status"_a.noconvert(), "threads"_a)
         .def("project", &TreeBatch::project, "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(),
              "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    nb::class_<TreeOracle, online::Oracle>(module, "TreeOracle")
+        .def(nb::init<const TreeBatch&>(), "batch"_a, nb::keep_alive<1, 2>());
 }
 
 }  // namespace maxmargin

@@ -52,6 +52,28 @@ inline bool usable(const double* values, std::int64_t n) {
     return sum < 1e100;
 }
 
+// One example: nodes into x, edges into y. flow: in the start, out the maximum flow.
+inline std::int8_t argmax_one(const CutExample& g, const double* node, const double* edge,
+                              std::int64_t augmentations_per_arc, ArgmaxScratch& own, double* flow, double* x,
+                              double* y, double& value) {
+    value = 0.0;
+    if (!usable(node, g.nodes) || !usable(edge, g.edges)) {
+        std::fill(x, x + g.nodes, 0.0);
+        std::fill(y, y + g.edges, 0.0);
+        std::fill(flow, flow + g.edges, 0.0);
+        return nonfinite;
+    }
+    for (std::int32_t e = 0; e < g.edges; ++e) own.capacity[e] = std::max(0.0, -edge[e]);
+    const std::int64_t limit = augmentations_per_arc * (g.nodes + 2 * static_cast<std::int64_t>(g.edges));
+    own.solver.solve(g, node, own.capacity.data(), flow, x, limit);
+    for (std::int32_t j = 0; j < g.nodes; ++j) value += node[j] * x[j];
+    for (std::int32_t e = 0; e < g.edges; ++e) {
+        y[e] = edge[e] > 0.0 ? 1.0 : std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
+        value += edge[e] * y[e];
+    }
+    return ok;
+}
+
 // z = argmax scores'z (packed: all nodes, then all edges). flow: in the start, out the maximum flow, one per edge.
 inline void argmax(const CutGraphs& graphs, std::span<const double> scores, std::int64_t augmentations_per_arc,
                    std::span<double> flow, std::span<double> z, std::span<double> value,
@@ -66,32 +88,10 @@ inline void argmax(const CutGraphs& graphs, std::span<const double> scores, std:
     parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         ArgmaxScratch& own = scratch[thread];
         for (std::int64_t i = begin; i < end; ++i) {
-            const CutExample g = graphs[i];
-            const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i];
-            const double* node = scores.data() + node0;
-            const double* edge = scores.data() + graphs.nodes() + edge0;
-            double* x = z.data() + node0;
-            double* y = z.data() + graphs.nodes() + edge0;
-            double* f = flow.data() + edge0;
-            if (!usable(node, g.nodes) || !usable(edge, g.edges)) {
-                std::fill(x, x + g.nodes, 0.0);
-                std::fill(y, y + g.edges, 0.0);
-                std::fill(f, f + g.edges, 0.0);
-                value[i] = 0.0;
-                status[i] = nonfinite;
-                continue;
-            }
-            for (std::int32_t e = 0; e < g.edges; ++e) own.capacity[e] = std::max(0.0, -edge[e]);
-            const std::int64_t limit = augmentations_per_arc * (g.nodes + 2 * static_cast<std::int64_t>(g.edges));
-            own.solver.solve(g, node, own.capacity.data(), f, x, limit);
-            double sum = 0.0;
-            for (std::int32_t j = 0; j < g.nodes; ++j) sum += node[j] * x[j];
-            for (std::int32_t e = 0; e < g.edges; ++e) {
-                y[e] = edge[e] > 0.0 ? 1.0 : std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
-                sum += edge[e] * y[e];
-            }
-            value[i] = sum;
-            status[i] = ok;
+            const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i], edges = graphs.nodes();
+            status[i] = argmax_one(graphs[i], scores.data() + node0, scores.data() + edges + edge0,
+                                   augmentations_per_arc, own, flow.data() + edge0, z.data() + node0,
+                                   z.data() + edges + edge0, value[i]);
         }
     });
 }

@@ -7,17 +7,18 @@ examples. Parts are laid out as :mod:`maxmargin.structures.base` says. Nothing h
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import eigh_tridiagonal
 
+from maxmargin import _kernels
 from maxmargin._vectors import dot, norm
 from maxmargin.features.rows import Rows
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 
 class Features(ABC):
@@ -32,6 +33,11 @@ class Features(ABC):
     n_weights: int
     n_parts: int
     n_examples: int
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks of parts the map covers."""
+        return 1
 
     @abstractmethod
     def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
@@ -48,6 +54,20 @@ class Features(ABC):
     @abstractmethod
     def to_sparse(self) -> sp.csr_array:
         """``F'`` as an explicit matrix, shape ``(n_parts, n_weights)``: for reference solvers and small problems."""
+
+    def per_example(self, blocks: Sequence[IntArray]) -> Any:
+        """A compiled view for online methods: scores and features of one example at a time.
+
+        ``blocks``: the offsets, shape ``(n_examples + 1,)`` each, of the blocks of parts that this map covers. The
+        fallback makes the explicit matrix.
+        """
+        matrix = self.to_sparse()
+        ends = np.cumsum([0, *(int(offsets[-1]) for offsets in blocks)])
+        rows = [
+            Rows(matrix[first:last], "the features").per_example(own)
+            for first, last, own in zip(ends[:-1], ends[1:], blocks, strict=True)
+        ]
+        return rows[0] if len(rows) == 1 else _kernels.joined_map(rows, [0] * len(rows), self.n_weights, True)
 
     def part_norms(self, order: float) -> FloatArray:
         """``||F e_p||`` of every part ``p``: the Euclidean norm (order 2) or the largest entry (order inf) of its row.

@@ -6,17 +6,19 @@ two vectors, which halves the memory traffic of a map that is bound by it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxmargin import _kernels
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.structures._arrays import example_numbers, offsets_of, vector
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 
 class PartFeatures(Features):
@@ -56,6 +58,12 @@ class PartFeatures(Features):
         self.rows.transpose_times(vector(z, self.n_parts, "z"), 1, out)
         if self.sign != 1.0:
             out *= self.sign
+
+    def per_example(self, blocks: Sequence[IntArray]) -> Any:
+        """The same rows, read by example."""
+        if len(blocks) > 1:
+            return super().per_example(blocks)
+        return self.rows.per_example(self.offsets, sign=self.sign)
 
     def part_norms(self, order: float) -> FloatArray:
         """Norms of the matrix's rows."""
@@ -107,6 +115,11 @@ class Stacked(Features):
         self.n_parts, self.n_weights = self.part_starts[-1], self.weight_starts[-1]
         self.n_examples = counts[0]
 
+    @property
+    def n_blocks(self) -> int:
+        """Those of all maps."""
+        return sum(member.n_blocks for member in self.features)
+
     def _weights_of(self, weights: FloatArray) -> list[FloatArray]:
         checked = vector(weights, self.n_weights, "weights")
         return [checked[first:last] for first, last in pairwise(self.weight_starts)]
@@ -124,6 +137,16 @@ class Stacked(Features):
         """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
         for member, part, target in zip(self.features, self._parts_of(z), self._weights_of(out), strict=True):
             member.write_adjoint(part, target)
+
+    def per_example(self, blocks: Sequence[IntArray]) -> Any:
+        """Each map with its own blocks."""
+        if len(blocks) != self.n_blocks:
+            return super().per_example(blocks)
+        bounds = pairwise(np.cumsum([0, *(member.n_blocks for member in self.features)]).tolist())
+        members = [
+            member.per_example(blocks[first:last]) for member, (first, last) in zip(self.features, bounds, strict=True)
+        ]
+        return _kernels.joined_map(members, list(self.weight_starts[:-1]), self.n_weights, True)
 
     def part_norms(self, order: float) -> FloatArray:
         """Those of each map."""
@@ -169,6 +192,11 @@ class Beside(Features):
         self.n_parts, self.n_examples = features[0].n_parts, features[0].n_examples
         self.n_weights = self.weight_starts[-1]
 
+    @property
+    def n_blocks(self) -> int:
+        """Those of each map."""
+        return self.features[0].n_blocks
+
     def _weights_of(self, weights: FloatArray) -> list[FloatArray]:
         checked = vector(weights, self.n_weights, "weights")
         return [checked[first:last] for first, last in pairwise(self.weight_starts)]
@@ -184,6 +212,11 @@ class Beside(Features):
         """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
         for member, target in zip(self.features, self._weights_of(out), strict=True):
             member.write_adjoint(z, target)
+
+    def per_example(self, blocks: Sequence[IntArray]) -> Any:
+        """Each map of the same blocks."""
+        members = [member.per_example(blocks) for member in self.features]
+        return _kernels.joined_map(members, list(self.weight_starts[:-1]), self.n_weights, False)
 
     def part_norms(self, order: float) -> FloatArray:
         """Those of a row across all maps."""

@@ -25,6 +25,8 @@ SCATTER_LIMIT = 1 << 16
 """Largest ``d k`` (numbers) for which a sparse adjoint scatters: half a megabyte of sums, within second-level cache."""
 
 _NOTHING: FloatArray = np.zeros(0)
+_NO_INDEX = np.zeros(0, dtype=np.int32)
+_NO_PARTS = np.zeros(0, dtype=np.int64)
 
 
 class Rows:
@@ -117,6 +119,33 @@ class Rows:
             self.starts, self.columns, self.values, self.d, both, *outs, _threads.current()
         )
         return outs
+
+    def per_example(
+        self,
+        offsets: IntArray,
+        m: int = 1,
+        *,
+        constant: bool = False,
+        alike: bool = False,
+        sign: float = 1.0,
+        kept: IntArray | None = None,
+    ) -> Any:
+        """A compiled view of single examples, whose rows are ``offsets[i]:offsets[i + 1]``; see features/tied.py.
+
+        Dense rows that are mostly zeros are read as sparse ones.
+        """
+        starts, columns, values = _NO_INDEX, _NO_INDEX, _NOTHING
+        if self.dense is None:
+            starts, columns, values = self.starts, self.columns, self.values
+        elif self.d and np.count_nonzero(self.dense) <= 0.5 * self.dense.size:
+            sparse = self.to_sparse()
+            starts, columns, values = sparse.indptr, sparse.indices, sparse.data
+        else:
+            values = self.dense.ravel()
+        some = _NO_PARTS if kept is None else np.ascontiguousarray(kept, dtype=np.int64)
+        return _kernels.rows_map(
+            starts, columns, values, self.n, self.d, offsets, m, constant, alike, sign, some, kept is not None
+        )
 
     def select(self, offsets: IntArray, chosen: IntArray) -> Rows:
         """The rows of the chosen examples, where example ``i`` has rows ``offsets[i]:offsets[i + 1]``.

@@ -12,7 +12,8 @@ batch in which none are.
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -122,6 +123,12 @@ class TiedRows(Features):
         full = np.zeros(self.rows.n * self.m)
         full[self.kept] = z
         return full
+
+    def per_example(self, blocks: Sequence[IntArray]) -> Any:
+        """The same rows, read by example."""
+        return self.rows.per_example(
+            self.offsets, self.m, constant=self.constant, alike=self.alike, kept=self.kept
+        )
 
     def part_norms(self, order: float) -> FloatArray:
         """The norm of the item's row, with a 1 beside it where there is a constant."""

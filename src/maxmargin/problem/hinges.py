@@ -52,21 +52,20 @@ class Worst:
     warm: Any = None
 
 
-def worst(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
-    """See :meth:`Problem.worst`."""
-    return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, weights, warm, first)
+def worst_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
+    """See :meth:`Problem.worst`; from the parts' scores ``F'w`` without the example weights. They may be overwritten."""
+    return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, scores, warm, first)
 
 
-def _margin(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
-    scores = problem.augmented(weights)
+def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
+    scores = problem.with_costs(scores)
     points = _checked(problem, problem.structure.argmax(scores, warm=warm), first)
     # The gold output's loss is zero: its augmented score is its score less the loss's constant.
     value = points.value - problem.gold_point.dot(scores)
     return Worst(points.z, value, problem.scale, problem.losses(points.z), points.warm)
 
 
-def _slack(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
-    scores = problem.features.scores(weights)
+def _slack(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
     margin = 1.0 - problem.gold_point.dot(scores)
     points = problem.structure.slack_argmax(scores, margin, problem.costs, problem.constants, warm=warm)
     points = _checked(problem, points, first)
@@ -74,8 +73,7 @@ def _slack(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Wors
     return Worst(points.z, points.value, loss, loss, points.warm)
 
 
-def _none(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
-    scores = problem.features.scores(weights)
+def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
     gold, structure = problem.gold, problem.structure
     ranks = [_checked(problem, rank, first, absent=True) for rank in structure.k_best(scores, 2)]
     z, value, status = ranks[0].z, ranks[0].value, ranks[0].status

@@ -154,18 +154,20 @@ class Problem:
     def _scaled(self, z: FloatArray) -> FloatArray:
         return z if self.example_weight is None else self.structure.to_parts(self.example_weight) * z
 
-    def _plus_costs(self, scores: FloatArray) -> FloatArray:
+    def with_costs(self, scores: FloatArray) -> FloatArray:
+        """``s_i (scores + c_i)``; scores of ``F_i'w`` may be overwritten."""
+        scores = self._scaled(scores)
         scores[: len(self.leading_costs)] += self.leading_costs
         return scores
 
     def augmented(self, weights: FloatArray) -> FloatArray:
         """``s_i (F_i'w + c_i)``: the structures player's gradient, and the scores of loss-augmented argmax."""
-        return self._plus_costs(self._scaled(self.features.scores(weights)))
+        return self.with_costs(self.features.scores(weights))
 
     def augmented_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """:meth:`augmented` of two weight vectors in one pass over the features."""
         one, two = self.features.scores_pair(first, second)
-        return self._plus_costs(self._scaled(one)), self._plus_costs(self._scaled(two))
+        return self.with_costs(one), self.with_costs(two)
 
     def feature_sum(self, z: FloatArray) -> FloatArray:
         """``sum_i s_i F_i z_i``, shape ``(n_weights,)``; sums of shards add up to that of the whole."""
@@ -210,7 +212,7 @@ class Problem:
 
         ``first`` is the number of the first example, for the error.
         """
-        return hinges.worst(self, weights, warm, first)
+        return hinges.worst_of_scores(self, self.features.scores(weights), warm, first)
 
     def differences(self, z: FloatArray) -> sp.csr_array:
         """``F_i z_i - F_i y_i`` of every example, without the example weights, shape ``(n_examples, n_weights)``."""

@@ -258,6 +258,15 @@ class Structure(ABC):
 
         return generic.k_best(self, scores, k)
 
+    def oracle(self, ranks: int = 1) -> Any:
+        """A compiled view for online methods: the argmax, or the ``ranks`` best, of one example at a time.
+
+        The fallback asks :meth:`argmax` and :meth:`k_best` of batches of one example.
+        """
+        from maxmargin.structures import generic
+
+        return generic.oracle(self)
+
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
     ) -> Points:

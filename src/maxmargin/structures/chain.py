@@ -188,6 +188,10 @@ class Chain(Structure):
         _kernels.chain_entropic(*self._layout, False, potentials, z, value, status, edges, _threads.current())
         return Points(z, value, status)
 
+    def oracle(self, ranks: int = 1) -> Any:
+        """Viterbi, or the ``ranks`` best, of one example at a time."""
+        return _kernels.ChainOracle(self.lengths, self.n_labels, self.transitions == "shared", ranks)
+
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""
         chosen = example_numbers(indices, self.n_examples)

@@ -137,6 +137,12 @@ class Cut(Structure):
         )
         return Points(z, value, status, flow)
 
+    def oracle(self, ranks: int = 1) -> Any:
+        """The minimum cut of one example at a time."""
+        if ranks > 1:
+            return super().oracle(ranks)
+        return _kernels.CutOracle(self._batch, _AUGMENTATIONS_PER_ARC)
+
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples; an example may come several times."""
         chosen = example_numbers(indices, self.n_examples)

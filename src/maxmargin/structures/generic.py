@@ -248,3 +248,19 @@ def _chunks(pending: list[tuple[int, Any]], mine: list[IntArray]) -> list[list[t
         chunks[-1].append(entry)
         room -= need
     return chunks
+
+
+def oracle(structure: Structure) -> Any:
+    """A compiled view of single examples that calls back: batches of one example are made when first needed."""
+    single: dict[int, Structure] = {}
+
+    def find(example: int, scores: FloatArray, k: int) -> tuple[int, list[tuple[IntArray, FloatArray]]]:
+        own = single.get(example)
+        if own is None:
+            own = single[example] = structure.select([example])
+        ranks = [own.argmax(scores)] if k == 1 else own.k_best(scores, k)
+        found = [rank for rank in ranks if rank.status[0] <= PointStatus.INEXACT]
+        nonzeros = [np.flatnonzero(rank.z) for rank in found]
+        return int(ranks[0].status[0]), [(at, rank.z[at]) for at, rank in zip(nonzeros, found, strict=True)]
+
+    return _kernels.PythonOracle(find, structure.sizes)

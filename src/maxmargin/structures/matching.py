@@ -291,6 +291,10 @@ class Matching(Structure):
             ub_rhs=np.concatenate([self.left_capacity, self.right_capacity, ones]).astype(np.float64),
         )
 
+    def oracle(self, ranks: int = 1) -> Any:
+        """The best matching of one example at a time."""
+        return _kernels.MatchingOracle(self._batch) if ranks == 1 else super().oracle(ranks)
+
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""
         chosen = example_numbers(indices, self.n_examples)

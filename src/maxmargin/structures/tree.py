@@ -325,6 +325,10 @@ class Tree(Structure):
         self._batch.project(hull, point, *outputs, _threads.current())
         return Points(*outputs, generic.ActiveSets.of(hull, self.n_examples, key))
 
+    def oracle(self, ranks: int = 1) -> Any:
+        """Max-product on one example at a time."""
+        return _kernels.TreeOracle(self._batch) if ranks == 1 else super().oracle(ranks)
+
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; their elimination orders are not worked out again."""
         chosen = example_numbers(indices, self.n_examples)

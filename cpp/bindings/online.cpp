@@ -1,0 +1,403 @@
+#include "online.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "maxmargin/block_descent.hpp"
+#include "maxmargin/online_maps.hpp"
+#include "maxmargin/online_passes.hpp"
+#include "maxmargin/parallel.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using namespace online;
+using Order = In<std::int64_t>;
+
+template <class T>
+nb::ndarray<nb::numpy, T> given(std::vector<T>&& values) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T>(kept->data(), {kept->size()}, owner);
+}
+
+nb::ndarray<nb::numpy, const double> seen(std::span<const double> values) {
+    const std::size_t shape[1] = {values.size()};
+    return nb::ndarray<nb::numpy, const double>(values.data(), 1, shape, nb::handle());
+}
+
+std::vector<std::int64_t> rising(const In<std::int64_t>& offsets) {
+    std::vector<std::int64_t> values = copied(offsets);
+    require(!values.empty() && values[0] == 0, "offsets must start at 0");
+    for (std::size_t i = 1; i < values.size(); ++i) require(values[i] >= values[i - 1], "offsets must not decrease");
+    return values;
+}
+
+// A map that keeps the arrays it reads.
+template <class Index>
+std::shared_ptr<FeatureMap> rows_map(In<Index> starts, In<Index> columns, In<double> values, std::int64_t n,
+                                     std::int64_t d, In<std::int64_t> offsets, std::int64_t m, bool constant,
+                                     bool alike, double sign, In<std::int64_t> kept, bool some) {
+    require(n >= 0 && d >= 0 && m >= 1 && n < (std::int64_t{1} << 40) / m, "sizes must not be negative");
+    require(!(constant && alike), "not both constant and alike");
+    const bool dense = starts.size() == 0;
+    if (dense) {
+        require(static_cast<std::int64_t>(values.size()) == n * d, "a dense matrix has n x d values");
+        require(d <= std::numeric_limits<Index>::max(), "too many columns");
+    } else {
+        require(static_cast<std::int64_t>(starts.size()) == n + 1 && starts.data()[0] == 0, "starts must be n + 1");
+        for (std::int64_t r = 0; r < n; ++r)
+            require(starts.data()[r + 1] >= starts.data()[r], "starts must not decrease");
+        require(columns.size() == values.size() && static_cast<std::size_t>(starts.data()[n]) == values.size(),
+                "starts must end at the number of non-zeros");
+        for (const Index column : view(columns)) require(column >= 0 && column < d, "a column is out of range");
+    }
+    const auto own = rising(offsets);
+    require(own.back() == n, "offsets must end at the number of rows");
+    for (std::size_t j = 0; j < kept.size(); ++j) {
+        const std::int64_t part = kept.data()[j];
+        require(part >= 0 && part < n * m && (j == 0 || part > kept.data()[j - 1]), "kept parts must rise");
+    }
+    struct Held {
+        In<Index> starts, columns;
+        In<double> values;
+        In<std::int64_t> offsets, kept;
+        std::unique_ptr<RowsMap<Index>> map;
+    };
+    auto held = std::make_shared<Held>(Held{starts, columns, values, offsets, kept, nullptr});
+    typename RowsMap<Index>::Settings settings{view(offsets), d, m, constant, alike, sign, view(kept), some};
+    held->map = std::make_unique<RowsMap<Index>>(settings, view(starts), view(columns), view(values));
+    return {held, held->map.get()};
+}
+
+std::shared_ptr<FeatureMap> joined_map(std::vector<std::shared_ptr<FeatureMap>> members,
+                                       std::vector<std::int64_t> first, std::int64_t n_weights, bool stacked) {
+    require(!members.empty() && members.size() == first.size(), "a joined map needs members, each with a first weight");
+    for (std::size_t j = 0; j < members.size(); ++j) {
+        require(members[j] != nullptr && members[j]->n_examples() == members[0]->n_examples(),
+                "all members must have the same examples");
+        require(first[j] >= 0 && first[j] + members[j]->n_weights() <= n_weights, "weights of a member out of range");
+        for (std::int64_t i = 0; !stacked && i < members[0]->n_examples(); ++i)
+            require(members[j]->size(i) == members[0]->size(i), "members beside each other must have the same parts");
+    }
+    return std::make_shared<JoinedMap>(std::move(members), std::move(first), n_weights, stacked);
+}
+
+// Reads one output that Python has found: positions, values.
+void read(nb::handle index, nb::handle value, std::int64_t parts, Sparse& z) {
+    const auto at = nb::cast<In<std::int64_t>>(index);
+    const auto x = nb::cast<In<double>>(value);
+    require(at.size() == x.size(), "an output needs as many values as positions");
+    z.clear();
+    for (std::size_t j = 0; j < at.size(); ++j) {
+        require(at.data()[j] >= 0 && at.data()[j] < parts && (j == 0 || at.data()[j] > at.data()[j - 1]),
+                "positions of an output must rise and lie in the example");
+        z.add(at.data()[j], x.data()[j]);
+    }
+}
+
+nb::ndarray<nb::numpy, double> scores_of(const double* scores, std::int64_t n) {
+    return given(std::vector<double>(scores, scores + n));
+}
+
+// A structure that only Python knows: find(example, scores, k) -> (status, [(positions, values), ...]).
+class PythonOracle final : public Oracle {
+   public:
+    PythonOracle(nb::callable find, In<std::int64_t> sizes) : find_(std::move(find)), sizes_(copied(sizes)) {}
+    std::int64_t n_examples() const override { return static_cast<std::int64_t>(sizes_.size()); }
+    std::int64_t size(std::int64_t i) const override { return sizes_[i]; }
+    Status argmax(std::int64_t i, const double* scores, Sparse& vertex) override {
+        const Status status = k_best(i, scores, 1, one_);
+        if (!one_.empty()) std::swap(vertex, one_[0]);
+        return status;
+    }
+    Status k_best(std::int64_t i, const double* scores, std::int64_t k, std::vector<Sparse>& vertices) override {
+        const nb::gil_scoped_acquire held;
+        const nb::tuple found = nb::cast<nb::tuple>(find_(i, scores_of(scores, sizes_[i]), k));
+        const nb::list ranks = nb::cast<nb::list>(found[1]);
+        vertices.resize(ranks.size());
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+            const nb::tuple one = nb::cast<nb::tuple>(ranks[r]);
+            read(one[0], one[1], sizes_[i], vertices[r]);
+        }
+        const auto status = static_cast<Status>(nb::cast<int>(found[0]));
+        require(!ranks.empty() || status == Status::nonfinite || status == Status::absent, "no output was found");
+        return status;
+    }
+
+   private:
+    nb::callable find_;
+    std::vector<std::int64_t> sizes_;
+    std::vector<Sparse> one_;
+};
+
+// A hinge that only Python knows: worst(example, scores) -> (positions, values, factor, loss).
+class PythonHinge final : public Hinge {
+   public:
+    explicit PythonHinge(nb::callable worst) : worst_(std::move(worst)) {}
+    void worst(std::int64_t i, std::span<const double> scores, Atom& atom) override {
+        const nb::gil_scoped_acquire held;
+        const auto n = static_cast<std::int64_t>(scores.size());
+        const nb::tuple found = nb::cast<nb::tuple>(worst_(i, scores_of(scores.data(), n)));
+        read(found[0], found[1], n, atom.z);
+        atom.factor = nb::cast<double>(found[2]);
+        atom.loss = nb::cast<double>(found[3]);
+        if (!std::isfinite(atom.loss) || !std::isfinite(atom.factor)) throw NonFinite();
+    }
+
+   private:
+    nb::callable worst_;
+};
+
+// Examples that keep what they are made of.
+class OnlineExamples {
+   public:
+    OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, nb::object worst,
+                   const std::vector<In<std::int64_t>>& blocks, In<double> costs, In<std::int64_t> gold_starts,
+                   In<std::int64_t> gold_index, In<double> gold_value, In<double> scale)
+        : oracle_(std::move(oracle)), map_(std::move(map)) {
+        if (!worst.is_none()) hinge_ = std::make_unique<PythonHinge>(nb::cast<nb::callable>(worst));
+        Packed packed;
+        std::int64_t parts = 0;
+        require(!blocks.empty(), "there must be a block");
+        const std::size_t n = scale.size();
+        for (const auto& block : blocks) {
+            packed.blocks.push_back(rising(block));
+            require(packed.blocks.back().size() == n + 1, "blocks must have n_examples + 1 offsets");
+            parts += packed.blocks.back().back();
+        }
+        require(oracle_->n_examples() == static_cast<std::int64_t>(n) && map_->n_examples() == oracle_->n_examples(),
+                "structure and features must have the same examples");
+        for (std::size_t i = 0; i < n; ++i) {
+            std::int64_t size = 0;
+            for (const auto& block : packed.blocks) size += block[i + 1] - block[i];
+            const auto at = static_cast<std::int64_t>(i);
+            require(oracle_->size(at) == size && map_->size(at) == size, "an example has parts of different number");
+            require(size < (std::int64_t{1} << 31), "an example has too many parts");
+        }
+        packed.costs = copied(costs);
+        require(static_cast<std::int64_t>(costs.size()) == packed.blocks[0].back() ||
+                    static_cast<std::int64_t>(costs.size()) == parts,
+                "costs must cover the first block or all parts");
+        packed.gold_starts = copied(gold_starts);
+        packed.gold_index = copied(gold_index);
+        packed.gold_value = copied(gold_value);
+        packed.scale = copied(scale);
+        require(packed.gold_starts.size() == blocks.size() * (n + 1), "gold starts: one row per block");
+        require(packed.gold_index.size() == packed.gold_value.size(), "gold needs as many values as positions");
+        std::int64_t start = 0;
+        for (std::size_t b = 0; b < blocks.size(); ++b) {
+            for (std::size_t i = 0; i < n; ++i) {
+                const std::int64_t *range = packed.gold_starts.data() + b * (n + 1) + i, *own = &packed.blocks[b][i];
+                require(range[0] >= 0 && range[1] >= range[0] &&
+                            range[1] <= static_cast<std::int64_t>(packed.gold_index.size()),
+                        "gold starts out of range");
+                for (std::int64_t j = range[0]; j < range[1]; ++j) {
+                    const std::int64_t at = packed.gold_index[j] - start;
+                    require(at >= own[0] && at < own[1] && (j == range[0] || at > packed.gold_index[j - 1] - start),
+                            "gold positions must rise and lie in their example");
+                }
+            }
+            start += packed.blocks[b].back();
+        }
+        examples_ = std::make_unique<Examples>(*oracle_, *map_, hinge_.get(), std::move(packed));
+    }
+
+    Examples& get() { return *examples_; }
+    void check(const Order& order) const {
+        for (const std::int64_t i : view(order)) require(i >= 0 && i < examples_->size(), "an example is out of range");
+    }
+
+   private:
+    std::shared_ptr<Oracle> oracle_;
+    std::shared_ptr<FeatureMap> map_;
+    std::unique_ptr<PythonHinge> hinge_;
+    std::unique_ptr<Examples> examples_;
+};
+
+Sums sums_of(OnlineExamples& examples, Out<double>& sum, Out<double>& late, double time) {
+    const auto n = static_cast<std::size_t>(examples.get().n_weights());
+    require(sum.size() == n && late.size() == n, "sums must have one entry per weight");
+    return {view(sum), view(late), time};
+}
+
+std::int64_t perceptron(OnlineExamples& examples, Order order, Out<double> sum, Out<double> late, double time) {
+    examples.check(order);
+    Sums sums = sums_of(examples, sum, late, time);
+    const NoGil release;
+    return perceptron_pass(examples.get(), view(order), sums);
+}
+
+std::int64_t mira(OnlineExamples& examples, Order order, double C, std::int64_t k, Out<double> sum, Out<double> late,
+                  double time) {
+    examples.check(order);
+    require(C > 0.0 && k >= 1, "C and k must be positive");
+    Sums sums = sums_of(examples, sum, late, time);
+    const NoGil release;
+    return mira_pass(examples.get(), view(order), C, k, sums);
+}
+
+double subgradient(OnlineExamples& examples, Order order, double C, double radius, In<std::uint8_t> nonnegative,
+                   Out<double> sum, Out<double> late, double time) {
+    examples.check(order);
+    Sums sums = sums_of(examples, sum, late, time);
+    require(nonnegative.size() == 0 || nonnegative.size() == sums.sum.size(), "signs must have one entry per weight");
+    double loss = 0.0;
+    const NoGil release;
+    subgradient_pass(examples.get(), view(order), Averaged{C, radius, view(nonnegative)}, sums, loss);
+    return loss;
+}
+
+class PyBlockDescent {
+   public:
+    PyBlockDescent(OnlineExamples& examples, double C, double radius, In<std::uint8_t> nonnegative, int step, int steps,
+                   std::int64_t most_atoms, double cache_gap, double cache_mean)
+        : examples_(examples),
+          descent_(examples.get(), checked(C, radius, step, steps, most_atoms, cache_gap, cache_mean),
+                   copied(nonnegative)) {
+        require(nonnegative.size() == 0 || static_cast<std::int64_t>(nonnegative.size()) == examples.get().n_weights(),
+                "signs must have one entry per weight");
+    }
+    std::tuple<std::int64_t, std::int64_t> pass(Order order, bool kept_only) {
+        examples_.check(order);
+        const NoGil release;
+        const auto totals = descent_.pass(view(order), kept_only);
+        return {totals.calls, totals.visits};
+    }
+    void refresh() {
+        const NoGil release;
+        descent_.refresh();
+    }
+    double average(Out<double> g) {
+        require(static_cast<std::int64_t>(g.size()) == examples_.get().n_weights(), "one entry per weight");
+        return descent_.average(view(g));
+    }
+    BlockDescent& get() { return descent_; }
+
+   private:
+    static BlockDescent::Settings checked(double C, double radius, int step, int steps, std::int64_t most_atoms,
+                                          double cache_gap, double cache_mean) {
+        require(C > 0.0 && radius > 0.0, "C and radius must be positive");
+        require(step >= 0 && step <= 2 && steps >= 1 && most_atoms >= 2, "settings out of range");
+        return {C, radius, static_cast<Step>(step), steps, most_atoms, cache_gap, cache_mean};
+    }
+    OnlineExamples& examples_;
+    BlockDescent descent_;
+};
+
+// F_i z_i - F_i y_i of every example as compressed rows.
+auto differences(OnlineExamples& own, const std::vector<In<std::int64_t>>& blocks, In<double> z, int threads) {
+    Examples& examples = own.get();
+    const std::int64_t n = examples.size();
+    std::int64_t parts = 0;
+    for (const auto& block : blocks) {
+        require(static_cast<std::int64_t>(block.size()) == n + 1, "blocks must have n_examples + 1 offsets");
+        parts += block.data()[n];
+    }
+    require(static_cast<std::int64_t>(z.size()) == parts, "z does not fit the batch");
+    for (std::int64_t i = 0; i < n; ++i) {
+        std::int64_t size = 0;
+        for (const auto& block : blocks) size += block.data()[i + 1] - block.data()[i];
+        require(size == examples.parts(i), "blocks do not fit the batch");
+    }
+    constexpr std::int64_t grain = 64;
+    const std::int64_t chunks = (n + grain - 1) / grain;
+    std::vector<std::vector<std::int64_t>> columns(static_cast<std::size_t>(chunks));
+    std::vector<std::vector<double>> values(columns.size());
+    std::vector<std::int64_t> starts(static_cast<std::size_t>(n + 1), 0);
+    {
+        const NoGil release;
+        std::vector<std::unique_ptr<Accumulator>> sums(static_cast<std::size_t>(std::max(threads, 1)));
+        parallel_blocks(n, grain, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+            auto& sum = sums[static_cast<std::size_t>(thread)];
+            if (!sum) sum = std::make_unique<Accumulator>(examples.n_weights());
+            Sparse own_z;
+            auto& at = columns[begin / grain];
+            auto& value = values[begin / grain];
+            for (std::int64_t i = begin; i < end; ++i) {
+                own_z.clear();
+                std::int64_t start = 0, before = 0;
+                for (const auto& block : blocks) {
+                    const std::int64_t first = block.data()[i], size = block.data()[i + 1] - first;
+                    for (std::int64_t j = 0; j < size; ++j)
+                        if (z.data()[start + first + j] != 0.0) own_z.add(before + j, z.data()[start + first + j]);
+                    start += block.data()[n];
+                    before += size;
+                }
+                sum->clear();
+                examples.add_difference(i, own_z, 1.0, *sum);
+                std::sort(sum->order().begin(), sum->order().end());
+                for (const std::int64_t k : sum->touched()) {
+                    if ((*sum)[k] == 0.0) continue;
+                    at.push_back(k);
+                    value.push_back((*sum)[k]);
+                    ++starts[i + 1];
+                }
+            }
+        });
+        for (std::int64_t i = 0; i < n; ++i) starts[i + 1] += starts[i];
+    }
+    std::vector<std::int64_t> all_columns;
+    std::vector<double> all_values;
+    all_columns.reserve(static_cast<std::size_t>(starts[n]));
+    all_values.reserve(static_cast<std::size_t>(starts[n]));
+    for (std::int64_t c = 0; c < chunks; ++c) {
+        all_columns.insert(all_columns.end(), columns[c].begin(), columns[c].end());
+        all_values.insert(all_values.end(), values[c].begin(), values[c].end());
+    }
+    return std::make_tuple(given(std::move(starts)), given(std::move(all_columns)), given(std::move(all_values)));
+}
+
+}  // namespace
+
+void bind_online(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<Oracle>(module, "Oracle");
+    nb::class_<FeatureMap>(module, "FeatureMap");
+    nb::class_<PythonOracle, Oracle>(module, "PythonOracle")
+        .def(nb::init<nb::callable, In<std::int64_t>>(), "find"_a, "sizes"_a.noconvert());
+    module.def("rows_map", &rows_map<std::int32_t>, "starts"_a.noconvert(), "columns"_a.noconvert(),
+               "values"_a.noconvert(), "n"_a, "d"_a, "offsets"_a.noconvert(), "m"_a, "constant"_a, "alike"_a, "sign"_a,
+               "kept"_a.noconvert(), "some"_a);
+    module.def("rows_map", &rows_map<std::int64_t>, "starts"_a.noconvert(), "columns"_a.noconvert(),
+               "values"_a.noconvert(), "n"_a, "d"_a, "offsets"_a.noconvert(), "m"_a, "constant"_a, "alike"_a, "sign"_a,
+               "kept"_a.noconvert(), "some"_a);
+    module.def("joined_map", &joined_map, "members"_a, "first"_a, "n_weights"_a, "stacked"_a);
+    nb::class_<OnlineExamples>(module, "OnlineExamples")
+        .def(nb::init<std::shared_ptr<Oracle>, std::shared_ptr<FeatureMap>, nb::object,
+                      const std::vector<In<std::int64_t>>&, In<double>, In<std::int64_t>, In<std::int64_t>, In<double>,
+                      In<double>>(),
+             "oracle"_a, "map"_a, "worst"_a.none(), "blocks"_a, "costs"_a.noconvert(), "gold_starts"_a.noconvert(),
+             "gold_index"_a.noconvert(), "gold_value"_a.noconvert(), "scale"_a.noconvert());
+    module.def("perceptron_pass", &perceptron, "examples"_a, "order"_a.noconvert(), "sum"_a.noconvert(),
+               "late"_a.noconvert(), "time"_a);
+    module.def("mira_pass", &mira, "examples"_a, "order"_a.noconvert(), "C"_a, "k"_a, "sum"_a.noconvert(),
+               "late"_a.noconvert(), "time"_a);
+    module.def("subgradient_pass", &subgradient, "examples"_a, "order"_a.noconvert(), "C"_a, "radius"_a,
+               "nonnegative"_a.noconvert(), "sum"_a.noconvert(), "late"_a.noconvert(), "time"_a);
+    module.def("differences", &differences, "examples"_a, "blocks"_a, "z"_a.noconvert(), "threads"_a);
+    nb::class_<PyBlockDescent>(module, "BlockDescent")
+        .def(nb::init<OnlineExamples&, double, double, In<std::uint8_t>, int, int, std::int64_t, double, double>(),
+             "examples"_a, "C"_a, "radius"_a, "nonnegative"_a.noconvert(), "step"_a, "steps"_a, "most_atoms"_a,
+             "cache_gap"_a, "cache_mean"_a, nb::keep_alive<1, 2>())
+        .def("pass_over", &PyBlockDescent::pass, "order"_a.noconvert(), "kept_only"_a)
+        .def("refresh", &PyBlockDescent::refresh)
+        .def("average", &PyBlockDescent::average, "g"_a.noconvert())
+        .def("restart_average", [](PyBlockDescent& self) { self.get().restart_average(); })
+        .def_prop_ro("g", [](PyBlockDescent& self) { return seen(self.get().g()); }, nb::rv_policy::reference_internal)
+        .def_prop_ro("gap", [](PyBlockDescent& self) { return seen(self.get().gap()); },
+                     nb::rv_policy::reference_internal)
+        .def_prop_ro("loss", [](PyBlockDescent& self) { return self.get().loss(); })
+        .def_prop_ro("atoms", [](PyBlockDescent& self) { return self.get().atoms(); });
+    nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+        try {
+            std::rethrow_exception(p);
+        } catch (const NonFinite& error) {
+            PyErr_SetString(PyExc_ArithmeticError, error.what());
+        }
+    });
+}
+
+}  // namespace maxmargin

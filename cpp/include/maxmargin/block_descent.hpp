@@ -1,0 +1,274 @@
+// Block-coordinate Frank-Wolfe over examples (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013).
+//
+// The dual max_z sum_i loss_i(z_i) - C/2 ||P(-g(z))||^2 is a product over examples. Each example keeps the outputs it
+// has met (atoms), their masses and their inner products. A visit finds the worst output at the current weights (or is
+// content with a kept one), moves mass between the example's atoms by a few Frank-Wolfe steps and corrects g and w on
+// the coordinates that change. P: signs, then a ball; with these the quadratic model of a visit overestimates how fast
+// the dual bends (P does not expand), so that a visit never loses.
+//
+// Cost of a visit: the example's scores, its argmax, its features twice for a new atom and once for the change.
+// Memory: the non-zero parts of each atom, a few weight-sized vectors.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "maxmargin/online.hpp"
+#include "maxmargin/simplex_steps.hpp"
+
+namespace maxmargin::online {
+
+class BlockDescent {
+   public:
+    struct Settings {
+        double C, radius;
+        Step step;
+        int steps;                    // Frank-Wolfe steps of one visit
+        std::int64_t most_atoms;      // kept for one example
+        double cache_gap, cache_mean; // a kept atom will do if its gap is this share of the last one and of the mean
+    };
+    struct Totals {
+        std::int64_t calls = 0, visits = 0;  // of the oracle; in all
+    };
+
+    // All mass starts on the gold outputs: g = 0, w = 0.
+    BlockDescent(Examples& examples, Settings settings, std::vector<std::uint8_t> nonnegative)
+        : examples_(examples),
+          s_(settings),
+          nonnegative_(std::move(nonnegative)),
+          g_(static_cast<std::size_t>(examples.n_weights())),
+          late_(g_.size()),
+          w_(g_.size()),
+          change_(examples.n_weights()),
+          blocks_(static_cast<std::size_t>(examples.size())),
+          gap_(blocks_.size(), 0.0),
+          scores_(static_cast<std::size_t>(examples.most_parts())),
+          other_(scores_.size()),
+          delta_(scores_.size(), 0.0) {
+        for (std::int64_t i = 0; i < examples.size(); ++i) {
+            Block& block = blocks_[i];
+            block.atoms.push_back({examples.gold(i), 0.0, 0.0});
+            block.mass.push_back(1.0);
+            block.idle.push_back(0);
+            block.gram.assign(1, 0.0);
+            block.width = 1;
+        }
+    }
+
+    // Visits the examples in the given order. With `kept_only` no oracle is called.
+    Totals pass(std::span<const std::int64_t> order, bool kept_only) {
+        Totals totals;
+        for (const std::int64_t i : order) visit(i, kept_only, totals);
+        return totals;
+    }
+
+    // g and the loss from the atoms themselves: sums of changes drift by rounding.
+    void refresh() {
+        std::fill(g_.begin(), g_.end(), 0.0);
+        loss_ = 0.0;
+        for (std::int64_t i = 0; i < examples_.size(); ++i) {
+            Block& block = blocks_[i];
+            double total = 0.0;
+            for (const double mass : block.mass) total += mass;
+            change_.clear();
+            for (std::size_t j = 0; j < block.atoms.size(); ++j) {
+                block.mass[j] /= total;
+                if (block.mass[j] == 0.0) continue;
+                examples_.add_difference(i, block.atoms[j].z, block.mass[j] * block.atoms[j].factor, change_);
+                loss_ += block.mass[j] * block.atoms[j].loss;
+            }
+            for (const std::int64_t at : change_.touched()) g_[at] += change_[at];
+        }
+        change_.clear();
+        norm_ = 0.0;
+        for (std::size_t k = 0; k < g_.size(); ++k) {
+            w_[k] = response(k);
+            norm_ += w_[k] * w_[k];
+        }
+    }
+
+    // The average of (g, loss) over the visits since the last restart, the t-th with weight t.
+    void restart_average() {
+        std::fill(late_.begin(), late_.end(), 0.0);
+        late_loss_ = time_ = 0.0;
+    }
+    double average(std::span<double> g) const {
+        const double total = time_ > 0.0 ? 0.5 * time_ * (time_ + 1.0) : 1.0;
+        for (std::size_t k = 0; k < g_.size(); ++k) g[k] = g_[k] - late_[k] / total;
+        return loss_ - late_loss_ / total;
+    }
+
+    std::span<const double> g() const { return g_; }
+    std::span<const double> gap() const { return gap_; }
+    double loss() const { return loss_; }
+    std::int64_t atoms() const {
+        std::int64_t total = 0;
+        for (const Block& block : blocks_) total += static_cast<std::int64_t>(block.atoms.size());
+        return total;
+    }
+
+   private:
+    struct Block {
+        std::vector<Atom> atoms;
+        std::vector<double> mass, gram;  // gram: width x width
+        std::vector<int> idle;           // visits without mass
+        std::int64_t width = 0;
+        std::int64_t size() const { return static_cast<std::int64_t>(atoms.size()); }
+    };
+
+    double response(std::size_t k) const {
+        const double free = -s_.C * g_[k];
+        return !nonnegative_.empty() && nonnegative_[k] ? std::max(free, 0.0) : free;
+    }
+    double shrink() const { return norm_ > s_.radius * s_.radius ? s_.radius / std::sqrt(norm_) : 1.0; }
+
+    void visit(std::int64_t i, bool kept_only, Totals& totals) {
+        Block& block = blocks_[i];
+        examples_.scores(i, w_.data(), scores_.data());
+        if (const double ball = shrink(); ball < 1.0)
+            for (std::int64_t p = 0; p < examples_.parts(i); ++p) scores_[p] *= ball;
+        ++totals.visits;
+        value_.resize(block.atoms.size());
+        double mean = 0.0, best = 0.0;
+        for (std::int64_t j = 0; j < block.size(); ++j) {
+            value_[j] = examples_.value(i, scores_.data(), block.atoms[j]);
+            mean += block.mass[j] * value_[j];
+            best = j == 0 ? value_[0] : std::max(best, value_[j]);
+        }
+        const double threshold = std::max(s_.cache_gap * gap_[i], s_.cache_mean * mean_gap_);
+        if (!kept_only && !(s_.cache_gap > 0.0 && best - mean >= threshold && best - mean > 0.0)) {
+            examples_.worst(i, scores_.data(), fresh_);
+            ++totals.calls;
+            const double value = examples_.value(i, scores_.data(), fresh_);
+            if (!std::isfinite(value)) throw NonFinite();
+            best = std::max(best, value);
+            const double before = gap_[i];
+            gap_[i] = std::max(best - mean, 0.0);
+            mean_gap_ += (gap_[i] - before) / static_cast<double>(blocks_.size());
+            if (value > mean && !examples_.is_gold(i, fresh_.z) && !known(block)) admit(i, block, value);
+        }
+        ++time_;
+        if (!(best > mean)) return;
+        before_ = block.mass;
+        const double small = 1e-3 * std::min(best - mean, mean_gap_);
+        simplex_steps(s_.step, s_.C, block.gram.data(), block.width, block.size(), s_.steps, small, value_.data(),
+                      block.mass.data());
+        move(i, block);
+        age(block);
+    }
+
+    // Whether the worst output is one of the atoms.
+    bool known(const Block& block) const {
+        for (const Atom& atom : block.atoms)
+            if (atom.loss == fresh_.loss && atom.factor == fresh_.factor && atom.z.index == fresh_.z.index &&
+                atom.z.value == fresh_.z.value)
+                return true;
+        return false;
+    }
+
+    // Makes the worst output an atom without mass: its inner products by its features, twice.
+    void admit(std::int64_t i, Block& block, double value) {
+        const std::int64_t k = block.size();
+        if (k == block.width) widen(block);
+        change_.clear();
+        examples_.add_difference(i, fresh_.z, fresh_.factor, change_);
+        examples_.scores(i, change_.dense(), other_.data());
+        double* row = block.gram.data() + k * block.width;
+        for (std::int64_t j = 0; j < k; ++j) {
+            const Atom& atom = block.atoms[j];
+            row[j] = atom.factor * (Examples::inner(atom.z, other_.data()) -
+                                    Examples::inner(examples_.gold(i), other_.data()));
+            block.gram[j * block.width + k] = row[j];
+        }
+        row[k] = change_.squared();
+        change_.clear();
+        block.atoms.push_back(fresh_);
+        block.mass.push_back(0.0);
+        block.idle.push_back(0);
+        value_.push_back(value);
+    }
+
+    static void widen(Block& block) {
+        const std::int64_t width = block.width * 2, k = block.size();
+        std::vector<double> gram(static_cast<std::size_t>(width * width));
+        for (std::int64_t j = 0; j < k; ++j)
+            std::copy_n(block.gram.data() + j * block.width, k, gram.data() + j * width);
+        block.gram.swap(gram);
+        block.width = width;
+    }
+
+    // Brings g, w and the loss to the new masses. Parts that atoms share cancel before features are touched.
+    void move(std::int64_t i, const Block& block) {
+        parts_.clear();
+        double factors = 0.0, loss = 0.0, largest = 0.0;
+        auto shift = [&](const Sparse& z, double x) {
+            for (std::size_t j = 0; j < z.index.size(); ++j) {
+                if (delta_[z.index[j]] == 0.0) parts_.push_back(z.index[j]);
+                delta_[z.index[j]] += x * z.value[j];
+            }
+        };
+        for (std::int64_t j = 0; j < block.size(); ++j) {
+            const double moved = block.mass[j] - (j < static_cast<std::int64_t>(before_.size()) ? before_[j] : 0.0);
+            if (moved == 0.0) continue;
+            const double weight = moved * block.atoms[j].factor;
+            largest = std::max(largest, std::abs(weight));
+            factors += weight;
+            loss += moved * block.atoms[j].loss;
+            shift(block.atoms[j].z, weight);
+        }
+        shift(examples_.gold(i), -factors);
+        change_.clear();
+        for (const std::int32_t part : parts_) {
+            const double x = delta_[part];
+            delta_[part] = 0.0;
+            if (std::abs(x) > 1e-14 * largest) examples_.map().add(i, part, x, 0, change_);
+        }
+        const double early = 0.5 * time_ * (time_ - 1.0);
+        for (const std::int64_t at : change_.touched()) {
+            const double x = change_[at];
+            g_[at] += x;
+            late_[at] += early * x;
+            norm_ -= w_[at] * w_[at];
+            w_[at] = response(static_cast<std::size_t>(at));
+            norm_ += w_[at] * w_[at];
+        }
+        change_.clear();
+        loss_ += loss;
+        late_loss_ += early * loss;
+    }
+
+    // Drops the atoms that have gone without mass for longest where there are too many; the gold one stays.
+    void age(Block& block) const {
+        for (std::int64_t j = 0; j < block.size(); ++j) block.idle[j] = block.mass[j] > 0.0 || j == 0 ? 0 : block.idle[j] + 1;
+        while (block.size() > s_.most_atoms) {
+            const std::int64_t k = block.size();
+            const std::int64_t out = std::max_element(block.idle.begin(), block.idle.end()) - block.idle.begin();
+            if (block.idle[out] == 0) return;
+            block.atoms.erase(block.atoms.begin() + out);
+            block.mass.erase(block.mass.begin() + out);
+            block.idle.erase(block.idle.begin() + out);
+            for (std::int64_t j = 0; j < k; ++j) {
+                double* row = block.gram.data() + j * block.width;
+                std::copy(row + out + 1, row + k, row + out);
+            }
+            for (std::int64_t j = out; j + 1 < k; ++j)
+                std::copy_n(block.gram.data() + (j + 1) * block.width, k, block.gram.data() + j * block.width);
+        }
+    }
+
+    Examples& examples_;
+    Settings s_;
+    std::vector<std::uint8_t> nonnegative_;
+    std::vector<double> g_, late_, w_;
+    double loss_ = 0.0, late_loss_ = 0.0, time_ = 0.0, norm_ = 0.0, mean_gap_ = 0.0;
+    Accumulator change_;
+    std::vector<Block> blocks_;
+    std::vector<double> gap_, scores_, other_, delta_, value_, before_;
+    std::vector<std::int32_t> parts_;
+    Atom fresh_;
+};
+
+}  // namespace maxmargin::online

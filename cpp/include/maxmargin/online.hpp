@@ -1,0 +1,255 @@
+// One example at a time: what online methods need of structures, features and hinges.
+//
+// Batch kernels treat all examples at fixed weights; an online method changes the weights after every example. It sees
+// the batch as Examples: the scores of one example's parts (FeatureMap), the output that violates its margin most
+// (Oracle, or a Hinge of its own), and the feature difference of an output to the gold one, added to a weight-sized sum.
+// The parts of an example are counted from 0, block after block. Nothing here is safe for two threads on one object.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "maxmargin/hull.hpp"
+
+namespace maxmargin::online {
+
+using hull::Sparse;
+using hull::Status;
+
+// Scores or features that are NaN or infinite: the pass ends, whole up to the example before.
+struct NonFinite : std::runtime_error {
+    NonFinite() : std::runtime_error("an output met NaN or infinite scores") {}
+};
+
+// Argmax over the outputs of one example.
+class Oracle {
+   public:
+    virtual ~Oracle() = default;
+    virtual std::int64_t n_examples() const = 0;
+    virtual std::int64_t size(std::int64_t i) const = 0;  // parts
+    // The best vertex for the example's own scores, in rising order of parts.
+    virtual Status argmax(std::int64_t i, const double* scores, Sparse& vertex) = 0;
+    // The k best vertices, fewer where there are fewer.
+    virtual Status k_best(std::int64_t i, const double* scores, std::int64_t k, std::vector<Sparse>& vertices) = 0;
+};
+
+// A weight-sized vector that is zero but for the entries it lists.
+class Accumulator {
+   public:
+    explicit Accumulator(std::int64_t n) : value_(static_cast<std::size_t>(n)), seen_(static_cast<std::size_t>(n)) {}
+
+    void add(std::int64_t at, double x) {
+        if (!seen_[at]) {
+            seen_[at] = 1;
+            touched_.push_back(at);
+        }
+        value_[at] += x;
+    }
+    void clear() {
+        for (const std::int64_t at : touched_) {
+            value_[at] = 0.0;
+            seen_[at] = 0;
+        }
+        touched_.clear();
+    }
+    const double* dense() const { return value_.data(); }
+    double operator[](std::int64_t at) const { return value_[at]; }
+    std::span<const std::int64_t> touched() const { return touched_; }
+    std::vector<std::int64_t>& order() { return touched_; }
+    double squared() const {
+        double sum = 0.0;
+        for (const std::int64_t at : touched_) sum += value_[at] * value_[at];
+        return sum;
+    }
+
+   private:
+    std::vector<double> value_;
+    std::vector<std::uint8_t> seen_;
+    std::vector<std::int64_t> touched_;
+};
+
+// The linear map between weights and the parts of one example.
+class FeatureMap {
+   public:
+    virtual ~FeatureMap() = default;
+    virtual std::int64_t n_weights() const = 0;
+    virtual std::int64_t n_examples() const = 0;
+    virtual std::int64_t size(std::int64_t i) const = 0;  // parts
+    // out = F_i'w for all parts.
+    virtual void scores(std::int64_t i, const double* w, double* out) const = 0;
+    // into += x F_i e_part, with weights counted from `first`.
+    virtual void add(std::int64_t i, std::int64_t part, double x, std::int64_t first, Accumulator& into) const = 0;
+};
+
+// An output as the dual sees it: the feature difference factor (F z - F y) and a loss.
+struct Atom {
+    Sparse z;
+    double factor = 0.0, loss = 0.0;
+};
+
+// The worst output of one example at given scores, where that is not the margin re-scaled.
+class Hinge {
+   public:
+    virtual ~Hinge() = default;
+    virtual void worst(std::int64_t i, std::span<const double> scores, Atom& atom) = 0;
+};
+
+// Packed arrays of a problem: block offsets (each n_examples + 1), costs of the leading parts, gold outputs, scales.
+struct Packed {
+    std::vector<std::vector<std::int64_t>> blocks;
+    std::vector<double> costs;                    // of the first block, or of all parts
+    std::vector<std::int64_t> gold_starts;        // (blocks, n_examples + 1)
+    std::vector<std::int64_t> gold_index;         // in the packed vector
+    std::vector<double> gold_value;
+    std::vector<double> scale;                    // s_i
+};
+
+class Examples {
+   public:
+    Examples(Oracle& oracle, const FeatureMap& map, Hinge* hinge, Packed packed)
+        : oracle_(oracle), map_(map), hinge_(hinge), packed_(std::move(packed)) {
+        const std::int64_t n = size();
+        std::int64_t most = 0, start = 0;
+        for (std::int64_t i = 0; i < n; ++i) most = std::max(most, map_.size(i));
+        augmented_.resize(static_cast<std::size_t>(most));
+        for (const auto& block : packed_.blocks) {
+            starts_.push_back(start);
+            start += block.back();
+        }
+        all_costs_ = static_cast<std::int64_t>(packed_.costs.size()) == start && packed_.blocks.size() > 1;
+        gold_.resize(static_cast<std::size_t>(n));
+        for (std::int64_t i = 0; i < n; ++i) {
+            std::int64_t before = 0;
+            for (std::size_t b = 0; b < packed_.blocks.size(); ++b) {
+                const auto& block = packed_.blocks[b];
+                const std::int64_t* range = packed_.gold_starts.data() + b * (n + 1) + i;
+                for (std::int64_t j = range[0]; j < range[1]; ++j)
+                    gold_[i].add(packed_.gold_index[j] - starts_[b] - block[i] + before, packed_.gold_value[j]);
+                before += block[i + 1] - block[i];
+            }
+        }
+    }
+
+    std::int64_t size() const { return static_cast<std::int64_t>(packed_.scale.size()); }
+    std::int64_t n_weights() const { return map_.n_weights(); }
+    std::int64_t parts(std::int64_t i) const { return map_.size(i); }
+    std::int64_t most_parts() const { return static_cast<std::int64_t>(augmented_.size()); }
+    double scale(std::int64_t i) const { return packed_.scale[i]; }
+    const Sparse& gold(std::int64_t i) const { return gold_[i]; }
+    const FeatureMap& map() const { return map_; }
+
+    void scores(std::int64_t i, const double* w, double* out) const { map_.scores(i, w, out); }
+
+    // The best output without a loss.
+    void best(std::int64_t i, const double* scores, Sparse& z) { checked(oracle_.argmax(i, scores, z)); }
+
+    // The output that violates the margin most.
+    void worst(std::int64_t i, const double* scores, Atom& atom) {
+        if (hinge_) return hinge_->worst(i, {scores, static_cast<std::size_t>(parts(i))}, atom);
+        checked(oracle_.argmax(i, augmented(i, scores), atom.z));
+        atom.factor = scale(i);
+        atom.loss = loss(i, atom.z);
+    }
+
+    // The k outputs that violate the margin most (margin re-scaled only).
+    void worst(std::int64_t i, const double* scores, std::int64_t k, std::vector<Atom>& atoms) {
+        checked(oracle_.k_best(i, augmented(i, scores), k, ranks_));
+        atoms.resize(ranks_.size());
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+            std::swap(atoms[r].z, ranks_[r]);
+            atoms[r].factor = scale(i);
+            atoms[r].loss = loss(i, atoms[r].z);
+        }
+    }
+
+    // factor w'(F z - F y) + loss.
+    double value(std::int64_t i, const double* scores, const Atom& atom) const {
+        return atom.factor * (inner(atom.z, scores) - inner(gold_[i], scores)) + atom.loss;
+    }
+
+    static double inner(const Sparse& z, const double* scores) {
+        double sum = 0.0;
+        for (std::size_t j = 0; j < z.index.size(); ++j) sum += z.value[j] * scores[z.index[j]];
+        return sum;
+    }
+
+    // into += x (F z - F y).
+    void add_difference(std::int64_t i, const Sparse& z, double x, Accumulator& into) const {
+        // Outputs mostly agree with the gold one: walk both lists, which rise, and add what differs.
+        const Sparse& y = gold_[i];
+        std::size_t a = 0, b = 0;
+        while (a < z.index.size() || b < y.index.size()) {
+            const bool left = b == y.index.size() || (a < z.index.size() && z.index[a] < y.index[b]);
+            const bool both = !left && a < z.index.size() && z.index[a] == y.index[b];
+            const std::int64_t part = left ? z.index[a] : y.index[b];
+            const double change = (left || both ? z.value[a] : 0.0) - (left ? 0.0 : y.value[b]);
+            if (change != 0.0) map_.add(i, part, x * change, 0, into);
+            if (left || both) ++a;
+            if (!left) ++b;
+        }
+    }
+
+    bool is_gold(std::int64_t i, const Sparse& z) const { return z.index == gold_[i].index && z.value == gold_[i].value; }
+
+    // s_i (c'z + d): the gold output has loss zero.
+    double loss(std::int64_t i, const Sparse& z) const {
+        return costs(i, z) - costs(i, gold_[i]);
+    }
+
+   private:
+    static void checked(Status status) {
+        if (status == Status::nonfinite) throw NonFinite();
+        if (status == Status::absent) throw std::runtime_error("an example has no legal output");
+    }
+
+    double costs(std::int64_t i, const Sparse& z) const {
+        const std::int64_t own = packed_.blocks[0][i + 1] - packed_.blocks[0][i];
+        double sum = 0.0;
+        for (std::size_t j = 0; j < z.index.size(); ++j) {
+            if (z.index[j] < own) {
+                sum += z.value[j] * packed_.costs[packed_.blocks[0][i] + z.index[j]];
+            } else if (all_costs_) {
+                sum += z.value[j] * packed_.costs[packed_position(i, z.index[j])];
+            }
+        }
+        return sum;
+    }
+
+    std::int64_t packed_position(std::int64_t i, std::int64_t part) const {
+        std::size_t b = 0;
+        for (;; ++b) {
+            const std::int64_t own = packed_.blocks[b][i + 1] - packed_.blocks[b][i];
+            if (part < own) break;
+            part -= own;
+        }
+        return starts_[b] + packed_.blocks[b][i] + part;
+    }
+
+    const double* augmented(std::int64_t i, const double* scores) {
+        const std::int64_t n = parts(i);
+        const double s = scale(i);
+        for (std::int64_t j = 0; j < n; ++j) augmented_[j] = s * scores[j];
+        std::int64_t before = 0;
+        for (std::size_t b = 0; b < (all_costs_ ? packed_.blocks.size() : 1); ++b) {
+            const std::int64_t first = packed_.blocks[b][i], own = packed_.blocks[b][i + 1] - first;
+            const double* cost = packed_.costs.data() + starts_[b] + first;
+            for (std::int64_t j = 0; j < own; ++j) augmented_[before + j] += cost[j];
+            before += own;
+        }
+        return augmented_.data();
+    }
+
+    Oracle& oracle_;
+    const FeatureMap& map_;
+    Hinge* hinge_;
+    Packed packed_;
+    std::vector<std::int64_t> starts_;
+    bool all_costs_ = false;
+    std::vector<Sparse> gold_, ranks_;
+    std::vector<double> augmented_;
+};
+
+}  // namespace maxmargin::online
