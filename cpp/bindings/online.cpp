@@ -223,30 +223,41 @@ Sums sums_of(OnlineExamples& examples, Out<double>& sum, Out<double>& late, doub
     return {view(sum), view(late), time};
 }
 
-std::int64_t perceptron(OnlineExamples& examples, Order order, Out<double> sum, Out<double> late, double time) {
-    examples.check(order);
-    Sums sums = sums_of(examples, sum, late, time);
-    const NoGil release;
-    return perceptron_pass(examples.get(), view(order), sums);
+using Signs = In<std::uint8_t>;
+
+std::span<const std::uint8_t> signs_of(const Signs& nonnegative, const Sums& sums) {
+    require(nonnegative.size() == 0 || nonnegative.size() == sums.sum.size(), "signs must have one entry per weight");
+    return view(nonnegative);
 }
 
-std::int64_t mira(OnlineExamples& examples, Order order, double C, std::int64_t k, Out<double> sum, Out<double> late,
-                  double time) {
+std::int64_t perceptron(OnlineExamples& examples, Order order, Signs nonnegative, Out<double> sum, Out<double> late,
+                        double time) {
+    examples.check(order);
+    Sums sums = sums_of(examples, sum, late, time);
+    const auto signs = signs_of(nonnegative, sums);
+    const NoGil release;
+    return perceptron_pass(examples.get(), view(order), signs, sums);
+}
+
+std::int64_t mira(OnlineExamples& examples, Order order, double C, std::int64_t k, Signs nonnegative, Out<double> sum,
+                  Out<double> late, double time) {
     examples.check(order);
     require(C > 0.0 && k >= 1, "C and k must be positive");
     Sums sums = sums_of(examples, sum, late, time);
+    const auto signs = signs_of(nonnegative, sums);
     const NoGil release;
-    return mira_pass(examples.get(), view(order), C, k, sums);
+    return mira_pass(examples.get(), view(order), C, k, signs, sums);
 }
 
-double subgradient(OnlineExamples& examples, Order order, double C, double radius, In<std::uint8_t> nonnegative,
-                   Out<double> sum, Out<double> late, double time) {
+double subgradient(OnlineExamples& examples, Order order, double C, double radius, Signs nonnegative, Out<double> sum,
+                   Out<double> late, double time) {
     examples.check(order);
+    require(C > 0.0 && radius > 0.0, "C and radius must be positive");
     Sums sums = sums_of(examples, sum, late, time);
-    require(nonnegative.size() == 0 || nonnegative.size() == sums.sum.size(), "signs must have one entry per weight");
+    const Averaged region{C, radius, signs_of(nonnegative, sums)};
     double loss = 0.0;
     const NoGil release;
-    subgradient_pass(examples.get(), view(order), Averaged{C, radius, view(nonnegative)}, sums, loss);
+    subgradient_pass(examples.get(), view(order), region, sums, loss);
     return loss;
 }
 
@@ -371,10 +382,10 @@ void bind_online(nb::module_& module) {
                       In<double>>(),
              "oracle"_a, "map"_a, "worst"_a.none(), "blocks"_a, "costs"_a.noconvert(), "gold_starts"_a.noconvert(),
              "gold_index"_a.noconvert(), "gold_value"_a.noconvert(), "scale"_a.noconvert());
-    module.def("perceptron_pass", &perceptron, "examples"_a, "order"_a.noconvert(), "sum"_a.noconvert(),
-               "late"_a.noconvert(), "time"_a);
-    module.def("mira_pass", &mira, "examples"_a, "order"_a.noconvert(), "C"_a, "k"_a, "sum"_a.noconvert(),
-               "late"_a.noconvert(), "time"_a);
+    module.def("perceptron_pass", &perceptron, "examples"_a, "order"_a.noconvert(), "nonnegative"_a.noconvert(),
+               "sum"_a.noconvert(), "late"_a.noconvert(), "time"_a);
+    module.def("mira_pass", &mira, "examples"_a, "order"_a.noconvert(), "C"_a, "k"_a,
+               "nonnegative"_a.noconvert(), "sum"_a.noconvert(), "late"_a.noconvert(), "time"_a);
     module.def("subgradient_pass", &subgradient, "examples"_a, "order"_a.noconvert(), "C"_a, "radius"_a,
                "nonnegative"_a.noconvert(), "sum"_a.noconvert(), "late"_a.noconvert(), "time"_a);
     module.def("differences", &differences, "examples"_a, "blocks"_a, "z"_a.noconvert(), "threads"_a);

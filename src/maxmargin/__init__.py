@@ -18,11 +18,26 @@ from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Program, Sequence
 from maxmargin.path import PathPoint, RegularizationPath, regularization_path
 from maxmargin.problem import Problem
-from maxmargin.solvers import DualExtragradient, Entropic, Euclidean, Exact, Extragradient, Solution, Stop, solve
+from maxmargin.solvers import (
+    AveragedPerceptron,
+    BlockFrankWolfe,
+    DualExtragradient,
+    Entropic,
+    Euclidean,
+    Exact,
+    Extragradient,
+    Mira,
+    Solution,
+    Stop,
+    Subgradient,
+    solve,
+)
 
 __all__ = [
     "AssociativeSVM",
+    "AveragedPerceptron",
     "Bipartite",
+    "BlockFrankWolfe",
     "ChainSVM",
     "CutSVM",
     "DualExtragradient",
@@ -33,6 +48,7 @@ __all__ = [
     "Graph",
     "GraphSVM",
     "MatchingSVM",
+    "Mira",
     "Model",
     "ModelFileError",
     "PathPoint",
@@ -45,6 +61,7 @@ __all__ = [
     "Solution",
     "Stop",
     "StructuredSVM",
+    "Subgradient",
     "TreeSVM",
     "__version__",
     "features",

@@ -20,16 +20,20 @@ struct Sums {
     std::span<double> sum, late;
     double time;  // visits done
 
-    void add(const Accumulator& change) {
+    // Signed coordinates stop at zero (`nonnegative` is empty where there are none).
+    void add(const Accumulator& change, std::span<const std::uint8_t> nonnegative) {
         for (const std::int64_t at : change.touched()) {
-            sum[at] += change[at];
-            late[at] += (time - 1.0) * change[at];
+            double x = change[at];
+            if (!nonnegative.empty() && nonnegative[at]) x = std::max(sum[at] + x, 0.0) - sum[at];
+            sum[at] += x;
+            late[at] += (time - 1.0) * x;
         }
     }
 };
 
 // Collins (2002): w += F y - F z wherever the best output z is wrong. Returns the number of wrong outputs.
-inline std::int64_t perceptron_pass(Examples& examples, std::span<const std::int64_t> order, Sums& sums) {
+inline std::int64_t perceptron_pass(Examples& examples, std::span<const std::int64_t> order,
+                                    std::span<const std::uint8_t> nonnegative, Sums& sums) {
     Accumulator change(examples.n_weights());
     std::vector<double> scores(static_cast<std::size_t>(examples.most_parts()));
     Sparse z;
@@ -42,7 +46,7 @@ inline std::int64_t perceptron_pass(Examples& examples, std::span<const std::int
         ++wrong;
         change.clear();
         examples.add_difference(i, z, -examples.scale(i), change);
-        sums.add(change);
+        sums.add(change, nonnegative);
     }
     return wrong;
 }
@@ -51,7 +55,7 @@ inline std::int64_t perceptron_pass(Examples& examples, std::span<const std::int
 // keep their margins, masses at most C in all: w -= C sum_j a_j d_j with a in the simplex of the gold output and these.
 // Returns the number of examples that changed the weights.
 inline std::int64_t mira_pass(Examples& examples, std::span<const std::int64_t> order, double C, std::int64_t k,
-                              Sums& sums) {
+                              std::span<const std::uint8_t> nonnegative, Sums& sums) {
     Accumulator change(examples.n_weights());
     std::vector<double> scores(static_cast<std::size_t>(examples.most_parts())), other(scores.size());
     std::vector<double> gram, value, mass;
@@ -97,7 +101,7 @@ inline std::int64_t mira_pass(Examples& examples, std::span<const std::int64_t> 
         for (std::int64_t j = 1; j < n; ++j)
             if (mass[j] > 0.0)
                 examples.add_difference(i, atoms[j - 1].z, -C * mass[j] * atoms[j - 1].factor, change);
-        sums.add(change);
+        sums.add(change, nonnegative);
         ++changed;
     }
     return changed;

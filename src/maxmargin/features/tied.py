@@ -126,9 +126,7 @@ class TiedRows(Features):
 
     def per_example(self, blocks: Sequence[IntArray]) -> Any:
         """The same rows, read by example."""
-        return self.rows.per_example(
-            self.offsets, self.m, constant=self.constant, alike=self.alike, kept=self.kept
-        )
+        return self.rows.per_example(self.offsets, self.m, constant=self.constant, alike=self.alike, kept=self.kept)
 
     def part_norms(self, order: float) -> FloatArray:
         """The norm of the item's row, with a 1 beside it where there is a constant."""

@@ -53,7 +53,7 @@ class Worst:
 
 
 def worst_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
-    """See :meth:`Problem.worst`; from the parts' scores ``F'w`` without the example weights. They may be overwritten."""
+    """See :meth:`Problem.worst`; from scores ``F'w`` without the example weights, which may be overwritten."""
     return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, scores, warm, first)
 
 

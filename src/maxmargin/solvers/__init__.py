@@ -2,6 +2,7 @@
 
 from maxmargin.solvers.auto import choose
 from maxmargin.solvers.base import Counters, Solver, Start
+from maxmargin.solvers.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.solvers.callbacks import JsonLines, Progress, Record, Validation
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
 from maxmargin.solvers.dual_extragradient import DualExtragradient
@@ -9,8 +10,13 @@ from maxmargin.solvers.exact import Exact
 from maxmargin.solvers.extragradient import Extragradient
 from maxmargin.solvers.geometry import Entropic, Euclidean, Geometry
 from maxmargin.solvers.loop import Solution, Status, Stop, solve
+from maxmargin.solvers.mira import Mira
+from maxmargin.solvers.perceptron import AveragedPerceptron
+from maxmargin.solvers.subgradient import Subgradient
 
 __all__ = [
+    "AveragedPerceptron",
+    "BlockFrankWolfe",
     "Certificate",
     "Counters",
     "DualExtragradient",
@@ -20,6 +26,7 @@ __all__ = [
     "Extragradient",
     "Geometry",
     "JsonLines",
+    "Mira",
     "Progress",
     "Proposal",
     "Record",
@@ -28,6 +35,7 @@ __all__ = [
     "Start",
     "Status",
     "Stop",
+    "Subgradient",
     "Validation",
     "certify",
     "choose",

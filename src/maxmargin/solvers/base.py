@@ -20,10 +20,11 @@ from maxmargin.structures.base import FloatArray, Points, PointStatus
 
 @dataclass
 class Counters:
-    """How much work was done: iterations, argmax passes over all examples, projections of single examples."""
+    """How much work was done: iterations, argmax passes over all examples (parts of one counted as such), projections
+    of single examples."""
 
     iterations: int = 0
-    argmax: int = 0
+    argmax: float = 0
     projections: int = 0
 
 
@@ -32,6 +33,27 @@ def check_positive(**settings: Any) -> None:
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
             raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+def check_count(at_least: int = 1, **settings: Any) -> None:
+    """ValueError naming the first setting that is not an integer of at least ``at_least``."""
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
+            raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}")
+
+
+def check_share(**settings: Any) -> None:
+    """ValueError naming the first setting that is not a number from 0 to 1."""
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= 1:
+            raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
+
+
+def check_choice(options: Sequence[str], **settings: Any) -> None:
+    """ValueError naming the first setting that is none of the options."""
+    for name, value in settings.items():
+        if not isinstance(value, str) or value not in options:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
 
 
 def check_flags(**settings: Any) -> None:
@@ -53,6 +75,13 @@ def saddle_point_only(problem: Problem) -> str | None:
 
 class NonFiniteError(ArithmeticError):
     """A quantity of the run became NaN or infinite."""
+
+
+def checked_points(points: Points) -> Points:
+    """The points; NonFiniteError where some example met NaN or infinite numbers."""
+    if (points.status == PointStatus.NONFINITE).any():
+        raise NonFiniteError("an argmax or a projection met NaN or infinite numbers")
+    return points
 
 
 @dataclass(eq=False)
@@ -98,10 +127,7 @@ class Run:
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""
         self.counters.projections += problem.structure.n_examples
-        points = problem.structure.project(point, tol=tol, warm=warm)
-        if (points.status == PointStatus.NONFINITE).any():
-            raise NonFiniteError("a projection met NaN or infinite numbers")
-        return points
+        return checked_points(problem.structure.project(point, tol=tol, warm=warm))
 
     def entropic(self, problem: Problem, potentials: FloatArray) -> Points:
         """The Gibbs distributions of every example of ``problem``, the entropic projections: counted as such."""
@@ -158,6 +184,9 @@ class Solver(ABC):
     one_step = False
     """Whether the first step is also the last, whatever the limit."""
 
+    minimises = True
+    """Whether the method minimises the objective; one that does not keeps its last weights, and ends when it is done."""
+
     remedy = "raise max_iter or max_seconds, raise tol, or regularise more (smaller C or radius)"
     """What to do when the gap did not close."""
 
@@ -189,6 +218,10 @@ class Solver(ABC):
     def observe(self, run: Run, state: Any, certificates: Sequence[Certificate]) -> Any:
         """Learn from the certificates of the last proposals (restarts); by default nothing."""
         return state
+
+    def done(self, state: Any) -> bool:
+        """Whether a method that does not minimise the objective has nothing left to do."""
+        return False
 
     def duals(self, state: Any) -> FloatArray | None:
         """The packed feasible point of the structures player, if the state holds one: for a later warm start."""

@@ -38,6 +38,7 @@ class Status(StrEnum):
     BUDGET = "budget"
     STOPPED = "stopped"
     STALLED = "stalled"
+    FINISHED = "finished"
     INTERRUPTED = "interrupted"
     NONFINITE = "nonfinite"
     INEXACT = "inexact"
@@ -107,13 +108,13 @@ def _next_check(iteration: int) -> int:
 class _Best:
     """The smallest primal with its weights, and the largest dual, over all proposals."""
 
-    def __init__(self, relaxed: bool) -> None:
-        self.relaxed = relaxed
+    def __init__(self, relaxed: bool, minimises: bool) -> None:
+        self.relaxed, self.minimises = relaxed, minimises
         self.weights: FloatArray | None = None
         self.primal, self.dual, self.hinge = np.inf, -np.inf, np.inf
 
     def update(self, proposal: Proposal, certificate: Certificate) -> None:
-        if certificate.primal < self.primal:
+        if certificate.primal < self.primal or not self.minimises:
             self.weights, self.primal, self.hinge = proposal.weights, certificate.primal, certificate.hinge
         self.dual = max(self.dual, certificate.dual)
 
@@ -156,7 +157,7 @@ def solve(
     with _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
         solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state)
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularisation
-    if solution.status not in (Status.CONVERGED, Status.STOPPED) and not expected:
+    if solution.status not in (Status.CONVERGED, Status.STOPPED, Status.FINISHED) and not expected:
         warnings.warn(solution.message, ConvergenceWarning, stacklevel=callers_level())
     return replace(solution, why=why)
 
@@ -180,7 +181,7 @@ def _loop(
     limit = 1 if solver.one_step else stop.max_iter or solver.max_iter
     run = Run.of(problem, _generator(random_state), solver.shard_size, stop.tol)
     counters = run.counters
-    best = _Best(problem.relaxed)
+    best = _Best(problem.relaxed, solver.minimises)
     history: list[Record] = []
     state = None
     status: Status | None = None
@@ -221,27 +222,33 @@ def _loop(
 
     try:
         state = solver.init(run, start)
-        asked = check()
-        next_check = 1
+        watched = solver.minimises or bool(callbacks)  # otherwise the certificate of the end is enough
+        asked = check() if watched else False
+        next_check = 1 if watched else limit
         # Separable data bring the objective to 0, where only rounding of the first objective's size is left to close.
-        rounding = _ROUNDING * abs(history[0].primal)
+        rounding = _ROUNDING * abs(history[0].primal) if history else 0.0
         while status is None:
             if best.certificate.relative_gap <= stop.tol or best.certificate.gap <= rounding:
                 status = Status.CONVERGED
             elif asked:
                 status = Status.STOPPED
+            elif not solver.minimises and (counters.iterations >= limit or solver.done(state)):
+                status = Status.FINISHED
             elif counters.iterations >= limit or out_of_time():
                 status = Status.BUDGET
-            elif problem.region.certifies and _stalled(history):
+            elif solver.minimises and problem.region.certifies and _stalled(history):
                 status = Status.STALLED
             else:
                 state = solver.step(run, state)
                 counters.iterations += 1
-                if counters.iterations >= min(next_check, limit) or out_of_time():
+                done = not solver.minimises and solver.done(state)
+                if counters.iterations >= min(next_check, limit) or done or out_of_time():
                     asked = check()
                     next_check = _next_check(counters.iterations)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+        if best.weights is None and state is not None:
+            check()
     except NonFiniteError:
         status = Status.NONFINITE
     except InexactError:
@@ -260,7 +267,8 @@ def _loop(
             "for NaN, infinite or very large numbers"
         )
     weights, certificate = np.array(best.weights), best.certificate
-    if problem.region.sparse and status in (Status.CONVERGED, Status.BUDGET, Status.STALLED, Status.STOPPED):
+    whole = status in (Status.CONVERGED, Status.BUDGET, Status.STALLED, Status.STOPPED)
+    if whole and solver.minimises and problem.region.sparse:
         with contextlib.suppress(KeyboardInterrupt, InexactError):  # the run is over, and its weights are good
             weights, certificate = sparser(run, weights, certificate, 0.0 if solver.one_step else stop.tol)
     seconds = time.perf_counter() - began
@@ -301,6 +309,7 @@ def _message(
         Status.CONVERGED: f"converged {done}",
         Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",
         Status.STOPPED: f"stopped by a callback {done}",
+        Status.FINISHED: f"finished {done}; this method does not minimise the objective",
         Status.STALLED: f"the gap stopped shrinking {done}; {remedy}",
         Status.INTERRUPTED: f"interrupted {done}; the best weights so far are kept",
         Status.INEXACT: f"an argmax was not exact and certifies nothing {done}; the best weights so far are kept",

@@ -1,0 +1,147 @@
+"""Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013), with what later work added.
+
+The dual of the penalty form, ``max_z sum_i loss_i(z_i) - C/2 ||P(-g(z))||^2``, is a maximum over a product of
+polytopes. One iteration is a pass: it visits the examples one by one, finds the output that violates the margin most at
+the current weights ``w = -C P(g)`` and moves the example's mass towards it, at once for the next example to see. No
+step size is chosen, and the masses are a feasible point of the other player: certificates are free.
+
+* *Caching* (Shah, Kolmogorov and Lampert 2015; Osokin and others 2016): every example keeps the outputs it has met,
+  with their inner products. ``kept_passes`` passes over these alone follow each pass with new outputs, and with
+  ``cache > 0`` a visit asks for no new output where a kept one has a gap of that share of the last one seen.
+* *Steps* between kept outputs: towards the best ("frank-wolfe"), or from the least one with mass where that promises
+  more ("away"), or from the least to the best ("pairwise", Lacoste-Julien and Jaggi 2015): up to ``steps`` of them a
+  visit, so that a visit nearly solves its example.
+* *Sampling* by gap (Osokin and others 2016): examples are drawn with probability growing with the gap last seen there;
+  every tenth pass visits all.
+* *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last half of the passes,
+  later ones counting more.
+
+Cost of a pass: one argmax of every example, its scores once, the features of a new output twice; each kept pass about
+half of that. Memory: the non-zero parts of the kept outputs (``outputs`` per example at most) and four weight-sized
+vectors. Visits are one after the other: threads only help in certificates. Deterministic given ``random_state``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _kernels
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+from maxmargin.solvers.base import Run, Solver, Start, check_choice, check_count, check_flags, check_share
+from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.online import examples_of, finite_pass, needs_ridge, signs_of
+from maxmargin.structures.base import IntArray
+
+DIRECTIONS = ("frank-wolfe", "away", "pairwise")
+SAMPLINGS = ("uniform", "gap")
+REFRESH = 20
+"""Passes after which ``g`` is summed up anew, as sums of changes drift by rounding."""
+SWEEP = 10
+"""With sampling by gap, every so many passes visit all examples: gaps not seen for long are out of date."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockState:
+    """The compiled blocks, which a pass changes as a whole, and the number of passes done."""
+
+    blocks: Any
+    passes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockFrankWolfe(Solver):
+    """Settings of block-coordinate Frank-Wolfe.
+
+    Attributes:
+        direction: "pairwise", "away" or "frank-wolfe".
+        steps: how many of them a visit may take.
+        sampling: "uniform" (every example once a pass, in random order) or "gap".
+        kept_passes: passes over the kept outputs alone after each pass.
+        cache: ask for no new output where a kept one has at least this share of the example's last gap; 0 always asks.
+        outputs: how many outputs an example keeps.
+        average: whether the weights of the average are proposed, or those of the last point.
+    """
+
+    direction: str = "pairwise"
+    steps: int = 10
+    sampling: str = "uniform"
+    kept_passes: int = 2
+    cache: float = 0.0
+    outputs: int = 30
+    average: bool = True
+    max_iter: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_choice(DIRECTIONS, direction=self.direction)
+        check_choice(SAMPLINGS, sampling=self.sampling)
+        check_count(steps=self.steps, max_iter=self.max_iter)
+        check_count(kept_passes=self.kept_passes, at_least=0)
+        check_count(outputs=self.outputs, at_least=2)
+        check_share(cache=self.cache)
+        check_flags(average=self.average)
+
+    def why_not(self, problem: Problem) -> str | None:
+        """Needs a smooth dual over a product of bounded sets."""
+        if problem.slack != "linear":
+            return "it needs linear slack; use SimplicialDecomposition or CuttingPlane for quadratic slack"
+        return needs_ridge(problem)
+
+    def init(self, run: Run, start: Start) -> BlockState:
+        """All mass on the gold outputs: zero weights."""
+        region = run.problem.region
+        assert isinstance(region, L2)
+        start.weights_for(run.problem)  # checked, but masses cannot be found from weights
+        blocks = _kernels.BlockDescent(
+            examples_of(run.problem),
+            float(region.C),
+            float(region.radius),
+            signs_of(run.problem),
+            DIRECTIONS.index(self.direction),
+            self.steps,
+            self.outputs,
+            float(self.cache),
+            0.01 if self.cache else 0.0,
+        )
+        return BlockState(blocks)
+
+    def _order(self, run: Run, state: BlockState) -> IntArray:
+        """The examples of the next pass."""
+        n = run.problem.structure.n_examples
+        if self.sampling == "gap" and state.passes % SWEEP:
+            gaps = np.array(state.blocks.gap)
+            if gaps.sum() > 0.0:
+                share = 0.9 * gaps / gaps.sum() + 0.1 / n
+                return run.random.choice(n, size=n, p=share / share.sum()).astype(np.int64)
+        return run.random.permutation(n)
+
+    def step(self, run: Run, state: BlockState) -> BlockState:
+        """One pass, and those over the kept outputs."""
+        blocks, n = state.blocks, run.problem.structure.n_examples
+        calls, _ = finite_pass(blocks.pass_over, self._order(run, state), False)
+        run.counters.argmax += calls / max(n, 1)
+        for _ in range(self.kept_passes):
+            finite_pass(blocks.pass_over, run.random.permutation(n), True)
+        passes = state.passes + 1
+        if passes % REFRESH == 0:
+            blocks.refresh()
+        if passes & (passes - 1) == 0:
+            blocks.restart_average()
+        return replace(state, passes=passes)
+
+    def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:
+        """The weights of the average (or the last point), with the dual point that gives the better bound."""
+        region, g, loss = run.problem.region, np.array(state.blocks.g), state.blocks.loss
+        mean, mean_loss = g, loss
+        if self.average and state.passes > 1:
+            mean = np.empty(len(g))
+            mean_loss = state.blocks.average(mean)
+        weights = region.best_response(mean)
+        assert weights is not None
+        if region.dual(mean, mean_loss) > region.dual(g, loss):
+            g, loss = mean, mean_loss
+        return [Proposal(weights, g, loss)]
