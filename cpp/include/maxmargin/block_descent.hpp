@@ -41,7 +41,8 @@ class BlockDescent {
           nonnegative_(std::move(nonnegative)),
           g_(static_cast<std::size_t>(examples.n_weights())),
           late_(g_.size()),
-          w_(g_.size()),
+          plain_(nonnegative_.empty() && !std::isfinite(settings.radius)),
+          w_(plain_ ? 0 : g_.size()),
           change_(examples.n_weights()),
           blocks_(static_cast<std::size_t>(examples.size())),
           gap_(blocks_.size(), 0.0),
@@ -84,7 +85,7 @@ class BlockDescent {
         }
         change_.clear();
         norm_ = 0.0;
-        for (std::size_t k = 0; k < g_.size(); ++k) {
+        for (std::size_t k = 0; k < w_.size(); ++k) {
             w_[k] = response(k);
             norm_ += w_[k] * w_[k];
         }
@@ -127,14 +128,15 @@ class BlockDescent {
 
     void visit(std::int64_t i, bool kept_only, Totals& totals) {
         Block& block = blocks_[i];
-        examples_.scores(i, w_.data(), scores_.data());
-        if (const double ball = shrink(); ball < 1.0)
-            for (std::int64_t p = 0; p < examples_.parts(i); ++p) scores_[p] *= ball;
+        examples_.scores(i, plain_ ? g_.data() : w_.data(), scores_.data());
+        if (const double scale = plain_ ? -s_.C : shrink(); scale != 1.0)
+            for (std::int64_t p = 0, n = examples_.parts(i); p < n; ++p) scores_[p] *= scale;
         ++totals.visits;
         value_.resize(block.atoms.size());
+        const double gold = examples_.gold_score(i, scores_.data());
         double mean = 0.0, best = 0.0;
         for (std::int64_t j = 0; j < block.size(); ++j) {
-            value_[j] = examples_.value(i, scores_.data(), block.atoms[j]);
+            value_[j] = Examples::value(scores_.data(), gold, block.atoms[j]);
             mean += block.mass[j] * value_[j];
             best = j == 0 ? value_[0] : std::max(best, value_[j]);
         }
@@ -142,7 +144,7 @@ class BlockDescent {
         if (!kept_only && !(s_.cache_gap > 0.0 && best - mean >= threshold && best - mean > 0.0)) {
             examples_.worst(i, scores_.data(), fresh_);
             ++totals.calls;
-            const double value = examples_.value(i, scores_.data(), fresh_);
+            const double value = Examples::value(scores_.data(), gold, fresh_);
             if (!std::isfinite(value)) throw NonFinite();
             best = std::max(best, value);
             const double before = gap_[i];
@@ -153,7 +155,7 @@ class BlockDescent {
         ++time_;
         if (!(best > mean)) return;
         before_ = block.mass;
-        const double small = 1e-3 * std::min(best - mean, mean_gap_);
+        const double small = 0.1 * std::min(best - mean, mean_gap_);
         simplex_steps(s_.step, s_.C, block.gram.data(), block.width, block.size(), s_.steps, small, value_.data(),
                       block.mass.data());
         move(i, block);
@@ -177,10 +179,10 @@ class BlockDescent {
         examples_.add_difference(i, fresh_.z, fresh_.factor, change_);
         examples_.scores(i, change_.dense(), other_.data());
         double* row = block.gram.data() + k * block.width;
+        const double gold = examples_.gold_score(i, other_.data());
         for (std::int64_t j = 0; j < k; ++j) {
             const Atom& atom = block.atoms[j];
-            row[j] = atom.factor * (Examples::inner(atom.z, other_.data()) -
-                                    Examples::inner(examples_.gold(i), other_.data()));
+            row[j] = atom.factor * (Examples::inner(atom.z, other_.data()) - gold);
             block.gram[j * block.width + k] = row[j];
         }
         row[k] = change_.squared();
@@ -220,13 +222,16 @@ class BlockDescent {
             shift(block.atoms[j].z, weight);
         }
         shift(examples_.gold(i), -factors);
-        change_.clear();
+        loss_ += loss;
+        const double early = 0.5 * time_ * (time_ - 1.0);
+        late_loss_ += early * loss;
         for (const std::int32_t part : parts_) {
             const double x = delta_[part];
             delta_[part] = 0.0;
-            if (std::abs(x) > 1e-14 * largest) examples_.map().add(i, part, x, 0, change_);
+            if (!(std::abs(x) > 1e-14 * largest)) continue;
+            if (plain_) examples_.map().add(i, part, x, early, g_.data(), late_.data());
+            else examples_.map().add(i, part, x, 0, change_);
         }
-        const double early = 0.5 * time_ * (time_ - 1.0);
         for (const std::int64_t at : change_.touched()) {
             const double x = change_[at];
             g_[at] += x;
@@ -236,8 +241,6 @@ class BlockDescent {
             norm_ += w_[at] * w_[at];
         }
         change_.clear();
-        loss_ += loss;
-        late_loss_ += early * loss;
     }
 
     // Drops the atoms that have gone without mass for longest where there are too many; the gold one stays.
@@ -262,7 +265,9 @@ class BlockDescent {
     Examples& examples_;
     Settings s_;
     std::vector<std::uint8_t> nonnegative_;
-    std::vector<double> g_, late_, w_;
+    std::vector<double> g_, late_;
+    bool plain_;             // neither signs nor a ball: w = -C g is not stored
+    std::vector<double> w_;
     double loss_ = 0.0, late_loss_ = 0.0, time_ = 0.0, norm_ = 0.0, mean_gap_ = 0.0;
     Accumulator change_;
     std::vector<Block> blocks_;

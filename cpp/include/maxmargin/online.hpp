@@ -82,6 +82,8 @@ class FeatureMap {
     virtual void scores(std::int64_t i, const double* w, double* out) const = 0;
     // into += x F_i e_part, with weights counted from `first`.
     virtual void add(std::int64_t i, std::int64_t part, double x, std::int64_t first, Accumulator& into) const = 0;
+    // sum += x F_i e_part and late += x y F_i e_part: a change of weights and of their running average.
+    virtual void add(std::int64_t i, std::int64_t part, double x, double y, double* sum, double* late) const = 0;
 };
 
 // An output as the dual sees it: the feature difference factor (F z - F y) and a loss.
@@ -165,10 +167,11 @@ class Examples {
         }
     }
 
-    // factor w'(F z - F y) + loss.
-    double value(std::int64_t i, const double* scores, const Atom& atom) const {
-        return atom.factor * (inner(atom.z, scores) - inner(gold_[i], scores)) + atom.loss;
+    // factor w'(F z - F y) + loss; `gold` is the gold output's score.
+    static double value(const double* scores, double gold, const Atom& atom) {
+        return atom.factor * (inner(atom.z, scores) - gold) + atom.loss;
     }
+    double gold_score(std::int64_t i, const double* scores) const { return inner(gold_[i], scores); }
 
     static double inner(const Sparse& z, const double* scores) {
         double sum = 0.0;

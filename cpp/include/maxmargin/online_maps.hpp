@@ -79,18 +79,32 @@ class RowsMap final : public FeatureMap {
     }
 
     void add(std::int64_t i, std::int64_t part, double x, std::int64_t from, Accumulator& into) const override {
-        const std::int64_t at = s_.some ? s_.kept[bounds_[i] + part] : s_.offsets[i] * s_.m + part;
-        const std::int64_t row = at / s_.m, column = at % s_.m;
         x *= s_.sign;
-        if (s_.constant) into.add(from + column, x);
-        if (s_.d == 0) return;
-        const auto [columns, values, n] = entries(row);
-        const std::int64_t base = from + first() + (s_.alike ? 0 : column), step = s_.alike ? 1 : s_.m;
-        for (std::int64_t q = 0; q < n; ++q)
-            if (values[q] != 0.0) into.add(base + columns[q] * step, x * values[q]);
+        each(i, part, [&](std::int64_t at, double value) { into.add(from + at, x * value); });
+    }
+    void add(std::int64_t i, std::int64_t part, double x, double y, double* sum, double* late) const override {
+        x *= s_.sign;
+        y *= x;
+        each(i, part, [&](std::int64_t at, double value) {
+            sum[at] += x * value;
+            late[at] += y * value;
+        });
     }
 
    private:
+    // body(weight, value) for the features of a part, without the sign.
+    template <class Body>
+    void each(std::int64_t i, std::int64_t part, Body&& body) const {
+        const std::int64_t at = s_.some ? s_.kept[bounds_[i] + part] : s_.offsets[i] * s_.m + part;
+        const std::int64_t row = at / s_.m, column = at % s_.m;
+        if (s_.constant) body(column, 1.0);
+        if (s_.d == 0) return;
+        const auto [columns, values, n] = entries(row);
+        const std::int64_t base = first() + (s_.alike ? 0 : column), step = s_.alike ? 1 : s_.m;
+        for (std::int64_t q = 0; q < n; ++q)
+            body(base + columns[q] * step, values[q]);
+    }
+
     struct Entries {
         const Index* columns;
         const double* values;
@@ -158,6 +172,14 @@ class JoinedMap final : public FeatureMap {
         for (std::size_t j = 0; j < members_.size(); ++j) {
             const std::int64_t own = stacked_ ? members_[j]->size(i) : 0;
             if (!stacked_ || part < own) members_[j]->add(i, part, x, from + first_[j], into);
+            if (stacked_ && part < own) return;
+            part -= own;
+        }
+    }
+    void add(std::int64_t i, std::int64_t part, double x, double y, double* sum, double* late) const override {
+        for (std::size_t j = 0; j < members_.size(); ++j) {
+            const std::int64_t own = stacked_ ? members_[j]->size(i) : 0;
+            if (!stacked_ || part < own) members_[j]->add(i, part, x, y, sum + first_[j], late + first_[j]);
             if (stacked_ && part < own) return;
             part -= own;
         }

@@ -77,8 +77,9 @@ inline std::int64_t mira_pass(Examples& examples, std::span<const std::int64_t> 
         mass.assign(static_cast<std::size_t>(n), 0.0);
         mass[0] = 1.0;
         double best = 0.0;
+        const double gold = examples.gold_score(i, scores.data());
         for (std::int64_t j = 1; j < n; ++j) {
-            value[j] = examples.value(i, scores.data(), atoms[j - 1]);
+            value[j] = Examples::value(scores.data(), gold, atoms[j - 1]);
             best = std::max(best, value[j]);
         }
         if (!std::isfinite(best)) throw NonFinite();
@@ -89,10 +90,10 @@ inline std::int64_t mira_pass(Examples& examples, std::span<const std::int64_t> 
             gram[j * n + j] = change.squared();
             if (j + 1 == n) break;
             examples.scores(i, change.dense(), other.data());
+            const double own = examples.gold_score(i, other.data());
             for (std::int64_t l = j + 1; l < n; ++l) {
                 const Atom& atom = atoms[l - 1];
-                gram[j * n + l] = gram[l * n + j] = atom.factor * (Examples::inner(atom.z, other.data()) -
-                                                                   Examples::inner(examples.gold(i), other.data()));
+                gram[j * n + l] = gram[l * n + j] = atom.factor * (Examples::inner(atom.z, other.data()) - own);
             }
         }
         simplex_steps(Step::pairwise, C, gram.data(), n, n, static_cast<int>(20 * n), 1e-9 * best, value.data(),
@@ -137,7 +138,7 @@ inline void subgradient_pass(Examples& examples, std::span<const std::int64_t> o
         if (ball && scale * std::sqrt(std::max(square, 0.0)) > region.radius)
             scale = region.radius / std::sqrt(square);
         examples.scores(i, w, scores.data());
-        for (std::int64_t p = 0; p < examples.parts(i); ++p) scores[p] *= scale;
+        for (std::int64_t p = 0, parts = examples.parts(i); p < parts; ++p) scores[p] *= scale;
         examples.worst(i, scores.data(), atom);
         ++sums.time;
         loss += atom.loss;

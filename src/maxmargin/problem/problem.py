@@ -19,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxmargin import _kernels, _threads
 from maxmargin._vectors import dot
 from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
 from maxmargin.problem import hinges
+from maxmargin.problem.examples import examples_of
 from maxmargin.problem.hinges import RESCALINGS, SLACKS, Worst
 from maxmargin.regions import Region
 from maxmargin.structures._arrays import example_numbers, ranges
@@ -216,13 +218,17 @@ class Problem:
 
     def differences(self, z: FloatArray) -> sp.csr_array:
         """``F_i z_i - F_i y_i`` of every example, without the example weights, shape ``(n_examples, n_weights)``."""
-        structure = self.structure
-        delta = z.copy()
-        delta[self.gold_point.index] -= self.gold_point.value
-        owners = structure.to_parts(np.arange(structure.n_examples, dtype=np.float64)).astype(np.int64)
-        at = np.flatnonzero(delta)
-        picked = sp.csr_array((delta[at], (owners[at], at)), shape=(structure.n_examples, structure.n_parts))
-        return sp.csr_array(picked @ self.features.to_sparse())
+        blocks = [block.offsets for block in self.structure.blocks]
+        starts, columns, values = _kernels.differences(self._single, blocks, z, _threads.current())
+        return sp.csr_array((values, columns, starts), shape=(self.structure.n_examples, self.n_weights))
+
+    def examples(self, ranks: int = 1) -> Any:
+        """A compiled view of single examples, for online passes; ``ranks`` outputs at most are asked for at a time."""
+        return examples_of(self, ranks)
+
+    @cached_property
+    def _single(self) -> Any:
+        return self.examples()
 
     def masses(self, value: FloatArray) -> FloatArray:
         """How much each example's worst output counts, ``zeta_i``: 1, or with quadratic slack its hinge ``h_i``.

@@ -185,7 +185,7 @@ class Solver(ABC):
     """Whether the first step is also the last, whatever the limit."""
 
     minimises = True
-    """Whether the method minimises the objective; one that does not keeps its last weights, and ends when it is done."""
+    """Whether the method minimises the objective; one that does not keeps its last weights and ends when it is done."""
 
     remedy = "raise max_iter or max_seconds, raise tol, or regularise more (smaller C or radius)"
     """What to do when the gap did not close."""

@@ -34,7 +34,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers.base import Run, Solver, Start, check_choice, check_count, check_flags, check_share
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import examples_of, finite_pass, needs_ridge, signs_of
+from maxmargin.solvers.online import finite_pass, needs_ridge, signs_of
 from maxmargin.structures.base import IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
@@ -97,7 +97,7 @@ class BlockFrankWolfe(Solver):
         assert isinstance(region, L2)
         start.weights_for(run.problem)  # checked, but masses cannot be found from weights
         blocks = _kernels.BlockDescent(
-            examples_of(run.problem),
+            run.problem.examples(),
             float(region.C),
             float(region.radius),
             signs_of(run.problem),

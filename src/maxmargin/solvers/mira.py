@@ -22,7 +22,7 @@ from typing import Any
 from maxmargin import _kernels
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Run, check_count, check_flags, check_positive
-from maxmargin.solvers.online import examples_of, finite_pass, signs_of
+from maxmargin.solvers.online import finite_pass, signs_of
 from maxmargin.solvers.perceptron import OnlinePasses, PassesState
 
 
@@ -59,7 +59,7 @@ class Mira(OnlinePasses):
 
     def view(self, run: Run) -> Any:
         """With lists of k outputs."""
-        return examples_of(run.problem, self.k)
+        return run.problem.examples(self.k)
 
     def step(self, run: Run, state: PassesState) -> PassesState:
         """One pass."""

@@ -1,4 +1,4 @@
-"""What online solvers share: a problem seen one example at a time by compiled passes, and averages of weights."""
+"""What online solvers share: regions as compiled passes take them, and errors as the loop takes them."""
 
 from __future__ import annotations
 
@@ -6,44 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _kernels
 from maxmargin.problem import Problem
-from maxmargin.problem.hinges import worst_of_scores
 from maxmargin.regions import L2
 from maxmargin.solvers.base import NonFiniteError
-from maxmargin.structures.base import FloatArray, IntArray
-
-
-def examples_of(problem: Problem, ranks: int = 1) -> Any:
-    """The compiled view of a problem; ``ranks`` outputs of an example at most are asked for at a time."""
-    structure, gold = problem.structure, problem.gold_point
-    blocks = [block.offsets for block in structure.blocks]
-    return _kernels.OnlineExamples(
-        structure.oracle(ranks),
-        problem.features.per_example(blocks),
-        None if problem.rescaling == "margin" else _worst(problem),
-        blocks,
-        problem.leading_costs,
-        np.ascontiguousarray(gold.starts, dtype=np.int64).ravel(),
-        gold.index,
-        gold.value,
-        problem.scale,
-    )
-
-
-def _worst(problem: Problem) -> Any:
-    """The worst output of one example, for hinges that the compiled passes do not know."""
-    single: dict[int, Problem] = {}
-
-    def find(example: int, scores: FloatArray) -> tuple[IntArray, FloatArray, float, float]:
-        own = single.get(example)
-        if own is None:
-            own = single[example] = problem.select([example])
-        worst = worst_of_scores(own, scores, None, example)
-        at = np.flatnonzero(worst.z)
-        return at, worst.z[at], float(worst.factor[0]), float(worst.loss[0])
-
-    return find
 
 
 def needs_ridge(problem: Problem) -> str | None:

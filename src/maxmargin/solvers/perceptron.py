@@ -2,8 +2,8 @@
 
 Online: for one example after the other, ``w += s_i (F_i y_i - F_i z_i)`` where the best output ``z_i`` is wrong. In
 batch form the sum over all examples at once. The average of the weights over all visits is kept, as the last ones
-depend on the last examples. It knows neither the loss nor the region, but for signs, where weights stop at zero, and balls, into
-which the average is scaled at the end.
+depend on the last examples. It knows neither the loss nor the region, but for signs, where weights stop at zero, and
+balls, into which the average is scaled at the end.
 
 It does not minimise the objective: the certificate of the result says how far it is from that. Cost of a pass: scores
 and one argmax of every example, the features of wrong outputs; online, all in one compiled loop.
@@ -21,7 +21,7 @@ from maxmargin import _kernels
 from maxmargin.regions import L1
 from maxmargin.solvers.base import Run, Solver, Start, check_count, check_flags, checked_points
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import examples_of, finite_pass, signs_of
+from maxmargin.solvers.online import finite_pass, signs_of
 from maxmargin.structures.base import FloatArray
 
 
@@ -63,7 +63,7 @@ class OnlinePasses(Solver):
 
     def view(self, run: Run) -> Any:
         """The compiled view of the examples."""
-        return examples_of(run.problem)
+        return run.problem.examples()
 
     def order(self, run: Run) -> Any:
         """The examples of a pass."""

@@ -24,7 +24,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers.base import Run, Solver, Start, check_count, check_flags
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import examples_of, finite_pass, needs_ridge, signs_of
+from maxmargin.solvers.online import finite_pass, needs_ridge, signs_of
 from maxmargin.structures.base import FloatArray
 
 
@@ -67,7 +67,7 @@ class Subgradient(Solver):
         """Zero weights: the first steps, which are long, would forget any other."""
         start.weights_for(run.problem)
         n = run.problem.n_weights
-        return SubgradientState(examples_of(run.problem), np.zeros(n), np.zeros(n))
+        return SubgradientState(run.problem.examples(), np.zeros(n), np.zeros(n))
 
     def step(self, run: Run, state: SubgradientState) -> SubgradientState:
         """One pass."""
