@@ -416,7 +416,7 @@ def geometry_for(problem: Problem, geometry: GeometrySetting) -> Geometry:
     """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.
 
     Sum-product costs one pass over a chain where a projection costs one for every vertex it needs, and runs need no
-    more iterations (benchmarks/solvers.py).
+    more iterations (benchmarks/extragradient.py).
     """
     if geometry != "auto":
         return geometry

@@ -1,0 +1,124 @@
+"""Real training problems for benchmarks: OCR letters, Hansards word alignment, Weizmann horses, CoNLL-2000 chunking."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import maxmargin as mm
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("MAXMARGIN_DATA", str(ROOT / "../shared/data")))
+"""Where the data are, unless a benchmark is told otherwise."""
+
+
+def need(file: Path) -> Path:
+    if not file.exists():
+        sys.exit(f"{file} is not there: give --data or set MAXMARGIN_DATA")
+    return file
+
+
+def letters(folder: Path, folds: Iterable[int]) -> tuple[list[np.ndarray], list[list[int]]]:
+    """Words of the given folds: one row of 128 pixels a letter, labels 0 to 25."""
+    data = np.load(need(folder / "letters/letters.npz"))
+    chosen = np.isin(data["fold"][data["word"]], list(folds))
+    X, y, word = data["X"][chosen].astype(np.float64), data["y"][chosen], data["word"][chosen]
+    cuts = np.flatnonzero(np.diff(word)) + 1
+    return np.split(X, cuts), [labels.tolist() for labels in np.split(y, cuts)]
+
+
+def hansards(folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The 100 hand-aligned pairs with the features of examples/figure7_alignment.py."""
+    need(folder / "alignment/hansards")
+    sys.path.insert(0, str(ROOT / "examples"))
+    import _data
+    import figure7_alignment
+
+    links = figure7_alignment.Links(*_data.bitext(folder))
+    pairs = _data.hansards(folder, "train")
+    return [links(pair) for pair in pairs], [pair.matching() for pair in pairs]
+
+
+def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) -> tuple[list[mm.Graph], list[Any]]:
+    """Images and masks reduced to a grid ``width`` cells wide, neighbours joined.
+
+    A cell has its mean colour, the squares and products of that, its place and the square of it, and a one; an edge has
+    a one and how alike the two colours are.
+    """
+    from PIL import Image
+
+    X, y = [], []
+    images = sorted((need(folder / "segmentation/horses") / part / "rgb").iterdir())[:count]
+    for file in images:
+        mask = Image.open(next((file.parents[1] / "figure_ground").glob(f"{file.stem}.*"))).convert("L")
+        size = width, max(1, round(width * mask.height / mask.width))
+        colour = (
+            np.asarray(Image.open(file).convert("RGB").resize(size, Image.Resampling.BOX)).reshape(-1, 3) / 127.5 - 1
+        )
+        label = (np.asarray(mask.resize(size, Image.Resampling.BOX)) > 127).astype(np.int64)
+        shape = label.shape
+        place = np.stack(np.meshgrid(*(np.linspace(-1, 1, size) for size in shape), indexing="ij"), axis=2).reshape(
+            -1, 2
+        )
+        products = np.stack([colour[:, a] * colour[:, b] for a in range(3) for b in range(a, 3)], axis=1)
+        nodes = np.column_stack([colour, products, place, place**2, place.prod(axis=1), np.ones(len(colour))])
+        index = np.arange(label.size).reshape(shape)
+        across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], axis=1)
+        down = np.stack([index[:-1].ravel(), index[1:].ravel()], axis=1)
+        edges = np.concatenate([across, down])
+        alike = np.exp(-2.0 * ((colour[edges[:, 0]] - colour[edges[:, 1]]) ** 2).sum(axis=1))
+        X.append(mm.Graph(nodes, edges, np.column_stack([np.ones(len(edges)), alike])))
+        y.append(label.ravel())
+    return X, y
+
+
+def chunking(
+    folder: Path, part: str = "train", count: int | None = None
+) -> tuple[list[list[list[str]]], list[list[str]]]:
+    """CoNLL-2000: for each sentence the attributes of each word, and the chunk tags.
+
+    Words and part-of-speech tags in a window of two, and their bigrams next to the word.
+    """
+    X, y = [], []
+    with gzip.open(need(folder / "tagging/conll2000" / f"{part}.txt.gz"), "rt", encoding="utf-8") as lines:
+        for block in lines.read().strip().split("\n\n")[:count]:
+            words, tags, chunks = zip(*(line.split() for line in block.splitlines()), strict=True)
+            X.append([_attributes(words, tags, t) for t in range(len(words))])
+            y.append(list(chunks))
+    return X, y
+
+
+def _attributes(words: tuple[str, ...], tags: tuple[str, ...], t: int) -> list[str]:
+    found = ["bias"]
+    for name, values in (("w", words), ("p", tags)):
+        at = {k: values[t + k] for k in range(-2, 3) if 0 <= t + k < len(values)}
+        found += [f"{name}{k}={value}" for k, value in at.items()]
+        found += [f"{name}{k}|{k + 1}={at[k]}|{at[k + 1]}" for k in (-1, 0) if k in at and k + 1 in at]
+    return found
+
+
+def indicators(
+    X: list[list[list[str]]], known: dict[str, int] | None = None
+) -> tuple[list[sp.csr_array], dict[str, int]]:
+    """Attributes as 0/1 columns; those not ``known`` are left out."""
+    grow = known is None
+    columns: dict[str, int] = {} if known is None else known
+    rows = []
+    for sentence in X:
+        if grow:
+            for word in sentence:
+                for name in word:
+                    columns.setdefault(name, len(columns))
+    for sentence in X:
+        index = [[columns[name] for name in word if name in columns] for word in sentence]
+        starts = np.cumsum([0, *map(len, index)])
+        flat = np.array([c for word in index for c in word], dtype=np.int64)
+        rows.append(sp.csr_array((np.ones(len(flat)), flat, starts), shape=(len(sentence), len(columns))))
+    return rows, columns
