@@ -18,7 +18,18 @@ from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Program, Sequence
 from maxmargin.path import PathPoint, RegularizationPath, regularization_path
 from maxmargin.problem import Problem
-from maxmargin.solvers import DualExtragradient, Entropic, Euclidean, Exact, Extragradient, Solution, Stop, solve
+from maxmargin.solvers import (
+    DualExtragradient,
+    Entropic,
+    Euclidean,
+    Exact,
+    ExponentiatedGradient,
+    Extragradient,
+    ProjectedGradient,
+    Solution,
+    Stop,
+    solve,
+)
 
 __all__ = [
     "AssociativeSVM",
@@ -29,6 +40,7 @@ __all__ = [
     "Entropic",
     "Euclidean",
     "Exact",
+    "ExponentiatedGradient",
     "Extragradient",
     "Graph",
     "GraphSVM",
@@ -39,6 +51,7 @@ __all__ = [
     "Problem",
     "Program",
     "ProgramSVM",
+    "ProjectedGradient",
     "RegularizationPath",
     "Relaxation",
     "Sequence",

@@ -6,9 +6,11 @@ from maxmargin.solvers.callbacks import JsonLines, Progress, Record, Validation
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.exact import Exact
+from maxmargin.solvers.exponentiated_gradient import ExponentiatedGradient
 from maxmargin.solvers.extragradient import Extragradient
 from maxmargin.solvers.geometry import Entropic, Euclidean, Geometry
 from maxmargin.solvers.loop import Solution, Status, Stop, solve
+from maxmargin.solvers.projected_gradient import ProjectedGradient
 
 __all__ = [
     "Certificate",
@@ -17,10 +19,12 @@ __all__ = [
     "Entropic",
     "Euclidean",
     "Exact",
+    "ExponentiatedGradient",
     "Extragradient",
     "Geometry",
     "JsonLines",
     "Progress",
+    "ProjectedGradient",
     "Proposal",
     "Record",
     "Solution",
