@@ -70,15 +70,13 @@ class ExponentiatedGradient(Solver):
         block_size: examples in a block of the online form.
         eta: the first step size; "auto" lets the largest potential of each block move by 1.
         growth: factor by which a block's step grows after it improved the dual; 1 never lets it grow.
-        gold_potential: the potential of gold decisions in the starting distribution; 0 starts from the uniform one.
         max_iter: iteration limit when the caller gives none, in passes over all examples.
     """
 
     online: bool = True
     block_size: int = 8
     eta: float | Literal["auto"] = "auto"
-    growth: float = 1.5
-    gold_potential: float = 0.0
+    growth: float = 1.2
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
@@ -90,8 +88,6 @@ class ExponentiatedGradient(Solver):
             raise ValueError(f"growth must be at least 1, got {self.growth!r}")
         if self.eta != "auto":
             check_positive(eta=self.eta)
-        if self.gold_potential != 0:
-            check_positive(gold_potential=self.gold_potential)
 
     def why_not(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel and a smooth dual."""
@@ -106,7 +102,7 @@ class ExponentiatedGradient(Solver):
     def init(self, run: Run, start: Start) -> ExponentiatedGradientState:
         """The uniform distributions, or those of the given potentials, softened unless they are all but a solution."""
         problem = run.problem
-        point = GibbsStructures(float(self.gold_potential)).start(run, start)
+        point = GibbsStructures(0.0).start(run, start)
         size = int(self.block_size) if self.online else max(1, problem.structure.n_examples)
         cuts = range(0, max(1, problem.structure.n_examples), size)
         pieces = [np.arange(first, min(first + size, problem.structure.n_examples)) for first in cuts]
@@ -144,8 +140,10 @@ class ExponentiatedGradient(Solver):
 
     def propose(self, run: Run, state: ExponentiatedGradientState) -> Sequence[Proposal]:
         """The distributions' marginals and the weights that answer them; the sums are taken afresh, free of drift."""
-        g = sum((block.feature_sum(z) for block, z in zip(state.blocks, state.z, strict=True)), -run.problem.gold_features)
-        loss = sum(block.loss(z) for block, z in zip(state.blocks, state.z, strict=True))
+        g, loss = -run.problem.gold_features, 0.0
+        for block, z in zip(state.blocks, state.z, strict=True):
+            g = g + block.feature_sum(z)
+            loss += block.loss(z)
         return [Proposal(_response(run, g), g, loss)]
 
     def duals(self, state: ExponentiatedGradientState) -> FloatArray:

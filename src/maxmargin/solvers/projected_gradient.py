@@ -146,7 +146,7 @@ class ProjectedGradient(Solver):
 
     def step(self, run: Run, state: ProjectedGradientState) -> ProjectedGradientState:
         """One subgradient step; the averages take in the point where the subgradient was taken."""
-        problem, region, t = run.problem, run.problem.region, state.iteration + 1
+        region, t = run.problem.region, state.iteration + 1
         hinge, outputs = worst_outputs(run, state.weights)
         bound = state.bound
         if t == 1:
