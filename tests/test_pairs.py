@@ -62,9 +62,7 @@ def cases(kind: str) -> Iterator[tuple[str, str, str]]:
         yield (region, *others[(i + STRUCTURES.index(kind)) % len(others)])
 
 
-def run(
-    problem: Problem, solver: Solver, *, tol: float = TOL, max_iter: int | None = ITERATIONS, **options: Any
-) -> Any:
+def run(problem: Problem, solver: Solver, *, tol: float = TOL, max_iter: int = ITERATIONS, **options: Any) -> Solution:
     """Solve without the warning that a small budget brings; the status must be true."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -125,7 +123,8 @@ def test_pairs(name: str, kind: str) -> None:
         np.testing.assert_allclose(problem.region.project(solution.weights), solution.weights, atol=1e-9, err_msg=case)
         if minimises:
             assert solution.status in (Status.CONVERGED, Status.BUDGET), f"{case}: {solution.message}"
-            assert certificate.relative_gap <= 0.25, f"{case}: {solution.message}"
+            share = 0.8 if name.endswith("plain") else 0.05
+            assert certificate.gap <= share * problem.hinge(np.zeros(problem.n_weights)), f"{case}: {solution.message}"
             assert certificate.primal - lower <= certificate.gap + (upper - lower) + room, case
         else:
             assert error(problem, solution.weights) <= error(problem, np.zeros(problem.n_weights)), case
@@ -291,8 +290,9 @@ def legal(name: str, kind: str = "chain", region: str = "ridge") -> tuple[Proble
     solver = SOLVERS[name][0]()
     problem = pose(kind, region)
     for rescaling, slack in HINGES:
-        if solver.why_not(replace(problem, rescaling=rescaling, slack=slack)) is None:
-            return replace(problem, rescaling=rescaling, slack=slack), solver
+        posed = replace(problem, rescaling=rescaling, slack=slack)
+        if not (missing(kind, rescaling) or hinges.why_not(posed) or solver.why_not(posed)):
+            return posed, solver
     pytest.skip(f"refused on a {kind}")
 
 
@@ -318,11 +318,14 @@ def test_an_interrupted_oracle(name: str, kind: str) -> None:
     optimum = bounds(kind, "ridge", problem.rescaling, problem.slack)[1]
     for left in (0, 1, 2, 3, 5, 8, 13, 40):
         watched, calls = counted(problem, left)
+        message, solution = "", None
         try:
             solution = run(watched, solver, tol=0.0, max_iter=30, random_state=0)
         except KeyboardInterrupt as interruption:
-            assert "nothing to return" in str(interruption)
-            assert left <= 5
+            message = str(interruption)
+        if solution is None:
+            assert "nothing to return" in message
+            assert left < 40
             continue
         assert (solution.status is Status.INTERRUPTED) == (calls.left < 0)
         assert solution.certificate.primal == pytest.approx(problem.objective(solution.weights))
@@ -348,13 +351,12 @@ def test_small_budgets(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", SOLVERS)
 def test_features_that_are_not_finite(name: str, kind: str, value: float) -> None:
     problem, solver = legal(name, kind)
-    rows = np.ones((int(problem.structure.blocks[0].offsets[-1]) // (3 if kind == "chain" else 1), 2))
+    rows = np.ones((problem.structure.starts[1] // (3 if kind == "chain" else 1), 2))
     rows[1, 1] = value
-    features: mm.features.Features = PartFeatures(rows, problem.structure.blocks[0].offsets)
-    if kind == "chain":
-        features = ChainFeatures(rows, np.diff(problem.structure.blocks[0].offsets) // 3, 3)
+    offsets = problem.structure.blocks[0].offsets
+    features = ChainFeatures(rows, np.diff(offsets) // 3, 3) if kind == "chain" else PartFeatures(rows, offsets)
     spoiled = replace(problem, features=features, region=L2(C=0.5))
-    with pytest.raises(ValueError, match=r"not finite at the start: check the features"):
+    with pytest.raises(ValueError, match=r"not finite.*NaN, infinite"):
         solve(spoiled, solver)
 
 
@@ -363,7 +365,7 @@ def test_gold_outside_the_structure_is_refused_at_the_build(kind: str) -> None:
     problem = pose(kind)
     gold = problem.gold
     gold[problem.structure.blocks[0].offsets[1]] = 3.0
-    with pytest.raises(ValueError, match="example 1: gold is not a legal output; use structure.encode"):
+    with pytest.raises(ValueError, match=r"example 1: gold is not a legal output; use structure\.encode"):
         Problem.build(problem.structure, problem.features, gold, mm.losses.Hamming(), problem.region)
 
 
