@@ -8,11 +8,12 @@ Problem: ``min_{w in W} f(w) = penalty(w) + H(w)``, over every region, re-scalin
 ``P`` projects onto ``W``, in an L2 region also onto the ball that must hold a solution (``norm_bound``), which keeps
 the steps bounded whatever ``C`` and the slack. Steps, with ``D`` that bound:
 
-    step="auto", finite C     eta_t = 2 C / (t + 1), averages with weights t                O(C G^2 / t)
-    step="auto", C infinite   eta_t = D / sqrt(sum_{s <= t} ||g_s||^2), plain averages      O(D G / sqrt(t))
-    step=a number             eta_t = step / sqrt(t), plain averages: the paper's
+    step_size="auto", finite C     eta_t = 2 C / (t + 1), averages with weights t                O(C G^2 / t)
+    step_size="auto", C infinite   eta_t = D / sqrt(sum_{s <= t} ||g_s||^2), plain averages      O(D G / sqrt(t))
+    step_size=a number             eta_t = step / sqrt(t), plain averages: the paper's
 
-Without any regularisation D is the distance travelled so far. The certificate's other player is the average, with the
+Without any regularisation D is the distance travelled so far. With quadratic slack ``H`` is smooth and steps above
+``1/L`` only overshoot: there the first row starts ``2 C L`` iterations late, ``L = ||g||^2 / (2 H)`` at the start. The certificate's other player is the average, with the
 weights of the averaged ``w``, of ``(g_t, loss_t)``: a convex combination of outputs, hence feasible, for which the
 regret bounds above bound the gap. With quadratic slack the masses are averaged example by example, as their squares
 count. Cost per iteration: one argmax pass, one pass over the features each way; memory: a few weight vectors, and
@@ -108,6 +109,8 @@ class ProjectedGradientState:
     """Sum of the squared lengths of all subgradients."""
     bound: float = np.inf
     """Length of the longest weights that a solution may have."""
+    late: float = 0.0
+    """How many iterations late the first step is, see the module."""
     distance: float = 0.0
     """How far the weights have come from the first ones at most."""
     first: FloatArray | None = None
@@ -119,7 +122,7 @@ class ProjectedGradient(Solver):
     """Settings of the projected subgradient method.
 
     Attributes:
-        step: the first step size, of steps that fall like ``1/sqrt(t)``; "auto" needs none, see the module.
+        step_size: the first step size, of steps that fall like ``1/sqrt(t)``; "auto" needs none, see the module.
         average: propose the averaged weights besides the last ones, for one more argmax pass per certificate.
         max_iter: iteration limit when the caller gives none.
     """
@@ -148,17 +151,20 @@ class ProjectedGradient(Solver):
         """One subgradient step; the averages take in the point where the subgradient was taken."""
         region, t = run.problem.region, state.iteration + 1
         hinge, outputs = worst_outputs(run, state.weights)
-        bound = state.bound
+        bound, late = state.bound, state.late
         if t == 1:
             # No solution is worse than the first weights.
             bound = region.norm_bound(region.penalty(state.weights) + hinge)
+            if run.problem.slack == "quadratic" and hinge > 0.0 and region.curvature > 0.0:
+                # H is smooth: 2 L / mu with L >= ||g||^2 / (2 H).
+                late = squared(outputs.g) / (region.curvature * hinge)
         gradient = region.curvature * state.weights + outputs.g
         squares = state.squares + squared(gradient)
         amount = 1.0
         if self.step_size != "auto":
             eta = float(self.step_size) / np.sqrt(t)
         elif region.curvature > 0.0:
-            eta, amount = 2.0 / (region.curvature * (t + 1)), float(t)
+            eta, amount = 2.0 / (region.curvature * (t + 1 + late)), t + late
         else:
             length = norm(gradient)
             # Without regularisation: at first as far as the hinge's linear model needs to reach 0.
@@ -178,6 +184,7 @@ class ProjectedGradient(Solver):
             total=state.total + amount,
             squares=squares,
             bound=bound,
+            late=late,
             distance=max(state.distance, norm(w - state.first)),
             iteration=t,
         )
