@@ -13,10 +13,11 @@ the steps bounded whatever ``C`` and the slack. Steps, with ``D`` that bound:
     step_size=a number             eta_t = step / sqrt(t), plain averages: the paper's
 
 Without any regularisation D is the distance travelled so far. With quadratic slack ``H`` is smooth and steps above
-``1/L`` only overshoot: there the first row starts ``2 C L`` iterations late, ``L = ||g||^2 / (2 H)`` at the start. The certificate's other player is the average, with the
-weights of the averaged ``w``, of ``(g_t, loss_t)``: a convex combination of outputs, hence feasible, for which the
-regret bounds above bound the gap. With quadratic slack the masses are averaged example by example, as their squares
-count. Cost per iteration: one argmax pass, one pass over the features each way; memory: a few weight vectors, and
+``1/L`` only overshoot: there the first row starts ``2 C L`` iterations late, ``L = ||g||^2 / (2 H)`` at the start.
+
+The certificate's other player is the average, with the weights of the averaged ``w``, of ``(g_t, loss_t)``: a convex
+combination of outputs, hence feasible, for which the regret bounds above bound the gap. With quadratic slack the masses
+are averaged example by example, as their squares count. Cost per iteration: one argmax pass, one pass over the features each way; memory: a few weight vectors, and
 packed vectors of one shard.
 
 References: Taskar, Lacoste-Julien and Jordan (2006), section 5; Ratliff, Bagnell and Zinkevich (2007); the steps and
@@ -92,6 +93,8 @@ def worst_outputs(run: Run, weights: FloatArray) -> tuple[float, Outputs]:
 
 def _difference(shard: Problem, worst: Worst, zeta: FloatArray) -> FloatArray:
     """``sum_i zeta_i m_i (F_i z_i - F_i y_i)`` of a shard."""
+    if shard.rescaling == "margin" and shard.slack == "linear":
+        return shard.gradient(worst.z)
     delta = worst.z.copy()
     delta[shard.gold_point.index] -= shard.gold_point.value
     return shard.features.adjoint(shard.structure.to_parts(zeta * worst.factor) * delta)
