@@ -17,8 +17,8 @@ Without any regularisation D is the distance travelled so far. With quadratic sl
 
 The certificate's other player is the average, with the weights of the averaged ``w``, of ``(g_t, loss_t)``: a convex
 combination of outputs, hence feasible, for which the regret bounds above bound the gap. With quadratic slack the masses
-are averaged example by example, as their squares count. Cost per iteration: one argmax pass, one pass over the features each way; memory: a few weight vectors, and
-packed vectors of one shard.
+are averaged example by example, as their squares count. Cost per iteration: one argmax pass, one pass over the features
+each way; memory: a few weight vectors, and packed vectors of one shard.
 
 References: Taskar, Lacoste-Julien and Jordan (2006), section 5; Ratliff, Bagnell and Zinkevich (2007); the steps and
 averages for finite C: Lacoste-Julien, Schmidt and Bach (2012); for infinite C: Streeter and McMahan (2010).
