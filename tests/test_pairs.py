@@ -42,6 +42,13 @@ SOLVERS: dict[str, tuple[Callable[[], Solver], bool]] = {
     "projected gradient": (mm.ProjectedGradient, True),
     "projected gradient, last weights": (lambda: mm.ProjectedGradient(average=False), True),
 }
+SLOW = {
+    "dual extragradient, plain": 0.8,
+    "extragradient, plain": 0.8,
+    "projected gradient": 0.15,
+    "projected gradient, last weights": 0.15,
+}
+"""The share of the hinge loss at zero weights that a slow solver's gap may be after ITERATIONS; 0.05 for others."""
 WEIGHTS = {**{name: (settings, False) for name, settings in REGIONS.items()}, "signs": ({"C": 0.5}, True)}
 HINGES = [(rescaling, slack) for slack in ("linear", "quadratic") for rescaling in ("margin", "slack", "none")]
 PLAIN = ("margin", "linear")
@@ -123,8 +130,9 @@ def test_pairs(name: str, kind: str) -> None:
         np.testing.assert_allclose(problem.region.project(solution.weights), solution.weights, atol=1e-9, err_msg=case)
         if minimises:
             assert solution.status in (Status.CONVERGED, Status.BUDGET), f"{case}: {solution.message}"
-            share = 0.8 if name.endswith("plain") else 0.05
-            assert certificate.gap <= share * problem.hinge(np.zeros(problem.n_weights)), f"{case}: {solution.message}"
+            assert certificate.gap <= SLOW.get(name, 0.05) * problem.hinge(np.zeros(problem.n_weights)), (
+                f"{case}: {solution.message}"
+            )
             assert certificate.primal - lower <= certificate.gap + (upper - lower) + room, case
         else:
             assert error(problem, solution.weights) <= error(problem, np.zeros(problem.n_weights)), case

@@ -8,17 +8,20 @@ Problem: ``min_{w in W} f(w) = penalty(w) + H(w)``, over every region, re-scalin
 ``P`` projects onto ``W``, in an L2 region also onto the ball that must hold a solution (``norm_bound``), which keeps
 the steps bounded whatever ``C`` and the slack. Steps, with ``D`` that bound:
 
-    step_size="auto", finite C     eta_t = 2 C / (t + 1), averages with weights t                O(C G^2 / t)
-    step_size="auto", C infinite   eta_t = D / sqrt(sum_{s <= t} ||g_s||^2), plain averages      O(D G / sqrt(t))
-    step_size=a number             eta_t = step / sqrt(t), plain averages: the paper's
+    step_size="auto", C infinite   eta_t = D / sqrt(sum_{s <= t} ||w_s / C + g_s||^2), plain averages
+    step_size="auto", finite C     eta_t = 2 C / (t + 1) or the above if that is smaller, averages with weights t
+    step_size=a number             eta_t = step_size / sqrt(t), plain averages: the paper's
 
+The gap falls like ``D G / sqrt(t)``, with finite C also like ``C G^2 / t``, for subgradients of lengths up to ``G``.
 Without any regularisation D is the distance travelled so far. With quadratic slack ``H`` is smooth and steps above
-``1/L`` only overshoot: there the first row starts ``2 C L`` iterations late, ``L = ||g||^2 / (2 H)`` at the start.
+``1/L`` only overshoot: there ``2 C / (t + 1)`` starts ``2 C L`` iterations late, ``L = ||g||^2 / (2 H)`` at the start.
 
 The certificate's other player is the average, with the weights of the averaged ``w``, of ``(g_t, loss_t)``: a convex
-combination of outputs, hence feasible, for which the regret bounds above bound the gap. With quadratic slack the masses
-are averaged example by example, as their squares count. Cost per iteration: one argmax pass, one pass over the features
-each way; memory: a few weight vectors, and packed vectors of one shard.
+combination of outputs, hence feasible, for which bounds on the regret against weights no longer than ``D`` bound the
+gap. With quadratic slack the masses are averaged example by example, as their squares count.
+
+Cost per iteration: one argmax pass, one pass over the features each way; memory: a few weight vectors, and packed
+vectors of one shard.
 
 References: Taskar, Lacoste-Julien and Jordan (2006), section 5; Ratliff, Bagnell and Zinkevich (2007); the steps and
 averages for finite C: Lacoste-Julien, Schmidt and Bach (2012); for infinite C: Streeter and McMahan (2010).
@@ -168,6 +171,8 @@ class ProjectedGradient(Solver):
             eta = float(self.step_size) / np.sqrt(t)
         elif region.curvature > 0.0:
             eta, amount = 2.0 / (region.curvature * (t + 1 + late)), t + late
+            if squares > 0.0:
+                eta = min(eta, bound / np.sqrt(squares))
         else:
             length = norm(gradient)
             # Without regularisation: at first as far as the hinge's linear model needs to reach 0.
