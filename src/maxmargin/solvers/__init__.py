@@ -7,11 +7,13 @@ from maxmargin.solvers.callbacks import JsonLines, Progress, Record, Validation
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.exact import Exact
+from maxmargin.solvers.exponentiated_gradient import ExponentiatedGradient
 from maxmargin.solvers.extragradient import Extragradient
 from maxmargin.solvers.geometry import Entropic, Euclidean, Geometry
 from maxmargin.solvers.loop import Solution, Status, Stop, solve
 from maxmargin.solvers.mira import Mira
 from maxmargin.solvers.perceptron import AveragedPerceptron
+from maxmargin.solvers.projected_gradient import ProjectedGradient
 from maxmargin.solvers.subgradient import Subgradient
 
 __all__ = [
@@ -23,11 +25,13 @@ __all__ = [
     "Entropic",
     "Euclidean",
     "Exact",
+    "ExponentiatedGradient",
     "Extragradient",
     "Geometry",
     "JsonLines",
     "Mira",
     "Progress",
+    "ProjectedGradient",
     "Proposal",
     "Record",
     "Solution",

@@ -163,14 +163,16 @@ class Start:
             )
         return problem.region.project(np.array(self.weights, dtype=np.float64))
 
-    def z_for(self, problem: Problem) -> FloatArray:
+    def z_for(self, run: Run) -> FloatArray:
         """The start point of the structures player if it fits, else the gold outputs.
 
         It may come from other data with as many parts; a point that is not feasible for these would spoil the
         certificate, so it is projected.
         """
+        problem = run.problem
         if self.z is None or self.z.shape != problem.gold.shape:
             return problem.gold
+        run.counters.projections += problem.structure.n_examples
         points = problem.structure.project(np.asarray(self.z, dtype=np.float64))
         return points.z if (points.status == PointStatus.OK).all() else problem.gold
 

@@ -68,7 +68,7 @@ class Exact(Solver):
 
     def init(self, run: Run, start: Start) -> ExactState:
         """Nothing is known before the step."""
-        return ExactState(start.weights_for(run.problem), start.z_for(run.problem))
+        return ExactState(start.weights_for(run.problem), start.z_for(run))
 
     def step(self, run: Run, state: ExactState) -> ExactState:
         """Build the program, solve it, move the answer into the region and the polytope."""

@@ -219,7 +219,7 @@ class EuclideanStructures(StructuresPlayer):
 
     def start(self, run: Run, start: Start) -> StructuresPoint:
         """The given z if it fits, else the gold outputs."""
-        z = start.z_for(run.problem)
+        z = start.z_for(run)
         return StructuresPoint(z, z)
 
     def at(self, run: Run, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
@@ -346,6 +346,7 @@ class Geometry(ABC):
             squares = sum(np.square(shard.weight_norms()) for shard in run.shards)
             return radius * float(np.sqrt(np.max(squares, initial=0.0)))
         order = 2 if weights.euclidean else np.inf
+        run.counters.argmax += 1
         return radius * float(np.sqrt(sum(squared(s.structure.argmax(s.part_norms(order)).value) for s in run.shards)))
 
 
