@@ -245,10 +245,13 @@ def _loop(
                 if counters.iterations >= min(next_check, limit) or done or out_of_time():
                     asked = check()
                     next_check = _next_check(counters.iterations)
+        if best.weights is None:
+            check()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         if best.weights is None and state is not None:
-            check()
+            with contextlib.suppress(KeyboardInterrupt):
+                check()
     except NonFiniteError:
         status = Status.NONFINITE
     except InexactError:
