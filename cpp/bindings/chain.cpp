@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "maxmargin/chain_k_best.hpp"
+#include "maxmargin/chain_slack.hpp"
 #include "maxmargin/chain_sum_product.hpp"
 
 namespace maxmargin {
@@ -77,6 +78,19 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
     chain::project(batch, sets, view(point), view(z), view(value), view(status), threads);
 }
 
+void slack_argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
+                  In<double> margin, In<double> costs, In<double> constants, Out<double> z, Out<double> value,
+                  Out<std::int8_t> status, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
+            "margins and costs do not fit the batch");
+    require(z.size() == scores.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    const NoGil release;
+    chain::slack_argmax(batch, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
+                        view(status), threads);
+}
+
 }  // namespace
 
 void bind_chain(nb::module_& module) {
@@ -90,6 +104,10 @@ void bind_chain(nb::module_& module) {
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
     module.def("chain_project", &project, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
                "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "threads"_a);
+    module.def("chain_slack_argmax", &slack_argmax, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a,
+               "shared"_a, "scores"_a.noconvert(), "margin"_a.noconvert(), "costs"_a.noconvert(),
+               "constants"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "threads"_a);
 }
 
