@@ -107,7 +107,7 @@ inline void shift_column(double* column, std::int64_t padded, std::int64_t from,
     }
 }
 
-// The labels of the best output into scratch.labels, its product into value; false if the costs are no lattice.
+// The labels of the best output into scratch.labels, its product into value; ELSEWHERE if the costs are no lattice.
 template <class Vec>
 MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int64_t length,
                                const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs, double margin,
@@ -204,25 +204,23 @@ inline void slack_argmax(const Batch& batch, std::span<const double> scores, std
     const Panels panels(batch.n_labels, lanes_in_use());
     std::vector<SlackScratch> scratch;
     for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest());
-    parallel_blocks(batch.n_examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t length = batch.length(i);
-            const double* pair_costs = costs.data() + batch.pairs[i];
-            bool plain = true;
-            for (std::int64_t j = 0; j < batch.pairs[i + 1] - batch.pairs[i]; ++j) plain &= pair_costs[j] == 0.0;
-            status[i] = ELSEWHERE;
-            if (plain)
-                status[i] = slack(panels.lanes, panels, batch.shared, length, scores.data() + batch.nodes[i],
-                                  scores.data() + batch.pairs[i], margin[i], costs.data() + batch.nodes[i],
-                                  constants[i], scratch[thread], value[i]);
-            if (status[i] == static_cast<std::int8_t>(Status::ok))
-                mark(batch.n_labels, batch.shared, length, scratch[thread].labels.data(), z.data() + batch.nodes[i],
-                     z.data() + batch.pairs[i]);
-            else
-                value[i] = status[i] == static_cast<std::int8_t>(Status::absent)
-                               ? NEG_INF
-                               : std::numeric_limits<double>::quiet_NaN();
-        }
+    HullBatch::each(batch.n_examples(), threads, [&](int thread, std::int64_t i) {
+        const std::int64_t length = batch.length(i);
+        const double* pair_costs = costs.data() + batch.pairs[i];
+        bool plain = true;
+        for (std::int64_t j = 0; j < batch.pairs[i + 1] - batch.pairs[i]; ++j) plain &= pair_costs[j] == 0.0;
+        status[i] = ELSEWHERE;
+        if (plain)
+            status[i] = slack(panels.lanes, panels, batch.shared, length, scores.data() + batch.nodes[i],
+                              scores.data() + batch.pairs[i], margin[i], costs.data() + batch.nodes[i], constants[i],
+                              scratch[thread], value[i]);
+        if (status[i] == static_cast<std::int8_t>(Status::ok))
+            mark(batch.n_labels, batch.shared, length, scratch[thread].labels.data(), z.data() + batch.nodes[i],
+                 z.data() + batch.pairs[i]);
+        else
+            value[i] = status[i] == static_cast<std::int8_t>(Status::absent)
+                           ? NEG_INF
+                           : std::numeric_limits<double>::quiet_NaN();
     });
 }
 

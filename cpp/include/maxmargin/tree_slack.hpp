@@ -268,16 +268,14 @@ inline void slack_argmax(const Plan& plan, std::span<const double> scores, std::
     ScratchLease<Scratch> scratch(workers);
     for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
     std::vector<SlackSearch> searches(workers);
-    parallel_blocks(plan.n_examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+    HullBatch::each(plan.n_examples(), threads, [&](int thread, std::int64_t i) {
         Scratch& mine = scratch[static_cast<std::size_t>(thread)];
-        for (std::int64_t i = begin; i < end; ++i) {
-            const Status found = searches[static_cast<std::size_t>(thread)].run(
-                plan, i, parts_of(plan, i, scores.data()), margin[i], parts_of(plan, i, costs.data()),
-                constants[i], mine, value[i]);
-            if (found == Status::ok || found == Status::inexact) mark(plan, i, mine.labels.data(), z.data());
-            if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
-            status[i] = static_cast<std::int8_t>(found);
-        }
+        const Status found = searches[static_cast<std::size_t>(thread)].run(
+            plan, i, parts_of(plan, i, scores.data()), margin[i], parts_of(plan, i, costs.data()), constants[i], mine,
+            value[i]);
+        if (found == Status::ok || found == Status::inexact) mark(plan, i, mine.labels.data(), z.data());
+        if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
+        status[i] = static_cast<std::int8_t>(found);
     });
 }
 
