@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 
 import maxmargin as mm
 from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree, generic
 from maxmargin.testing import reference
 from maxmargin.testing.slack import best_mix, best_output, pairs, vertices
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from problems import RELAXED, STRUCTURES, make  # noqa: E402
 
 EXACT = ("chain", "chain-edges", "cliques", "junction", "tree")
 
@@ -52,7 +47,7 @@ def assert_best(structure, points, *asked):
     assert_worth(structure, points, *asked)
     best = best_mix if structure.slack_relaxed else best_output
     wanted = np.array([best(*own) for own in listed(structure, *asked)])
-    np.testing.assert_allclose(points.value, wanted, rtol=1e-11, atol=1e-13 * max(1.0, np.abs(asked[0]).max(initial=0)))
+    np.testing.assert_allclose(points.value, wanted, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [0.0, 0.1, 1.0, 10.0])
@@ -79,6 +74,11 @@ def test_relaxation_of_exact_structures(kind):
     assert (points.value >= problem.structure.slack_argmax(*asked).value - 1e-12).all()
 
 
+def dual(log, one, scores, margin, costs, constant):
+    t = np.exp(log)
+    return (reference.maximum(one, costs + t * scores) + constant + t * margin) ** 2 / (4.0 * t)
+
+
 @pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("kind", RELAXED)
 def test_relaxed_structures_by_the_dual(kind, size):
@@ -91,12 +91,8 @@ def test_relaxed_structures_by_the_dual(kind, size):
         for i in range(problem.structure.n_examples):
             one, at = problem.structure.select([i]), problem.structure.parts_of([i])
 
-            def dual(log, one=one, at=at, i=i):
-                t = np.exp(log)
-                most = reference.maximum(one, costs[at] + t * scores[at]) + constants[i] + t * margin[i]
-                return most**2 / (4.0 * t)
-
-            bound = minimize_scalar(dual, bounds=(-6.0, 8.0), method="bounded", options={"xatol": 1e-9}).fun
+            own = one, scores[at], margin[i], costs[at], constants[i]
+            bound = minimize_scalar(dual, args=own, bounds=(-6.0, 8.0), method="bounded", options={"xatol": 1e-9}).fun
             assert bound * (1 - 1e-9) - 1e-9 <= points.value[i] <= bound * (1 + 1e-6) + 1e-9
         truth = [best_output(*own) for own in listed(problem.structure, *asked)]
         assert (points.value >= np.array(truth) - 1e-9).all()
@@ -165,7 +161,6 @@ def test_chains_with_every_vector_length(transitions):
         np.testing.assert_allclose(points.value, structure._slack_as_tree(*asked).value, rtol=1e-12)
         relaxed = generic.slack_argmax(structure, *asked).value
         assert (points.value <= relaxed * (1 + 1e-12)).all()
-        assert (points.value >= 0.5 * relaxed).all()
 
 
 def test_two_methods_agree_on_long_chains():
@@ -334,7 +329,9 @@ def test_numbers_that_are_not_finite(kind, bad):
 
 
 @pytest.mark.parametrize("where", ["nodes", "pairs"])
-@pytest.mark.parametrize("structure", [Chain([2, 0], 2), Chain([2, 0], 2, transitions="each"), Tree([2], 2, [[0, 1]], [0, 1])])
+@pytest.mark.parametrize(
+    "structure", [Chain([2, 0], 2), Chain([2, 0], 2, transitions="each"), Tree([2], 2, [[0, 1]], [0, 1])]
+)
 def test_costs_that_are_not_finite(structure, where):
     n = structure.n_examples
     costs = np.zeros(structure.n_parts)
@@ -382,9 +379,9 @@ def test_linear_programs():
     gold = structure.argmax(rng.normal(size=27)).z
     scores, costs = rng.normal(size=27), 1.0 - 2.0 * gold
     asked = scores, 1.0 - structure.by_example(scores * gold), costs, structure.by_example(gold)
-    assert_best(structure, structure.slack_argmax(*asked), *asked)
-    other = Matching.dense([(3, 3)] * 3).slack_argmax(*asked)
-    np.testing.assert_allclose(other.value, structure.slack_argmax(*asked).value, rtol=1e-11)
+    points = structure.slack_argmax(*asked)
+    assert_worth(structure, points, *asked)
+    assert_best(Matching.dense([(3, 3)] * 3), points, *asked)
 
 
 class Doubtful(Matching):

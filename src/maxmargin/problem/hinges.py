@@ -135,7 +135,7 @@ def why_not(problem: Problem) -> str | None:
         )
     if problem.rescaling == "none" and (problem.structure.part_bound[problem.structure.decisions] > 1.0).any():
         return (
-            f'rescaling="none" needs the two best outputs, and those of a {problem.structure.name} whose parts go above '
-            '1 are not known; use rescaling="margin"'
+            f'rescaling="none" needs the two best outputs, and those of a {problem.structure.name} whose parts go '
+            'above 1 are not known; use rescaling="margin"'
         )
     return None

@@ -80,9 +80,7 @@ class Exact(Solver):
             return enumerated.EnumeratedState(listed, Proposal(weights, np.zeros(len(weights)), 0.0))
         return ExactState(weights, start.z_for(run.problem))
 
-    def step(
-        self, run: Run, state: ExactState | enumerated.EnumeratedState
-    ) -> ExactState | enumerated.EnumeratedState:
+    def step(self, run: Run, state: ExactState | enumerated.EnumeratedState) -> ExactState | enumerated.EnumeratedState:
         """Build the program, solve it, move the answer into the region and the polytope."""
         problem = run.problem
         if isinstance(state, enumerated.EnumeratedState):

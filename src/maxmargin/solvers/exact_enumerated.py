@@ -3,7 +3,7 @@
 With the factors ``m_i`` and losses ``l_i`` of :mod:`maxmargin.problem.hinges`, one row for each output ``y`` of each
 example:
 
-    min  penalty(w) + sum_i s_i xi_i  (or s_i xi_i^2 / 2)   s.t.  m_i(y) w'df_i(y) + l_i(y) <= xi_i,   xi_i >= 0,   w in W
+    min  penalty(w) + sum_i s_i xi_i  (or s_i xi_i^2 / 2)   s.t.  m_i(y) w'df_i(y) + l_i(y) <= xi_i,  xi_i >= 0,  w in W
 
 The multipliers ``alpha_i(y) >= 0`` of the rows are the masses of the outputs: they sum to ``s_i`` at most with linear
 slack, and to ``s_i zeta_i`` with quadratic slack. Clipped, and scaled to that sum where it is passed, they are feasible

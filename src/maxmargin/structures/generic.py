@@ -12,11 +12,11 @@ listed is split by forcing decision parts in or out, one argmax per new cell, al
 part of each is taken.
 
 **Slack re-scaling**, relaxed: ``max_z l(z) m(z)`` over the polytope, for a loss ``l`` and a score ``m`` linear in the
-parts. The points ``(l, m)`` form a polygon, the product is quasi-concave where both are positive, so the maximum lies on
-the upper right of the polygon's boundary, on an edge. Two corners hold it between them, at first those of largest ``m``
-and of largest ``l``; an argmax in the direction orthogonal to the line through them finds a corner beyond it, which
-takes the place of the one or the other, or shows that the line is an edge. A handful of argmax calls on the examples
-that are not finished, at most as many as the polygon has corners there.
+parts. The points ``(l, m)`` form a polygon, the product is quasi-concave where both are positive, so the maximum lies
+on the upper right of the polygon's boundary, on an edge. Two corners hold it between them, at first those of largest
+``m`` and of largest ``l``; an argmax in the direction orthogonal to the line through them finds a corner beyond it,
+which takes the place of the one or the other, or shows that the line is an edge. A handful of argmax calls on the
+examples that are not finished, at most as many as the polygon has corners there.
 """
 
 from __future__ import annotations

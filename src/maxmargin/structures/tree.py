@@ -10,7 +10,7 @@ Nodes are eliminated leaf by leaf, in an order worked out once. Cost per example
 argmax ``N`` additions and maxima (max-product, Pearl 1982); ``entropic`` ``N`` exponentials (sum-product); ``k_best``
 one argmax and then at most one new list entry per node and rank, found on demand (Huang and Chiang, "Better k-best
 parsing", 2005); ``project`` one argmax per vertex that enters the active set (:mod:`maxmargin.structures.generic`);
-``slack_argmax`` max-product over fronts of (loss, score), with Hamming loss up to ``s N`` steps for the ``s`` nodes below.
+``slack_argmax`` max-product over fronts of (loss, score), with Hamming loss up to ``n N`` steps for ``n`` nodes.
 
 A tree is the case of width one of :class:`maxmargin.structures.junction.JunctionTree`; both share all that is here.
 """

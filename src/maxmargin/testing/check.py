@@ -12,10 +12,10 @@ def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: i
 
     Checks, per round: the argmax is worth its value and no output seen is worth more; ``encode`` undoes ``decode``;
     ``select`` agrees with the whole batch; the projection is certified by the argmax; the k best, unless they are
-    refused with a ValueError, are sorted, distinct and start with the argmax; no output seen is worth more than the slack
-    re-scaled maximum. Of a relaxed structure, whose argmax need
-    not be an output, the value is a bound and ``predict`` gives the outputs. Where there is an ``entropic``, its value
-    is no less than the argmax and has the marginals as its gradient, and these are feasible.
+    refused with a ValueError, are sorted, distinct and start with the argmax; no output seen is worth more than the
+    slack re-scaled maximum. Of a relaxed structure, whose argmax need not be an output, the value is a bound and
+    ``predict`` gives the outputs. Where there is an ``entropic``, its value is no less than the argmax and has the
+    marginals as its gradient, and these are feasible.
     """
     n, parts = structure.n_examples, structure.n_parts
     vertices: list[FloatArray] = []

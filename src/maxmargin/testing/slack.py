@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Any
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -24,19 +23,20 @@ def vertices(structure: Structure) -> list[FloatArray]:
         for i in range(structure.n_examples):
             one = structure.select([i])
             begin = one._node_begin.tolist()
-            labels = [one.decision_labels[a:b] for a, b in zip(begin[:-1], begin[1:], strict=True)]
+            labels = [one.decision_labels[a:b] for a, b in pairwise(begin)]
             found.append(np.array([one.encode([np.array(y, dtype=np.int64)]) for y in product(*labels)]))
         return found
-    modules: list[tuple[type[Structure], Any]] = [
-        (Chain, chain),
-        (Cut, cut),
-        (LinearProgram, linear_program),
-        (Matching, matching),
-        (Network, network),
-    ]
-    module = next(module for kind, module in modules if isinstance(structure, kind))
-    listed: list[FloatArray] = module.vertices(structure)
-    return listed
+    if isinstance(structure, Chain):
+        return chain.vertices(structure)
+    if isinstance(structure, Cut):
+        return cut.vertices(structure)
+    if isinstance(structure, Matching):
+        return matching.vertices(structure)
+    if isinstance(structure, Network):
+        return network.vertices(structure)
+    if isinstance(structure, LinearProgram):
+        return linear_program.vertices(structure)
+    raise ValueError(f"the outputs of a {structure.name} cannot be listed")
 
 
 def pairs(
