@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "maxmargin/chain.hpp"
+#include "maxmargin/slack_units.hpp"
 
 namespace maxmargin::chain {
 
@@ -26,12 +27,11 @@ inline constexpr std::int64_t MOST_ROOM = std::int64_t{1} << 25;  // numbers per
 struct SlackScratch : Scratch {
     Aligned rows;                          // the maxima of all positions, `room` numbers
     std::int64_t room = 0;
-    std::vector<std::int32_t> units;       // T x K: cost above the cheapest label of the position
+    SlackUnits costs;                      // T x K
     std::vector<std::int64_t> first, most; // per position: its first row, and N_t
 
     SlackScratch(const Panels& panels, std::int64_t longest)
-        : Scratch(panels, 1), units(static_cast<std::size_t>(longest * panels.n_labels)),
-          first(static_cast<std::size_t>(longest)), most(static_cast<std::size_t>(longest)) {
+        : Scratch(panels, 1), first(static_cast<std::size_t>(longest)), most(static_cast<std::size_t>(longest)) {
         labels.resize(static_cast<std::size_t>(longest));
     }
     void need(std::int64_t numbers) {
@@ -41,45 +41,20 @@ struct SlackScratch : Scratch {
     }
 };
 
-struct Lattice {
-    double base, unit;  // the loss of n units is base + n * unit
-    bool fits;
-};
-
-// Costs in units, and the layout of the rows.
-inline Lattice lattice_of(std::int64_t k, std::int64_t padded, std::int64_t length, const double* costs,
-                          SlackScratch& scratch) {
-    constexpr double most_units = 4096.0, near = 1e-12;
-    Lattice found{0.0, 0.0, true};
-    for (std::int64_t t = 0; t < length; ++t) {
-        const double* own = costs + t * k;
-        const double least = *std::min_element(own, own + k);
-        found.base += least;
-        for (std::int64_t b = 0; b < k; ++b) {
-            const double above = own[b] - least;
-            if (above > 0.0 && (found.unit == 0.0 || above < found.unit)) found.unit = above;
-        }
-    }
+// Costs in units, and the layout of the rows; false if they are no multiples of a unit, or too many.
+inline bool lay_out(std::int64_t k, std::int64_t padded, std::int64_t length, const double* costs,
+                    SlackScratch& scratch) {
+    if (!scratch.costs.measure(costs, length, [k](std::int64_t) { return k; })) return false;
     std::int64_t total = 0, rows = 0;
     for (std::int64_t t = 0; t < length; ++t) {
-        const double* own = costs + t * k;
-        const double least = *std::min_element(own, own + k);
-        std::int64_t most = 0;
-        for (std::int64_t b = 0; b < k; ++b) {
-            const double above = own[b] - least, exact = found.unit > 0.0 ? above / found.unit : 0.0;
-            const double whole = std::rint(exact);
-            if (!(whole <= most_units) || std::fabs(exact - whole) > near * whole) return {0.0, 0.0, false};
-            scratch.units[t * k + b] = static_cast<std::int32_t>(whole);
-            most = std::max(most, static_cast<std::int64_t>(whole));
-        }
-        total += most;
+        total += scratch.costs.most[t];
         scratch.first[t] = rows;
         scratch.most[t] = total;
         rows += total + 1;
-        if (rows > MOST_ROOM / padded) return {0.0, 0.0, false};
+        if (rows > MOST_ROOM / padded) return false;
     }
     scratch.need(rows * padded);
-    return found;
+    return true;
 }
 
 // A number of units that many labels of a position have (most of them, where there are such).
@@ -107,7 +82,7 @@ inline void shift_column(double* column, std::int64_t padded, std::int64_t from,
     }
 }
 
-// The labels of the best output into scratch.labels, its product into value; ELSEWHERE if the costs are no lattice.
+// The labels of the best output into scratch.labels, its product into value; ELSEWHERE if costs have no unit.
 template <class Vec>
 MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int64_t length,
                                const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs, double margin,
@@ -123,13 +98,13 @@ MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int6
         value = std::max(0.0, constant * margin);
         return static_cast<std::int8_t>(Status::ok);
     }
-    const Lattice lattice = lattice_of(k, padded, length, costs, scratch);
-    if (!lattice.fits) return ELSEWHERE;
+    if (!lay_out(k, padded, length, costs, scratch)) return ELSEWHERE;
+    const SlackUnits& lattice = scratch.costs;
 
     double* matrix = scratch.matrix.get();
     double* rows = scratch.rows.get();
     clear_rows(rows, 0, scratch.most[0] + 1, padded);
-    for (std::int64_t b = 0; b < k; ++b) rows[scratch.units[b] * padded + b] = nodes[b];
+    for (std::int64_t b = 0; b < k; ++b) rows[lattice.units[b] * padded + b] = nodes[b];
     if (shared && length > 1) pack(panels, pairs, matrix);
     for (std::int64_t t = 1; t < length; ++t) {
         if (!shared) {
@@ -140,7 +115,7 @@ MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int6
         const double* before = rows + scratch.first[t - 1] * padded;
         double* now = rows + scratch.first[t] * padded;
         const double* here = nodes + t * k;
-        const std::int32_t* units = scratch.units.data() + t * k;
+        const std::int32_t* units = lattice.units.data() + t * k;
         const std::int64_t many = usual(units, k), n = scratch.most[t - 1] + 1;
         clear_rows(now, 0, many, padded);
         clear_rows(now, many + n, scratch.most[t] + 1, padded);
@@ -181,7 +156,7 @@ MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int6
         loss += costs[t * k + label];
         found += nodes[t * k + label];
         if (t == 0) break;
-        row -= scratch.units[t * k + label];
+        row -= lattice.units[t * k + label];
         const double* before = rows + (scratch.first[t - 1] + row) * padded;
         const double* column = pairs + (shared ? 0 : (t - 1) * square) + label;
         for (std::int64_t a = 0; a < k; ++a) sums[a] = before[a] + column[a * k];

@@ -1,10 +1,11 @@
 // Slack re-scaling on forests and junction trees: argmax_y (costs'y + constant) (margin + scores'y), exactly.
 //
-// Max-product in which a message entry is not one score but a *front*: the pairs (loss, score) of labelled subtrees of
+// Forests with costs in units (Hamming loss) are left to tree_slack_units.hpp. The rest is max-product in which a
+// message entry is not one score but a *front*: the pairs (loss, score) of labelled subtrees of
 // which none is at least as good as another in both. At a positive maximum both factors are positive, and the product
 // grows in each, so nothing else can win. Fronts are sorted (loss falls, score rises); their union is a merge, and
 // subtrees are joined by sums of every pair of entries. With Hamming loss a front has at most one entry per number of
-// errors, so a node with s nodes below costs up to s K^2 steps, and joining subtrees n^2 K in all.
+// errors, so a cluster with s nodes below costs up to s times its entries.
 //
 // Other costs may give fronts of any length. A front of more than `limit` entries is thinned: neighbours are joined
 // into one entry with the larger loss and the larger score of the two. The value found is then an upper bound, the
@@ -19,47 +20,25 @@
 #include <vector>
 
 #include "maxmargin/tree.hpp"
+#include "maxmargin/tree_slack_units.hpp"
 
 namespace maxmargin::tree {
 
 class SlackSearch {
    public:
     // Example i: labels of the best output, its product or a bound of it into value.
-    Status run(const Plan& plan, std::int64_t i, const Scores& scores, double margin, const Scores& costs,
+    Status run(int width, const Plan& plan, std::int64_t i, const Scores& scores, double margin, const Scores& costs,
                double constant, Scratch& scratch, double& value) {
-        const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
         value = 0.0;
         if (!std::isfinite(margin) || !std::isfinite(constant)) return Status::nonfinite;
         if (nodes_refused<Vec2>(plan, i, scores, scratch.h.data())) return Status::nonfinite;
         if (!prepare(plan, i, costs)) return Status::nonfinite;
-        for (std::int64_t t = 0; t < n; ++t) {
-            const std::int32_t node = plan.order[first + t];
-            if (tables_refused<Vec2>(plan, first + node, scores)) return Status::nonfinite;
-            eliminate(plan, first, node, scores, costs, scratch);
-        }
-        Front all = single(0.0, 0.0);
-        for (const Front& root : roots_) all = joined(all, root);
-        if (all.begin == all.end) {
-            value = NEG_INF;
-            return Status::absent;
-        }
-        std::int64_t best = -1;
-        double product = 0.0;
-        for (std::int64_t at = all.begin; at < all.end; ++at) {
-            const double loss = constant + arena_[at].loss, good = margin + arena_[at].score;
-            if (!std::isfinite(good)) return Status::nonfinite;
-            if (loss > 0.0 && good > 0.0 && loss * good > product) {
-                product = loss * good;
-                best = at;
-            }
-        }
-        // Where no product is positive, the best score: an output of loss zero, if one has a margin.
-        trace(best < 0 ? all.end - 1 : best, scratch.labels.data());
-        if (thinned_) {
-            value = product;
-            return Status::inexact;
-        }
-        if (best < 0) return Status::ok;
+        const Status found = on_nodes_ && units_.prepare(plan, i, cost_)
+                                 ? by_units(width, plan, i, scores, margin, constant, scratch, value)
+                                 : by_fronts(plan, i, scores, margin, costs, constant, scratch, value);
+        if (found == Status::absent) value = NEG_INF;
+        if (found != Status::ok || value == 0.0) return found;
+        // The product again from the output itself, whatever the order of the sums was.
         double loss = constant, good = margin;
         each_part(plan, i, scratch.labels.data(),
                   [&](std::int64_t at) { loss += costs.nodes[at], good += scores.nodes[at]; },
@@ -70,6 +49,62 @@ class SlackSearch {
     }
 
    private:
+    // The best product of an entry so far; where none is positive, the entry of the best score, an output of loss zero
+    // if one has a margin.
+    struct Choice {
+        double product = 0.0, score = NEG_INF;
+        std::int64_t best = -1, highest = -1;
+
+        // False if the score is NaN or +inf.
+        bool offer(std::int64_t at, double loss, double score_here, double margin) {
+            if (!(score_here <= std::numeric_limits<double>::max())) return false;
+            const double good = margin + score_here;
+            if (loss > 0.0 && good > 0.0 && loss * good > product) {
+                product = loss * good;
+                best = at;
+            }
+            if (score_here > score) {
+                score = score_here;
+                highest = at;
+            }
+            return true;
+        }
+        std::int64_t chosen() const { return best < 0 ? highest : best; }
+    };
+
+    Status by_units(int width, const Plan& plan, std::int64_t i, const Scores& scores, double margin, double constant,
+                    Scratch& scratch, double& value) {
+        if (!fill_units(width, plan, i, scores, scratch.h.data(), units_)) return Status::nonfinite;
+        Choice choice;
+        for (std::int64_t c = 0; c <= units_.n_total; ++c) {
+            const double loss = constant + units_.costs.base + static_cast<double>(c) * units_.costs.unit;
+            if (!choice.offer(c, loss, units_.numbers[units_.total + c], margin)) return Status::nonfinite;
+        }
+        if (choice.chosen() < 0) return Status::absent;
+        labels_of_units(plan, i, scores, units_, choice.chosen(), scratch.labels.data());
+        value = choice.product;
+        return Status::ok;
+    }
+
+    Status by_fronts(const Plan& plan, std::int64_t i, const Scores& scores, double margin, const Scores& costs,
+                     double constant, Scratch& scratch, double& value) {
+        const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
+        for (std::int64_t t = 0; t < n; ++t) {
+            const std::int32_t node = plan.order[first + t];
+            if (tables_refused<Vec2>(plan, first + node, scores)) return Status::nonfinite;
+            eliminate(plan, first, node, scores, costs, scratch);
+        }
+        Front all = single(0.0, 0.0);
+        for (const Front& root : roots_) all = joined(all, root);
+        Choice choice;
+        for (std::int64_t at = all.begin; at < all.end; ++at)
+            if (!choice.offer(at, constant + arena_[at].loss, arena_[at].score, margin)) return Status::nonfinite;
+        if (choice.chosen() < 0) return Status::absent;
+        trace(choice.chosen(), scratch.labels.data());
+        value = choice.product;
+        return thinned_ ? Status::inexact : Status::ok;
+    }
+
     // A labelled subtree. From a message: `node` takes label `one` and goes on as entry `two`. Else the sum of entries
     // `one` and `two` (-1: nothing).
     struct Entry {
@@ -87,7 +122,8 @@ class SlackSearch {
     std::vector<std::int64_t> stack_;
     std::int64_t limit_ = 0;
     double near_ = 0.0;                // losses that differ by less are the same sum, rounded in another order
-    bool thinned_ = false;
+    bool thinned_ = false, on_nodes_ = true;  // on_nodes_: nothing but nodes has costs
+    UnitTables units_;
 
     // False if a cost is not finite.
     bool prepare(const Plan& plan, std::int64_t i, const Scores& costs) {
@@ -97,11 +133,14 @@ class SlackSearch {
         each_single(plan, i, [&](std::int64_t v, std::int64_t table) {
             for (std::int64_t x = 0; x < plan.labels[v]; ++x) cost_[plan.part[v] + x] += costs.cliques[table + x];
         });
-        double size = 0.0;
+        double size = 0.0, on_tables = 0.0;
         for (const double c : cost_) size += std::fabs(c);
-        for (std::int64_t j = 0; j < plan.edge_parts[i + 1] - plan.edge_parts[i]; ++j) size += std::fabs(costs.edges[j]);
+        for (std::int64_t j = 0; j < plan.edge_parts[i + 1] - plan.edge_parts[i]; ++j)
+            on_tables += std::fabs(costs.edges[j]);
         for (std::int64_t j = 0; j < plan.clique_parts[i + 1] - plan.clique_parts[i]; ++j)
-            size += std::fabs(costs.cliques[j]);
+            on_tables += std::fabs(costs.cliques[j]);
+        on_nodes_ = on_tables == 0.0;
+        size += on_tables;
         near_ = 1e-15 * size;
         limit_ = std::clamp(room / std::max<std::int64_t>(plan.n_messages[i] + n_parts, 1), fewest, most);
         arena_.clear();
@@ -264,6 +303,7 @@ class SlackSearch {
 inline void slack_argmax(const Plan& plan, std::span<const double> scores, std::span<const double> margin,
                          std::span<const double> costs, std::span<const double> constants, std::span<double> z,
                          std::span<double> value, std::span<std::int8_t> status, int threads) {
+    const int width = lanes_in_use();
     const auto workers = static_cast<std::size_t>(std::max(threads, 1));
     ScratchLease<Scratch> scratch(workers);
     for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
@@ -271,8 +311,8 @@ inline void slack_argmax(const Plan& plan, std::span<const double> scores, std::
     HullBatch::each(plan.n_examples(), threads, [&](int thread, std::int64_t i) {
         Scratch& mine = scratch[static_cast<std::size_t>(thread)];
         const Status found = searches[static_cast<std::size_t>(thread)].run(
-            plan, i, parts_of(plan, i, scores.data()), margin[i], parts_of(plan, i, costs.data()), constants[i], mine,
-            value[i]);
+            width, plan, i, parts_of(plan, i, scores.data()), margin[i], parts_of(plan, i, costs.data()), constants[i],
+            mine, value[i]);
         if (found == Status::ok || found == Status::inexact) mark(plan, i, mine.labels.data(), z.data());
         if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
         status[i] = static_cast<std::int8_t>(found);
