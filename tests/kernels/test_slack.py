@@ -406,6 +406,22 @@ def test_inexact_maxima_give_bounds():
     assert (points.value < 2.0 * exact.value + 1.0).all()
 
 
+@pytest.mark.parametrize("kind", ["cut", "matching", "associative"])
+def test_warm_starts_change_nothing(kind):
+    problem, asked = at_weights(kind, 0, 1.0)
+    first = problem.structure.slack_argmax(*asked)
+    scores, margin, costs, constants = asked
+    for factor in (1.0, 2.0):
+        again = 0.5 * scores, 1.0 - problem.gold_point.dot(0.5 * scores), factor * costs, factor * constants
+        warm = problem.structure.slack_argmax(*again, warm=first.warm)
+        cold = problem.structure.slack_argmax(*again)
+        np.testing.assert_allclose(warm.value, cold.value, rtol=1e-12)
+    chosen = [1, 0]
+    part, at = problem.structure.select(chosen), problem.structure.parts_of(chosen)
+    fewer = part.slack_argmax(scores[at], margin[chosen], costs[at], constants[chosen], warm=first.warm)
+    np.testing.assert_allclose(fewer.value, first.value[chosen], rtol=1e-9)
+
+
 def test_wrong_shapes_are_refused():
     for structure in (Chain([2], 2), Tree([2], 2, [[0, 1]], [0, 1]), Matching.dense([(2, 2)])):
         good = np.zeros(structure.n_parts), np.ones(1), np.zeros(structure.n_parts), np.zeros(1)

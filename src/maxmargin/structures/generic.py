@@ -269,11 +269,11 @@ class _Corner:
     loss: FloatArray
     score: FloatArray
 
-    def take(self, other: _Corner, chosen: Any, batch: Structure) -> None:
-        """The other's points in the chosen examples of the batch."""
+    def take(self, other: _Corner, chosen: Any, owners: IntArray) -> None:
+        """The other's points in the chosen examples; ``owners`` has the example of each part."""
         if not chosen.any():
             return
-        self.z = np.where(batch.to_parts(chosen.astype(np.float64)) > 0.0, other.z, self.z)
+        self.z = np.where(chosen[owners], other.z, self.z)
         self.loss = np.where(chosen, other.loss, self.loss)
         self.score = np.where(chosen, other.score, self.score)
 
@@ -292,7 +292,11 @@ class _Products:
     constants: FloatArray
 
     def __post_init__(self) -> None:
-        self.forbidden = self.scores == -np.inf
+        numbers = np.arange(self.structure.n_examples, dtype=np.float64)
+        self.owners = self.structure.to_parts(numbers).astype(np.int64)
+        forbidden = self.scores == -np.inf
+        self.forbidden = forbidden if forbidden.any() else None
+        self.finite = np.where(forbidden, 0.0, self.scores) if forbidden.any() else self.scores
 
     def select(self, left: IntArray, within: IntArray) -> _Products:
         return _Products(
@@ -305,18 +309,21 @@ class _Products:
 
     def corner(self, a: FloatArray, b: FloatArray) -> tuple[_Corner, FloatArray, Any]:
         """The argmax of ``a loss + b score``; its value or an upper bound of it, and its status."""
-        to_parts = self.structure.to_parts
-        finite = np.where(self.forbidden, 0.0, self.scores)
-        asked = to_parts(a) * self.costs + to_parts(b) * finite
-        asked[self.forbidden] = -np.inf
+        asked = a[self.owners] * self.costs
+        asked += b[self.owners] * self.finite
+        if self.forbidden is not None:
+            asked[self.forbidden] = -np.inf
         points = self.structure.argmax(asked)
-        z = vector(points.z, self.structure.n_parts, "the argmax's z")
-        loss = np.maximum(self.structure.by_example(self.costs * z) + self.constants, 0.0)
-        score = self.structure.by_example(finite * z) + self.margin
-        bound = a * loss + b * score
+        corner = self.at(vector(points.z, self.structure.n_parts, "the argmax's z"))
+        bound = a * corner.loss + b * corner.score
         inexact = points.status == PointStatus.INEXACT
         bound[inexact] = np.maximum(bound, points.value + a * self.constants + b * self.margin)[inexact]
-        return _Corner(z, loss, score), bound, _codes(points.status)
+        return corner, bound, _codes(points.status)
+
+    def at(self, z: FloatArray) -> _Corner:
+        """A point with its loss and score."""
+        loss = np.maximum(self.structure.by_example(self.costs * z) + self.constants, 0.0)
+        return _Corner(z, loss, self.structure.by_example(self.finite * z) + self.margin)
 
 
 def slack_argmax(
@@ -331,13 +338,14 @@ def slack_argmax(
     """``max_{z in Z_i} (costs'z + constants) (margin + scores'z)`` of every example, by ``structure.argmax`` alone.
 
     ``z`` is a mix of two vertices. Where no product is positive the value is 0, at the point of the largest score. An
-    argmax that is INEXACT makes the status INEXACT and, if its values are bounds, the value a bound.
+    argmax that is INEXACT makes the status INEXACT and, if its values are bounds, the value a bound. ``warm`` spares
+    the argmax of the costs alone where they are those of the call before.
     """
     n = structure.n_examples
     scores, costs = vector(scores, structure.n_parts, "scores"), vector(costs, structure.n_parts, "costs")
     margin, constants = vector(margin, n, "margin"), vector(constants, n, "constants")
     with np.errstate(over="ignore", invalid="ignore"):
-        search = _SlackSearch(_Products(structure, scores, margin, costs, constants))
+        search = _SlackSearch(_Products(structure, scores, margin, costs, constants), warm)
         for turn in range(MOST_TURNS):
             if not search.ids.size:
                 break
@@ -348,12 +356,19 @@ def slack_argmax(
 class _SlackSearch:
     """The state of :func:`slack_argmax`: answers of the finished examples, two corners of each of the others."""
 
-    def __init__(self, products: _Products) -> None:
+    def __init__(self, products: _Products, warm: Any) -> None:
         self.structure = structure = products.structure
         n = structure.n_examples
         self.z, self.value = np.zeros(structure.n_parts), np.zeros(n)
         self.high, most_score, of_high = products.corner(np.zeros(n), np.ones(n))
-        self.wide, most_loss, of_wide = products.corner(np.ones(n), np.zeros(n))
+        self.widest: _Widest | None = None
+        if isinstance(warm, _Widest) and warm.fits(products):
+            self.wide, of_wide = products.at(warm.z), np.zeros(n, dtype=np.int8)
+            most_loss, self.widest = self.wide.loss, warm
+        else:
+            self.wide, most_loss, of_wide = products.corner(np.ones(n), np.zeros(n))
+            known = products.forbidden is None and (of_wide == PointStatus.OK).all()
+            self.widest = _Widest(structure, products.costs, self.wide.z) if known else None
         self.status = np.maximum(of_high, of_wide)
         size = self.high.loss + self.wide.loss + np.abs(self.high.score) + np.abs(self.wide.score)
         fine = np.isfinite(size + products.margin + products.constants)
@@ -386,8 +401,8 @@ class _SlackSearch:
         done |= failed | ~(a * corner.loss + b * corner.score > level + 4e-15 * size)
         # The gradient (score, loss) of the product at the corner says on which side of it the maximum lies.
         right = ~done & (corner.score * b > a * corner.loss)
-        high.take(corner, right, self.products.structure)
-        wide.take(corner, ~done & ~right, self.products.structure)
+        high.take(corner, right, self.products.owners)
+        wide.take(corner, ~done & ~right, self.products.owners)
         share, best = _best_mix(high, wide)
         done |= best >= self.bound[ids] * (1.0 - 1e-14)
         if last:
@@ -397,7 +412,7 @@ class _SlackSearch:
         if chosen.size:
             batch = self.products.structure
             within = batch.parts_of(chosen)
-            part = batch.to_parts(share)[within]
+            part = share[self.products.owners[within]]
             self.z[self.structure.parts_of(ids[chosen])] = (1.0 - part) * high.z[within] + part * wide.z[within]
             self.value[ids[chosen]] = best[chosen]
             self._go_on_with(np.flatnonzero(~done))
@@ -407,7 +422,21 @@ class _SlackSearch:
         self.value[bounded] = np.maximum(self.value, self.bound)[bounded]
         self.value[none] = np.where(self.status == PointStatus.ABSENT, -np.inf, np.nan)[none]
         self.z[self.structure.to_parts(none.astype(np.float64)) > 0.0] = 0.0
-        return Points(self.z, self.value, self.status)
+        return Points(self.z, self.value, self.status, self.widest)
+
+
+@dataclass(frozen=True, eq=False)
+class _Widest:
+    """Outputs of the largest loss, for the next call with the same costs."""
+
+    structure: Structure
+    costs: FloatArray
+    z: FloatArray
+
+    def fits(self, products: _Products) -> bool:
+        if self.structure is not products.structure or products.forbidden is not None:
+            return False
+        return np.array_equal(self.costs, products.costs)
 
 
 def _direction(high: _Corner, wide: _Corner) -> tuple[Any, FloatArray, FloatArray]:
