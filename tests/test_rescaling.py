@@ -213,6 +213,23 @@ def test_relaxed_hinges_are_said_to_be(kind: str, slack: str) -> None:
         solve(problem, mm.Exact())
 
 
+def test_losses_of_many_sums_still_bound() -> None:
+    """Real costs on a long chain: fronts are thinned, hinges are bounds, and no certificate is refused for that."""
+    rng = np.random.default_rng(0)
+    structure = mm.structures.Chain([120], 4)
+    features = mm.features.ChainFeatures(rng.normal(size=(120, 3)), [120], 4)
+    gold = structure.argmax(rng.normal(size=structure.n_parts)).z
+    weight = rng.random(structure.starts[1])
+    problem = Problem.build(
+        structure, features, gold, Hamming(), L2(C=1.0), loss_weight=np.repeat(weight[::4], 4), rescaling="slack"
+    )
+    w = 0.1 * rng.normal(size=problem.n_weights)
+    worst = problem.worst(w)
+    product = float(worst.factor[0] * (problem.differences(worst.z) @ w)[0] + worst.loss[0])
+    assert product * (1 - 1e-12) <= worst.value[0] <= 1.1 * product
+    assert problem.hinge(w) == worst.value[0]
+
+
 def test_refusals() -> None:
     chain = make("chain")
     parts = chain.structure, chain.features, chain.gold_point, Hamming(), chain.region

@@ -35,7 +35,7 @@ class InexactError(ArithmeticError):
 class Worst:
     """The outputs of a batch that violate the margin most at some weights, scaled by the example weights ``s_i``.
 
-    ``value = factor * w'df(z) + loss`` for every example.
+    ``value = factor * w'df(z) + loss`` for every example, or more where an argmax was inexact and its value a bound.
 
     Attributes:
         z: packed vector, shape ``(n_parts,)``.
