@@ -26,7 +26,7 @@ from maxmargin.features.tied import ChainFeatures
 from maxmargin.problem import Problem, hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Record, Solution, Solver, Status, Stop, solve
-from maxmargin.structures import Points, Structure, generic
+from maxmargin.structures import Points, Structure
 from maxmargin.structures.base import FloatArray, Polytope
 
 SOLVERS: dict[str, tuple[Callable[[], Solver], bool]] = {
@@ -103,12 +103,6 @@ def bounds(kind: str, region: str, rescaling: str, slack: str) -> tuple[float, f
     return certificate.dual, certificate.primal
 
 
-def missing(kind: str, rescaling: str) -> bool:
-    """Whether the structure has no argmax for that re-scaling yet."""
-    own = type(pose(kind).structure).slack_argmax is not Structure.slack_argmax
-    return rescaling == "slack" and not own and not hasattr(generic, "slack_argmax")
-
-
 def error(problem: Problem, weights: FloatArray) -> float:
     """The training loss of the predictions."""
     return problem.loss(problem.structure.predict(problem.features.scores(weights)).z)
@@ -122,7 +116,7 @@ def test_pairs(name: str, kind: str) -> None:
     for region, rescaling, slack in cases(kind):
         case = f"{name}, {kind}, {region}, {rescaling}, {slack}"
         problem = pose(kind, region, rescaling, slack)
-        if hinges.why_not(problem) or missing(kind, rescaling):
+        if hinges.why_not(problem):
             continue
         if reason := solver.why_not(problem):
             refused(problem, solver, reason)
@@ -279,8 +273,6 @@ def counted(problem: Problem, left: float = np.inf) -> tuple[Problem, Calls]:
 @pytest.mark.parametrize("name", SOLVERS)
 def test_counters_and_seconds_are_true(name: str, kind: str, rescaling: str) -> None:
     solver = SOLVERS[name][0]()
-    if missing(kind, rescaling):
-        pytest.skip("no slack-rescaled argmax yet")
     for region in ("ridge", "L1 ball"):
         problem, calls = counted(pose(kind, region, rescaling, n=5))
         if solver.why_not(problem):
@@ -306,7 +298,7 @@ def legal(name: str, kind: str = "chain", region: str = "ridge") -> tuple[Proble
     problem = pose(kind, region)
     for rescaling, slack in HINGES:
         posed = replace(problem, rescaling=rescaling, slack=slack)
-        if not (missing(kind, rescaling) or hinges.why_not(posed) or solver.why_not(posed)):
+        if not (hinges.why_not(posed) or solver.why_not(posed)):
             return posed, solver
     pytest.skip(f"refused on a {kind}")
 

@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "maxmargin/chain_k_best.hpp"
+#include "maxmargin/chain_slack.hpp"
 #include "maxmargin/chain_sum_product.hpp"
 #include "online.hpp"
 
@@ -84,7 +85,8 @@ class ChainOracle final : public online::Oracle {
     ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, std::int64_t ranks)
         : lengths_(copied(lengths)), shared_(shared), panels_(checked(n_labels), simd::lanes_in_use()),
           scratch_(panels_, longest()), most_(ranks) {
-        require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / n_labels, "k must be at least 1 and k * n_labels below 2^31");
+        require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / n_labels,
+                "k must be at least 1 and k * n_labels below 2^31");
         if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(), ranks);
     }
     std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
@@ -138,6 +140,19 @@ class ChainOracle final : public online::Oracle {
     std::unique_ptr<chain::KBest> k_best_;
 };
 
+void slack_argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
+                  In<double> margin, In<double> costs, In<double> constants, Out<double> z, Out<double> value,
+                  Out<std::int8_t> status, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
+            "margins and costs do not fit the batch");
+    require(z.size() == scores.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    const NoGil release;
+    chain::slack_argmax(batch, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
+                        view(status), threads);
+}
+
 }  // namespace
 
 void bind_chain(nb::module_& module) {
@@ -155,6 +170,11 @@ void bind_chain(nb::module_& module) {
     nb::class_<ChainOracle, online::Oracle>(module, "ChainOracle")
         .def(nb::init<In<std::int64_t>, std::int64_t, bool, std::int64_t>(), "lengths"_a.noconvert(), "n_labels"_a,
              "shared"_a, "ranks"_a);
+
+    module.def("chain_slack_argmax", &slack_argmax, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a,
+               "shared"_a, "scores"_a.noconvert(), "margin"_a.noconvert(), "costs"_a.noconvert(),
+               "constants"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "threads"_a);
 }
 
 }  // namespace maxmargin

@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "maxmargin/tree_entropic.hpp"
 #include "maxmargin/tree_k_best.hpp"
+#include "maxmargin/tree_slack.hpp"
 #include "online.hpp"
 
 namespace maxmargin {
@@ -148,6 +149,17 @@ class TreeBatch {
         return plan_;
     }
 
+    void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
+                      Out<double> value, Out<std::int8_t> status, int threads) const {
+        check(scores, z, value, status, 1);
+        const auto n = static_cast<std::size_t>(plan_.n_examples());
+        require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
+                "margins and costs do not fit the batch");
+        const NoGil release;
+        tree::slack_argmax(plan_, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
+                           view(status), threads);
+    }
+
    private:
     tree::Plan plan_;
     bool fits_ = false;
@@ -211,7 +223,10 @@ void bind_tree(nb::module_& module) {
         .def("entropic", &TreeBatch::entropic, "potentials"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
              "status"_a.noconvert(), "threads"_a)
         .def("project", &TreeBatch::project, "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(),
-             "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+             "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a)
+        .def("slack_argmax", &TreeBatch::slack_argmax, "scores"_a.noconvert(), "margin"_a.noconvert(),
+             "costs"_a.noconvert(), "constants"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
+             "status"_a.noconvert(), "threads"_a);
     nb::class_<TreeOracle, online::Oracle>(module, "TreeOracle")
         .def(nb::init<const TreeBatch&>(), "batch"_a, nb::keep_alive<1, 2>());
 }

@@ -29,6 +29,10 @@ CALLS = {
     "chain_entropic": (_kernels.chain_entropic, (*CHAIN._layout, False, np.ones(8), *outputs(8), np.zeros(4), 1)),
     "chain_k_best": (_kernels.chain_k_best, (*CHAIN._layout, 1, np.ones(8), *outputs(8), 1)),
     "chain_project": (_kernels.chain_project, (*CHAIN._layout, hull(), np.ones(8), *outputs(8), 1)),
+    "chain_slack_argmax": (
+        _kernels.chain_slack_argmax,
+        (*CHAIN._layout, np.ones(8), np.ones(1), np.ones(8), np.ones(1), *outputs(8), 1),
+    ),
     "cut_batch": (_kernels.CutBatch, CUT._ordered()),
     "cut_argmax": (_kernels.cut_argmax, (CUT._batch, np.ones(3), 20, np.zeros(1), *outputs(3), 1)),
     "cut_order": (_kernels.cut_order, (CUT._batch, np.zeros(2, dtype=np.int32))),

@@ -362,6 +362,8 @@ def _facts(estimator: StructuredSVM, problem: Problem, solution: Solution) -> di
         "estimator": type(estimator).__name__,
         **{name: _number(value) for name, value in problem.region.facts().items()},
         "loss": repr(loss) if isinstance(loss, Hamming) else type(loss).__name__,
+        **({"rescaling": problem.rescaling} if problem.rescaling != "margin" else {}),
+        **({"slack": problem.slack} if problem.slack != "linear" else {}),
         "solver": type(solution.solver).__name__,
         "status": str(solution.status),
         "primal": _number(certificate.primal),

@@ -44,6 +44,7 @@ from maxmargin.solvers import (
     solve,
 )
 from maxmargin.solvers.auto import fits_in_memory
+from maxmargin.solvers.base import saddle_point_only
 from maxmargin.structures.base import FloatArray
 
 Data = tuple[Sequence[Any], Sequence[Any]]
@@ -113,6 +114,11 @@ def regularization_path(
     with _threads.threads(estimator.n_jobs), _Bar(estimator.verbose) as bar:
         first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
         packer, problem = first._problem(X, y, sample_weight, loss_weight)
+        if iterations and (reason := saddle_point_only(problem)):
+            raise ValueError(
+                f"the dual-extragradient run of the path is not possible: {reason} for exact points alone, with "
+                "iterations=0 and radii or Cs"
+            )
         first._solver(problem)  # what these two refuse is refused before the run, not after it
         first._callbacks()
         course = _Course(

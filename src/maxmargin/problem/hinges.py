@@ -35,7 +35,7 @@ class InexactError(ArithmeticError):
 class Worst:
     """The outputs of a batch that violate the margin most at some weights, scaled by the example weights ``s_i``.
 
-    ``value = factor * w'df(z) + loss`` for every example.
+    ``value = factor * w'df(z) + loss`` for every example, or more where an argmax was inexact and its value a bound.
 
     Attributes:
         z: packed vector, shape ``(n_parts,)``.
@@ -59,7 +59,7 @@ def worst_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int)
 
 def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
     scores = problem.with_costs(scores)
-    points = _checked(problem, problem.structure.argmax(scores, warm=warm), first)
+    points = _checked(problem, problem.structure.argmax(scores, warm=warm), first, bounds=True)
     # The gold output's loss is zero: its augmented score is its score less the loss's constant.
     value = points.value - problem.gold_point.dot(scores)
     return Worst(points.z, value, problem.scale, problem.losses(points.z), points.warm)
@@ -68,14 +68,18 @@ def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Wors
 def _slack(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
     margin = 1.0 - problem.gold_point.dot(scores)
     points = problem.structure.slack_argmax(scores, margin, problem.costs, problem.constants, warm=warm)
-    points = _checked(problem, points, first)
-    loss = np.maximum(problem.losses(points.z), 0.0)
-    return Worst(points.z, points.value, loss, loss, points.warm)
+    points = _checked(problem, points, first, bounds=True)
+    # Where no product is positive the gold output is as bad as any, and has no loss.
+    counts = ~(points.value <= 0.0)
+    z = _or_gold(problem, points.z, counts)
+    loss = np.where(counts, np.maximum(problem.losses(z), 0.0), 0.0)
+    return Worst(z, np.where(counts, points.value, 0.0), loss, loss, points.warm)
 
 
 def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
     gold, structure = problem.gold, problem.structure
-    ranks = [_checked(problem, rank, first, absent=True) for rank in structure.k_best(scores, 2)]
+    # The k best are found by forcing parts, so that the value of an inexact one bounds nothing.
+    ranks = [_checked(problem, rank, first, bounds=False, absent=True) for rank in structure.k_best(scores, 2)]
     z, value, status = ranks[0].z, ranks[0].value, ranks[0].status
     if len(ranks) > 1:
         right = structure.by_example(np.abs(z - gold)) == 0.0
@@ -84,19 +88,30 @@ def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
         value, status = np.where(right, ranks[1].value, value), np.where(right, ranks[1].status, status)
     wrong = structure.by_example(np.abs(z - gold)) > 0.0
     violation = 1.0 + value - problem.gold_point.dot(scores)
-    counts = wrong & (status <= PointStatus.INEXACT) & ~(violation <= 0.0)
-    z = np.where(structure.to_parts(counts.astype(np.float64)) > 0.0, z, gold)
+    counts = wrong & (status != PointStatus.ABSENT) & ~(violation <= 0.0)
+    z = _or_gold(problem, z, counts)
     factor = np.where(counts, problem.scale, 0.0)
     return Worst(z, np.where(counts, problem.scale * violation, 0.0), factor, factor)
 
 
-def _checked(problem: Problem, points: Points, first: int, *, absent: bool = False) -> Points:
-    """InexactError where a value is no bound; NaN values where scores are not finite."""
+def _or_gold(problem: Problem, z: FloatArray, counts: Any) -> FloatArray:
+    """The gold output where an example does not count."""
+    if counts.all():
+        return z
+    return np.where(problem.structure.to_parts(counts.astype(np.float64)) > 0.0, z, problem.gold)
+
+
+def _checked(problem: Problem, points: Points, first: int, *, bounds: bool, absent: bool = False) -> Points:
+    """InexactError where a value is no bound; NaN values where scores are not finite.
+
+    ``bounds``: whether values of INEXACT points are bounds if the structure's are; ``absent``: whether an example may
+    have no such output.
+    """
     structure, status = problem.structure, points.status
     if (status == PointStatus.NONFINITE).any():
         return Points(points.z, np.full(len(points.value), np.nan), status, points.warm)
     fine = status == PointStatus.OK
-    if structure.value_bounds:
+    if bounds and structure.value_bounds:
         fine |= status == PointStatus.INEXACT
     if absent:
         fine |= status == PointStatus.ABSENT
@@ -115,5 +130,10 @@ def why_not(problem: Problem) -> str | None:
         return (
             f'rescaling="none" needs the two best outputs, and the argmax of a {problem.structure.name} is relaxed; '
             'use rescaling="margin"'
+        )
+    if problem.rescaling == "none" and (problem.structure.part_bound[problem.structure.decisions] > 1.0).any():
+        return (
+            f'rescaling="none" needs the two best outputs, and those of a {problem.structure.name} whose parts go '
+            'above 1 are not known; use rescaling="margin"'
         )
     return None

@@ -88,9 +88,9 @@ class Problem:
             rescaling: how the loss scales the margin: "margin", "slack" or "none".
             slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
         """
-        if rescaling not in RESCALINGS:
+        if not isinstance(rescaling, str) or rescaling not in RESCALINGS:
             raise ValueError(f"rescaling must be one of {', '.join(map(repr, RESCALINGS))}, got {rescaling!r}")
-        if slack not in SLACKS:
+        if not isinstance(slack, str) or slack not in SLACKS:
             raise ValueError(f"slack must be one of {', '.join(map(repr, SLACKS))}, got {slack!r}")
         if features.n_parts != structure.n_parts:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")

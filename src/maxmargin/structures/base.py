@@ -99,7 +99,8 @@ class Structure(ABC):
     those of the relaxation, and :meth:`predict` finds the outputs."""
 
     value_bounds = False
-    """Whether the ``value`` of an INEXACT argmax bounds the maximum from above: then certificates may rest on it."""
+    """Whether the ``value`` of an INEXACT argmax or slack argmax bounds the maximum from above: then certificates may
+    rest on it."""
 
     no_entropy = "it has no sum-product kernel; use geometry=Euclidean()"
     """Where there is no :meth:`entropic`: the reason, and what to use. Empty where there is one."""

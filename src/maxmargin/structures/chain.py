@@ -12,7 +12,9 @@ again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`
 one Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`); ``entropic``
 ``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and others 1970, in scaled probabilities). Where
 potentials spread so far (a standard deviation above 120) that these might underflow: another ``2 T K^2`` maxima, and
-log-sum-exp over the labels that these leave, about one in ten for potentials of size 300, one or two for larger ones.
+log-sum-exp over the labels that these leave, about one in ten for potentials of size 300, one or two for larger ones;
+``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss (Viterbi with the number of errors as a second
+state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are not whole multiples of one unit.
 """
 
 from __future__ import annotations
@@ -31,8 +33,12 @@ from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
 from maxmargin.structures._labelled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.tree import Tree
 
 Transitions = Literal["shared", "each"]
+
+_ELSEWHERE = 4
+"""Status of an example that the slack kernel leaves to the one for trees."""
 
 
 class Chain(Structure):
@@ -51,6 +57,8 @@ class Chain(Structure):
     name = "chain"
     one_of_many = True
     no_entropy = ""
+    slack_relaxed = False
+    value_bounds = True
 
     def __init__(self, lengths: npt.ArrayLike, n_labels: int, *, transitions: Transitions = "shared") -> None:
         sizes = np.asarray(lengths)
@@ -147,6 +155,49 @@ class Chain(Structure):
         """Label sequences of the longest example, ``K^T``; exact below ``2^31`` and a number above it otherwise."""
         longest = int(self.lengths.max(initial=0))
         return int(self.n_labels ** min(longest, 31))
+
+    def slack_argmax(
+        self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
+    ) -> Points:
+        """``argmax_y (costs'y + constants) (margin + scores'y)`` over label sequences, exactly; ``warm`` is not needed.
+
+        INEXACT, with an upper bound as value, only where costs have so many different sums (thousands for one label of
+        one position) that not all can be kept.
+        """
+        scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
+        margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
+        z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        outputs = z, value, status
+        _kernels.chain_slack_argmax(*self._layout, scores, margin, costs, constants, *outputs, _threads.current())
+        left = np.flatnonzero(status == _ELSEWHERE)
+        if left.size:
+            part = self.select(left)
+            at = self.parts_of(left)
+            found = part._slack_as_tree(scores[at], margin[left], costs[at], constants[left])
+            z[at], value[left], status[left] = found.z, found.value, found.status
+        return Points(z, value, status)
+
+    def _slack_as_tree(
+        self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray
+    ) -> Points:
+        """The same by fronts of losses and scores, on paths with a table for every edge."""
+        first, owner = self._edges
+        square = self.n_labels**2
+        begin = offsets_of(self.lengths)[:-1]
+        ends = np.stack([first, first + 1], axis=1) - begin[owner][:, None]
+        n_edges = np.maximum(self.lengths - 1, 0)
+        path = Tree(self.lengths, self.n_labels, ends, offsets_of(n_edges))
+        if self.transitions == "each":
+            return path.slack_argmax(scores, margin, costs, constants)
+        tables = [values[self.starts[1] :].reshape(-1, square)[owner].ravel() for values in (scores, costs)]
+        nodes = [values[: self.starts[1]] for values in (scores, costs)]
+        found = path.slack_argmax(
+            np.concatenate([nodes[0], tables[0]]), margin, np.concatenate([nodes[1], tables[1]]), constants
+        )
+        pairs = np.zeros((self.n_examples, square))
+        np.add.at(pairs, owner, found.z[self.starts[1] :].reshape(-1, square))
+        return Points(np.concatenate([found.z[: self.starts[1]], pairs.ravel()]), found.value, found.status)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of label sequences in the kernel; ``warm`` from an earlier call."""

@@ -9,7 +9,8 @@ Output ``y`` of an example with nodes ``v`` of ``K_v`` labels has the parts
 Nodes are eliminated leaf by leaf, in an order worked out once. Cost per example, with ``N`` entries in its edge tables:
 argmax ``N`` additions and maxima (max-product, Pearl 1982); ``entropic`` ``N`` exponentials (sum-product); ``k_best``
 one argmax and then at most one new list entry per node and rank, found on demand (Huang and Chiang, "Better k-best
-parsing", 2005); ``project`` one argmax per vertex that enters the active set (:mod:`maxmargin.structures.generic`).
+parsing", 2005); ``project`` one argmax per vertex that enters the active set (:mod:`maxmargin.structures.generic`);
+``slack_argmax`` max-product over fronts of (loss, score), with Hamming loss up to ``n N`` steps for ``n`` nodes.
 
 A tree is the case of width one of :class:`maxmargin.structures.junction.JunctionTree`; both share all that is here.
 """
@@ -65,6 +66,8 @@ class Tree(Structure):
     name = "tree"
     one_of_many = True
     no_entropy = ""
+    slack_relaxed = False
+    value_bounds = True
 
     def __init__(
         self,
@@ -309,6 +312,20 @@ class Tree(Structure):
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
         outputs = self._outputs()
         self._batch.entropic(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
+        return Points(*outputs)
+
+    def slack_argmax(
+        self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
+    ) -> Points:
+        """``argmax_y (costs'y + constants) (margin + scores'y)`` over labellings, exactly; ``warm`` is not needed.
+
+        Per label and subtree, all pairs of loss and score of which none beats another in both are kept. INEXACT, with
+        an upper bound as value, where these would be thousands (64 to 4096, by the size of the example).
+        """
+        scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
+        margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
+        outputs = self._outputs()
+        self._batch.slack_argmax(scores, margin, costs, constants, *outputs, _threads.current())
         return Points(*outputs)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:

@@ -12,9 +12,10 @@ def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: i
 
     Checks, per round: the argmax is worth its value and no output seen is worth more; ``encode`` undoes ``decode``;
     ``select`` agrees with the whole batch; the projection is certified by the argmax; the k best, unless they are
-    refused with a ValueError, are sorted, distinct and start with the argmax. Of a relaxed structure, whose argmax need
-    not be an output, the value is a bound and ``predict`` gives the outputs. Where there is an ``entropic``, its value
-    is no less than the argmax and has the marginals as its gradient, and these are feasible.
+    refused with a ValueError, are sorted, distinct and start with the argmax; no output seen is worth more than the
+    slack re-scaled maximum. Of a relaxed structure, whose argmax need not be an output, the value is a bound and
+    ``predict`` gives the outputs. Where there is an ``entropic``, its value is no less than the argmax and has the
+    marginals as its gradient, and these are feasible.
     """
     n, parts = structure.n_examples, structure.n_parts
     vertices: list[FloatArray] = []
@@ -34,6 +35,7 @@ def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: i
         )
         _check_select(structure, scores, best.value, rng)
         _check_projection(structure, rng.normal(size=parts))
+        _check_slack(structure, scores, vertices, rng)
         if not structure.no_entropy:
             _check_entropic(structure, scores, best.value, rng.normal(size=parts))
         try:
@@ -48,6 +50,26 @@ def _admissible(structure: Structure, scores: FloatArray) -> FloatArray:
     if structure.edge_sign:
         scores[structure.starts[1] :] = structure.edge_sign * np.abs(scores[structure.starts[1] :])
     return scores
+
+
+def _check_slack(
+    structure: Structure, scores: FloatArray, vertices: list[FloatArray], rng: np.random.Generator
+) -> None:
+    costs = np.zeros(structure.n_parts)
+    costs[structure.decisions] = rng.integers(0, 3, size=structure.starts[1])
+    margin, constants = rng.normal(size=structure.n_examples), np.zeros(structure.n_examples)
+    points = structure.slack_argmax(scores, margin, costs, constants)
+
+    def product(z: FloatArray) -> FloatArray:
+        """``loss(z) score(z)`` where the score is positive, else 0."""
+        return structure.by_example(costs * z) * np.maximum(structure.by_example(scores * z) + margin, 0.0)
+
+    exact = points.status == PointStatus.OK
+    np.testing.assert_allclose(
+        points.value[exact], product(points.z)[exact], atol=1e-9, err_msg="slack_argmax: value must be the product"
+    )
+    for other in vertices:
+        assert (product(other) <= points.value + 1e-9).all(), "slack_argmax: another output is worth more"
 
 
 def _check_entropic(structure: Structure, potentials: FloatArray, best: FloatArray, direction: FloatArray) -> None:
