@@ -396,7 +396,7 @@ void bind_online(nb::module_& module) {
         .def("pass_over", &PyBlockDescent::pass, "order"_a.noconvert(), "kept_only"_a)
         .def("refresh", &PyBlockDescent::refresh)
         .def("average", &PyBlockDescent::average, "g"_a.noconvert())
-        .def("restart_average", [](PyBlockDescent& self) { self.get().restart_average(); })
+        .def("mark", [](PyBlockDescent& self) { self.get().mark(); })
         .def_prop_ro("g", [](PyBlockDescent& self) { return seen(self.get().g()); }, nb::rv_policy::reference_internal)
         .def_prop_ro("gap", [](PyBlockDescent& self) { return seen(self.get().gap()); },
                      nb::rv_policy::reference_internal)

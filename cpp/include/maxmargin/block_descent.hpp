@@ -91,15 +91,21 @@ class BlockDescent {
         }
     }
 
-    // The average of (g, loss) over the visits since the last restart, the t-th with weight t.
-    void restart_average() {
-        std::fill(late_.begin(), late_.end(), 0.0);
-        late_loss_ = time_ = 0.0;
+    // The average of (g, loss) over the visits since the mark before the last, the t-th with weight t.
+    void mark() {
+        older_ = std::move(newer_);
+        newer_ = sums();
     }
     double average(std::span<double> g) const {
-        const double total = time_ > 0.0 ? 0.5 * time_ * (time_ + 1.0) : 1.0;
-        for (std::size_t k = 0; k < g_.size(); ++k) g[k] = g_[k] - late_[k] / total;
-        return loss_ - late_loss_ / total;
+        const Sums now = sums();
+        const double total = now.weight - older_.weight;
+        if (!(total > 0.0)) {
+            std::copy(g_.begin(), g_.end(), g.begin());
+            return loss_;
+        }
+        for (std::size_t k = 0; k < g_.size(); ++k)
+            g[k] = (now.g[k] - (older_.g.empty() ? 0.0 : older_.g[k])) / total;
+        return (now.loss - older_.loss) / total;
     }
 
     std::span<const double> g() const { return g_; }
@@ -119,6 +125,18 @@ class BlockDescent {
         std::int64_t width = 0;
         std::int64_t size() const { return static_cast<std::int64_t>(atoms.size()); }
     };
+
+    // sum_t t g_t and sum_t t loss_t over all visits t so far, and the sum of the weights.
+    struct Sums {
+        std::vector<double> g;
+        double loss = 0.0, weight = 0.0;
+    };
+    Sums sums() const {
+        Sums now{std::vector<double>(g_.size()), 0.0, 0.5 * time_ * (time_ + 1.0)};
+        for (std::size_t k = 0; k < g_.size(); ++k) now.g[k] = now.weight * g_[k] - late_[k];
+        now.loss = now.weight * loss_ - late_loss_;
+        return now;
+    }
 
     double response(std::size_t k) const {
         const double free = -s_.C * g_[k];
@@ -269,6 +287,7 @@ class BlockDescent {
     bool plain_;             // neither signs nor a ball: w = -C g is not stored
     std::vector<double> w_;
     double loss_ = 0.0, late_loss_ = 0.0, time_ = 0.0, norm_ = 0.0, mean_gap_ = 0.0;
+    Sums older_, newer_;
     Accumulator change_;
     std::vector<Block> blocks_;
     std::vector<double> gap_, scores_, other_, delta_, value_, before_;

@@ -13,8 +13,8 @@ step size is chosen, and the masses are a feasible point of the other player: ce
   visit, so that a visit nearly solves its example.
 * *Sampling* by gap (Osokin and others 2016): examples are drawn with probability growing with the gap last seen there;
   every tenth pass visits all.
-* *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last half of the passes,
-  later ones counting more.
+* *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last half of the passes
+  (or up to three quarters), later ones counting more.
 
 Cost of a pass: one argmax of every example, its scores once, the features of a new output twice; each kept pass about
 half of that. Memory: the non-zero parts of the kept outputs (``outputs`` per example at most) and four weight-sized
@@ -130,7 +130,7 @@ class BlockFrankWolfe(Solver):
         if passes % REFRESH == 0:
             blocks.refresh()
         if passes & (passes - 1) == 0:
-            blocks.restart_average()
+            blocks.mark()
         return replace(state, passes=passes)
 
     def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:
