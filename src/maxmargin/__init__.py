@@ -18,13 +18,25 @@ from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Program, Sequence
 from maxmargin.path import PathPoint, RegularizationPath, regularization_path
 from maxmargin.problem import Problem
-from maxmargin.solvers import DualExtragradient, Entropic, Euclidean, Exact, Extragradient, Solution, Stop, solve
+from maxmargin.solvers import (
+    CuttingPlane,
+    DualExtragradient,
+    Entropic,
+    Euclidean,
+    Exact,
+    Extragradient,
+    SimplicialDecomposition,
+    Solution,
+    Stop,
+    solve,
+)
 
 __all__ = [
     "AssociativeSVM",
     "Bipartite",
     "ChainSVM",
     "CutSVM",
+    "CuttingPlane",
     "DualExtragradient",
     "Entropic",
     "Euclidean",
@@ -42,6 +54,7 @@ __all__ = [
     "RegularizationPath",
     "Relaxation",
     "Sequence",
+    "SimplicialDecomposition",
     "Solution",
     "Stop",
     "StructuredSVM",

@@ -4,15 +4,18 @@ from maxmargin.solvers.auto import choose
 from maxmargin.solvers.base import Counters, Solver, Start
 from maxmargin.solvers.callbacks import JsonLines, Progress, Record, Validation
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
+from maxmargin.solvers.cutting_plane import CuttingPlane
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.exact import Exact
 from maxmargin.solvers.extragradient import Extragradient
 from maxmargin.solvers.geometry import Entropic, Euclidean, Geometry
 from maxmargin.solvers.loop import Solution, Status, Stop, solve
+from maxmargin.solvers.simplicial_decomposition import SimplicialDecomposition
 
 __all__ = [
     "Certificate",
     "Counters",
+    "CuttingPlane",
     "DualExtragradient",
     "Entropic",
     "Euclidean",
@@ -23,6 +26,7 @@ __all__ = [
     "Progress",
     "Proposal",
     "Record",
+    "SimplicialDecomposition",
     "Solution",
     "Solver",
     "Start",

@@ -42,7 +42,7 @@ class Record:
     primal: float
     weights: FloatArray
     norm: float
-    argmax: int
+    argmax: float
     projections: int
     limit: int
     tol: float
