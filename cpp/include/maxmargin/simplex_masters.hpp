@@ -13,7 +13,7 @@
 // quadratic program over the simplexes (simplex_newton.hpp) and an exact search towards its solution. `sweep` goes from
 // block to block with the Gram matrix of the block alone, w kept up to date: exact minimisation in the block for a
 // plain ridge, and for signs and balls the minimum of a quadratic that is nowhere below. Cost of a visit: the products
-// of the block's points with w. One `sweep` is sequential, so the number of threads does not enter.
+// of the block's points with w. Both are sequential: the number of threads does not enter.
 #pragma once
 
 #include <algorithm>
@@ -153,15 +153,16 @@ public:
         return true;
     }
 
-    // For every block: the largest w'd_j + l_j (at least 0), the value sum_j q_j (w'd_j + l_j), and the mass sum_j q_j.
-    void values(std::span<double> best, std::span<double> current, std::span<double> mass, int threads) const {
-        const double theta = scale();
+    // For every block, at weights w: the largest w'd_j + l_j (at least 0), the value sum_j q_j (w'd_j + l_j), and the
+    // mass sum_j q_j.
+    void values(std::span<const double> w, std::span<double> best, std::span<double> current, std::span<double> mass,
+                int threads) const {
         parallel_blocks(n_blocks(), 16, threads, [&](int, std::int64_t begin, std::int64_t end) {
             for (std::int64_t b = begin; b < end; ++b) {
                 best[b] = current[b] = mass[b] = 0.0;
                 for (std::int64_t j = 0; j < blocks_[b].size(); ++j) {
                     const Point& point = blocks_[b].points[j];
-                    const double v = theta * along(point, 0, point.split) + point.loss;
+                    const double v = gathered(point.index.data(), point.value.data(), point.split, w.data()) + point.loss;
                     best[b] = std::max(best[b], v);
                     current[b] += blocks_[b].q[j] * v;
                     mass[b] += blocks_[b].q[j];
@@ -257,12 +258,12 @@ private:
 
     void shift(const Point& point, double by) {  // g += by d
         const std::int64_t n = point.size();
-        const bool plain = sign_.empty() && !ball();
+        const bool linear = plain();
         for (std::int64_t k = 0; k < n; ++k) {
             const std::int32_t at = point.index[k];
             const double before = g_[at];
             g_[at] += by * point.value[k];
-            if (plain) continue;
+            if (linear) continue;
             const double u = ascent(at, g_[at]), old = ascent(at, before);
             if (!sign_.empty()) u_[at] = u;
             if (at < n_weights_) squared_ += u * u - old * old;
@@ -347,7 +348,9 @@ private:
         return std::max(0.0, 0.5 * (tau * tau + 1.0) * squares - gain) + alone;
     }
 
+    bool plain() const { return sign_.empty() && !ball(); }
     double visit(Block& block, double enough);
+    double search(const std::vector<double>& dg, double linear) const;
     double curvature_error(const Block& block, double theta, double maximal);
 };
 
@@ -413,146 +416,34 @@ inline double Masters::visit(Block& block, double enough) {
     return before;
 }
 
-inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double tolerance, int limit) {
-    std::vector<const Point*> points;
-    std::vector<std::int64_t> offsets{0};
-    std::vector<double> q;
-    for (const std::int64_t b : chosen) {
-        for (const Point& point : blocks_[b].points) points.push_back(&point);
-        q.insert(q.end(), blocks_[b].q.begin(), blocks_[b].q.end());
-        offsets.push_back(static_cast<std::int64_t>(points.size()));
-    }
-    const auto m = static_cast<std::int64_t>(points.size());
-    Outcome outcome;
-    if (m == 0) return outcome;
-    std::vector<double> gram(static_cast<std::size_t>(m * m));
-    for (std::size_t b = 0; b < chosen.size(); ++b) {
-        const Block& own = blocks_[chosen[b]];
-        for (std::int64_t i = 0; i < own.size(); ++i) {
-            const std::int64_t row = offsets[b] + i;
-            std::copy_n(&own.gram[i * own.stride], own.size(), &gram[row * m + offsets[b]]);
-            const Point& point = *points[row];
-            for (std::int64_t k = 0; k < point.size(); ++k) scatter_[point.index[k]] += point.value[k];
-            for (std::int64_t j = offsets[b + 1]; j < m; ++j)
-                gram[row * m + j] = gram[j * m + row] =
-                    gathered(points[j]->index.data(), points[j]->value.data(), points[j]->size(), scatter_.data());
-            for (const std::int32_t at : point.index) scatter_[at] = 0.0;
+// How far to go along dg, at most 1: where the derivative of R(g + t dg) + t linear, which never falls, is zero. Zero
+// where there is no descent.
+inline double Masters::search(const std::vector<double>& dg, double linear) const {
+    const auto derivative = [&](double t) {
+        double squared = 0.0, product = 0.0, masses = 0.0;
+        for (std::int64_t k = 0; k < n_weights_; ++k) {
+            const double u = ascent(k, g_[k] + t * dg[k]);
+            squared += u * u;
+            product += u * dg[k];
+        }
+        for (std::int64_t k = n_weights_; k < n_coordinates_; ++k) masses += (g_[k] + t * dg[k]) * dg[k];
+        return linear - (ball() ? scale_at(squared) : c_) * product + c_ * masses;
+    };
+    double low = 0.0, at_low = derivative(0.0), high = 1.0, at_high = derivative(1.0), t = 1.0;
+    if (!(at_low < 0.0)) return 0.0;
+    const double first = at_low;
+    for (int i = 0; i < 60 && at_high > 0.0; ++i) {
+        t = i % 3 == 2 ? 0.5 * (low + high) : low + (high - low) * at_low / (at_low - at_high);
+        if (!(t > low && t < high)) break;
+        const double at = derivative(t);
+        if (std::abs(at) <= -1e-10 * first || high - low < 1e-14) break;
+        if (at < 0.0) {
+            low = t, at_low = at;
+        } else {
+            high = t, at_high = at;
         }
     }
-    // Columns of the coordinates that do not always count by C: those with signs, and with a ball those of masses.
-    std::vector<std::int64_t> special;
-    std::vector<double> columns, counted;
-    if (!sign_.empty() || (ball() && n_coordinates_ > n_weights_)) {
-        std::vector<std::int64_t> place(static_cast<std::size_t>(n_coordinates_), -1);
-        for (const Point* point : points)
-            for (const std::int32_t at : point->index)
-                if (place[at] < 0 && (at < n_weights_ ? !sign_.empty() && sign_[at] : ball())) {
-                    place[at] = static_cast<std::int64_t>(special.size());
-                    special.push_back(at);
-                }
-        columns.assign(special.size() * static_cast<std::size_t>(m), 0.0);
-        counted.assign(special.size(), 1.0);
-        for (std::int64_t j = 0; j < m; ++j)
-            for (std::int64_t k = 0; k < points[j]->size(); ++k)
-                if (const std::int64_t at = place[points[j]->index[k]]; at >= 0)
-                    columns[at * m + j] += points[j]->value[k];
-    }
-    std::vector<double> h = gram, p(m), moved(m), model(m), pull(m), dg(static_cast<std::size_t>(n_coordinates_));
-    const bool plain = sign_.empty() && !ball();
-    for (int step = 0;; ++step) {
-        const double theta = scale();
-        double size = 0.0;
-        for (std::int64_t j = 0; j < m; ++j) {
-            p[j] = slope(*points[j], theta);
-            size += q[j] * std::abs(p[j]);
-        }
-        outcome.gap = 0.0;
-        for (std::size_t b = 0; b < chosen.size(); ++b) outcome.gap += gap(blocks_[chosen[b]], &p[offsets[b]]);
-        outcome.steps = step;
-        if (!std::isfinite(outcome.gap)) {
-            outcome.status = NONFINITE;
-            return outcome;
-        }
-        outcome.status = OK;
-        if (outcome.gap <= tolerance || outcome.gap <= 1e-15 * size) return outcome;
-        outcome.status = INEXACT;
-        if (step >= limit) return outcome;
-        // The generalised Hessian over theta: the Gram matrix, with special coordinates counted as they bend now.
-        for (std::size_t s = 0; s < special.size(); ++s) {
-            const std::int64_t k = special[s];
-            const double wanted = k >= n_weights_ ? c_ / theta : (g_[k] > 0.0 ? 0.0 : 1.0);
-            const double by = wanted - counted[s];
-            if (by == 0.0) continue;
-            const double* column = &columns[s * static_cast<std::size_t>(m)];
-            for (std::int64_t i = 0; i < m; ++i) {
-                if (column[i] == 0.0) continue;
-                const double times_row = by * column[i];
-                for (std::int64_t j = 0; j < m; ++j) gram[i * m + j] += times_row * column[j];
-            }
-            counted[s] = wanted;
-        }
-        if (!plain) h = gram;
-        if (theta < c_) {
-            const double length = std::sqrt(squared_);
-            for (std::int64_t j = 0; j < m; ++j) pull[j] = along(*points[j], 0, points[j]->split) / length;
-            for (std::int64_t i = 0; i < m; ++i)
-                for (std::int64_t j = 0; j < m; ++j) h[i * m + j] -= pull[i] * pull[j];
-        }
-        for (std::int64_t j = 0; j < m; ++j) {
-            model[j] = p[j] / theta;
-            moved[j] = q[j];
-        }
-        const Program program{m, h.data(), m, offsets, cone_};
-        // The program's own measure of cones is another than the gap: they are solved to rounding.
-        const double aim = cone_ ? 0.0 : (plain ? 0.5 * tolerance : std::min(0.5 * tolerance, 0.01 * outcome.gap)) / theta;
-        newton(program, moved.data(), model.data(), aim, 100, newton_);
-        std::fill(dg.begin(), dg.end(), 0.0);
-        double linear = 0.0;
-        for (std::int64_t j = 0; j < m; ++j) {
-            const double by = moved[j] - q[j];
-            if (by == 0.0) continue;
-            linear -= by * points[j]->loss;
-            for (std::int64_t k = 0; k < points[j]->size(); ++k) dg[points[j]->index[k]] += by * points[j]->value[k];
-        }
-        // The derivative at t along the way to the model's minimum: it never falls.
-        const auto derivative = [&](double t) {
-            double squared = 0.0, product = 0.0, masses = 0.0;
-            for (std::int64_t k = 0; k < n_weights_; ++k) {
-                const double u = ascent(k, g_[k] + t * dg[k]);
-                squared += u * u;
-                product += u * dg[k];
-            }
-            for (std::int64_t k = n_weights_; k < n_coordinates_; ++k) masses += (g_[k] + t * dg[k]) * dg[k];
-            return linear - (ball() ? scale_at(squared) : c_) * product + c_ * masses;
-        };
-        double t = 1.0;
-        if (!plain) {
-            double low = 0.0, at_low = derivative(0.0), high = 1.0, at_high = derivative(1.0);
-            if (!(at_low < 0.0)) return outcome;  // rounding: no descent is left
-            for (int i = 0; i < 60 && at_high > 0.0; ++i) {
-                t = i % 3 == 2 ? 0.5 * (low + high) : low + (high - low) * at_low / (at_low - at_high);
-                if (!(t > low && t < high)) break;
-                const double at = derivative(t);
-                if (std::abs(at) <= 1e-10 * std::abs(at_low)) break;
-                if (at < 0.0) {
-                    low = t, at_low = at;
-                } else {
-                    high = t, at_high = at;
-                }
-                if (high - low < 1e-14) break;
-            }
-        }
-        bool still = true;
-        for (std::size_t b = 0; b < chosen.size(); ++b)
-            for (std::int64_t j = offsets[b]; j < offsets[b + 1]; ++j) {
-                const double now = std::max(0.0, t == 1.0 ? moved[j] : q[j] + t * (moved[j] - q[j]));
-                still = still && now == q[j];
-                q[j] = blocks_[chosen[b]].q[j - offsets[b]] = now;
-            }
-        for (std::int64_t k = 0; k < n_coordinates_; ++k) g_[k] += t * dg[k];
-        restore();
-        if (still) return outcome;
-    }
+    return t;
 }
 
 }  // namespace maxmargin::simplex

@@ -5,9 +5,9 @@
 // Reference: Bertsekas (1982), Projected Newton methods for optimization problems with simple constraints. In every
 // block the heaviest entry is eliminated by the sum, which leaves bounds alone; entries at zero that would fall further
 // are held there, a Newton step is taken in the others, and the step is searched along its projection. H may be
-// singular: pivots have a floor, and a step along a flat direction ends at a bound. Where the search fails, one exact
-// step on the best pair of entries goes on. Cost of a step: a Cholesky factorisation of the free entries and a few
-// products with H.
+// singular: Newton steps are damped, the less the better they go (Levenberg 1944; Marquardt 1963), and in between every
+// block takes an exact step on its best pair of entries. Cost of a step: a Cholesky factorisation of the free entries
+// and a few products with H.
 #pragma once
 
 #include <algorithm>
@@ -116,46 +116,48 @@ inline bool all_finite(const double* values, std::int64_t n) {
 // Moves q along `change` with its image H change, and the gradient with it.
 inline void move(std::int64_t m, double* q, double* p, const double* change, const double* image) {
     for (std::int64_t j = 0; j < m; ++j) {
-        q[j] += change[j];
+        q[j] = std::max(0.0, q[j] + change[j]);
         p[j] += image[j];
     }
 }
 
-// The exact step on the pair of entries, or for the orthant the entry, that gains most. False where none gains.
-inline bool pair_step(const Program& program, double* q, double* p, NewtonScratch& s) {
-    double best = 0.0, step = 0.0;
-    std::int64_t to = -1, from = -1;
+// One exact step on the best pair of entries of every block, or for the orthant on every entry. False where none gains.
+// These cheap steps find which entries count; Newton steps then find how much.
+inline bool pair_steps(const Program& program, double* q, double* p) {
+    bool moved = false;
+    const auto shift = [&](std::int64_t to, std::int64_t from, double step) {
+        const double before = q[to];
+        q[to] += step;
+        if (q[to] == before) return;
+        if (from >= 0) q[from] = std::max(0.0, q[from] - step);
+        for (std::int64_t j = 0; j < program.m; ++j)
+            p[j] += step * (program.at(to, j) - (from < 0 ? 0.0 : program.at(from, j)));
+        moved = true;
+    };
     if (program.cone) {
         for (std::int64_t j = 0; j < program.m; ++j) {
-            const double curvature = std::max(program.at(j, j), 1e-300);
-            const double t = std::max(-q[j], -p[j] / curvature);
-            const double gain = -t * (p[j] + 0.5 * t * curvature);
-            if (gain > best && std::isfinite(t)) best = gain, to = j, step = t;
+            const double step = std::max(-q[j], -p[j] / std::max(program.at(j, j), 1e-300));
+            if (step != 0.0 && std::isfinite(step)) shift(j, -1, step);
         }
-    } else {
-        for (std::size_t b = 0; b + 1 < program.offsets.size(); ++b) {
-            const std::int64_t first = program.offsets[b], last = program.offsets[b + 1];
-            std::int64_t low = first;
-            for (std::int64_t j = first; j < last; ++j)
-                if (p[j] < p[low]) low = j;
-            for (std::int64_t j = first; j < last; ++j) {
-                if (!(q[j] > 0.0) || !(p[j] > p[low])) continue;
-                const double curvature = program.at(j, j) + program.at(low, low) - 2.0 * program.at(j, low);
-                const double slope = p[j] - p[low];
-                const double t = curvature * q[j] > slope ? slope / curvature : q[j];
-                const double gain = t * (slope - 0.5 * t * std::max(curvature, 0.0));
-                if (gain > best) best = gain, to = low, from = j, step = t;
-            }
-        }
+        return moved;
     }
-    if (to < 0) return false;
-    const double before = q[to];
-    for (std::int64_t j = 0; j < program.m; ++j)
-        p[j] += step * (program.at(to, j) - (from < 0 ? 0.0 : program.at(from, j)));
-    q[to] += step;
-    if (from >= 0) q[from] = std::max(0.0, q[from] - step);
-    s.change[0] = q[to] - before;
-    return q[to] != before;
+    for (std::size_t b = 0; b + 1 < program.offsets.size(); ++b) {
+        const std::int64_t first = program.offsets[b], last = program.offsets[b + 1];
+        std::int64_t low = first, from = -1;
+        for (std::int64_t j = first; j < last; ++j)
+            if (p[j] < p[low]) low = j;
+        double best = 0.0, step = 0.0;
+        for (std::int64_t j = first; j < last; ++j) {
+            if (!(q[j] > 0.0) || !(p[j] > p[low])) continue;
+            const double bend = program.at(j, j) + program.at(low, low) - 2.0 * program.at(j, low);
+            const double slope = p[j] - p[low];
+            const double t = bend * q[j] > slope ? slope / bend : q[j];
+            const double gain = t * (slope - 0.5 * t * std::max(bend, 0.0));
+            if (gain > best) best = gain, from = j, step = t;
+        }
+        if (from >= 0) shift(low, from, step);
+    }
+    return moved;
 }
 
 // Two entries of one simplex: the minimum in closed form.
@@ -170,8 +172,9 @@ inline void two(const Program& program, double* q, double* p) {
     for (std::int64_t j = 0; j < 2; ++j) p[j] += t * (program.at(0, j) - program.at(1, j));
 }
 
-// One projected Newton step. False where the search along the projection found no decrease.
-inline bool newton_step(const Program& program, double* q, double* p, NewtonScratch& s) {
+// One projected Newton step with `damping` times the largest curvature added, which the step adapts: a singular H has
+// long steps that the bounds would bend beyond use. False where there was no decrease.
+inline bool newton_step(const Program& program, double* q, double* p, double& damping, NewtonScratch& s) {
     const std::int64_t m = program.m;
     // The reference of a block is its heaviest entry; reduced gradients are differences from it.
     if (program.cone) {
@@ -210,12 +213,18 @@ inline bool newton_step(const Program& program, double* q, double* p, NewtonScra
         largest = std::max(largest, s.matrix[a * n + a]);
         s.trial[a] = -(p[i] - (ri < 0 ? 0.0 : p[ri]));
     }
-    const double floor = std::max(largest * 1e-12, 1e-280);
+    const double floor = std::max(largest * 1e-14, 1e-280);
+    for (std::int64_t a = 0; a < n; ++a) s.matrix[a * n + a] += damping * largest;
     solve_floored(n, s.matrix.data(), s.trial.data(), floor);
     for (std::int64_t a = 0; a < n; ++a) s.direction[s.free[a]] = s.trial[a];
     if (!all_finite(s.direction.data(), m)) return false;
+    const auto slope_of = [&] {
+        double slope = 0.0;
+        for (std::int64_t j = 0; j < m; ++j) slope += p[j] * s.change[j];
+        return slope;
+    };
     double step = 1.0;
-    for (int halvings = 0; halvings < 40; ++halvings, step *= 0.5) {
+    for (int halvings = 0; halvings < 4; ++halvings, step *= 0.25) {
         std::fill_n(s.change.begin(), m, 0.0);
         bool inside = true;
         for (std::int64_t j = 0; j < m; ++j) {
@@ -225,18 +234,43 @@ inline bool newton_step(const Program& program, double* q, double* p, NewtonScra
         }
         for (std::int64_t j = 0; j < m && inside; ++j) inside = q[j] + s.change[j] >= 0.0;
         if (!inside) continue;
-        double slope = 0.0, bend = 0.0;
+        const double slope = slope_of();
+        if (!(slope < 0.0)) continue;
         times(m, program.h, program.stride, s.change.data(), s.image.data());
-        for (std::int64_t j = 0; j < m; ++j) {
-            slope += p[j] * s.change[j];
-            bend += s.change[j] * s.image[j];
-        }
-        if (slope < 0.0 && slope + 0.5 * bend <= 1e-4 * slope) {
+        double bend = 0.0;
+        for (std::int64_t j = 0; j < m; ++j) bend += s.change[j] * s.image[j];
+        if (slope + 0.5 * bend <= 0.1 * slope) {
             move(m, q, p, s.change.data(), s.image.data());
+            damping = halvings == 0 ? std::max(0.1 * damping, 1e-13) : std::min(4.0 * damping, 1.0);
             return true;
         }
     }
-    return false;
+    damping = std::min(10.0 * damping, 1.0);
+    // The projection bends the step too much: every block goes straight, until an entry is zero, and the exact minimum
+    // along the whole is taken.
+    for (std::int64_t j = 0; j < m; ++j) s.change[j] = s.reference[j] == j ? 0.0 : s.direction[j];
+    for (std::int64_t j = 0; j < m; ++j)
+        if (s.reference[j] >= 0 && s.reference[j] != j) s.change[s.reference[j]] -= s.change[j];
+    const std::int64_t whole[] = {0, m};
+    const std::span<const std::int64_t> offsets = program.cone ? std::span<const std::int64_t>(whole) : program.offsets;
+    for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
+        double most = 1.0;
+        for (std::int64_t j = offsets[b]; j < offsets[b + 1]; ++j)
+            if (q[j] + most * s.change[j] < 0.0) most = -q[j] / s.change[j];
+        for (std::int64_t j = offsets[b]; j < offsets[b + 1]; ++j) s.change[j] = std::max(-q[j], most * s.change[j]);
+    }
+    const double slope = slope_of();
+    if (!(slope < 0.0)) return false;
+    times(m, program.h, program.stride, s.change.data(), s.image.data());
+    double bend = 0.0;
+    for (std::int64_t j = 0; j < m; ++j) bend += s.change[j] * s.image[j];
+    const double t = bend > -slope ? -slope / bend : 1.0;
+    for (std::int64_t j = 0; j < m; ++j) {
+        s.change[j] *= t;
+        s.image[j] *= t;
+    }
+    move(m, q, p, s.change.data(), s.image.data());
+    return true;
 }
 
 // Solves the program from a feasible q with gradient p = Hq + c, both kept up to date, to the gap `tolerance`.
@@ -252,6 +286,7 @@ inline Status newton(const Program& program, double* q, double* p, double tolera
         }
     }
     s.size(static_cast<std::size_t>(m));
+    double damping = 1e-3;
     for (int step = 0; step < limit; ++step) {
         double most = 0.0;
         for (std::int64_t j = 0; j < m; ++j)
@@ -259,7 +294,8 @@ inline Status newton(const Program& program, double* q, double* p, double tolera
         const double gap = program.gap(p, q);
         if (!std::isfinite(gap)) return NONFINITE;
         if (gap <= tolerance || gap <= 1e-15 * most) return OK;
-        if (!newton_step(program, q, p, s) && !pair_step(program, q, p, s)) return gap <= 1e-12 * most ? OK : INEXACT;
+        const bool newton = newton_step(program, q, p, damping, s), pairs = pair_steps(program, q, p);
+        if (!newton && !pairs) return gap <= 1e-12 * most ? OK : INEXACT;
     }
     return program.gap(p, q) <= tolerance ? OK : INEXACT;
 }

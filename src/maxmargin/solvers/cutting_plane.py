@@ -109,7 +109,7 @@ class CuttingPlane(Solver):
         added = masters.add(found, np.inf)
         blocks = np.arange(masters.n_blocks)
         masters.solve(blocks, max(self.accuracy * gap, 0.0), joint=self.joint, sweeps=self.sweeps)
-        return masters.moved(self.age, added=added)
+        return state.moved(self.age, added=added)
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
         """The master's solution."""

@@ -54,12 +54,13 @@ class Iterate:
 
     Attributes:
         masters: the points.
-        weights: the best response to ``g``, or the start weights.
+        weights: the best response to ``g``, pulled towards the best weights so far, or the start weights.
         g: ``sum_j q_j d_j``, shape ``(n_weights,)``.
         loss: ``sum_j q_j l_j``.
         squares: ``sum_i s_i zeta_i^2`` with quadratic slack, else 0.
         position: the next example of a cyclic working set.
         added: how many points the last round added.
+        best: smallest objective so far and its weights, where new weights are pulled towards these.
     """
 
     masters: Masters
@@ -69,13 +70,44 @@ class Iterate:
     squares: float = 0.0
     position: int = 0
     added: int = 1
+    best: tuple[float, FloatArray] | None = None
 
     @classmethod
     def first(cls, run: Run, start: Start, group: int = 1) -> Iterate:
         """All mass on the gold outputs, at the start weights."""
         run.keeps_worst = True
         problem = run.problem
-        return cls(Masters(problem, group), start.weights_for(problem), np.zeros(problem.n_weights))
+        state = cls(Masters(problem, group), start.weights_for(problem), np.zeros(problem.n_weights))
+        state.masters.evaluate(state.weights)
+        return state
+
+    def gap(self, hinge: float) -> float:
+        """The gap at the weights, where ``H(w)`` is known."""
+        region = self.masters.region
+        return region.penalty(self.weights) + hinge - region.dual(self.g, self.loss, self.squares)
+
+    def moved(self, age: int, *, position: int = 0, added: int = 1, stabilise: float = 0.0, hinge: float = np.inf) -> Iterate:
+        """The state after a master was solved.
+
+        Args:
+            age: see :meth:`Masters.settle`.
+            position: see the attributes, as ``added``.
+            stabilise: the share of the best weights so far in the new ones; 0 takes the master's own.
+            hinge: ``H(w)`` of the old weights, for that.
+        """
+        masters, region, best = self.masters, self.masters.region, self.best
+        g, loss, squares = masters.settle(age)
+        weights = region.best_response(g)
+        assert weights is not None
+        if not np.isfinite(weights).all():
+            raise NonFiniteError("the weights became NaN or infinite")
+        if stabilise > 0.0:
+            primal = region.penalty(self.weights) + hinge
+            if best is None or primal < best[0]:
+                best = (primal, self.weights)
+            weights = (1.0 - stabilise) * weights + stabilise * best[1]
+        masters.evaluate(weights)
+        return Iterate(masters, weights, g, loss, squares, position, added, best)
 
     def proposal(self) -> Proposal:
         """For the certificate."""
@@ -130,12 +162,11 @@ class Masters:
         """The coordinate that holds an example's mass, at mass 1."""
         self.squares = np.zeros(n)
         """``s_i zeta_i^2``, shape ``(n_examples,)``; 0 with linear slack."""
-        self.evaluate()
 
-    def evaluate(self) -> None:
-        """Find every block's best and current value and its mass at the current weights."""
+    def evaluate(self, weights: FloatArray) -> None:
+        """Find every block's best and current value and its mass at some weights."""
         self.best, self.current, self.mass = (np.empty(self.n_blocks) for _ in range(3))
-        self.kernel.values(self.best, self.current, self.mass, _threads.current())
+        self.kernel.values(weights, self.best, self.current, self.mass, _threads.current())
 
     def by_block(self, values: FloatArray, first: int = 0) -> FloatArray:
         """Sums of the values of consecutive examples over their blocks, shape ``(n_blocks,)``."""
@@ -290,17 +321,7 @@ class Masters:
         self.kernel.g(sums)
         if self.quadratic:
             self.squares = self.region.C * sums[n:] ** 2
-        self.evaluate()
         return sums[:n].copy(), self.kernel.loss(), self.region.C * squared(sums[n:])
-
-    def moved(self, age: int, *, position: int = 0, added: int = 1) -> Iterate:
-        """The state after a master was solved."""
-        g, loss, squares = self.settle(age)
-        weights = self.region.best_response(g)
-        assert weights is not None
-        if not np.isfinite(weights).all():
-            raise NonFiniteError("the weights became NaN or infinite")
-        return Iterate(self, weights, g, loss, squares, position, added)
 
 
 def _sum_by(of: IntArray, n: int, factor: FloatArray) -> sp.csr_array:

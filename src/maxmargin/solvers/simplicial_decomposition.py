@@ -46,6 +46,8 @@ class SimplicialDecomposition(Solver):
         working_set: which examples a round is about: "all"; "cyclic", so many after the other; "violation", those with
             the largest gaps, which needs a pass over all.
         working_set_size: how many examples that is; None for a tenth.
+        stabilise: with working set "all", the share of the best weights so far in those at which points are looked
+            for, below 1; 0 is the paper's method.
         accuracy: a master is solved to this fraction of the gap that the round found.
         joint: masters of up to so many points are solved at once, others example by example.
         sweeps: at most so many sweeps over the examples a master.
@@ -57,10 +59,11 @@ class SimplicialDecomposition(Solver):
     r: float = np.inf
     working_set: str = "all"
     working_set_size: int | None = None
+    stabilise: float = 0.5
     accuracy: float = 0.1
     joint: int = 300
     sweeps: int = 100
-    age: int = 20
+    age: int = 8
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
@@ -77,6 +80,8 @@ class SimplicialDecomposition(Solver):
         if self.working_set_size is not None:
             check_count(working_set_size=self.working_set_size, least=1)
         check_positive(accuracy=self.accuracy, joint=self.joint, sweeps=self.sweeps, max_iter=self.max_iter)
+        if not isinstance(self.stabilise, (int, float)) or not 0.0 <= self.stabilise < 1.0:
+            raise ValueError(f"stabilise must be in [0, 1), got {self.stabilise!r}")
         if self.accuracy >= 1.0:
             raise ValueError(f"accuracy must be below 1, got {self.accuracy!r}")
 
@@ -121,9 +126,15 @@ class SimplicialDecomposition(Solver):
         chosen = np.zeros(masters.n_blocks, dtype=np.bool_)
         chosen[blocks] = True
         masters.add(found, self.r, chosen)
-        aim = max(self.accuracy * float(gaps[blocks].sum()), 0.0)
-        masters.solve(blocks, aim, joint=self.joint, sweeps=self.sweeps)
-        return masters.moved(self.age, position=position)
+        whole = len(blocks) == masters.n_blocks
+        gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())
+        masters.solve(blocks, max(self.accuracy * gap, 0.0), joint=self.joint, sweeps=self.sweeps)
+        return state.moved(
+            self.age,
+            position=position,
+            stabilise=self.stabilise if whole else 0.0,
+            hinge=float(found.hinges.sum()),
+        )
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
         """The master's solution."""
