@@ -200,23 +200,33 @@ inline bool newton_step(const Program& program, double* q, double* p, double& da
             s.free[n++] = j;
         }
     }
-    // H in the coordinates in which a block's reference makes up for every change.
-    double largest = 0.0;
-    for (std::int64_t a = 0; a < n; ++a) {
-        const std::int64_t i = s.free[a], ri = s.reference[i];
-        for (std::int64_t b = 0; b <= a; ++b) {
-            const std::int64_t j = s.free[b], rj = s.reference[j];
-            double value = program.at(i, j);
-            if (ri >= 0) value += program.at(ri, rj) - program.at(ri, j) - program.at(i, rj);
-            s.matrix[a * n + b] = value;
+    for (int attempt = 0; attempt < 4; ++attempt) {
+        // H in the coordinates in which a block's reference makes up for every change.
+        double largest = 0.0;
+        for (std::int64_t a = 0; a < n; ++a) {
+            const std::int64_t i = s.free[a], ri = s.reference[i];
+            for (std::int64_t b = 0; b <= a; ++b) {
+                const std::int64_t j = s.free[b], rj = s.reference[j];
+                double value = program.at(i, j);
+                if (ri >= 0) value += program.at(ri, rj) - program.at(ri, j) - program.at(i, rj);
+                s.matrix[a * n + b] = value;
+            }
+            largest = std::max(largest, s.matrix[a * n + a]);
+            s.trial[a] = -(p[i] - (ri < 0 ? 0.0 : p[ri]));
         }
-        largest = std::max(largest, s.matrix[a * n + a]);
-        s.trial[a] = -(p[i] - (ri < 0 ? 0.0 : p[ri]));
+        for (std::int64_t a = 0; a < n; ++a) s.matrix[a * n + a] += damping * largest;
+        solve_floored(n, s.matrix.data(), s.trial.data(), std::max(largest * 1e-14, 1e-280));
+        // Entries at zero that the others would push below it are held as well, and the rest is solved again.
+        std::int64_t kept = 0;
+        for (std::int64_t a = 0; a < n; ++a) {
+            const std::int64_t j = s.free[a];
+            const bool pushed = q[j] == 0.0 && s.trial[a] < 0.0;
+            s.direction[j] = pushed ? 0.0 : s.trial[a];
+            if (!pushed) s.free[kept++] = j;
+        }
+        if (kept == n) break;
+        n = kept;
     }
-    const double floor = std::max(largest * 1e-14, 1e-280);
-    for (std::int64_t a = 0; a < n; ++a) s.matrix[a * n + a] += damping * largest;
-    solve_floored(n, s.matrix.data(), s.trial.data(), floor);
-    for (std::int64_t a = 0; a < n; ++a) s.direction[s.free[a]] = s.trial[a];
     if (!all_finite(s.direction.data(), m)) return false;
     const auto slope_of = [&] {
         double slope = 0.0;
@@ -245,26 +255,21 @@ inline bool newton_step(const Program& program, double* q, double* p, double& da
             return true;
         }
     }
-    damping = std::min(10.0 * damping, 1.0);
-    // The projection bends the step too much: every block goes straight, until an entry is zero, and the exact minimum
-    // along the whole is taken.
+    // The projection bends the step too much: all go straight until the first entry is zero, or to the minimum.
     for (std::int64_t j = 0; j < m; ++j) s.change[j] = s.reference[j] == j ? 0.0 : s.direction[j];
     for (std::int64_t j = 0; j < m; ++j)
         if (s.reference[j] >= 0 && s.reference[j] != j) s.change[s.reference[j]] -= s.change[j];
-    const std::int64_t whole[] = {0, m};
-    const std::span<const std::int64_t> offsets = program.cone ? std::span<const std::int64_t>(whole) : program.offsets;
-    for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
-        double most = 1.0;
-        for (std::int64_t j = offsets[b]; j < offsets[b + 1]; ++j)
-            if (q[j] + most * s.change[j] < 0.0) most = -q[j] / s.change[j];
-        for (std::int64_t j = offsets[b]; j < offsets[b + 1]; ++j) s.change[j] = std::max(-q[j], most * s.change[j]);
-    }
+    double most = 1.0;
+    for (std::int64_t j = 0; j < m; ++j)
+        if (q[j] + most * s.change[j] < 0.0) most = -q[j] / s.change[j];
+    for (std::int64_t j = 0; j < m; ++j) s.change[j] = std::max(-q[j], most * s.change[j]);
     const double slope = slope_of();
     if (!(slope < 0.0)) return false;
     times(m, program.h, program.stride, s.change.data(), s.image.data());
     double bend = 0.0;
     for (std::int64_t j = 0; j < m; ++j) bend += s.change[j] * s.image[j];
     const double t = bend > -slope ? -slope / bend : 1.0;
+    damping = t == 1.0 ? std::max(0.25 * damping, 1e-13) : std::min(10.0 * damping, 1.0);
     for (std::int64_t j = 0; j < m; ++j) {
         s.change[j] *= t;
         s.image[j] *= t;
@@ -294,8 +299,7 @@ inline Status newton(const Program& program, double* q, double* p, double tolera
         const double gap = program.gap(p, q);
         if (!std::isfinite(gap)) return NONFINITE;
         if (gap <= tolerance || gap <= 1e-15 * most) return OK;
-        const bool newton = newton_step(program, q, p, damping, s), pairs = pair_steps(program, q, p);
-        if (!newton && !pairs) return gap <= 1e-12 * most ? OK : INEXACT;
+        if (!newton_step(program, q, p, damping, s) && !pair_steps(program, q, p)) return gap <= 1e-12 * most ? OK : INEXACT;
     }
     return program.gap(p, q) <= tolerance ? OK : INEXACT;
 }
