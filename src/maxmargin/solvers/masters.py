@@ -86,7 +86,9 @@ class Iterate:
         region = self.masters.region
         return region.penalty(self.weights) + hinge - region.dual(self.g, self.loss, self.squares)
 
-    def moved(self, age: int, *, position: int = 0, added: int = 1, stabilise: float = 0.0, hinge: float = np.inf) -> Iterate:
+    def moved(
+        self, age: int, *, position: int = 0, added: int = 1, stabilise: float = 0.0, hinge: float = np.inf
+    ) -> Iterate:
         """The state after a master was solved.
 
         Args:
@@ -274,7 +276,9 @@ class Masters:
         """
         best = self.best[first : first + len(value)]
         if self.quadratic:
-            best = np.maximum(best, self.problem.scale[first : first + len(value)] * self.mass[first : first + len(value)])
+            best = np.maximum(
+                best, self.problem.scale[first : first + len(value)] * self.mass[first : first + len(value)]
+            )
         return np.asarray(value > best + margin + _ROUNDING * np.abs(best))
 
     def solve(self, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
