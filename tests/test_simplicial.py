@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 
 import clarabel
 import numpy as np
@@ -56,7 +57,7 @@ def agree(solution: Solution, optimum: float) -> None:
     assert solution.certificate.dual <= optimum + slack
     assert solution.certificate.primal >= optimum - slack
     duals = [record.certificate.dual for record in solution.history]
-    assert all(after >= before for before, after in zip(duals[:-1], duals[1:], strict=True))
+    assert all(after >= before for before, after in pairwise(duals))
 
 
 @pytest.mark.parametrize("signs", [False, True])
@@ -329,7 +330,7 @@ def test_numbers_that_overflow_are_a_status() -> None:
 @pytest.mark.parametrize("region", [{"radius": 0.7}, {"l1": 1.0}, {"C": np.inf}])
 def test_regions_without_a_ridge_are_refused(region: dict[str, float]) -> None:
     for solver in (SD(), mm.CuttingPlane()):
-        with pytest.raises(ValueError, match="needs a ridge penalty.*use Extragradient"):
+        with pytest.raises(ValueError, match=r"needs a ridge penalty.*use Extragradient"):
             solve(make("chain", region=region), solver)
 
 

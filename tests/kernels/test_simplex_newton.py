@@ -1,5 +1,7 @@
 """Quadratic programs over simplexes and orthants, and the masters built on them, against Clarabel and by optimality."""
 
+from itertools import pairwise
+
 import clarabel
 import numpy as np
 import pytest
@@ -82,7 +84,7 @@ def test_newton_at_all_scales_and_sizes(size):
     status, gap, q = newton(h, linear, offsets, tol=1e-10 * size * size)
     assert status == OK
     p = (h @ q + linear) / size**2
-    slack = sum((p[a:b] - p[a:b].min()) @ q[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True))
+    slack = sum((p[a:b] - p[a:b].min()) @ q[a:b] for a, b in pairwise(offsets))
     assert slack <= 1e-9
     assert gap <= 1e-10 * size * size
 

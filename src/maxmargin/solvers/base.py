@@ -74,8 +74,8 @@ class Run:
             vectors.
         tol: the relative gap aimed at.
         counters: the work done so far.
-        keeps_worst: whether the last worst outputs are kept, so that asking again at the same weights costs nothing: for
-            solvers whose step starts from the weights that were just certified. Not with several shards.
+        keeps_worst: whether the last worst outputs are kept, so that asking again at the same weights costs nothing:
+            for solvers whose step starts from the weights that were just certified. Not with several shards.
     """
 
     problem: Problem

@@ -6,9 +6,9 @@ points, summing to 1 in every block, the master problem is the dual problem over
 
     max_q  l'q + min_{w in W} (w'g + 1/(2C) ||w||^2),    g = sum_j q_j d_j
 
-and ``w``, the best response to ``g``, is what the next pass of argmax starts from. With quadratic slack weights need not
-sum to 1, points are rays, and ``- 1/2 sum_i s_i zeta_i^2`` is added, with the mass ``zeta_i`` of example i, which is
-kept as one more coordinate ``sqrt(s_i / C) zeta_i`` after the weights: ``C/2`` times its square is just that.
+and ``w``, the best response to ``g``, is what the next pass of argmax starts from. With quadratic slack weights need
+not sum to 1, points are rays, and ``- 1/2 sum_i s_i zeta_i^2`` is added, with the mass ``zeta_i`` of example i, which
+is kept as one more coordinate ``sqrt(s_i / C) zeta_i`` after the weights: ``C/2`` times its square is just that.
 
 The kernel solves masters of a few hundred points at once by a projected Newton method, larger ones block by block
 (``simplex_masters.hpp``). Memory: the entries of all points, and the Gram matrix of every block.
@@ -173,7 +173,7 @@ class Masters:
     def by_block(self, values: FloatArray, first: int = 0) -> FloatArray:
         """Sums of the values of consecutive examples over their blocks, shape ``(n_blocks,)``."""
         blocks = (first + np.arange(len(values))) // self.group
-        return np.bincount(blocks, weights=values, minlength=self.n_blocks)
+        return _sums_of(blocks, values, self.n_blocks)
 
     def hinges(self, value: FloatArray, scale: FloatArray) -> FloatArray:
         """What examples add to ``H(w)``, given the values of :class:`Worst`."""
@@ -227,7 +227,7 @@ class Masters:
                 (mass * self.unit_mass[numbers], (of, numbers)), shape=(len(blocks), self.problem.structure.n_examples)
             )
             rows = sp.csr_array(sp.hstack([rows, masses]))
-        loss = np.bincount(of, weights=mass * worst.loss, minlength=len(blocks))
+        loss = _sums_of(of, mass * worst.loss, len(blocks))
         return Candidates(hinges, blocks, rows, np.ones(len(blocks)), loss)
 
     def add(self, found: Candidates, limit: float, chosen: npt.NDArray[np.bool_] | None = None) -> int:
@@ -266,7 +266,7 @@ class Masters:
         if self.group > 1:  # shards may cut through a block
             blocks, of = np.unique(blocks, return_inverse=True)
             rows = sp.csr_array(_sum_by(of, len(blocks), np.ones(len(of))) @ rows)
-            factor, loss = np.ones(len(blocks)), np.bincount(of, weights=loss, minlength=len(blocks))
+            factor, loss = np.ones(len(blocks)), _sums_of(of, loss, len(blocks))
         return Candidates(hinges, blocks, rows, factor, loss)
 
     def beats(self, value: FloatArray, first: int, margin: float = 0.0) -> npt.NDArray[np.bool_]:
@@ -326,6 +326,11 @@ class Masters:
         if self.quadratic:
             self.squares = self.region.C * sums[n:] ** 2
         return sums[:n].copy(), self.kernel.loss(), self.region.C * squared(sums[n:])
+
+
+def _sums_of(of: IntArray, values: FloatArray, n: int) -> FloatArray:
+    """``n`` sums of values, each into that of its number."""
+    return np.asarray(np.bincount(of, weights=values, minlength=n), dtype=np.float64)
 
 
 def _sum_by(of: IntArray, n: int, factor: FloatArray) -> sp.csr_array:
