@@ -39,16 +39,16 @@ class CuttingPlane(Solver):
         accuracy: masters are solved to this fraction of the gap that was found.
         joint: masters of up to so many constraints are solved at once, others example by example.
         sweeps: at most so many sweeps over the examples a master.
-        age: constraints without a multiplier for so many rounds are removed; 0 keeps them.
+        age: constraints without a multiplier in so many masters are removed; 0 keeps them.
         max_iter: limit of passes when the caller gives none.
     """
 
     slacks: str = "n"
     eps: float | None = None
     solves_per_pass: int = 10
-    accuracy: float = 0.02
+    accuracy: float = 0.1
     joint: int = 300
-    sweeps: int = 200
+    sweeps: int = 60
     age: int = 50
     max_iter: int = 1000
 

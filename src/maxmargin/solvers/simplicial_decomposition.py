@@ -62,8 +62,8 @@ class SimplicialDecomposition(Solver):
     stabilise: float = 0.5
     accuracy: float = 0.1
     joint: int = 300
-    sweeps: int = 100
-    age: int = 8
+    sweeps: int = 60
+    age: int = 4
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
