@@ -10,6 +10,7 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
     std::vector<std::int64_t> offsets{0};
     std::vector<double> q;
     for (const std::int64_t b : chosen) {
+        blocks_[b].solved = true;
         for (const Point& point : blocks_[b].points) points.push_back(&point);
         q.insert(q.end(), blocks_[b].q.begin(), blocks_[b].q.end());
         offsets.push_back(static_cast<std::int64_t>(points.size()));

@@ -58,6 +58,7 @@ struct Block {
     std::vector<double> q;
     std::vector<double> gram;  // d_i'd_j, rows `stride` apart
     std::int64_t stride = 0;
+    bool solved = false;  // since points were last aged
 
     std::int64_t size() const { return static_cast<std::int64_t>(points.size()); }
 
@@ -186,19 +187,20 @@ public:
 
     Outcome joint(std::span<const std::int64_t> chosen, double tolerance, int limit);
 
-    // Makes the weights of every simplex sum to 1 to rounding, adds up g anew, and counts for how many calls in a row a
-    // point had no weight; those with none for `age` calls go (0: none goes). Gold outputs stay.
+    // Makes the weights of every simplex sum to 1 to rounding, adds up g anew, and counts in how many masters in a row a
+    // point had no weight; those with none in `age` masters go (0: none goes). Gold outputs stay.
     void settle(std::int64_t age) {
         for (Block& block : blocks_) {
             if (!cone_) {
                 const double sum = std::accumulate(block.q.begin(), block.q.end(), 0.0);
                 for (double& q : block.q) q /= sum;
             }
-            for (std::int64_t j = block.size() - 1; j >= 0; --j) {
+            for (std::int64_t j = block.size() - 1; j >= 0 && block.solved; --j) {
                 Point& point = block.points[j];
                 point.age = block.q[j] > 0.0 ? 0 : point.age + 1;
                 if (age > 0 && point.age >= age && point.size() > 0) block.erase(j);
             }
+            block.solved = false;
         }
         std::fill(g_.begin(), g_.end(), 0.0);
         for (const Block& block : blocks_)
@@ -383,6 +385,7 @@ inline double Masters::curvature_error(const Block& block, double theta, double 
 
 inline double Masters::visit(Block& block, double enough) {
     const std::int64_t m = block.size();
+    block.solved = true;
     if (m == 0 || (m == 1 && !cone_)) return 0.0;
     if (static_cast<std::int64_t>(p_.size()) < m) {
         for (auto* one : {&p_, &q_, &change_}) one->resize(static_cast<std::size_t>(2 * m));

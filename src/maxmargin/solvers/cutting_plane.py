@@ -8,8 +8,8 @@ the problem over those found so far is solved again: by its dual, the master pro
   updated ``solves_per_pass`` times a pass over the data. Quadratic slack is allowed.
 - ``slacks="one"``: one slack for the sum, so one constraint a pass, the sum of all examples' worst outputs.
 
-Constraints that had no multiplier for ``age`` rounds are removed. Cost of an iteration: an argmax pass, and masters
-that grow with the constraints kept. Stopping test: the certified gap, after the original's ``eps`` has been replaced.
+Constraints that had no multiplier in ``age`` masters are removed. Cost of an iteration: an argmax pass, and masters
+that grow with the constraints kept. Stopping test: the certified gap.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class CuttingPlane(Solver):
 
     Attributes:
         slacks: "n", one per example, or "one" for the sum.
-        eps: how far a constraint must be violated to come in; None for half the run's tolerance times the mean hinge.
+        eps: how far a constraint must be violated to come in; None for a quarter of the run's tolerance times the
+            mean hinge.
         solves_per_pass: with n slacks, how often weights are updated in a pass over the data.
         accuracy: masters are solved to this fraction of the gap that was found.
         joint: masters of up to so many constraints are solved at once, others example by example.
@@ -49,7 +50,7 @@ class CuttingPlane(Solver):
     accuracy: float = 0.1
     joint: int = 300
     sweeps: int = 60
-    age: int = 50
+    age: int = 20
     max_iter: int = 1000
 
     def __post_init__(self) -> None:

@@ -315,7 +315,7 @@ class Masters:
         return status, gap
 
     def settle(self, age: int) -> tuple[FloatArray, float, float]:
-        """Weights that sum to 1 to rounding and ``g`` added up anew; points without weight for ``age`` rounds go.
+        """Weights that sum to 1 to rounding and ``g`` added up anew; points without weight in ``age`` masters go.
 
         Returns ``g``, the loss and the sum of squares for a :class:`Proposal`.
         """

@@ -51,7 +51,7 @@ class SimplicialDecomposition(Solver):
         accuracy: a master is solved to this fraction of the gap that the round found.
         joint: masters of up to so many points are solved at once, others example by example.
         sweeps: at most so many sweeps over the examples a master.
-        age: points without weight for so many rounds are forgotten; 0 keeps them.
+        age: points without weight in so many masters of theirs are forgotten; 0 keeps them.
         max_iter: limit of rounds when the caller gives none.
     """
 
