@@ -35,6 +35,8 @@ SOLVERS: dict[str, tuple[Callable[[], Solver], bool]] = {
     "averaged perceptron, batch": (lambda: mm.AveragedPerceptron(batch=True), False),
     "block Frank-Wolfe": (mm.BlockFrankWolfe, True),
     "block Frank-Wolfe, gap sampling": (lambda: mm.BlockFrankWolfe(sampling="gap", cache=0.25), True),
+    "cutting planes, n-slack": (lambda: mm.CuttingPlane(slacks="n"), True),
+    "cutting planes, 1-slack": (lambda: mm.CuttingPlane(slacks="one"), True),
     "dual extragradient": (mm.DualExtragradient, True),
     "dual extragradient, memory-efficient": (lambda: mm.DualExtragradient(store_duals=False, shard_parts=30), True),
     "dual extragradient, plain": (mm.DualExtragradient.plain, True),
@@ -47,6 +49,9 @@ SOLVERS: dict[str, tuple[Callable[[], Solver], bool]] = {
     "MIRA, 3-best": (lambda: mm.Mira(k=3), False),
     "projected gradient": (mm.ProjectedGradient, True),
     "projected gradient, last weights": (lambda: mm.ProjectedGradient(average=False), True),
+    "simplicial decomposition, product": (mm.SimplicialDecomposition, True),
+    "simplicial decomposition, one": (lambda: mm.SimplicialDecomposition(master="one"), True),
+    "simplicial decomposition, working set": (lambda: mm.SimplicialDecomposition(working_set="cyclic"), True),
     "subgradient": (mm.Subgradient, True),
 }
 SLOW = {
@@ -54,6 +59,7 @@ SLOW = {
     "extragradient, plain": 0.8,
     "projected gradient": 0.15,
     "projected gradient, last weights": 0.15,
+    "simplicial decomposition, working set": 0.1,
 }
 """The share of the hinge loss at zero weights that a slow solver's gap may be after ITERATIONS; 0.05 for others."""
 WEIGHTS = {**{name: (settings, False) for name, settings in REGIONS.items()}, "signs": ({"C": 0.5}, True)}

@@ -5,6 +5,7 @@ from maxmargin.solvers.base import Counters, Solver, Start
 from maxmargin.solvers.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.solvers.callbacks import JsonLines, Progress, Record, Validation
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
+from maxmargin.solvers.cutting_plane import CuttingPlane
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.exact import Exact
 from maxmargin.solvers.exponentiated_gradient import ExponentiatedGradient
@@ -14,6 +15,7 @@ from maxmargin.solvers.loop import Solution, Status, Stop, solve
 from maxmargin.solvers.mira import Mira
 from maxmargin.solvers.perceptron import AveragedPerceptron
 from maxmargin.solvers.projected_gradient import ProjectedGradient
+from maxmargin.solvers.simplicial_decomposition import SimplicialDecomposition
 from maxmargin.solvers.subgradient import Subgradient
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "BlockFrankWolfe",
     "Certificate",
     "Counters",
+    "CuttingPlane",
     "DualExtragradient",
     "Entropic",
     "Euclidean",
@@ -34,6 +37,7 @@ __all__ = [
     "ProjectedGradient",
     "Proposal",
     "Record",
+    "SimplicialDecomposition",
     "Solution",
     "Solver",
     "Start",

@@ -95,6 +95,8 @@ class Run:
             vectors.
         tol: the relative gap aimed at.
         counters: the work done so far.
+        keeps_worst: whether the last worst outputs are kept, so that asking again at the same weights costs nothing:
+            for solvers whose step starts from the weights that were just certified. Not with several shards.
     """
 
     problem: Problem
@@ -102,7 +104,9 @@ class Run:
     shards: tuple[Problem, ...]
     tol: float = 1e-3
     counters: Counters = field(default_factory=Counters)
+    keeps_worst: bool = False
     _warm: list[Any] = field(default_factory=list)
+    _kept: tuple[FloatArray, Worst] | None = None
 
     @classmethod
     def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None, tol: float = 1e-3) -> Run:
@@ -111,6 +115,9 @@ class Run:
 
     def worst(self, weights: FloatArray) -> Iterator[tuple[Problem, Worst]]:
         """Shard by shard, the outputs that violate the margin most; each call starts from the last one's warm."""
+        if self._kept is not None and np.array_equal(self._kept[0], weights):
+            yield self.problem, self._kept[1]
+            return
         self.counters.argmax += 1
         self._warm = self._warm or [None] * len(self.shards)
         first = 0
@@ -118,7 +125,14 @@ class Run:
             worst = shard.worst(weights, warm=self._warm[i], first=first)
             self._warm[i] = worst.warm
             first += shard.structure.n_examples
+            if self.keeps_worst and len(self.shards) == 1:
+                self._kept = (np.array(weights), worst)
             yield shard, worst
+
+    def worst_of(self, part: Problem, weights: FloatArray, first: int = 0) -> Worst:
+        """The same for a part of the problem, counted as the fraction of a pass that it is."""
+        self.counters.argmax += part.structure.n_examples / max(1, self.problem.structure.n_examples)
+        return part.worst(weights, first=first)
 
     def hinge(self, weights: FloatArray) -> float:
         """``H(w)`` of the whole problem."""

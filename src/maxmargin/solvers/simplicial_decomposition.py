@@ -1,0 +1,141 @@
+"""Restricted simplicial decomposition (Yu and Rousu 2007, after Hearn, Lawphongpanich and Ventura 1987).
+
+The dual problem in the sums ``g`` of feature differences and ``l`` of losses,
+
+    max  l + min_{w in W} (w'g + 1/(2C) ||w||^2)    over  (g, l) in sum_i conv{ (m_i s_i df_i(y), s_i l_i(y)) : y },
+
+is solved over convex hulls of points found so far. A round finds, by one argmax pass at the current ``w``, the point
+that is farthest along the gradient, and solves the *master* problem over the hull by a projected Newton method:
+
+- ``master="product"``: every example has a simplex of its own. The strongest: few rounds, larger masters.
+- ``master="one"``: one simplex, each point a sum over all examples; a master of at most ``r + 1`` variables.
+- a working set takes part of the examples a round, the others fixed. With ``master="one"`` examples are then put
+  into groups of ``working_set_size``, each with a simplex on its sums.
+
+At most ``r`` points are kept a simplex; at the limit the lightest goes, and the current iterate is kept as a point
+instead. ``r = 1`` is the Frank-Wolfe method with exact line search, ``r = inf`` simplicial decomposition, which ends
+after finitely many rounds. Slack re-scaling changes the points alone; with quadratic slack they are rays of cones.
+
+Cost of a round: one argmax pass (working set "cyclic": a fraction of one), feature differences of the new points, and
+the master. Stopping test: the certified gap, whose dual never falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin.problem import Problem
+from maxmargin.solvers.base import Run, Solver, Start, check_count, check_positive
+from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.masters import SHARDS, Iterate, why_not
+
+MASTERS = ("product", "one")
+WORKING_SETS = ("all", "cyclic", "violation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimplicialDecomposition(Solver):
+    """Settings of restricted simplicial decomposition.
+
+    Attributes:
+        master: "product" of simplexes, one per example, or "one" simplex on sums.
+        r: points kept a simplex, at least 1; infinity for all.
+        working_set: which examples a round is about: "all"; "cyclic", so many after the other; "violation", those with
+            the largest gaps, which needs a pass over all.
+        working_set_size: how many examples that is; None for a tenth.
+        stabilise: with working set "all", the share of the best weights so far in those at which points are looked
+            for, below 1; 0 is the paper's method.
+        accuracy: a master is solved to this fraction of the gap that the round found.
+        joint: masters of up to so many points are solved at once, others example by example.
+        sweeps: at most so many sweeps over the examples a master.
+        age: points without weight in so many masters of theirs are forgotten; 0 keeps them.
+        max_iter: limit of rounds when the caller gives none.
+    """
+
+    master: str = "product"
+    r: float = np.inf
+    working_set: str = "all"
+    working_set_size: int | None = None
+    stabilise: float = 0.5
+    accuracy: float = 0.1
+    joint: int = 300
+    sweeps: int = 60
+    age: int = 4
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.master not in MASTERS:
+            raise ValueError(f"master must be one of {', '.join(map(repr, MASTERS))}, got {self.master!r}")
+        if self.working_set not in WORKING_SETS:
+            raise ValueError(
+                f"working_set must be one of {', '.join(map(repr, WORKING_SETS))}, got {self.working_set!r}"
+            )
+        number = isinstance(self.r, (int, float)) and not isinstance(self.r, bool)
+        if not number or not self.r >= 1 or not (np.isinf(self.r) or self.r == int(self.r)):
+            raise ValueError(f"r must be a whole number of points >= 1 or infinity, got {self.r!r}")
+        check_count(age=self.age, at_least=0)
+        if self.working_set_size is not None:
+            check_count(working_set_size=self.working_set_size)
+        check_positive(accuracy=self.accuracy, joint=self.joint, sweeps=self.sweeps, max_iter=self.max_iter)
+        if not isinstance(self.stabilise, (int, float)) or not 0.0 <= self.stabilise < 1.0:
+            raise ValueError(f"stabilise must be in [0, 1), got {self.stabilise!r}")
+        if self.accuracy >= 1.0:
+            raise ValueError(f"accuracy must be below 1, got {self.accuracy!r}")
+
+    @property
+    def shard_size(self) -> int | None:
+        """Points outlive the packed vectors, which are made piece by piece."""
+        return SHARDS
+
+    def why_not(self, problem: Problem) -> str | None:
+        """Needs a ridge penalty."""
+        return why_not(problem)
+
+    def _size(self, problem: Problem) -> int:
+        n = problem.structure.n_examples
+        if self.working_set == "all":
+            return max(1, n)
+        return min(max(1, n), self.working_set_size or max(1, -(-n // 10)))
+
+    def init(self, run: Run, start: Start) -> Iterate:
+        """All mass on the gold outputs."""
+        return Iterate.first(run, start, self._size(run.problem) if self.master == "one" else 1)
+
+    def step(self, run: Run, state: Iterate) -> Iterate:
+        """Find points, solve the master."""
+        masters, problem, size = state.masters, run.problem, self._size(run.problem)
+        n = problem.structure.n_examples
+        if self.working_set == "cyclic" and size < n:
+            first, last = state.position, min(state.position + size, n)
+            examples = np.arange(first, last)
+            part = problem.select(examples)
+            found = masters.candidates(part, run.worst_of(part, state.weights, first), first)
+            blocks, position = np.unique(examples // masters.group), 0 if last >= n else last
+            gaps = masters.gaps(found.hinges)
+        else:
+            found = masters.find(run, state.weights)
+            blocks, position = np.arange(masters.n_blocks), 0
+            gaps = masters.gaps(found.hinges)
+            if self.working_set == "violation":
+                # A group is a working set itself.
+                most = 1 if masters.group > 1 else size
+                blocks = np.sort(np.argsort(-gaps, kind="stable")[:most])
+        chosen = np.zeros(masters.n_blocks, dtype=np.bool_)
+        chosen[blocks] = True
+        masters.add(found, self.r, chosen)
+        whole = len(blocks) == masters.n_blocks
+        gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())
+        masters.solve(blocks, max(self.accuracy * gap, 0.0), joint=self.joint, sweeps=self.sweeps)
+        return state.moved(
+            self.age,
+            position=position,
+            stabilise=self.stabilise if whole else 0.0,
+            hinge=float(found.hinges.sum()),
+        )
+
+    def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
+        """The master's solution."""
+        return [state.proposal()]
