@@ -18,12 +18,23 @@ from maxmargin.model_file import ModelFileError
 from maxmargin.packing import Bipartite, Graph, Program, Sequence
 from maxmargin.path import PathPoint, RegularizationPath, regularization_path
 from maxmargin.problem import Problem
-from maxmargin.solvers import DualExtragradient, Entropic, Euclidean, Exact, Extragradient, Solution, Stop, solve
+from maxmargin.solvers import (
+    ColumnGeneration,
+    DualExtragradient,
+    Entropic,
+    Euclidean,
+    Exact,
+    Extragradient,
+    Solution,
+    Stop,
+    solve,
+)
 
 __all__ = [
     "AssociativeSVM",
     "Bipartite",
     "ChainSVM",
+    "ColumnGeneration",
     "CutSVM",
     "DualExtragradient",
     "Entropic",

@@ -92,6 +92,28 @@ def _none(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst
     return Worst(z, np.where(counts, problem.scale * violation, 0.0), factor, factor)
 
 
+def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[Worst]:
+    """The ``k`` outputs of each example that violate the margin most, worst first; margin re-scaled or not.
+
+    An example with fewer outputs has its gold output with a value of 0 in the later ranks.
+    """
+    if problem.rescaling == "slack":
+        raise ValueError('the k worst outputs of slack re-scaling are not known; use rescaling="margin" or "none"')
+    structure, margin = problem.structure, problem.rescaling == "margin"
+    scores = problem.augmented(weights) if margin else problem.features.scores(weights)
+    gold, at_gold = problem.gold, problem.gold_point.dot(scores)
+    found = []
+    for rank in structure.k_best(scores, k if margin else k + 1):
+        points = _checked(problem, rank, first, absent=True)
+        counts = (structure.by_example(np.abs(points.z - gold)) > 0.0) & (points.status <= PointStatus.INEXACT)
+        z = np.where(structure.to_parts(counts.astype(np.float64)) > 0.0, points.z, gold)
+        factor = np.where(counts, problem.scale, 0.0)
+        loss = problem.losses(z) if margin else factor
+        apart = np.where(counts, points.value - at_gold, 0.0)  # with the loss, margin re-scaled
+        found.append(Worst(z, apart if margin else factor * (1.0 + apart), factor, loss))
+    return found
+
+
 def _checked(problem: Problem, points: Points, first: int, *, absent: bool = False) -> Points:
     """InexactError where a value is no bound; NaN values where scores are not finite."""
     structure, status = problem.structure, points.status

@@ -7,6 +7,7 @@ from maxmargin.regions import L1
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.extragradient import Extragradient
+from maxmargin.solvers.geometry import in_l1_ball
 
 STORED_PARTS = 50_000_000
 """Above this many parts the structures player's vectors (8 bytes a part, about ten of them) are not stored."""
@@ -28,7 +29,7 @@ def choose(problem: Problem) -> tuple[Solver, str]:
     """A solver for the problem, and the sentence that says why."""
     parts = problem.structure.n_parts
     geometry = "Euclidean projections" if problem.structure.no_entropy else "entropic geometry, as it has sum-product"
-    if isinstance(problem.region, L1):
+    if in_l1_ball(problem):
         geometry += ", multiplicative weights in the L1 ball"
     if not fits_in_memory(problem):
         return (

@@ -54,7 +54,7 @@ class Exact(Solver):
     def why_not(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""
         if not isinstance(problem.region, (L1, L2)):
-            return f"it knows L1 and L2 balls, ridge penalties and signs, not {type(problem.region).__name__}"
+            return f"it knows L1 and L2 balls and penalties and signs, not {type(problem.region).__name__}"
         if reason := saddle_point_only(problem):
             return reason
         if problem.structure.n_parts * problem.n_weights > self.max_entries:
@@ -100,11 +100,12 @@ def _solve(problem: Problem, region: Region, polytope: Polytope, accuracy: float
         scores = sp.csr_array(sp.diags_array(problem.structure.to_parts(problem.example_weight)) @ scores)
     n_ub, n_eq = polytope.ub.shape[0], polytope.eq.shape[0]
     eq = polytope.eq if n_eq else sp.csr_array((0, m))
-    # Variables: weights, lambda, nu and, for an L1 ball, bounds t >= |w|.
+    # Variables: weights, lambda, nu and, for L1 norms, bounds t >= |w|.
     n_t = n if isinstance(region, L1) else 0
     sizes = (n, n_ub, n_eq, n_t)
     quadratic = sp.diags_array(np.concatenate([np.full(n, region.curvature), np.zeros(n_ub + n_eq + n_t)]))
-    linear = np.concatenate([-problem.gold_features, polytope.ub_rhs, polytope.eq_rhs, np.zeros(n_t)])
+    price = region.price if isinstance(region, L1) else 0.0
+    linear = np.concatenate([-problem.gold_features, polytope.ub_rhs, polytope.eq_rhs, np.full(n_t, price)])
 
     def rows_of(*blocks: Any) -> Any:
         """One block of constraint rows; None stands for zeros."""
@@ -123,8 +124,10 @@ def _solve(problem: Problem, region: Region, polytope: Polytope, accuracy: float
         rhs.append(np.zeros(len(signed)))
     if isinstance(region, L1):
         rows += [rows_of(sign * sp.eye_array(n), None, None, -sp.eye_array(n)) for sign in (1.0, -1.0)]
-        rows.append(rows_of(None, None, None, sp.csr_array(np.ones((1, n)))))
-        rhs.append(np.concatenate([np.zeros(2 * n), [region.radius]]))
+        rhs.append(np.zeros(2 * n))
+        if np.isfinite(region.radius):
+            rows.append(rows_of(None, None, None, sp.csr_array(np.ones((1, n)))))
+            rhs.append(np.array([region.radius]))
     cones: list[Any] = [clarabel.NonnegativeConeT(sum(block.shape[0] for block in rows))]
     if isinstance(region, L2) and np.isfinite(region.radius):
         rows.append(rows_of(sp.vstack([sp.csr_array((1, n)), -sp.eye_array(n)]), None, None, None))

@@ -1,0 +1,250 @@
+"""Column generation for L1 norms (Wang and Shawe-Taylor 2009): linear programs over few outputs of each example.
+
+    min_{w in W}  1/C ||w||_1 + sum_i s_i h_i(w),     W: signs, a ball ||w||_1 <= radius, or both
+
+with any hinge ``h_i`` of :mod:`maxmargin.problem.hinges`, each the largest of linear functions of the weights, one per
+output. One round finds, for every example, the output that violates the margin most and adds its row to a restricted
+master problem (:mod:`maxmargin.solvers.masters`), whose solution gives the next weights and, by its multipliers, a lower
+bound of the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is LP (6)
+of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss in
+place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region, and a free weight is
+the difference of two columns.
+
+Two things go beyond the paper. *Query point*: optima of masters jump from vertex to vertex, so outputs are decoded at a
+point between the best weights so far and the master's (in-out separation, Ben-Ameur and Neto 2007), or at the master's
+where that finds nothing new; its weights are those certified. *Ageing*: rows without a multiplier for ``age`` rounds
+leave the master; a row that has come back twice stays, so that rounds are finite.
+
+Cost of a round: one argmax pass (two where the query point finds nothing new), the features of the rows, and the master.
+Memory: the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin.problem import Problem, hinges
+from maxmargin.regions import L1
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
+from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.masters import Answer, HighsMaster, Master, Rows
+from maxmargin.structures.base import SHARD_PARTS, FloatArray
+
+MASTERS = ("auto", "highs", "extragradient")
+
+RETURNS = 2
+"""A row that was dropped and has come back so often stays."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnGenerationState:
+    """The master's rows and solution, and where to decode next.
+
+    Attributes:
+        rows: the working set.
+        idle: rounds since each row had a multiplier; ``returned``: how often it came back.
+        answer: the master's weights and multipliers.
+        g: ``A'lambda`` and ``loss``: ``b'lambda``.
+        best: the best weights so far, and ``primal`` their objective.
+        query: where outputs are decoded next.
+        dropped: keys of rows that left, and ``returns``: how often each had come back then.
+        master: the master's working memory; tied to ``rows``, it is built again where it is out of step.
+    """
+
+    rows: Rows
+    idle: npt.NDArray[np.int64]
+    returned: npt.NDArray[np.int64]
+    answer: Answer
+    g: FloatArray
+    loss: float
+    best: FloatArray
+    primal: float
+    query: FloatArray
+    dropped: FloatArray
+    returns: npt.NDArray[np.int64]
+    master: Master
+    tightness: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnGeneration(Solver):
+    """Settings of column generation.
+
+    Attributes:
+        master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (Algorithm 2 of the
+            paper), or "auto", which is "highs".
+        k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one needs
+            ``rescaling="margin"`` or "none".
+        age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
+        mix: how much of the best weights so far is in the query point, from 0 (the paper's: the master's solution) to
+            below 1.
+        master_step: of the extragradient master: "norm", ``0.99 / ||[H M]||_2`` in balanced coordinates, with restarts from
+            averages; "frobenius", the paper's own and smaller one, without scaling.
+        max_iter: limit of rounds when the caller gives none.
+    """
+
+    master: Literal["auto", "highs", "extragradient"] = "auto"
+    k_best: int = 1
+    age: int | None = 10
+    mix: float = 0.5
+    master_step: Literal["norm", "frobenius"] = "norm"
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.master not in MASTERS:
+            raise ValueError(f"master must be one of {', '.join(map(repr, MASTERS))}, got {self.master!r}")
+        if self.master_step not in ("norm", "frobenius"):
+            raise ValueError(f'master_step must be "norm" or "frobenius", got {self.master_step!r}')
+        check_positive(k_best=self.k_best, max_iter=self.max_iter)
+        if int(self.k_best) != self.k_best:
+            raise ValueError(f"k_best must be a whole number >= 1, got {self.k_best!r}")
+        if self.age is not None:
+            check_positive(age=self.age)
+        number = isinstance(self.mix, (int, float, np.number)) and not isinstance(self.mix, bool)
+        if not number or not 0 <= self.mix < 1:
+            raise ValueError(f"mix must be a number from 0 to below 1, got {self.mix!r}")
+
+    def why_not(self, problem: Problem) -> str | None:
+        """Linear programs: an L1 region, linear slack."""
+        region = problem.region
+        if not isinstance(region, L1):
+            return 'it minimises sums of absolute weights; use norm="l1" (regions.L1), or Extragradient'
+        if problem.slack != "linear":
+            return 'quadratic slack makes no linear program; use slack="linear"'
+        if self.master == "extragradient" and np.isfinite(region.radius):
+            return 'the extragradient master knows no ball; use master="highs", or C without a radius'
+        if self.k_best > 1 and problem.rescaling == "slack":
+            return 'the k worst outputs of slack re-scaling are not known; use k_best=1 or rescaling="margin"'
+        if self.k_best > 1 and problem.structure.relaxed:
+            return f"the argmax of a {problem.structure.name} is relaxed, so that it has no k best; use k_best=1"
+        return None
+
+    @property
+    def shard_size(self) -> int:
+        """Rows are found shard by shard."""
+        return SHARD_PARTS
+
+    def _master(self, problem: Problem) -> Master:
+        assert isinstance(problem.region, L1)
+        return HighsMaster(problem.region, problem.structure.n_examples)
+
+    def init(self, run: Run, start: Start) -> ColumnGenerationState:
+        """No rows, and zero weights unless told otherwise."""
+        problem = run.problem
+        weights = start.weights_for(problem)
+        zero, nothing, none = np.zeros(problem.n_weights), np.zeros(0), np.zeros(0, dtype=np.int64)
+        return ColumnGenerationState(
+            rows=Rows.none(problem.n_weights),
+            idle=none,
+            returned=none,
+            answer=Answer(zero, nothing),
+            g=zero,
+            loss=0.0,
+            best=weights,
+            primal=np.inf,
+            query=weights,
+            dropped=nothing,
+            returns=none,
+            master=self._master(problem),
+        )
+
+    def step(self, run: Run, state: ColumnGenerationState) -> ColumnGenerationState:
+        """Decode, add the violated rows, drop the idle ones, solve the master."""
+        problem = run.problem
+        n = problem.structure.n_examples
+        found, hinge = self._decode(run, state.query)
+        primal = problem.region.penalty(state.query) + hinge
+        best, least = (state.query, primal) if primal < state.primal else (state.best, state.primal)
+        slacks = state.rows.slacks(state.answer.weights, n)
+        fresh = self._violated(run, state, found, slacks, least)
+        if not len(fresh) and state.query is not state.answer.weights:
+            found, hinge = self._decode(run, state.answer.weights)
+            primal = problem.region.penalty(state.answer.weights) + hinge
+            if primal < least:
+                best, least = state.answer.weights, primal
+            fresh = self._violated(run, state, found, slacks, least)
+        # Without fresh rows an exact master has been solved; one that is not is solved more closely.
+        tightness = state.tightness * (1.0 if len(fresh) else 0.1)
+        kept = np.ones(len(state.rows), dtype=bool)
+        if self.age is not None:
+            kept = (state.idle < self.age) | (state.returned >= RETURNS)
+        dropped, returns = state.dropped, state.returns
+        if not kept.all():
+            dropped = np.concatenate([dropped, state.rows.key[~kept]])
+            returns = np.concatenate([returns, state.returned[~kept]])
+        back = np.zeros(len(fresh), dtype=np.int64)
+        if len(fresh) and len(dropped):
+            by_key = np.argsort(dropped, kind="stable")
+            place = np.minimum(np.searchsorted(dropped, fresh.key, sorter=by_key), len(dropped) - 1)
+            known = dropped[by_key[place]] == fresh.key
+            back[known] = returns[by_key[place[known]]] + 1
+            left = ~np.isin(dropped, fresh.key)
+            dropped, returns = dropped[left], returns[left]
+        rows = state.rows.take(kept).joined(fresh)
+        gap = (least - state.loss) / abs(least) if least else 0.0
+        accuracy = max(1e-10, min(0.1 * tightness * max(gap, 0.0), 0.1))
+        answer = state.master.solve(state.rows, kept, rows, state.answer, accuracy)
+        idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
+        idle[answer.multipliers > 0.0] = 0
+        g, loss = rows.aggregate(answer.multipliers)
+        mix = self.mix if len(fresh) else 0.0
+        return replace(
+            state,
+            rows=rows,
+            idle=idle,
+            returned=np.concatenate([state.returned[kept], back]),
+            answer=answer,
+            g=g,
+            loss=loss,
+            best=best,
+            primal=least,
+            query=answer.weights if mix == 0.0 else answer.weights + mix * (best - answer.weights),
+            dropped=dropped,
+            returns=returns,
+            tightness=tightness,
+        )
+
+    def _decode(self, run: Run, weights: FloatArray) -> tuple[Rows, float]:
+        """The rows of the worst outputs of all examples, and ``H(w)``."""
+        matrices, losses, owners, hinge, first = [], [], [], 0.0, 0
+        if self.k_best > 1:
+            run.counters.argmax += 1
+        for shard, worst in (
+            run.worst(weights) if self.k_best == 1 else ((s, None) for s in run.shards)
+        ):
+            ranks = [worst] if worst is not None else hinges.ranked(shard, weights, int(self.k_best), first)
+            worst_value = np.maximum(np.max([rank.value for rank in ranks], axis=0), 0.0)
+            hinge += shard.total(worst_value)
+            for rank in ranks:
+                counts = np.flatnonzero(rank.factor > 0.0)
+                if not np.isfinite(rank.value).all():
+                    raise NonFiniteError("the scores are not finite")
+                differences = shard.differences(rank.z)
+                matrices.append(sp.diags_array(rank.factor[counts]) @ sp.csr_array(differences[counts]))
+                losses.append(rank.loss[counts])
+                owners.append(first + counts)
+            first += shard.structure.n_examples
+        matrix = sp.vstack(matrices, format="csr")
+        return Rows.of(matrix, np.concatenate(losses), np.concatenate(owners)), hinge
+
+    def _violated(
+        self, run: Run, state: ColumnGenerationState, found: Rows, slacks: FloatArray, primal: float
+    ) -> Rows:
+        """The found rows that the master's solution violates by more than a share of the gap aimed at, each once."""
+        at_master = found.values(state.answer.weights)
+        n = max(1, run.problem.structure.n_examples)
+        rounding = 1e-12 * (1.0 + np.abs(at_master))
+        over = at_master - slacks[found.owner] > np.maximum(0.05 * run.tol * abs(primal) / n, rounding)
+        over &= ~np.isin(found.key, state.rows.key)
+        chosen = np.flatnonzero(over)
+        return found.take(chosen[np.unique(found.key[chosen], return_index=True)[1]])
+
+    def propose(self, run: Run, state: ColumnGenerationState) -> Sequence[Proposal]:
+        """The next query point, with the bound by the master's multipliers."""
+        return [Proposal(state.query, state.g, state.loss)]
