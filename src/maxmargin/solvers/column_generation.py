@@ -33,6 +33,7 @@ from maxmargin.problem import Problem, hinges
 from maxmargin.regions import L1
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
 from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.master_extragradient import ExtragradientMaster
 from maxmargin.solvers.masters import Answer, HighsMaster, Master, Rows
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
@@ -132,7 +133,10 @@ class ColumnGeneration(Solver):
 
     def _master(self, problem: Problem) -> Master:
         assert isinstance(problem.region, L1)
-        return HighsMaster(problem.region, problem.structure.n_examples)
+        region, n_examples = problem.region, problem.structure.n_examples
+        if self.master == "extragradient":
+            return ExtragradientMaster(region, n_examples, paper_step=self.master_step == "frobenius")
+        return HighsMaster(region, n_examples)
 
     def init(self, run: Run, start: Start) -> ColumnGenerationState:
         """No rows, and zero weights unless told otherwise."""
@@ -187,7 +191,7 @@ class ColumnGeneration(Solver):
             left = ~np.isin(dropped, fresh.key)
             dropped, returns = dropped[left], returns[left]
         rows = state.rows.take(kept).joined(fresh)
-        gap = (least - state.loss) / abs(least) if least else 0.0
+        gap = (least - problem.region.dual(state.g, state.loss)) / abs(least) if least else 0.0
         accuracy = max(1e-10, min(0.1 * tightness * max(gap, 0.0), 0.1))
         answer = state.master.solve(state.rows, kept, rows, state.answer, accuracy)
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
