@@ -26,12 +26,12 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
                            const In<std::int32_t>& column_starts, const In<std::int32_t>& rows,
                            const In<double>& column_values, const In<double>& b, const In<double>& link,
                            const In<std::int32_t>& owner, const In<double>& price,
-                           const In<std::uint8_t>& nonnegative, const In<double>& cost, Out<double>& w,
+                           const In<double>& lower, const In<double>& upper, const In<double>& cost, Out<double>& w,
                            Out<double>& xi, Out<double>& lambda, Out<double>& sum_w, Out<double>& sum_xi,
                            Out<double>& sum_lambda, double primal_step, double dual_step, std::int64_t steps) {
     const std::size_t n_rows = b.size(), n = price.size(), m = cost.size();
     require(link.size() == n_rows && owner.size() == n_rows, "b, link and owner must have one entry per row");
-    require(nonnegative.size() == n, "price and nonnegative must have one entry per weight");
+    require(lower.size() == n && upper.size() == n, "price, lower and upper must have one entry per weight");
     require(w.size() == n && sum_w.size() == n, "w and sum_w must have one entry per weight");
     require(xi.size() == m && sum_xi.size() == m, "xi and sum_xi must have one entry per example");
     require(lambda.size() == n_rows && sum_lambda.size() == n_rows, "lambda and sum_lambda: one entry per row");
@@ -45,7 +45,8 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
                                          view(link),
                                          view(owner),
                                          view(price),
-                                         view(nonnegative),
+                                         view(lower),
+                                         view(upper),
                                          view(cost)};
     const linear_master::Point point{view(w), view(xi), view(lambda)};
     const linear_master::Point sums{view(sum_w), view(sum_xi), view(sum_lambda)};
@@ -59,7 +60,7 @@ void bind_linear_master(nb::module_& module) {
     module.def("linear_master_iterate", &linear_master_iterate, "starts"_a.noconvert(), "columns"_a.noconvert(),
                "values"_a.noconvert(), "column_starts"_a.noconvert(), "rows"_a.noconvert(),
                "column_values"_a.noconvert(), "b"_a.noconvert(), "link"_a.noconvert(), "owner"_a.noconvert(),
-               "price"_a.noconvert(), "nonnegative"_a.noconvert(), "cost"_a.noconvert(), "w"_a.noconvert(),
+               "price"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "cost"_a.noconvert(), "w"_a.noconvert(),
                "xi"_a.noconvert(), "lambda"_a.noconvert(), "sum_w"_a.noconvert(), "sum_xi"_a.noconvert(),
                "sum_lambda"_a.noconvert(), "primal_step"_a, "dual_step"_a, "steps"_a,
                "Extragradient steps on a linear program over a working set of rows; moves w, xi and lambda in place.");

@@ -4,7 +4,7 @@
 //
 // with M the 0/1 matrix of which row belongs to which example and D = diag(link): process (13) of Wang and
 // Shawe-Taylor (2009), with the absolute values by their proximal step (soft thresholds), so that signed weights need no
-// second column, and with diagonal scalings of rows and columns folded into A, price, cost, link and b.
+// second column, with bounds of the weights, and with diagonal scalings of rows and columns folded into A, price, cost, link and b.
 //
 // A is kept twice, by rows and by columns, so that both products gather and none scatters. Cost of a step: four passes
 // over the non-zeros. One thread: masters are small, and a step is shorter than waking others.
@@ -31,7 +31,7 @@ struct Program {
     std::span<const double> b, link;            // one per row
     std::span<const std::int32_t> owner;        // one per row
     std::span<const double> price;              // one per weight
-    std::span<const std::uint8_t> nonnegative;  // one per weight
+    std::span<const double> lower, upper;       // one per weight: its least and its largest value
     std::span<const double> cost;               // one per example
 };
 
@@ -76,8 +76,8 @@ MM_INLINE void move(const Program& p, const Point& from, const double* MM_RESTRI
                     double dual_step, const Point& to) {
     for (std::size_t k = 0; k < p.price.size(); ++k) {
         const double moved = from.w[k] - primal_step * pull[k];
-        const double shrunk = std::max(std::abs(moved) - primal_step * p.price[k], 0.0);
-        to.w[k] = moved > 0.0 ? shrunk : (p.nonnegative[k] ? 0.0 : -shrunk);
+        const double shrunk = std::copysign(std::max(std::abs(moved) - primal_step * p.price[k], 0.0), moved);
+        to.w[k] = std::min(std::max(shrunk, p.lower[k]), p.upper[k]);
     }
     for (std::size_t i = 0; i < p.cost.size(); ++i) {
         to.xi[i] = std::max(from.xi[i] - primal_step * (p.cost[i] - mass[i]), 0.0);

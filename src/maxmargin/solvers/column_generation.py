@@ -10,19 +10,19 @@ of the paper divided by its C (2-best decoding finds the outputs), with "margin"
 place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region, and a free weight is
 the difference of two columns.
 
-Two things go beyond the paper. *Query point*: optima of masters jump from vertex to vertex, so outputs are decoded at a
-point between the best weights so far and the master's (in-out separation, Ben-Ameur and Neto 2007), or at the master's
-where that finds nothing new; its weights are those certified. *Ageing*: rows without a multiplier for ``age`` rounds
+Two things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its weights
+in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they promise
+and shrinks where they are far off; at a solution it is idle, so that the bound is that of the master without it. *Ageing*: rows without a multiplier for ``age`` rounds
 leave the master; a row that has come back twice stays, so that rounds are finite.
 
-Cost of a round: one argmax pass (two where the query point finds nothing new), the features of the rows, and the master.
+Cost of a round: one argmax pass (and one for the certificate), the features of the rows, and the master.
 Memory: the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -31,10 +31,10 @@ import scipy.sparse as sp
 
 from maxmargin.problem import Problem, hinges
 from maxmargin.regions import L1
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.master_extragradient import ExtragradientMaster
-from maxmargin.solvers.masters import Answer, HighsMaster, Master, Rows
+from maxmargin.solvers.masters import Answer, Box, HighsMaster, Master, Rows
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 MASTERS = ("auto", "highs", "extragradient")
@@ -42,18 +42,22 @@ MASTERS = ("auto", "highs", "extragradient")
 RETURNS = 2
 """A row that was dropped and has come back so often stays."""
 
+GROWTH = 2.0
+"""The factor by which the box grows and shrinks."""
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnGenerationState:
-    """The master's rows and solution, and where to decode next.
+    """The master's rows and solution, and the box of the next one.
 
     Attributes:
         rows: the working set.
         idle: rounds since each row had a multiplier; ``returned``: how often it came back.
         answer: the master's weights and multipliers.
+        slacks: those the rows demand of the master's weights, and ``model``: the master's objective there.
         g: ``A'lambda`` and ``loss``: ``b'lambda``.
-        best: the best weights so far, and ``primal`` their objective.
-        query: where outputs are decoded next.
+        best: the best weights decoded so far, and ``primal`` their objective.
+        box: how far from them the master's may be, weight by weight.
         dropped: keys of rows that left, and ``returns``: how often each had come back then.
         master: the master's working memory; tied to ``rows``, it is built again where it is out of step.
     """
@@ -62,11 +66,13 @@ class ColumnGenerationState:
     idle: npt.NDArray[np.int64]
     returned: npt.NDArray[np.int64]
     answer: Answer
+    slacks: FloatArray
+    model: float
     g: FloatArray
     loss: float
     best: FloatArray
     primal: float
-    query: FloatArray
+    box: float
     dropped: FloatArray
     returns: npt.NDArray[np.int64]
     master: Master
@@ -83,8 +89,7 @@ class ColumnGeneration(Solver):
         k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one needs
             ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
-        mix: how much of the best weights so far is in the query point, from 0 (the paper's: the master's solution) to
-            below 1.
+        stabilise: keep each master's weights in a box around the best so far, a trust region; False is the paper's.
         master_step: of the extragradient master: "norm", ``0.99 / ||[H M]||_2`` in balanced coordinates, with restarts from
             averages; "frobenius", the paper's own and smaller one, without scaling.
         max_iter: limit of rounds when the caller gives none.
@@ -93,7 +98,7 @@ class ColumnGeneration(Solver):
     master: Literal["auto", "highs", "extragradient"] = "auto"
     k_best: int = 1
     age: int | None = 10
-    mix: float = 0.5
+    stabilise: bool = True
     master_step: Literal["norm", "frobenius"] = "norm"
     max_iter: int = 1000
 
@@ -107,9 +112,7 @@ class ColumnGeneration(Solver):
             raise ValueError(f"k_best must be a whole number >= 1, got {self.k_best!r}")
         if self.age is not None:
             check_positive(age=self.age)
-        number = isinstance(self.mix, (int, float, np.number)) and not isinstance(self.mix, bool)
-        if not number or not 0 <= self.mix < 1:
-            raise ValueError(f"mix must be a number from 0 to below 1, got {self.mix!r}")
+        check_flags(stabilise=self.stabilise)
 
     def why_not(self, problem: Problem) -> str | None:
         """Linear programs: an L1 region, linear slack."""
@@ -147,34 +150,26 @@ class ColumnGeneration(Solver):
             rows=Rows.none(problem.n_weights),
             idle=none,
             returned=none,
-            answer=Answer(zero, nothing),
+            answer=Answer(weights, nothing),
+            slacks=np.zeros(problem.structure.n_examples),
+            model=0.0,
             g=zero,
             loss=0.0,
             best=weights,
             primal=np.inf,
-            query=weights,
+            box=np.inf,
             dropped=nothing,
             returns=none,
             master=self._master(problem),
         )
 
     def step(self, run: Run, state: ColumnGenerationState) -> ColumnGenerationState:
-        """Decode, add the violated rows, drop the idle ones, solve the master."""
+        """Decode at the master's solution, move the box, add the violated rows, drop the idle ones, solve the master."""
         problem = run.problem
-        n = problem.structure.n_examples
-        found, hinge = self._decode(run, state.query)
-        primal = problem.region.penalty(state.query) + hinge
-        best, least = (state.query, primal) if primal < state.primal else (state.best, state.primal)
-        slacks = state.rows.slacks(state.answer.weights, n)
-        fresh = self._violated(run, state, found, slacks, least)
-        if not len(fresh) and state.query is not state.answer.weights:
-            found, hinge = self._decode(run, state.answer.weights)
-            primal = problem.region.penalty(state.answer.weights) + hinge
-            if primal < least:
-                best, least = state.answer.weights, primal
-            fresh = self._violated(run, state, found, slacks, least)
-        # Without fresh rows an exact master has been solved; one that is not is solved more closely.
-        tightness = state.tightness * (1.0 if len(fresh) else 0.1)
+        found, hinge = self._decode(run, state.answer.weights)
+        primal = problem.region.penalty(state.answer.weights) + hinge
+        best, least, box = self._judged(state, found, primal)
+        fresh = self._violated(run, state, found, least)
         kept = np.ones(len(state.rows), dtype=bool)
         if self.age is not None:
             kept = (state.idle < self.age) | (state.returned >= RETURNS)
@@ -191,28 +186,51 @@ class ColumnGeneration(Solver):
             left = ~np.isin(dropped, fresh.key)
             dropped, returns = dropped[left], returns[left]
         rows = state.rows.take(kept).joined(fresh)
+        # A master that is not exact and finds no fresh rows is solved more closely.
+        tightness = state.tightness * (1.0 if len(fresh) else 0.1)
         gap = (least - problem.region.dual(state.g, state.loss)) / abs(least) if least else 0.0
         accuracy = max(1e-10, min(0.1 * tightness * max(gap, 0.0), 0.1))
-        answer = state.master.solve(state.rows, kept, rows, state.answer, accuracy)
+        bounds = Box(best, box)
+        answer = state.master.solve(state.rows, kept, rows, state.answer, bounds, accuracy)
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
         idle[answer.multipliers > 0.0] = 0
         g, loss = rows.aggregate(answer.multipliers)
-        mix = self.mix if len(fresh) else 0.0
-        return replace(
-            state,
+        slacks = rows.slacks(answer.weights, problem.structure.n_examples)
+        return ColumnGenerationState(
             rows=rows,
             idle=idle,
             returned=np.concatenate([state.returned[kept], back]),
             answer=answer,
+            slacks=slacks,
+            model=problem.region.penalty(answer.weights) + float(slacks.sum()),
             g=g,
             loss=loss,
             best=best,
             primal=least,
-            query=answer.weights if mix == 0.0 else answer.weights + mix * (best - answer.weights),
+            box=box,
             dropped=dropped,
             returns=returns,
+            master=state.master,
             tightness=tightness,
         )
+
+    def _judged(self, state: ColumnGenerationState, found: Rows, primal: float) -> tuple[FloatArray, float, float]:
+        """The best weights and their objective, and the size of the box, after decoding at the master's solution.
+
+        As in any trust region: the master promised ``promised``, the objective fell by ``fell``.
+        """
+        if np.isinf(state.primal):  # the first weights
+            sizes = np.asarray(abs(found.matrix).sum(axis=1)).ravel()
+            held = sizes > 0.0
+            box = float(np.median(found.loss[held] / sizes[held])) if self.stabilise and held.any() else np.inf
+            return state.answer.weights, primal, box if box > 0.0 else np.inf
+        promised, fell = state.primal - state.model, state.primal - primal
+        box = state.box
+        if fell >= 0.5 * promised:
+            box *= GROWTH
+        elif fell < -promised:
+            box /= GROWTH
+        return (state.answer.weights, primal, box) if fell > 0.0 else (state.best, state.primal, box)
 
     def _decode(self, run: Run, weights: FloatArray) -> tuple[Rows, float]:
         """The rows of the worst outputs of all examples, and ``H(w)``."""
@@ -237,18 +255,16 @@ class ColumnGeneration(Solver):
         matrix = sp.vstack(matrices, format="csr")
         return Rows.of(matrix, np.concatenate(losses), np.concatenate(owners)), hinge
 
-    def _violated(
-        self, run: Run, state: ColumnGenerationState, found: Rows, slacks: FloatArray, primal: float
-    ) -> Rows:
+    def _violated(self, run: Run, state: ColumnGenerationState, found: Rows, primal: float) -> Rows:
         """The found rows that the master's solution violates by more than a share of the gap aimed at, each once."""
         at_master = found.values(state.answer.weights)
         n = max(1, run.problem.structure.n_examples)
         rounding = 1e-12 * (1.0 + np.abs(at_master))
-        over = at_master - slacks[found.owner] > np.maximum(0.05 * run.tol * abs(primal) / n, rounding)
+        over = at_master - state.slacks[found.owner] > np.maximum(0.05 * run.tol * abs(primal) / n, rounding)
         over &= ~np.isin(found.key, state.rows.key)
         chosen = np.flatnonzero(over)
         return found.take(chosen[np.unique(found.key[chosen], return_index=True)[1]])
 
     def propose(self, run: Run, state: ColumnGenerationState) -> Sequence[Proposal]:
-        """The next query point, with the bound by the master's multipliers."""
-        return [Proposal(state.query, state.g, state.loss)]
+        """The master's solution, with the bound by its multipliers."""
+        return [Proposal(state.answer.weights, state.g, state.loss)]

@@ -9,7 +9,7 @@ demand. A step costs four passes over the non-zeros of ``A`` (compiled, ``linear
 
 The paper's two stopping tests pass at points far from a solution, where the multipliers are not feasible; here a
 master is solved when the gap of two feasible points has closed: weights with the ``xi`` they need, and multipliers
-divided by their sums per example, then by ``max(1, C max_k |A'lambda|_k)``.
+divided by their sums per example, then, where no box bounds the weights, by ``max(1, C max_k |A'lambda|_k)``.
 
 The paper's step is ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2``. The other one, ``0.99 / ||[A M]||_2``, comes with diagonal
 scaling of rows and columns (Pock and Chambolle 2011), with a balance of the two players' steps, and with restarts from
@@ -27,7 +27,7 @@ from maxmargin._vectors import norm
 from maxmargin.features.base import operator_norm
 from maxmargin.regions import L1
 from maxmargin.solvers.base import NonFiniteError
-from maxmargin.solvers.masters import Answer, Master, Rows
+from maxmargin.solvers.masters import Answer, Box, Master, Rows
 from maxmargin.structures.base import FloatArray
 
 PIECE = 64
@@ -46,7 +46,7 @@ _Point = tuple[FloatArray, FloatArray, FloatArray]
 class _Program:
     """One master in the coordinates of its own columns and examples, scaled."""
 
-    def __init__(self, rows: Rows, region: L1, *, scaled: bool) -> None:
+    def __init__(self, rows: Rows, region: L1, box: Box, *, scaled: bool) -> None:
         self.rows, self.price = rows, region.price
         self.columns = rows.columns
         self.examples, owner = np.unique(rows.owner, return_inverse=True)
@@ -65,9 +65,9 @@ class _Program:
         self.link = self.of_rows * self.of_examples[self.owner]
         self.b, self.cost = self.of_rows * rows.loss, self.of_examples
         self.prices = self.price * self.of_columns
-        signed = region.nonnegative
-        self.nonnegative = np.zeros(n, dtype=np.uint8) if signed is None else signed[self.columns].astype(np.uint8)
-        self.free = self.nonnegative == 0
+        self.boxed = np.isfinite(box.size)
+        self.lower, self.upper = box.bounds(region, self.columns)
+        self.bounds = self.lower / self.of_columns, self.upper / self.of_columns
         self.compressed = [
             part
             for x in (self.matrix, self.transposed)
@@ -76,7 +76,7 @@ class _Program:
 
     def point(self, weights: FloatArray, multipliers: FloatArray) -> _Point:
         """A start in scaled coordinates, with the slacks that the weights need."""
-        w = weights[self.columns]
+        w = np.clip(weights[self.columns], self.lower, self.upper)
         return w / self.of_columns, self._slacks(w) / self.of_examples, multipliers / self.of_rows
 
     def _slacks(self, w: FloatArray) -> FloatArray:
@@ -87,7 +87,7 @@ class _Program:
 
     def iterate(self, at: _Point, sums: _Point, primal_step: float, dual_step: float, steps: int) -> None:
         """Compiled steps; ``at`` and ``sums`` are changed in place."""
-        program = (*self.compressed, self.b, self.link, self.owner, self.prices, self.nonnegative, self.cost)
+        program = (*self.compressed, self.b, self.link, self.owner, self.prices, *self.bounds, self.cost)
         _kernels.linear_master_iterate(*program, *at, *sums, primal_step, dual_step, steps)
 
     def primal(self, at: _Point) -> float:
@@ -102,10 +102,17 @@ class _Program:
         return np.asarray(positive / np.maximum(sums, 1.0)[self.owner])
 
     def dual(self, multipliers: FloatArray) -> float:
-        """The bound of feasible multipliers, after division by ``max(1, C max |A'lambda|)``."""
+        """The bound of feasible multipliers: ``b'lambda + min_w (A'lambda)'w + 1/C ||w||_1`` in the box.
+
+        Without a box, they are divided by ``max(1, C max |A'lambda|)`` for the minimum to be finite.
+        """
         g = (self.transposed @ (multipliers / self.of_rows)) / self.of_columns
-        pull = float(np.max(np.where(self.free, np.abs(g), -g), initial=0.0))
         gain = float(self.rows.loss @ multipliers)
+        if self.boxed:
+            ends = [g * end + self.price * np.abs(end) for end in (self.lower, self.upper)]
+            inside = np.where((self.lower <= 0.0) & (self.upper >= 0.0), 0.0, np.inf)
+            return gain + float(np.minimum(inside, np.minimum(*ends)).sum())
+        pull = float(np.max(np.where(self.lower < 0.0, np.abs(g), -g), initial=0.0))
         return gain * min(1.0, self.price / pull) if pull > 0.0 else gain
 
     def norm(self) -> float:
@@ -130,9 +137,9 @@ class ExtragradientMaster(Master):
         self.region, self.n_examples, self.paper_step = region, n_examples, paper_step
         self.balance: float | None = 1.0 if paper_step else None
 
-    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, accuracy: float) -> Answer:
+    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float) -> Answer:
         """Steps from ``start`` until the gap is at most ``accuracy`` times the primal."""
-        program = _Program(now, self.region, scaled=not self.paper_step)
+        program = _Program(now, self.region, box, scaled=not self.paper_step)
         begun = np.concatenate([start.multipliers[kept], np.zeros(len(now) - int(kept.sum()))])
         at = program.point(start.weights, begun)
         length = 1.0 / program.frobenius() if self.paper_step else 0.99 / max(program.norm(), 1e-300)

@@ -128,14 +128,29 @@ class Answer:
     work: int = 0
 
 
+@dataclass(frozen=True, eq=False)
+class Box:
+    """``|w - center| <= size``, weight by weight; no bounds where ``size`` is infinite."""
+
+    center: FloatArray
+    size: float
+
+    def bounds(self, region: L1, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest and largest values of some weights."""
+        lower, upper = self.center[columns] - self.size, self.center[columns] + self.size
+        if region.nonnegative is not None:
+            lower = np.where(region.nonnegative[columns], np.maximum(lower, 0.0), lower)
+        return lower, upper
+
+
 class Master(ABC):
     """Working memory of one master problem whose rows come and go."""
 
     @abstractmethod
-    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, accuracy: float) -> Answer:
+    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float) -> Answer:
         """Solve the master of ``now``: the ``kept`` ones of ``rows`` (those of the last master), then fresh ones.
 
-        ``start`` solves the last master; ``accuracy`` is the relative gap aimed at, where there is a choice.
+        ``start`` solves the last master; weights stay in ``box``; ``accuracy`` is the relative gap aimed at, where there is a choice.
         """
 
 
@@ -219,7 +234,7 @@ class HighsMaster(Master):
             matrix.data,
         )
 
-    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, accuracy: float) -> Answer:
+    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float) -> Answer:
         """Change the rows of the model, then dual simplex from the last basis."""
         n_weights = rows.matrix.shape[1]
         warm, self.rows = self.rows is rows, None
@@ -233,6 +248,16 @@ class HighsMaster(Master):
             fresh = now.take(np.arange(int(kept.sum()), len(now)))
             if len(fresh):
                 self._add(fresh)
+        columns = np.flatnonzero(self.positive >= 0)
+        lower, upper = box.bounds(self.region, columns)
+        for table, least, most in ((self.positive, lower, upper), (self.negative, -upper, -lower)):
+            held = table[columns] >= 0
+            self.solver.changeColsBounds(
+                int(held.sum()),
+                table[columns[held]].astype(np.int32),
+                np.maximum(least[held], 0.0),
+                np.maximum(most[held], 0.0),
+            )
         work = self._run()
         answer = self.solver.getSolution()
         values, duals = np.asarray(answer.col_value), np.asarray(answer.row_dual)[self.ball :]
