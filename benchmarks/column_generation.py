@@ -101,7 +101,9 @@ def main() -> None:
     X_test, y_test = rows(test, index, grow=False), [[token[2] for token in sentence] for sentence in test]
     warnings.simplefilter("ignore")
     runs = {}
-    cases = [(m, x, a, k) for m in options.masters for x in options.stabilise for a in options.age for k in options.k_best]
+    cases = [
+        (m, x, a, k) for m in options.masters for x in options.stabilise for a in options.age for k in options.k_best
+    ]
     for master, box, age, k in cases:
         solver = Counted(master=master, stabilise=bool(box), age=age or None, k_best=k)
         settings = {"norm": "l1", "C": options.C, "rescaling": options.rescaling, "tol": options.tol}

@@ -5,6 +5,7 @@ from maxmargin._threads import threads
 from maxmargin._version import __version__
 from maxmargin.estimators import (
     AssociativeSVM,
+    CandidatesSVM,
     ChainSVM,
     CutSVM,
     GraphSVM,
@@ -33,6 +34,7 @@ from maxmargin.solvers import (
 __all__ = [
     "AssociativeSVM",
     "Bipartite",
+    "CandidatesSVM",
     "ChainSVM",
     "ColumnGeneration",
     "CutSVM",

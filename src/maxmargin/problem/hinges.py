@@ -8,6 +8,7 @@ With ``df_i(y) = F_i y - F_i y_i`` and the loss ``l_i(y)`` of an output ``y``, e
 
 which is never negative, as the gold output gives 0. All three are ``m_i w'df_i(z_i) + l_i`` at the maximum, with a
 factor ``m_i`` of 1, ``l_i`` or 1: that is what :class:`Worst` holds, and all that solvers need to know of them.
+Where several outputs of an explicit list are good, violations are those of pairs: :mod:`maxmargin.problem.good`.
 The sum ``H(w) = sum_i s_i h_i`` is linear in them (``slack="linear"``) or ``sum_i s_i h_i^2 / 2`` (``"quadratic"``).
 """
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin.structures.base import FloatArray, Points, PointStatus
+from maxmargin.structures.candidates import Candidates
 
 if TYPE_CHECKING:
     from maxmargin.problem.problem import Problem
@@ -54,6 +56,8 @@ class Worst:
 
 def worst(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst:
     """See :meth:`Problem.worst`."""
+    if problem.good is not None:
+        return _pairs(problem, weights)
     return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, weights, warm, first)
 
 
@@ -90,6 +94,24 @@ def _none(problem: Problem, weights: FloatArray, warm: Any, first: int) -> Worst
     z = np.where(structure.to_parts(counts.astype(np.float64)) > 0.0, z, gold)
     factor = np.where(counts, problem.scale, 0.0)
     return Worst(z, np.where(counts, problem.scale * violation, 0.0), factor, factor)
+
+
+def _pairs(problem: Problem, weights: FloatArray) -> Worst:
+    """Several good outputs: the worst pair of a bad and a good one, as the point ``gold + bad - good``."""
+    structure, good = problem.structure, problem.good
+    assert isinstance(structure, Candidates)
+    assert good is not None
+    scores = problem.features.scores(weights)
+    z = problem.gold
+    if not np.isfinite(scores).all():
+        zero = np.zeros(structure.n_examples)
+        return Worst(z, np.full(structure.n_examples, np.nan), zero, zero)
+    bad, right, violation = good.worst(structure, scores)
+    counts = violation > 0.0
+    np.add.at(z, bad[counts], 1.0)
+    np.add.at(z, right[counts], -1.0)
+    factor = np.where(counts, problem.scale, 0.0)
+    return Worst(z, np.where(counts, problem.scale * np.maximum(violation, 0.0), 0.0), factor, factor)
 
 
 def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[Worst]:
@@ -135,6 +157,14 @@ def _checked(problem: Problem, points: Points, first: int, *, absent: bool = Fal
 
 def why_not(problem: Problem) -> str | None:
     """The plain reason why the problem's structure has no such hinge, or None."""
+    if problem.good is not None:
+        if not isinstance(problem.structure, Candidates) or problem.good.mask.shape != (problem.structure.n_parts,):
+            return "good sets are of the candidates of another batch; build them from this one's structure"
+        if problem.rescaling != "none":
+            return (
+                f'several good outputs come with a margin of 1, not with rescaling="{problem.rescaling}"; '
+                'use rescaling="none"'
+            )
     if problem.rescaling == "none" and problem.structure.relaxed:
         return (
             f'rescaling="none" needs the two best outputs, and the argmax of a {problem.structure.name} is relaxed; '

@@ -125,6 +125,8 @@ class ColumnGeneration(Solver):
             return 'the extragradient master knows no ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
             return 'the k worst outputs of slack re-scaling are not known; use k_best=1 or rescaling="margin"'
+        if self.k_best > 1 and problem.good is not None:
+            return "with several good outputs one pair of each example is found; use k_best=1"
         if self.k_best > 1 and problem.structure.relaxed:
             return f"the argmax of a {problem.structure.name} is relaxed, so that it has no k best; use k_best=1"
         return None
@@ -237,9 +239,7 @@ class ColumnGeneration(Solver):
         matrices, losses, owners, hinge, first = [], [], [], 0.0, 0
         if self.k_best > 1:
             run.counters.argmax += 1
-        for shard, worst in (
-            run.worst(weights) if self.k_best == 1 else ((s, None) for s in run.shards)
-        ):
+        for shard, worst in run.worst(weights) if self.k_best == 1 else ((s, None) for s in run.shards):
             ranks = [worst] if worst is not None else hinges.ranked(shard, weights, int(self.k_best), first)
             worst_value = np.maximum(np.max([rank.value for rank in ranks], axis=0), 0.0)
             hinge += shard.total(worst_value)

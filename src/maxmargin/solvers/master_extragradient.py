@@ -137,7 +137,9 @@ class ExtragradientMaster(Master):
         self.region, self.n_examples, self.paper_step = region, n_examples, paper_step
         self.balance: float | None = 1.0 if paper_step else None
 
-    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float) -> Answer:
+    def solve(
+        self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
+    ) -> Answer:
         """Steps from ``start`` until the gap is at most ``accuracy`` times the primal."""
         program = _Program(now, self.region, box, scaled=not self.paper_step)
         begun = np.concatenate([start.multipliers[kept], np.zeros(len(now) - int(kept.sum()))])

@@ -147,7 +147,9 @@ class Master(ABC):
     """Working memory of one master problem whose rows come and go."""
 
     @abstractmethod
-    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float) -> Answer:
+    def solve(
+        self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
+    ) -> Answer:
         """Solve the master of ``now``: the ``kept`` ones of ``rows`` (those of the last master), then fresh ones.
 
         ``start`` solves the last master; weights stay in ``box``; ``accuracy`` is the relative gap aimed at, where there is a choice.
@@ -234,7 +236,9 @@ class HighsMaster(Master):
             matrix.data,
         )
 
-    def solve(self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float) -> Answer:
+    def solve(
+        self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
+    ) -> Answer:
         """Change the rows of the model, then dual simplex from the last basis."""
         n_weights = rows.matrix.shape[1]
         warm, self.rows = self.rows is rows, None
