@@ -31,6 +31,7 @@ class Counted(mm.ColumnGeneration):
     """Notes how many rows its masters have."""
 
     def step(self, run: Any, state: Any) -> Any:
+        """One round."""
         state = super().step(run, state)
         SIZES.append(len(state.rows))
         return state

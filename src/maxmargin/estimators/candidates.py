@@ -20,13 +20,13 @@ from maxmargin.problem.hinges import why_not
 class CandidatesSVM(StructuredSVM):
     """One of a list of candidates, for example re-ranking of translations.
 
-    Score of a candidate: ``w'x``. X: list of ``(n_candidates, d)`` matrices, dense or CSR; y: for each example the number
-    of the good candidate, counted from 0, or several numbers, or a boolean mask. ``score`` counts examples for which a
-    good one was chosen.
+    Score of a candidate: ``w'x``. X: list of ``(n_candidates, d)`` matrices, dense or CSR; y: for each example the
+    number of the good candidate, counted from 0, or several numbers, or a boolean mask. ``score`` counts examples for
+    which a good one was chosen.
 
     Args:
         formulation: what a margin is between, where several candidates are good: "gold" takes one good candidate per
-            example; "nearest" compares each bad one with the good one nearest to it, "all" with every good one. The last
+            example; "nearest" compares each bad one with the good one nearest to it, "all" with every good one. These
             two need ``rescaling="none"``.
         metric: for "nearest", a function of two rows of features, the good one's first; None for the Euclidean
             distance.

@@ -1,4 +1,4 @@
-"""Lists of candidates: X is a list of ``(n_candidates, d)`` matrices, y the number of the good candidate, or several."""
+"""Lists of candidates: X is a list of ``(n_candidates, d)`` matrices, y the number of the good one, or several."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CandidatesPacker(Packer):
 
     def encode(self, packed: Packed, y: Sequence[Any]) -> FloatArray:
         """The first good candidate of each example."""
-        checks.same_length(packed.structure.sizes, y)
+        checks.same_length(packed.structure.sizes.tolist(), y)
         first = [
             int(good_numbers(given, index, int(size)).min())
             for index, (given, size) in enumerate(zip(checks.examples(y, "y"), packed.structure.sizes, strict=True))

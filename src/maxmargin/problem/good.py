@@ -114,4 +114,4 @@ def _nearest(rows: FloatArray, good: npt.NDArray[np.bool_], metric: Metric | Non
         distances = np.array([[metric(rows[g], row) for g in at] for row in rows], dtype=np.float64)
         if distances.shape != (len(rows), len(at)) or np.isnan(distances).any():
             raise ValueError(f"example {index}: the metric must give one number, and no NaN, for two rows of features")
-    return at[np.argmin(distances, axis=1)].astype(np.int64)
+    return np.asarray(at[np.argmin(distances, axis=1)], dtype=np.int64)

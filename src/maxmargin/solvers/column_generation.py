@@ -4,16 +4,19 @@
 
 with any hinge ``h_i`` of :mod:`maxmargin.problem.hinges`, each the largest of linear functions of the weights, one per
 output. One round finds, for every example, the output that violates the margin most and adds its row to a restricted
-master problem (:mod:`maxmargin.solvers.masters`), whose solution gives the next weights and, by its multipliers, a lower
-bound of the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is LP (6)
+master problem (:mod:`maxmargin.solvers.masters`), whose solution gives the next weights and, by its multipliers, a
+lower bound of the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is LP (6)
 of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss in
 place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region, and a free weight is
 the difference of two columns.
 
-Two things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its weights
-in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they promise
-and shrinks where they are far off; at a solution it is idle, so that the bound is that of the master without it. *Ageing*: rows without a multiplier for ``age`` rounds
-leave the master; a row that has come back twice stays, so that rounds are finite.
+Three things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its
+weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they promise
+and shrinks where they are far off; at a solution it is idle, so that the bound is that of the master without it.
+*Warm-up*: with ``rescaling="none"`` an example's hinge falls below that of zero weights only when its gold output is
+the best one of all, which says little about where to go from zero; so the first rounds solve the problem with the
+margin re-scaled, roughly, whose weights are the first box's center and whose outputs the first rows.
+*Ageing*: rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that rounds are finite.
 
 Cost of a round: one argmax pass (and one for the certificate), the features of the rows, and the master.
 Memory: the rows.
@@ -22,7 +25,7 @@ Memory: the rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -42,6 +45,9 @@ MASTERS = ("auto", "highs", "extragradient")
 RETURNS = 2
 """A row that was dropped and has come back so often stays."""
 
+WARM_ROUNDS, WARM_GAP = 50, 0.05
+"""A warm-up ends after so many rounds, or when a master promises to lower the objective by less than this share."""
+
 GROWTH = 2.0
 """The factor by which the box grows and shrinks."""
 
@@ -60,6 +66,8 @@ class ColumnGenerationState:
         box: how far from them the master's may be, weight by weight.
         dropped: keys of rows that left, and ``returns``: how often each had come back then.
         master: the master's working memory; tied to ``rows``, it is built again where it is out of step.
+        tightness: how much more closely than usual an inexact master is solved.
+        warm: during the warm-up, the state of the problem with the margin re-scaled; ``rounds``: of the warm-up.
     """
 
     rows: Rows
@@ -77,6 +85,8 @@ class ColumnGenerationState:
     returns: npt.NDArray[np.int64]
     master: Master
     tightness: float = 1.0
+    warm: ColumnGenerationState | None = None
+    rounds: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,12 +96,13 @@ class ColumnGeneration(Solver):
     Attributes:
         master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (Algorithm 2 of the
             paper), or "auto", which is "highs".
-        k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one needs
-            ``rescaling="margin"`` or "none".
+        k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one
+            needs ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
-        stabilise: keep each master's weights in a box around the best so far, a trust region; False is the paper's.
-        master_step: of the extragradient master: "norm", ``0.99 / ||[H M]||_2`` in balanced coordinates, with restarts from
-            averages; "frobenius", the paper's own and smaller one, without scaling.
+        stabilise: keep each master's weights in a box around the best so far, a trust region, after a warm-up where
+            that is needed; False is the paper's method.
+        master_step: of the extragradient master: "norm", ``0.99 / ||[H M]||_2`` in scaled and balanced coordinates;
+            "frobenius", the paper's own and smaller one, without either.
         max_iter: limit of rounds when the caller gives none.
     """
 
@@ -146,7 +157,14 @@ class ColumnGeneration(Solver):
     def init(self, run: Run, start: Start) -> ColumnGenerationState:
         """No rows, and zero weights unless told otherwise."""
         problem = run.problem
-        weights = start.weights_for(problem)
+        state = self._empty(run, start.weights_for(problem))
+        if self.stabilise and start.weights is None and problem.rescaling == "none" and problem.good is None:
+            warm = _margin(run)
+            return replace(state, warm=self._empty(warm, start.weights_for(problem)))
+        return state
+
+    def _empty(self, run: Run, weights: FloatArray) -> ColumnGenerationState:
+        problem = run.problem
         zero, nothing, none = np.zeros(problem.n_weights), np.zeros(0), np.zeros(0, dtype=np.int64)
         return ColumnGenerationState(
             rows=Rows.none(problem.n_weights),
@@ -166,7 +184,9 @@ class ColumnGeneration(Solver):
         )
 
     def step(self, run: Run, state: ColumnGenerationState) -> ColumnGenerationState:
-        """Decode at the master's solution, move the box, add the violated rows, drop the idle ones, solve the master."""
+        """Decode at the master's solution, move the box, add violated rows, drop idle ones, solve the master."""
+        if state.warm is not None:
+            return self._warmed(run, state, state.warm)
         problem = run.problem
         found, hinge = self._decode(run, state.answer.weights)
         primal = problem.region.penalty(state.answer.weights) + hinge
@@ -216,12 +236,35 @@ class ColumnGeneration(Solver):
             tightness=tightness,
         )
 
+    def _warmed(self, run: Run, state: ColumnGenerationState, warm: ColumnGenerationState) -> ColumnGenerationState:
+        """One round of the warm-up; after the last one, its outputs as rows with a margin of 1."""
+        warm = self.step(_margin(run), warm)
+        rounds = state.rounds + 1
+        if warm.primal - warm.model > WARM_GAP * warm.primal and rounds < WARM_ROUNDS:
+            return replace(state, warm=warm, rounds=rounds, answer=Answer(warm.best, state.answer.multipliers))
+        held = warm.rows.take(warm.rows.loss > 0.0)  # the gold output has no row
+        rows = Rows.of(held.matrix, run.problem.scale[held.owner], held.owner)
+        rows = rows.take(np.unique(rows.key, return_index=True)[1])
+        none = np.zeros(len(rows), dtype=np.int64)
+        return replace(
+            state,
+            rows=rows,
+            idle=none,
+            returned=none,
+            answer=Answer(warm.best, np.zeros(len(rows))),
+            slacks=rows.slacks(warm.best, run.problem.structure.n_examples),
+            box=warm.box,
+            warm=None,
+        )
+
     def _judged(self, state: ColumnGenerationState, found: Rows, primal: float) -> tuple[FloatArray, float, float]:
         """The best weights and their objective, and the size of the box, after decoding at the master's solution.
 
         As in any trust region: the master promised ``promised``, the objective fell by ``fell``.
         """
         if np.isinf(state.primal):  # the first weights
+            if np.isfinite(state.box):
+                return state.answer.weights, primal, state.box
             sizes = np.asarray(abs(found.matrix).sum(axis=1)).ravel()
             held = sizes > 0.0
             box = float(np.median(found.loss[held] / sizes[held])) if self.stabilise and held.any() else np.inf
@@ -268,3 +311,9 @@ class ColumnGeneration(Solver):
     def propose(self, run: Run, state: ColumnGenerationState) -> Sequence[Proposal]:
         """The master's solution, with the bound by its multipliers."""
         return [Proposal(state.answer.weights, state.g, state.loss)]
+
+
+def _margin(run: Run) -> Run:
+    """The run of the same problem with the margin re-scaled; its work counts as the run's."""
+    shards = tuple(replace(shard, rescaling="margin") for shard in run.shards)
+    return Run(replace(run.problem, rescaling="margin"), run.random, shards, run.tol, run.counters)

@@ -164,7 +164,7 @@ class ExtragradientMaster(Master):
             if gap <= FALLEN * at_restart or (last < gap <= FALLEN_SOME * at_restart) or since >= LONG * done:
                 at = tuple(x.copy() for x in (mean, at)[candidate])  # type: ignore[assignment]
                 if not self.paper_step:
-                    balance = _balanced(balance, at, origin)  # type: ignore[arg-type]
+                    balance = _balanced(balance, at, origin)
                 origin, at_restart, since = tuple(x.copy() for x in at), gap, 0
                 sums, last = tuple(np.zeros(len(x)) for x in at), gap
             else:

@@ -152,7 +152,8 @@ class Master(ABC):
     ) -> Answer:
         """Solve the master of ``now``: the ``kept`` ones of ``rows`` (those of the last master), then fresh ones.
 
-        ``start`` solves the last master; weights stay in ``box``; ``accuracy`` is the relative gap aimed at, where there is a choice.
+        ``start`` solves the last master; weights stay in ``box``; ``accuracy`` is the relative gap aimed at, where
+        there is a choice.
         """
 
 
@@ -267,8 +268,8 @@ class HighsMaster(Master):
         values, duals = np.asarray(answer.col_value), np.asarray(answer.row_dual)[self.ball :]
         weights = np.zeros(n_weights)
         for table, sign in ((self.positive, 1.0), (self.negative, -1.0)):
-            held = np.flatnonzero(table >= 0)
-            weights[held] += sign * np.maximum(values[table[held]], 0.0)
+            at = np.flatnonzero(table >= 0)
+            weights[at] += sign * np.maximum(values[table[at]], 0.0)
         self.rows = now
         return Answer(self.region.project(weights), now.feasible(duals, self.n_examples), work)
 

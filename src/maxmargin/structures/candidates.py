@@ -1,7 +1,7 @@
-"""Explicit lists of candidate outputs, of which one is chosen: re-ranking, multi-class choices with features of classes.
+"""Explicit lists of candidate outputs, of which one is chosen: re-ranking, choices among classes with features.
 
-Example ``i`` has ``n_i`` candidates, its parts, and ``Z_i`` is the simplex ``{z >= 0, sum z = 1}``, whose vertices are the
-candidates. Every method is a few passes over packed vectors, ``O(parts)``, except for ``k_best``, which sorts. The
+Example ``i`` has ``n_i`` candidates, its parts, and ``Z_i`` is the simplex ``{z >= 0, sum z = 1}``, whose vertices are
+the candidates. Every method is a few passes over packed vectors, ``O(parts)``, except for ``k_best``, which sorts. The
 projection finds the threshold ``t`` of ``z = max(0, point - t)`` by dropping parts that fall below it (Michelot 1986):
 a handful of passes, as many as candidates at worst.
 """
@@ -65,8 +65,8 @@ class Candidates(Structure):
                 raise ValueError(f"example {example}: the choice must be one whole number, got {label!r}")
             if not 0 <= found < self.sizes[example]:
                 raise ValueError(
-                    f"example {example}: choice {int(found)} is out of range for {int(self.sizes[example])} candidates; "
-                    "count them from 0"
+                    f"example {example}: choice {int(found)} is out of range for {int(self.sizes[example])} "
+                    "candidates; count them from 0"
                 )
         z = np.zeros(self.n_parts)
         z[self._begin + np.array(labels, dtype=np.int64).reshape(-1)] = 1.0
@@ -90,7 +90,7 @@ class Candidates(Structure):
     def _finite(self, values: FloatArray, *, forbid: bool = False) -> npt.NDArray[np.bool_]:
         """Which examples have no NaN or infinity (``-inf`` may be allowed)."""
         bad = np.isnan(values) | (values == np.inf) if forbid else ~np.isfinite(values)
-        return np.bincount(self._owner[bad], minlength=self.n_examples) == 0
+        return np.asarray(np.bincount(self._owner[bad], minlength=self.n_examples) == 0)
 
     def _points(self, z: FloatArray, value: FloatArray, fine: npt.NDArray[np.bool_]) -> Points:
         status = np.where(fine, PointStatus.OK, PointStatus.NONFINITE).astype(np.int8)
