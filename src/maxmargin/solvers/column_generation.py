@@ -5,18 +5,19 @@
 with any hinge ``h_i`` of :mod:`maxmargin.problem.hinges`, each the largest of linear functions of the weights, one per
 output. One round finds, for every example, the output that violates the margin most and adds its row to a restricted
 master problem (:mod:`maxmargin.solvers.masters`), whose solution gives the next weights and, by its multipliers, a
-lower bound of the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is LP (6)
-of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss in
-place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region, and a free weight is
-the difference of two columns.
+lower bound of the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is
+LP (6) of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss
+in place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region.
 
 Three things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its
-weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they promise
-and shrinks where they are far off; at a solution it is idle, so that the bound is that of the master without it.
+weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they
+promise and shrinks where they are far off; at a solution it is idle, so that the bound is that of the master without
+it.
 *Warm-up*: with ``rescaling="none"`` an example's hinge falls below that of zero weights only when its gold output is
 the best one of all, which says little about where to go from zero; so the first rounds solve the problem with the
 margin re-scaled, roughly, whose weights are the first box's center and whose outputs the first rows.
-*Ageing*: rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that rounds are finite.
+*Ageing*: rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that
+rounds are finite.
 
 Cost of a round: one argmax pass (and one for the certificate), the features of the rows, and the master.
 Memory: the rows.
@@ -41,6 +42,10 @@ from maxmargin.solvers.masters import Answer, Box, HighsMaster, Master, Rows
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 MASTERS = ("auto", "highs", "extragradient")
+
+MANY_WEIGHTS = 5000
+"""From this many weights on "auto" takes the extragradient master: vertices are then a bad choice in early masters, and
+costly ones."""
 
 RETURNS = 2
 """A row that was dropped and has come back so often stays."""
@@ -95,7 +100,7 @@ class ColumnGeneration(Solver):
 
     Attributes:
         master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (Algorithm 2 of the
-            paper), or "auto", which is "highs".
+            paper), or "auto", the second for many weights without a ball, else the first.
         k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one
             needs ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
@@ -108,7 +113,7 @@ class ColumnGeneration(Solver):
 
     master: Literal["auto", "highs", "extragradient"] = "auto"
     k_best: int = 1
-    age: int | None = 10
+    age: int | None = 3
     stabilise: bool = True
     master_step: Literal["norm", "frobenius"] = "norm"
     max_iter: int = 1000
@@ -150,7 +155,8 @@ class ColumnGeneration(Solver):
     def _master(self, problem: Problem) -> Master:
         assert isinstance(problem.region, L1)
         region, n_examples = problem.region, problem.structure.n_examples
-        if self.master == "extragradient":
+        many = problem.n_weights > MANY_WEIGHTS and np.isinf(region.radius)
+        if self.master == "extragradient" or (self.master == "auto" and many):
             return ExtragradientMaster(region, n_examples, paper_step=self.master_step == "frobenius")
         return HighsMaster(region, n_examples)
 
@@ -273,7 +279,7 @@ class ColumnGeneration(Solver):
         box = state.box
         if fell >= 0.5 * promised:
             box *= GROWTH
-        elif fell < -promised:
+        elif fell < -max(promised, 1e-9 * abs(state.primal)):
             box /= GROWTH
         return (state.answer.weights, primal, box) if fell > 0.0 else (state.best, state.primal, box)
 

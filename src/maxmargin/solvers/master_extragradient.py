@@ -150,23 +150,21 @@ class ExtragradientMaster(Master):
             costs = norm(np.concatenate([program.prices, program.cost]))
             balance = costs / norm(program.b) if program.b.any() else 1.0
         best = _Best(program, at)
-        origin = tuple(x.copy() for x in at)
-        sums = tuple(np.zeros(len(x)) for x in at)
+        origin, sums = _copied(at), _zeros(at)
         at_restart = last = best.gap
         done = since = 0
         while best.gap > accuracy * abs(best.value) and done < MOST_STEPS:
-            program.iterate(at, sums, length / balance, length * balance, PIECE)  # type: ignore[arg-type]
+            program.iterate(at, sums, length / balance, length * balance, PIECE)
             done, since = done + PIECE, since + PIECE
             if not all(np.isfinite(x).all() for x in at):
                 raise NonFiniteError("a master problem met numbers that are not finite")
-            mean: _Point = sums[0] / since, sums[1] / since, sums[2] / since  # type: ignore[misc]
+            mean: _Point = sums[0] / since, sums[1] / since, sums[2] / since
             gap, candidate = min((best.see(point), rank) for rank, point in enumerate((mean, at)))
             if gap <= FALLEN * at_restart or (last < gap <= FALLEN_SOME * at_restart) or since >= LONG * done:
-                at = tuple(x.copy() for x in (mean, at)[candidate])  # type: ignore[assignment]
+                at = _copied((mean, at)[candidate])
                 if not self.paper_step:
                     balance = _balanced(balance, at, origin)
-                origin, at_restart, since = tuple(x.copy() for x in at), gap, 0
-                sums, last = tuple(np.zeros(len(x)) for x in at), gap
+                origin, sums, at_restart, last, since = _copied(at), _zeros(at), gap, gap, 0
             else:
                 last = gap
         self.balance = balance
@@ -199,6 +197,14 @@ class _Best:
     def gap(self) -> float:
         """Of the best points."""
         return self.value - self.bound
+
+
+def _copied(at: _Point) -> _Point:
+    return at[0].copy(), at[1].copy(), at[2].copy()
+
+
+def _zeros(at: _Point) -> _Point:
+    return np.zeros(len(at[0])), np.zeros(len(at[1])), np.zeros(len(at[2]))
 
 
 def _balanced(balance: float, at: _Point, origin: _Point) -> float:
