@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--rescaling", default="none", choices=["none", "margin"])
     parser.add_argument("--stabilise", type=int, nargs="*", default=[1])
-    parser.add_argument("--age", type=int, nargs="*", default=[10])
+    parser.add_argument("--age", type=int, nargs="*", default=[3])
     parser.add_argument("--k-best", type=int, nargs="*", default=[1])
     parser.add_argument("--masters", nargs="*", default=["highs", "extragradient"])
     options = parser.parse_args()

@@ -54,7 +54,7 @@ def make(
     rng = np.random.default_rng(seed)
     structure: Structure
     if kind == "candidates":
-        structure = Candidates(rng.integers(1, 6, size=n))
+        structure = Candidates(rng.integers(1, 16, size=n))
         features: mm.features.Features = PartFeatures(
             rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets
         )

@@ -545,7 +545,8 @@ def test_separable_data_and_no_rows() -> None:
     single = Problem.build(
         alone, PartFeatures(np.ones((2, 1)), alone.blocks[0].offsets), np.ones(2), mm.losses.Hamming(), L1(C=1.0)
     )
-    assert run(single, mm.ColumnGeneration()).status is Status.CONVERGED
+    for master in ("highs", "extragradient"):
+        assert run(single, mm.ColumnGeneration(master=master)).status is Status.CONVERGED
 
 
 def test_same_bits_for_any_number_of_threads() -> None:
@@ -605,3 +606,27 @@ def test_prox_and_dual_of_l1_regions(seed: int, C: float, radius: float, squares
         assert value <= 1e-12
         assert value == pytest.approx(-radius * (steepest - region.price) if steepest > region.price else 0.0)
     assert region.norm_bound(2.0) == min(radius, 2.0 * C)
+
+
+def test_rows_come_back_at_most_twice() -> None:
+    problem = within(make("chain-edges", n=12), C=50.0)
+    solver = mm.ColumnGeneration(age=1)
+    begun = Run.of(problem, np.random.default_rng(0), solver.shard_size, 1e-9)
+    state = solver.init(begun, Start())
+    seen_back = 0
+    for _ in range(100):
+        stays = state.rows.key[state.returned >= 2]
+        state = solver.step(begun, state)
+        assert np.isin(stays, state.rows.key).all()
+        assert len(np.unique(state.rows.key)) == len(state.rows)
+        assert not np.isin(state.dropped, state.rows.key).any()
+        seen_back = max(seen_back, int(state.returned.max(initial=0)))
+    assert 0 < seen_back <= 2
+    assert state.primal == pytest.approx(state.model, rel=1e-8)
+
+
+def test_a_damaged_model_of_candidates_is_refused() -> None:
+    with pytest.raises(ValueError, match="n_features"):
+        mm.packing.CandidatesPacker.from_header({"n_features": -1})
+    with pytest.raises(KeyError):
+        mm.packing.CandidatesPacker.from_header({})
