@@ -50,11 +50,11 @@ costly ones."""
 RETURNS = 2
 """A row that was dropped and has come back so often stays."""
 
-WARM_ROUNDS, WARM_GAP = 50, 0.05
+WARM_ROUNDS, WARM_GAP = 30, 0.15
 """A warm-up ends after so many rounds, or when a master promises to lower the objective by less than this share."""
 
-GROWTH = 2.0
-"""The factor by which the box grows and shrinks."""
+GOOD, GROWTH = 0.25, 2.0
+"""The share of what a master promised that lets the box grow, and the factor by which it grows and shrinks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +277,7 @@ class ColumnGeneration(Solver):
             return state.answer.weights, primal, box if box > 0.0 else np.inf
         promised, fell = state.primal - state.model, state.primal - primal
         box = state.box
-        if fell >= 0.5 * promised:
+        if fell >= GOOD * promised:
             box *= GROWTH
         elif fell < -max(promised, 1e-9 * abs(state.primal)):
             box /= GROWTH
