@@ -17,7 +17,6 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
-from maxmargin import _kernels
 from maxmargin.features.parts import PartFeatures
 from maxmargin.problem import GoodOutputs, Problem
 from maxmargin.problem import hinges as problem_hinges
@@ -221,47 +220,6 @@ def test_a_master_that_lost_step_is_built_again() -> None:
     warm = master.solve(rows, kept, now, first, free, 0.0)
     cold = HighsMaster(region, 6).solve(rows, kept, now, first, free, 0.0)
     assert now.loss @ warm.multipliers == pytest.approx(now.loss @ cold.multipliers)
-
-
-def test_compiled_steps_are_those_of_the_paper() -> None:
-    """Process (13), written out with NumPy."""
-    rows = some_rows(5)
-    rng = np.random.default_rng(0)
-    A, b, owner = rows.matrix.toarray(), rows.loss, rows.owner
-    M = np.eye(6)[owner]
-    price, tau, sigma = 0.7, 0.05, 0.08
-    lower, upper = np.full(12, -0.5), np.full(12, np.inf)
-    w, xi, lam = rng.normal(size=12), rng.random(6), rng.random(30)
-    at, sums = (w.copy(), xi.copy(), lam.copy()), (np.zeros(12), np.zeros(6), np.zeros(30))
-    csr, csc = rows.matrix, sp.csr_array(rows.matrix.T)
-    compressed = [part for x in (csr, csc) for part in (x.indptr.astype(np.int32), x.indices.astype(np.int32), x.data)]
-    arrays = (*compressed, b, np.ones(30), owner.astype(np.int32), np.full(12, price), lower, upper, np.ones(6))
-    _kernels.linear_master_iterate(*arrays, *at, *sums, tau, sigma, 3)
-
-    def moved(point: Any, grad: Any) -> Any:
-        step = point[0] - tau * (A.T @ grad[2])
-        soft = np.sign(step) * np.maximum(np.abs(step) - tau * price, 0.0)
-        return (
-            np.clip(soft, lower, upper),
-            np.maximum(point[1] - tau * (1.0 - M.T @ grad[2]), 0.0),
-            np.maximum(point[2] + sigma * (A @ grad[0] + b - M @ grad[1]), 0.0),
-        )
-
-    here, total = (w, xi, lam), [np.zeros(12), np.zeros(6), np.zeros(30)]
-    for _ in range(3):
-        ahead = moved(here, here)
-        here = moved(here, ahead)
-        total = [t + p for t, p in zip(total, ahead, strict=True)]
-    for mine, theirs in zip((*at, *sums), (*here, *total), strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=1e-12)
-    bad = list(arrays)
-    bad[1] = compressed[1] + 100
-    with pytest.raises(ValueError, match="out of range"):
-        _kernels.linear_master_iterate(*bad, *at, *sums, tau, sigma, 1)
-    bad = list(arrays)
-    bad[8] = owner.astype(np.int32) + 6
-    with pytest.raises(ValueError, match="owner"):
-        _kernels.linear_master_iterate(*bad, *at, *sums, tau, sigma, 1)
 
 
 # --- several good outputs -------------------------------------------------------------------------------------------
