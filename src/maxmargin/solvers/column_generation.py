@@ -24,7 +24,7 @@ Memory: the rows.
 
 Which master: on 100 sentences of CoNLL-2000 (49,658 weights, margin re-scaled, ``C = 1``) 45 seconds on one busy core
 left a relative gap of 0.09 and an objective of 414 with extragradient masters (67 rounds), 0.65 and 568 with HiGHS (22
-rounds); on 60 sentences with 1,792 weights HiGHS closed the gap to 1e-3 in 15 seconds, extragradient to 1.5e-3 in 34
+rounds); on 60 sentences with 1,792 weights HiGHS closed the gap to 1e-3 in 10 seconds, extragradient in 28
 (benchmarks/column_generation.py, the latter with ``--tags``). The paper, too, found extragradient the faster one.
 """
 
