@@ -14,6 +14,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.structures import Structure
 from maxmargin.structures.associative import Associative
+from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.graph import Graph
@@ -23,6 +24,7 @@ from maxmargin.structures.tree import Tree
 
 STRUCTURES = (
     "associative",
+    "candidates",
     "chain",
     "chain-edges",
     "cliques",
@@ -41,7 +43,7 @@ REGIONS = {
     "ball and ridge": {"C": 1.0, "radius": 0.5},
     "L1 ball": {"l1": 1.0},
 }
-ENTROPIC = ("chain", "chain-edges", "cliques", "tree", "junction")
+ENTROPIC = ("candidates", "chain", "chain-edges", "cliques", "tree", "junction")
 """The structures with a sum-product kernel."""
 
 
@@ -51,12 +53,17 @@ def make(
     """A noisy problem with ``n`` examples; gold outputs come from hidden weights, so that learning makes sense."""
     rng = np.random.default_rng(seed)
     structure: Structure
-    if kind.startswith("chain"):
+    if kind == "candidates":
+        structure = Candidates(rng.integers(1, 16, size=n))
+        features: mm.features.Features = PartFeatures(
+            rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets
+        )
+    elif kind.startswith("chain"):
         lengths, n_labels = rng.integers(1, 5, size=n), 3
         edge_features = rng.normal(size=(int(np.maximum(lengths - 1, 0).sum()), 2)) if kind == "chain-edges" else None
         structure = Chain(lengths, n_labels, transitions="shared" if edge_features is None else "each")
         rows = rng.normal(size=(int(lengths.sum()), 4))
-        features: mm.features.Features = ChainFeatures(rows, lengths, n_labels, edge_features=edge_features)
+        features = ChainFeatures(rows, lengths, n_labels, edge_features=edge_features)
     elif kind in ("cliques", "tree", "junction"):
         sizes, links, starts, allowed = rng.integers(1, 6, size=n), [], [0], []
         for size in sizes.tolist():
@@ -122,5 +129,8 @@ def make(
     gold = structure.predict(features.scores(hidden) + noise).z
     loss = Hamming(1.0, 2.0) if not structure.one_of_many else Hamming()
     settings = region or {"C": 0.5}
-    chosen = L1(settings["l1"], mask) if "l1" in settings else L2(nonnegative=mask, **settings)
+    if "l1" in settings:
+        chosen: L1 | L2 = L1(settings["l1"], mask, settings.get("C", np.inf))
+    else:
+        chosen = L2(nonnegative=mask, **settings)
     return Problem.build(structure, features, gold, loss, chosen)

@@ -360,8 +360,10 @@ def test_settings_are_checked() -> None:
             mm.Entropic(gold_potential=value)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="structures must be"):
         mm.Entropic(structures=1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="radius must be finite"):
+    with pytest.raises(ValueError, match="radius or C must be finite"):
         L1(np.inf)
+    with pytest.raises(ValueError, match="C must be a positive number"):
+        L1(1.0, C=0.0)
     for radius in (0.0, -1.0, np.nan, "1", True):
         with pytest.raises(ValueError, match="radius must be a positive number"):
             L1(radius)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from problems import RELAXED, STRUCTURES, make
 
 from maxmargin.structures import Chain, Cut, Graph, Matching, Points, PointStatus, Structure, Tree
-from maxmargin.testing import chain, check_structure, cut, matching, reference, tree
+from maxmargin.testing import candidates, chain, check_structure, cut, matching, reference, tree
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
 OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
@@ -21,6 +21,7 @@ VERTICES = {
     "chain": chain.vertices,
     "cut": cut.vertices,
     "junction tree": tree.vertices,
+    "list of candidates": candidates.vertices,
     "matching": matching.vertices,
     "tree": tree.vertices,
 }

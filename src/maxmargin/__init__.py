@@ -5,6 +5,7 @@ from maxmargin._threads import threads
 from maxmargin._version import __version__
 from maxmargin.estimators import (
     AssociativeSVM,
+    CandidatesSVM,
     ChainSVM,
     CutSVM,
     GraphSVM,
@@ -21,6 +22,7 @@ from maxmargin.problem import Problem
 from maxmargin.solvers import (
     AveragedPerceptron,
     BlockFrankWolfe,
+    ColumnGeneration,
     CuttingPlane,
     DualExtragradient,
     Entropic,
@@ -42,7 +44,9 @@ __all__ = [
     "AveragedPerceptron",
     "Bipartite",
     "BlockFrankWolfe",
+    "CandidatesSVM",
     "ChainSVM",
+    "ColumnGeneration",
     "CutSVM",
     "CuttingPlane",
     "DualExtragradient",

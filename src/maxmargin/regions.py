@@ -22,6 +22,11 @@ class Region(ABC):
     sparse = False
     """Whether solutions have many zeros, which a solver should find."""
 
+    @property
+    def smooth(self) -> bool:
+        """Whether the penalty's gradient is ``curvature * w``; otherwise only its :meth:`prox` is to be used."""
+        return True
+
     nonnegative: npt.NDArray[np.bool_] | None
     """Boolean mask of the sign-constrained coordinates, shape ``(n_weights,)``, or None."""
 
@@ -178,33 +183,49 @@ class L2(Region):
 
 @dataclass(frozen=True, eq=False)
 class L1(Region):
-    """The ball ``||w||_1 <= radius``, with ``w_k >= 0`` on chosen coordinates: few weights end up different from zero.
+    """``1/C ||w||_1`` inside the ball ``||w||_1 <= radius``, with ``w_k >= 0`` on chosen coordinates.
+
+    Few weights end up different from zero. At least one of ``C`` and ``radius`` is finite.
 
     Args:
-        radius: a positive finite number.
+        radius: ball form; a positive number or infinity.
         nonnegative: boolean mask of the sign-constrained coordinates, shape ``(n_weights,)``, or None.
+        C: penalty form, ``1/C ||w||_1 + H(w)``; a positive number or infinity.
     """
 
-    radius: float
+    radius: float = np.inf
     nonnegative: npt.NDArray[np.bool_] | None = None
+    C: float = np.inf
     sparse = True
 
     def __post_init__(self) -> None:
         _check_size("radius", self.radius)
-        if np.isinf(self.radius):
+        _check_size("C", self.C)
+        if np.isinf(self.radius) and np.isinf(self.C):
             raise ValueError(
-                'radius must be finite: an infinite L1 ball is no regularisation; use an L2 region, norm="l2"'
+                "radius or C must be finite: an infinite L1 ball without a penalty is no regularisation; "
+                'use an L2 region, norm="l2"'
             )
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
 
     def facts(self) -> dict[str, float | str]:
-        """``norm`` and ``radius``."""
-        return {"norm": "l1", "radius": self.radius}
+        """``norm``, ``C`` and ``radius``."""
+        return {"norm": "l1", "C": self.C, "radius": self.radius}
+
+    @property
+    def price(self) -> float:
+        """``1/C``, what a unit of weight costs."""
+        return 0.0 if np.isinf(self.C) else 1.0 / float(self.C)
 
     @property
     def curvature(self) -> float:
-        """No penalty."""
+        """0: the penalty has no curvature, and where ``C`` is finite no gradient either (:attr:`smooth`)."""
         return 0.0
+
+    @property
+    def smooth(self) -> bool:
+        """False where ``C`` is finite."""
+        return bool(np.isinf(self.C))
 
     @property
     def certifies(self) -> bool:
@@ -232,12 +253,15 @@ class L1(Region):
         return np.asarray(np.copysign(shrunk, w) + 0.0)
 
     def penalty(self, weights: FloatArray) -> float:
-        """0."""
-        return 0.0
+        """``1/C ||w||_1``."""
+        return self.price * float(np.abs(weights).sum()) if self.price else 0.0
 
     def prox(self, weights: FloatArray, step: float) -> FloatArray:
-        """The projection."""
-        return self.project(weights)
+        """Towards zero by ``step / C``, then the projection, which goes on towards zero: this is exact."""
+        if self.price == 0.0:
+            return self.project(weights)
+        shrunk = np.maximum(np.abs(weights) - step * self.price, 0.0)
+        return self.project(np.asarray(np.copysign(shrunk, weights) + 0.0))
 
     def _steepest(self, g: FloatArray) -> tuple[int, float]:
         """The coordinate along which ``w'g`` falls fastest, and how fast; 0 where it does not fall."""
@@ -246,22 +270,42 @@ class L1(Region):
         return at, max(0.0, float(pull[at])) if len(g) else 0.0
 
     def dual(self, g: FloatArray, loss: float, squares: float = 0.0) -> float:
-        """``G = max(0, loss - radius * max(0, max_{k free} |g_k|, max_{k signed} -g_k))``, or ``G^2 / (2 squares)``."""
-        gain = max(0.0, loss - self.radius * self._steepest(g)[1])
-        return gain if squares == 0.0 else 0.5 * gain * gain / squares
+        """``theta loss - theta^2/2 squares - radius max(0, theta G - 1/C)`` at the best theta,
+        ``G = max(0, max_{k free} |g_k|, max_{k signed} -g_k)``: concave, with one kink at ``theta = 1 / (C G)``.
+        """
+        if loss <= 0.0:
+            return 0.0
+        steepness = self._steepest(g)[1]
+        most = np.inf if squares > 0.0 else 1.0
+        kink = min(most, self.price / steepness) if steepness > 0.0 else most
+        value = 0.0
+
+        def at(theta: float, beyond: float) -> float:
+            return theta * loss - 0.5 * theta * theta * squares - beyond
+
+        if np.isfinite(kink) or squares > 0.0:
+            value = max(value, at(min(kink, loss / squares) if squares > 0.0 else kink, 0.0))
+        slope = loss - self.radius * steepness if steepness > 0.0 else 0.0  # past the kink, without the squares
+        if slope > 0.0 and kink < most:
+            theta = max(kink, slope / squares) if squares > 0.0 else most
+            value = max(value, at(theta, self.radius * max(0.0, theta * steepness - self.price)))
+        return value
 
     def best_response(self, g: FloatArray) -> FloatArray | None:
-        """A corner of the ball; None where every weight costs."""
+        """A corner of the ball, or zero where every weight costs; None where neither is the only one."""
         at, steepness = self._steepest(g)
-        if steepness == 0.0:
+        if steepness == self.price or (steepness > self.price and np.isinf(self.radius)):
             return None
         w = np.zeros(len(g))
-        w[at] = -np.sign(g[at]) * self.radius
+        if steepness > self.price:
+            w[at] = -np.sign(g[at]) * self.radius
         return w
 
     def norm_bound(self, hinge_at_zero: float) -> float:
-        """The radius: no weights of the ball are longer."""
-        return float(self.radius)
+        """``min(radius, C H(0))``: no weights of the ball are longer, and a solution is no worse than w = 0."""
+        if np.isinf(self.C):
+            return float(self.radius)
+        return float(min(self.radius, self.C * max(hinge_at_zero, 0.0)))
 
 
 def _check_size(name: str, value: float) -> None:

@@ -2,6 +2,7 @@
 
 from maxmargin.estimators.associative import AssociativeSVM
 from maxmargin.estimators.base import StructuredSVM
+from maxmargin.estimators.candidates import CandidatesSVM
 from maxmargin.estimators.chain import ChainSVM
 from maxmargin.estimators.cut import CutSVM
 from maxmargin.estimators.graph import GraphSVM
@@ -11,6 +12,7 @@ from maxmargin.estimators.tree import TreeSVM
 
 __all__ = [
     "AssociativeSVM",
+    "CandidatesSVM",
     "ChainSVM",
     "CutSVM",
     "GraphSVM",

@@ -36,15 +36,16 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     """Large-margin training of any structure to a certified duality gap.
 
     Minimises ``1/(2C) ||w||^2 + sum_i s_i max_y [loss(y_i, y) + w'f(x_i, y) - w'f(x_i, y_i)]``, inside
-    ``||w|| <= radius`` if a radius is given; with ``norm="l1"``, the sum alone inside ``||w||_1 <= radius``.
+    ``||w|| <= radius`` if a radius is given; with ``norm="l1"``, ``1/C ||w||_1`` in place of the ridge and the ball
+    ``||w||_1 <= radius``.
 
     Args:
         structure: what outputs are legal: a :class:`maxmargin.structures.Structure` subclass whose constructor takes
             the number of parts of each example (docs/adding-a-structure.md), or a packer.
         C: penalty form; larger means less regularisation; ``inf`` for none. Default 1 if no radius is given.
         radius: ball form ``||w|| <= radius``; may be combined with ``C``.
-        norm: "l2", or "l1" for the ball ``||w||_1 <= radius``, in which few weights differ from zero; it needs a radius
-            and takes no ``C``.
+        norm: "l2", or "l1" for the penalty ``1/C ||w||_1`` and the ball ``||w||_1 <= radius``, with which few weights
+            differ from zero.
         loss: a loss of :mod:`maxmargin.losses`; Hamming by default.
         rescaling: how the loss scales the margin: "margin" (a margin as large as the loss), "slack" (a margin of 1,
             violations weighed by the loss) or "none" (a margin of 1 to every wrong output); docs/slack-rescaling.md.
@@ -238,13 +239,11 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         if self.norm == "l1":
             if packer.no_l1:
                 raise ValueError(f'norm="l1" is not possible here: {packer.no_l1}')
-            if self.radius is None or self.C is not None:
-                raise ValueError('norm="l1" needs radius=..., the largest sum of absolute weights, and takes no C')
-            return L1(radius=self.radius, nonnegative=mask)
-        if self.norm != "l2":
+        elif self.norm != "l2":
             raise ValueError(f'norm must be "l2" or "l1", got {self.norm!r}')
         C = self.C if self.C is not None else (1.0 if self.radius is None else np.inf)
-        return L2(C=C, radius=self.radius if self.radius is not None else np.inf, nonnegative=mask)
+        kind = L1 if self.norm == "l1" else L2
+        return kind(C=C, radius=self.radius if self.radius is not None else np.inf, nonnegative=mask)
 
     def _solver(self, problem: Problem) -> tuple[Solver, str]:
         if isinstance(self.solver, Solver):

@@ -2,6 +2,7 @@
 
 from maxmargin.packing.associative import AssociativePacker
 from maxmargin.packing.base import Packed, Packer
+from maxmargin.packing.candidates import CandidatesPacker
 from maxmargin.packing.chain import ChainPacker
 from maxmargin.packing.cut import CutPacker
 from maxmargin.packing.graph import GraphPacker
@@ -15,6 +16,7 @@ PACKERS: dict[str, type[Packer]] = {
     packer.kind: packer
     for packer in (
         AssociativePacker,
+        CandidatesPacker,
         ChainPacker,
         CutPacker,
         GraphPacker,
@@ -29,6 +31,7 @@ __all__ = [
     "PACKERS",
     "AssociativePacker",
     "Bipartite",
+    "CandidatesPacker",
     "ChainPacker",
     "CutPacker",
     "Graph",

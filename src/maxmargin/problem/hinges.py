@@ -8,6 +8,7 @@ With ``df_i(y) = F_i y - F_i y_i`` and the loss ``l_i(y)`` of an output ``y``, e
 
 which is never negative, as the gold output gives 0. All three are ``m_i w'df_i(z_i) + l_i`` at the maximum, with a
 factor ``m_i`` of 1, ``l_i`` or 1: that is what :class:`Worst` holds, and all that solvers need to know of them.
+Where several outputs of an explicit list are good, violations are those of pairs: :mod:`maxmargin.problem.good`.
 The sum ``H(w) = sum_i s_i h_i`` is linear in them (``slack="linear"``) or ``sum_i s_i h_i^2 / 2`` (``"quadratic"``).
 """
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin.structures.base import FloatArray, Points, PointStatus
+from maxmargin.structures.candidates import Candidates
 
 if TYPE_CHECKING:
     from maxmargin.problem.problem import Problem
@@ -54,6 +56,8 @@ class Worst:
 
 def worst_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
     """See :meth:`Problem.worst`; from scores ``F'w`` without the example weights, which may be overwritten."""
+    if problem.good is not None:
+        return _pairs(problem, scores)
     return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, scores, warm, first)
 
 
@@ -101,6 +105,45 @@ def _or_gold(problem: Problem, z: FloatArray, counts: Any) -> FloatArray:
     return np.where(problem.structure.to_parts(counts.astype(np.float64)) > 0.0, z, problem.gold)
 
 
+def _pairs(problem: Problem, scores: FloatArray) -> Worst:
+    """Several good outputs: the worst pair of a bad and a good one, as the point ``gold + bad - good``."""
+    structure, good = problem.structure, problem.good
+    assert isinstance(structure, Candidates)
+    assert good is not None
+    z = problem.gold
+    if not np.isfinite(scores).all():
+        zero = np.zeros(structure.n_examples)
+        return Worst(z, np.full(structure.n_examples, np.nan), zero, zero)
+    bad, right, violation = good.worst(structure, scores)
+    counts = violation > 0.0
+    np.add.at(z, bad[counts], 1.0)
+    np.add.at(z, right[counts], -1.0)
+    factor = np.where(counts, problem.scale, 0.0)
+    return Worst(z, np.where(counts, problem.scale * np.maximum(violation, 0.0), 0.0), factor, factor)
+
+
+def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[Worst]:
+    """The ``k`` outputs of each example that violate the margin most, worst first; margin re-scaled or not.
+
+    An example with fewer outputs has its gold output with a value of 0 in the later ranks.
+    """
+    if problem.rescaling == "slack":
+        raise ValueError('the k worst outputs of slack re-scaling are not known; use rescaling="margin" or "none"')
+    structure, margin = problem.structure, problem.rescaling == "margin"
+    scores = problem.augmented(weights) if margin else problem.features.scores(weights)
+    gold, at_gold = problem.gold, problem.gold_point.dot(scores)
+    found = []
+    for rank in structure.k_best(scores, k if margin else k + 1):
+        points = _checked(problem, rank, first, bounds=False, absent=True)
+        counts = (structure.by_example(np.abs(points.z - gold)) > 0.0) & (points.status <= PointStatus.INEXACT)
+        z = np.where(structure.to_parts(counts.astype(np.float64)) > 0.0, points.z, gold)
+        factor = np.where(counts, problem.scale, 0.0)
+        loss = problem.losses(z) if margin else factor
+        apart = np.where(counts, points.value - at_gold, 0.0)  # with the loss, margin re-scaled
+        found.append(Worst(z, apart if margin else factor * (1.0 + apart), factor, loss))
+    return found
+
+
 def _checked(problem: Problem, points: Points, first: int, *, bounds: bool, absent: bool = False) -> Points:
     """InexactError where a value is no bound; NaN values where scores are not finite.
 
@@ -126,6 +169,14 @@ def _checked(problem: Problem, points: Points, first: int, *, bounds: bool, abse
 
 def why_not(problem: Problem) -> str | None:
     """The plain reason why the problem's structure has no such hinge, or None."""
+    if problem.good is not None:
+        if not isinstance(problem.structure, Candidates) or problem.good.mask.shape != (problem.structure.n_parts,):
+            return "good sets are of the candidates of another batch; build them from this one's structure"
+        if problem.rescaling != "none":
+            return (
+                f'several good outputs come with a margin of 1, not with rescaling="{problem.rescaling}"; '
+                'use rescaling="none"'
+            )
     if problem.rescaling == "none" and problem.structure.relaxed:
         return (
             f'rescaling="none" needs the two best outputs, and the argmax of a {problem.structure.name} is relaxed; '

@@ -25,6 +25,7 @@ from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
 from maxmargin.problem import hinges
 from maxmargin.problem.examples import examples_of
+from maxmargin.problem.good import GoodOutputs
 from maxmargin.problem.hinges import RESCALINGS, SLACKS, Worst
 from maxmargin.regions import Region
 from maxmargin.structures._arrays import example_numbers, ranges
@@ -49,6 +50,7 @@ class Problem:
         example_weight: ``s_i``, shape ``(n_examples,)``, or None for all 1.
         rescaling: "margin", "slack" or "none", see :mod:`maxmargin.problem.hinges`.
         slack: "linear" or "quadratic".
+        good: several good outputs per example, see :mod:`maxmargin.problem.good`, or None.
     """
 
     structure: Structure
@@ -60,6 +62,7 @@ class Problem:
     example_weight: FloatArray | None = None
     rescaling: str = "margin"
     slack: str = "linear"
+    good: GoodOutputs | None = None
 
     @classmethod
     def build(
@@ -74,6 +77,7 @@ class Problem:
         loss_weight: FloatArray | None = None,
         rescaling: str = "margin",
         slack: str = "linear",
+        good: GoodOutputs | None = None,
     ) -> Problem:
         """Assemble and check a problem.
 
@@ -87,6 +91,7 @@ class Problem:
             loss_weight: packed over the decision parts, >= 0; scales the loss part by part.
             rescaling: how the loss scales the margin: "margin", "slack" or "none".
             slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
+            good: several good outputs per example, on lists of candidates; ``gold`` is then one of them.
         """
         if not isinstance(rescaling, str) or rescaling not in RESCALINGS:
             raise ValueError(f"rescaling must be one of {', '.join(map(repr, RESCALINGS))}, got {rescaling!r}")
@@ -125,7 +130,7 @@ class Problem:
                 leading[first:last] = costs[: batch.starts[1]]
             else:
                 leading[structure.parts_of(examples)] = costs
-        problem = cls(structure, features, gold, leading, constant, region, example_weight, rescaling, slack)
+        problem = cls(structure, features, gold, leading, constant, region, example_weight, rescaling, slack, good)
         if reason := hinges.why_not(problem):
             raise ValueError(reason)
         return problem
@@ -300,6 +305,7 @@ class Problem:
             None if self.example_weight is None else self.example_weight[chosen],
             self.rescaling,
             self.slack,
+            None if self.good is None else self.good.select(self.structure.parts_of(chosen)),
         )
 
     def shards(self, max_parts: int = SHARD_PARTS) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from maxmargin.solvers.base import Counters, Solver, Start
 from maxmargin.solvers.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.solvers.callbacks import JsonLines, Progress, Record, Validation
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
+from maxmargin.solvers.column_generation import ColumnGeneration
 from maxmargin.solvers.cutting_plane import CuttingPlane
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.exact import Exact
@@ -22,6 +23,7 @@ __all__ = [
     "AveragedPerceptron",
     "BlockFrankWolfe",
     "Certificate",
+    "ColumnGeneration",
     "Counters",
     "CuttingPlane",
     "DualExtragradient",

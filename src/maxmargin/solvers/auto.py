@@ -5,8 +5,10 @@ from __future__ import annotations
 from maxmargin.problem import Problem
 from maxmargin.regions import L1
 from maxmargin.solvers.base import Solver
+from maxmargin.solvers.column_generation import ColumnGeneration
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.extragradient import Extragradient
+from maxmargin.solvers.geometry import in_l1_ball
 
 STORED_PARTS = 50_000_000
 """Above this many parts the structures player's vectors (8 bytes a part, about ten of them) are not stored."""
@@ -24,12 +26,22 @@ def fits_in_memory(problem: Problem) -> bool:
     return problem.structure.n_parts <= (STORED_PARTS if problem.structure.no_entropy else STORED_POTENTIALS)
 
 
+def in_saddle_form(problem: Problem) -> bool:
+    """Whether the extragradient methods are made for it: the margin re-scaled, a penalty with a gradient."""
+    return problem.rescaling == "margin" and problem.region.smooth
+
+
 def choose(problem: Problem) -> tuple[Solver, str]:
     """A solver for the problem, and the sentence that says why."""
     parts = problem.structure.n_parts
     geometry = "Euclidean projections" if problem.structure.no_entropy else "entropic geometry, as it has sum-product"
-    if isinstance(problem.region, L1):
+    if in_l1_ball(problem):
         geometry += ", multiplicative weights in the L1 ball"
+    if isinstance(problem.region, L1) and problem.slack == "linear" and not in_saddle_form(problem):
+        return (
+            ColumnGeneration(),
+            f"a {problem.structure.name} with an L1 norm: column generation, whose linear programs find vertices",
+        )
     if not fits_in_memory(problem):
         return (
             DualExtragradient(store_duals=False),

@@ -35,7 +35,8 @@ def minimise(
 
     n_others = len(curvature)
     n, n_rows = len(linear) - n_others, len(rhs)
-    n_t = n if isinstance(region, L1) else 0
+    n_t = n if isinstance(region, L1) else 0  # bounds t >= |w|
+    price = region.price if isinstance(region, L1) else 0.0
     quadratic = sp.diags_array(np.concatenate([np.full(n, region.curvature), curvature, np.zeros(n_t)]))
     sizes = (n, n_others, n_t)
 
@@ -53,8 +54,10 @@ def minimise(
         right.append(np.zeros(len(signed)))
     if isinstance(region, L1):
         matrix += [rows_of(sign * sp.eye_array(n), None, -sp.eye_array(n)) for sign in (1.0, -1.0)]
-        matrix.append(rows_of(None, None, sp.csr_array(np.ones((1, n)))))
-        right.append(np.concatenate([np.zeros(2 * n), [region.radius]]))
+        right.append(np.zeros(2 * n))
+        if np.isfinite(region.radius):
+            matrix.append(rows_of(None, None, sp.csr_array(np.ones((1, n)))))
+            right.append(np.array([region.radius]))
     cones: list[Any] = [clarabel.NonnegativeConeT(sum(block.shape[0] for block in matrix))]
     if isinstance(region, L2) and np.isfinite(region.radius):
         matrix.append(rows_of(sp.vstack([sp.csr_array((1, n)), -sp.eye_array(n)]), None, None))
@@ -65,7 +68,7 @@ def minimise(
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = accuracy
     program = clarabel.DefaultSolver(
         sp.csc_matrix(quadratic),
-        np.concatenate([linear, np.zeros(n_t)]),
+        np.concatenate([linear, np.full(n_t, price)]),
         sp.csc_matrix(sp.vstack(matrix)),
         np.concatenate(right),
         cones,

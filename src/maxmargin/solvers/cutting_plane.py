@@ -2,7 +2,7 @@
 
 The constraints of the primal problem, ``xi_i >= m_i w'df_i(y) + l_i(y)``, are added as argmax finds them violated, and
 the problem over those found so far is solved again: by its dual, the master problem of
-:mod:`maxmargin.solvers.masters`, of which simplicial decomposition is another use.
+:mod:`maxmargin.solvers.simplex_masters`, of which simplicial decomposition is another use.
 
 - ``slacks="n"``: one slack per example. A constraint comes in where it is violated by more than ``eps``; weights are
   updated ``solves_per_pass`` times a pass over the data. Quadratic slack is allowed.
@@ -23,7 +23,7 @@ import numpy as np
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Run, Solver, Start, check_count, check_positive
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.masters import SHARDS, Candidates, Iterate, why_not
+from maxmargin.solvers.simplex_masters import SHARDS, Candidates, Iterate, why_not
 
 SLACKS = ("n", "one")
 

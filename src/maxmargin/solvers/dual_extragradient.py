@@ -36,6 +36,7 @@ from maxmargin.solvers.geometry import (
     WeightsPoint,
     check_geometry,
     geometry_for,
+    needs_gradient,
     when_stalled,
 )
 from maxmargin.solvers.players import (
@@ -217,8 +218,9 @@ class DualExtragradient(Solver):
         return when_stalled(problem, self.geometry)
 
     def why_not(self, problem: Problem) -> str | None:
-        """The geometry must fit."""
-        return saddle_point_only(problem) or geometry_for(problem, self.geometry).why_not(problem)
+        """The geometry must fit, and the penalty have a gradient."""
+        reason = saddle_point_only(problem) or needs_gradient(problem)
+        return reason or geometry_for(problem, self.geometry).why_not(problem)
 
     def _eta(self, run: Run, balance: float) -> float:
         """``1/L``; features that are all zero allow any step."""

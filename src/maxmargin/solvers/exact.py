@@ -60,7 +60,7 @@ class Exact(Solver):
     def why_not(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""
         if not isinstance(problem.region, (L1, L2)):
-            return f"it knows L1 and L2 balls, ridge penalties and signs, not {type(problem.region).__name__}"
+            return f"it knows L1 and L2 balls and penalties and signs, not {type(problem.region).__name__}"
         if problem.structure.n_parts * problem.n_weights > self.max_entries:
             return (
                 f"{problem.structure.n_parts} parts x {problem.n_weights} weights is more than max_entries = "

@@ -33,6 +33,7 @@ from maxmargin.solvers.geometry import (
     WeightsPoint,
     check_geometry,
     geometry_for,
+    needs_gradient,
     when_stalled,
 )
 from maxmargin.solvers.players import (
@@ -115,8 +116,9 @@ class Extragradient(Solver):
         return when_stalled(problem, self.geometry)
 
     def why_not(self, problem: Problem) -> str | None:
-        """The geometry must fit."""
-        return saddle_point_only(problem) or geometry_for(problem, self.geometry).why_not(problem)
+        """The geometry must fit, and the penalty have a gradient unless it is implicit."""
+        reason = None if self.implicit_penalty else needs_gradient(problem)
+        return reason or saddle_point_only(problem) or geometry_for(problem, self.geometry).why_not(problem)
 
     def init(self, run: Run, start: Start) -> ExtragradientState:
         """Start at zero weights and the gold outputs or the uniform distribution, unless told otherwise."""

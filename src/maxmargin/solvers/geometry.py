@@ -389,19 +389,35 @@ class Entropic(Geometry):
     def why_not(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel, or an L1 ball."""
         if self.structures and problem.structure.no_entropy:
-            remedy = ", or Entropic(structures=False)" if isinstance(problem.region, L1) else ""
+            remedy = ", or Entropic(structures=False)" if in_l1_ball(problem) else ""
             return f"a {problem.structure.name} has no entropic geometry: {problem.structure.no_entropy}{remedy}"
-        if not self.structures and not isinstance(problem.region, L1):
+        if not self.structures and not in_l1_ball(problem):
             return "with structures=False only the weights in an L1 ball are entropic; use geometry=Euclidean()"
         return None
 
     def weights_player(self, problem: Problem) -> WeightsPlayer:
         """Multiplicative steps in an L1 ball, projected ones elsewhere."""
-        return SplitSimplex(problem.region) if isinstance(problem.region, L1) else EuclideanWeights(problem.region)
+        region = problem.region
+        return SplitSimplex(region) if isinstance(region, L1) and region.smooth else EuclideanWeights(region)
 
     def structures_player(self, problem: Problem) -> StructuresPlayer:
         """Sum-product."""
         return GibbsStructures(float(self.gold_potential)) if self.structures else EuclideanStructures()
+
+
+def in_l1_ball(problem: Problem) -> bool:
+    """Whether the weights live in an L1 ball without a penalty: there steps may be multiplicative."""
+    return isinstance(problem.region, L1) and problem.region.smooth
+
+
+def needs_gradient(problem: Problem) -> str | None:
+    """Why a method that takes the gradient of the penalty cannot solve the problem, or None."""
+    if problem.region.smooth:
+        return None
+    return (
+        "it takes the gradient of the penalty, and 1/C ||w||_1 has none at zero; use ColumnGeneration, Extragradient, "
+        "or a radius without C"
+    )
 
 
 GeometrySetting = Geometry | Literal["auto"]
@@ -423,7 +439,7 @@ def geometry_for(problem: Problem, geometry: GeometrySetting) -> Geometry:
         return geometry
     if not problem.structure.no_entropy:
         return Entropic()
-    return Entropic(structures=False) if isinstance(problem.region, L1) else Euclidean()
+    return Entropic(structures=False) if in_l1_ball(problem) else Euclidean()
 
 
 def when_stalled(problem: Problem, geometry: GeometrySetting) -> str:

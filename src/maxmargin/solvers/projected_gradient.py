@@ -37,7 +37,7 @@ import numpy as np
 
 from maxmargin._vectors import norm, squared
 from maxmargin.problem import Problem, Worst
-from maxmargin.regions import L2
+from maxmargin.regions import L1, L2
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
@@ -178,7 +178,9 @@ class ProjectedGradient(Solver):
             # Without regularisation: at first as far as the hinge's linear model needs to reach 0.
             far = bound if np.isfinite(bound) else max(state.distance, hinge / length if length > 0.0 else 0.0)
             eta = far / np.sqrt(squares) if squares > 0.0 else 0.0
-        w = region.project(state.weights - eta * gradient)
+        # The L1 penalty has no gradient at zero weights, which are most: a proximal step.
+        moved = state.weights - eta * gradient
+        w = region.prox(moved, eta) if isinstance(region, L1) else region.project(moved)
         if isinstance(region, L2) and np.isfinite(bound):
             # A cone and two balls around its apex: scaling after the region's projection projects onto all three.
             w = w * min(1.0, bound / max(norm(w), np.finfo(float).tiny))

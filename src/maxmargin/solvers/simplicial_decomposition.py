@@ -30,7 +30,7 @@ import numpy as np
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Run, Solver, Start, check_count, check_positive
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.masters import SHARDS, Iterate, why_not
+from maxmargin.solvers.simplex_masters import SHARDS, Iterate, why_not
 
 MASTERS = ("product", "one")
 WORKING_SETS = ("all", "cyclic", "violation")

@@ -2,6 +2,7 @@
 
 from maxmargin.structures.associative import Associative
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.graph import Graph
@@ -13,6 +14,7 @@ from maxmargin.structures.tree import Tree
 __all__ = [
     "Associative",
     "Block",
+    "Candidates",
     "Chain",
     "Cut",
     "Graph",

@@ -7,13 +7,14 @@ from itertools import pairwise, product
 import numpy as np
 
 from maxmargin.structures.base import FloatArray, Structure
+from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.network import Network
 from maxmargin.structures.tree import Tree
-from maxmargin.testing import chain, cut, linear_program, matching, network
+from maxmargin.testing import candidates, chain, cut, linear_program, matching, network
 
 
 def vertices(structure: Structure) -> list[FloatArray]:
@@ -34,6 +35,8 @@ def vertices(structure: Structure) -> list[FloatArray]:
         return matching.vertices(structure)
     if isinstance(structure, Network):
         return network.vertices(structure)
+    if isinstance(structure, Candidates):
+        return candidates.vertices(structure)
     if isinstance(structure, LinearProgram):
         return linear_program.vertices(structure)
     raise ValueError(f"the outputs of a {structure.name} cannot be listed")

@@ -1,0 +1,117 @@
+"""Several good outputs per example, on explicit lists (Wang and Shawe-Taylor 2009, LPs (7) and (8)).
+
+With the good candidates ``Y`` and the bad ones of an example, both formulations have a margin of 1 and the hinges
+
+    formulation="nearest"   max(0, max_bad 1 + w'f(bad) - w'f(the good one nearest to bad))        LP (7)
+    formulation="all"       max(0, 1 + max_bad w'f(bad) - min_good w'f(good))                      LP (8)
+
+"all" wants every good candidate above every bad one, "nearest" only those that resemble bad ones. As lists are explicit
+both maxima are exact; in "nearest" over all bad candidates, of which the one with the largest score need not be the
+worst. What violates most is a pair, which enters a problem as the point ``gold + bad - good``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.features.base import Features
+from maxmargin.structures.base import FloatArray, IntArray, Structure
+from maxmargin.structures.candidates import Candidates
+
+FORMULATIONS = ("gold", "nearest", "all")
+
+Metric = Callable[[FloatArray, FloatArray], float]
+
+
+@dataclass(frozen=True, eq=False)
+class GoodOutputs:
+    """Which candidates are good, and how bad ones are compared with them.
+
+    Attributes:
+        mask: packed, True for good ones, shape ``(n_parts,)``.
+        nearest: for "nearest", the good candidate nearest to each one, counted from 0 in its list, shape
+            ``(n_parts,)``; None for "all".
+    """
+
+    mask: npt.NDArray[np.bool_]
+    nearest: IntArray | None
+
+    @classmethod
+    def build(
+        cls,
+        structure: Structure,
+        features: Features,
+        mask: npt.ArrayLike,
+        formulation: str,
+        metric: Metric | None = None,
+    ) -> GoodOutputs:
+        """Check the good sets; for "nearest", find the nearest good candidates.
+
+        Args:
+            structure: a batch of :class:`Candidates`.
+            features: of its candidates.
+            mask: packed, True for good candidates; at least one per example.
+            formulation: "nearest" or "all".
+            metric: a function of two rows of features, the good one's first; None for the Euclidean distance.
+        """
+        if formulation not in FORMULATIONS[1:]:
+            raise ValueError(f'formulation with good sets must be "nearest" or "all", got {formulation!r}')
+        if not isinstance(structure, Candidates):
+            raise ValueError(
+                f'formulation="{formulation}" compares all outputs one by one, and the outputs of a {structure.name} '
+                'are not listed; use formulation="gold", or list the best ones as Candidates'
+            )
+        good = np.asarray(mask)
+        if good.dtype != np.bool_ or good.shape != (structure.n_parts,):
+            raise ValueError(f"the mask of good candidates must be boolean, of shape ({structure.n_parts},)")
+        none = structure.by_example(good.astype(np.float64)) == 0.0
+        if none.any():
+            raise ValueError(f"example {int(np.flatnonzero(none)[0])}: no candidate is good; mark one or remove it")
+        if metric is not None and not callable(metric):
+            raise ValueError(f"metric must be a function of two rows of features, got {metric!r}")
+        nearest = None
+        if formulation == "nearest":
+            rows = features.to_sparse()
+            pieces = [
+                _nearest(rows[first:last].toarray(), good[first:last], metric, index)
+                for index, (first, last) in enumerate(pairwise(structure.blocks[0].offsets.tolist()))
+            ]
+            nearest = np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
+        return cls(good, nearest)
+
+    def select(self, parts: IntArray) -> GoodOutputs:
+        """Those of some examples, by the positions of their parts."""
+        return GoodOutputs(self.mask[parts], None if self.nearest is None else self.nearest[parts])
+
+    def worst(self, structure: Candidates, scores: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Positions of the bad and the good candidate of the worst pair of each example, and ``1 + w'(bad - good)``.
+
+        The value is ``-inf`` where no candidate is bad.
+        """
+        if self.nearest is None:
+            good, least = structure.first_largest(np.where(self.mask, -scores, -np.inf))
+            bad, most = structure.first_largest(np.where(self.mask, -np.inf, scores))
+            return bad, good, 1.0 + most + least
+        begin = np.repeat(structure.blocks[0].offsets[:-1], structure.sizes)
+        reference = begin + self.nearest
+        bad, value = structure.first_largest(np.where(self.mask, -np.inf, 1.0 + scores - scores[reference]))
+        return bad, reference[bad], value
+
+
+def _nearest(rows: FloatArray, good: npt.NDArray[np.bool_], metric: Metric | None, index: int) -> IntArray:
+    """For each candidate of one example the number of the nearest good one, the first of equally near ones."""
+    at = np.flatnonzero(good)
+    if metric is None:
+        squares = np.square(rows).sum(axis=1)
+        distances: Any = squares[:, None] - 2.0 * (rows @ rows[at].T) + squares[at]
+    else:
+        distances = np.array([[metric(rows[g], row) for g in at] for row in rows], dtype=np.float64)
+        if distances.shape != (len(rows), len(at)) or np.isnan(distances).any():
+            raise ValueError(f"example {index}: the metric must give one number, and no NaN, for two rows of features")
+    return np.asarray(at[np.argmin(distances, axis=1)], dtype=np.int64)

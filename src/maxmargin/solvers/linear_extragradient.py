@@ -1,0 +1,217 @@
+"""Master problems of column generation by extragradient: Algorithm 2 of Wang and Shawe-Taylor (2009).
+
+The saddle point of
+
+    min_{w, xi >= 0} max_{lambda >= 0}  1/C ||w||_1 + sum_i xi_i + lambda'(A w + b - M xi)
+
+is approached from the last master's solution, with multipliers of zero for fresh rows and ``xi`` raised to what they
+demand. A step costs four passes over the non-zeros of ``A`` (compiled, ``linear_master.hpp``: 1.6 times as fast as with
+scipy's products at 1,000 rows and 5,000 columns).
+
+The paper's two stopping tests pass at points far from a solution, where the multipliers are not feasible; here a
+master is solved when the gap of two feasible points has closed: weights with the ``xi`` they need, and multipliers
+divided by their sums per example, then, where no box bounds the weights, by ``max(1, C max_k |A'lambda|_k)``.
+
+The paper's step is ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2``. The other one, ``0.99 / ||[A M]||_2``, comes with diagonal
+scaling of rows and columns (Pock and Chambolle 2011), with a balance of the two players' steps, and with restarts from
+the average where its gap has fallen enough (Applegate and others 2021), which make convergence linear.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels
+from maxmargin._vectors import norm
+from maxmargin.features.base import operator_norm
+from maxmargin.regions import L1
+from maxmargin.solvers.base import NonFiniteError
+from maxmargin.solvers.linear_masters import Answer, Box, Master, Rows
+from maxmargin.structures.base import FloatArray
+
+PIECE = 64
+"""Steps between two gaps."""
+
+MOST_STEPS = 1_000_000
+"""Steps of one master at most; then the best points so far are its answer."""
+
+FALLEN, FALLEN_SOME, LONG = 0.2, 0.8, 0.36
+"""A run restarts when its gap has fallen to the first share of that at the last restart, or to the second and rises
+again, or when it has taken the third share of all steps so far."""
+
+_Point = tuple[FloatArray, FloatArray, FloatArray]
+
+
+class _Program:
+    """One master in the coordinates of its own columns and examples, scaled."""
+
+    def __init__(self, rows: Rows, region: L1, box: Box, *, scaled: bool) -> None:
+        self.rows, self.price = rows, region.price
+        self.columns = rows.columns
+        self.examples, owner = np.unique(rows.owner, return_inverse=True)
+        self.owner = owner.astype(np.int32)
+        matrix = sp.csr_array(rows.matrix[:, self.columns])
+        n_rows, n, m = matrix.shape[0], matrix.shape[1], len(self.examples)
+        self.of_rows, self.of_columns, self.of_examples = np.ones(n_rows), np.ones(n), np.ones(m)
+        if scaled:  # each scale is the root of the sum of absolute entries, those of M included
+            size = abs(matrix)
+            self.of_rows = 1.0 / np.sqrt(np.asarray(size.sum(axis=1)).ravel() + 1.0)
+            self.of_columns = 1.0 / np.sqrt(np.asarray(size.sum(axis=0)).ravel())
+            self.of_examples = 1.0 / np.sqrt(np.bincount(self.owner, minlength=m))
+        matrix = sp.csr_array(sp.diags_array(self.of_rows) @ matrix @ sp.diags_array(self.of_columns))
+        matrix.sort_indices()
+        self.matrix, self.transposed = matrix, sp.csr_array(matrix.T)
+        self.link = self.of_rows * self.of_examples[self.owner]
+        self.b, self.cost = self.of_rows * rows.loss, self.of_examples
+        self.prices = self.price * self.of_columns
+        self.boxed = np.isfinite(box.size)
+        self.lower, self.upper = box.bounds(region, self.columns)
+        self.bounds = self.lower / self.of_columns, self.upper / self.of_columns
+        self.compressed = [
+            part
+            for x in (self.matrix, self.transposed)
+            for part in (x.indptr.astype(np.int32), x.indices.astype(np.int32), np.ascontiguousarray(x.data))
+        ]
+
+    def point(self, weights: FloatArray, multipliers: FloatArray) -> _Point:
+        """A start in scaled coordinates, with the slacks that the weights need."""
+        w = np.clip(weights[self.columns], self.lower, self.upper)
+        return w / self.of_columns, self._slacks(w) / self.of_examples, multipliers / self.of_rows
+
+    def _slacks(self, w: FloatArray) -> FloatArray:
+        values = (self.matrix @ (w / self.of_columns) + self.b) / self.of_rows
+        xi = np.zeros(len(self.examples))
+        np.maximum.at(xi, self.owner, values)
+        return xi
+
+    def iterate(self, at: _Point, sums: _Point, primal_step: float, dual_step: float, steps: int) -> None:
+        """Compiled steps; ``at`` and ``sums`` are changed in place."""
+        program = (*self.compressed, self.b, self.link, self.owner, self.prices, *self.bounds, self.cost)
+        _kernels.linear_master_iterate(*program, *at, *sums, primal_step, dual_step, steps)
+
+    def primal(self, at: _Point) -> float:
+        """The objective of the weights, with the slacks they need."""
+        w = at[0] * self.of_columns
+        return self.price * float(np.abs(w).sum()) + float(self._slacks(w).sum())
+
+    def feasible(self, at: _Point) -> FloatArray:
+        """Multipliers with sums of at most 1 per example."""
+        positive = np.maximum(at[2] * self.of_rows, 0.0)
+        sums = np.bincount(self.owner, positive, minlength=len(self.examples))
+        return np.asarray(positive / np.maximum(sums, 1.0)[self.owner])
+
+    def dual(self, multipliers: FloatArray) -> float:
+        """The bound of feasible multipliers: ``b'lambda + min_w (A'lambda)'w + 1/C ||w||_1`` in the box.
+
+        Without a box, they are divided by ``max(1, C max |A'lambda|)`` for the minimum to be finite.
+        """
+        g = (self.transposed @ (multipliers / self.of_rows)) / self.of_columns
+        gain = float(self.rows.loss @ multipliers)
+        if self.boxed:
+            ends = [g * end + self.price * np.abs(end) for end in (self.lower, self.upper)]
+            inside = np.where((self.lower <= 0.0) & (self.upper >= 0.0), 0.0, np.inf)
+            return gain + float(np.minimum(inside, np.minimum(*ends)).sum())
+        pull = float(np.max(np.where(self.lower < 0.0, np.abs(g), -g), initial=0.0))
+        return gain * min(1.0, self.price / pull) if pull > 0.0 else gain
+
+    def norm(self) -> float:
+        """``||[A M]||_2`` by power iteration."""
+        n, m = len(self.columns), len(self.examples)
+
+        def normal(x: FloatArray) -> FloatArray:
+            y = self.matrix @ x[:n] + self.link * x[n:][self.owner]
+            return np.concatenate([self.transposed @ y, np.bincount(self.owner, self.link * y, minlength=m)])
+
+        return operator_norm(normal, n + m)
+
+    def frobenius(self) -> float:
+        """The inverse of the paper's step."""
+        return float(np.sqrt(2.0 * (self.matrix.data @ self.matrix.data + self.link @ self.link)))
+
+
+class ExtragradientMaster(Master):
+    """Masters by extragradient; what it remembers from one to the next is the balance of the steps."""
+
+    def __init__(self, region: L1, n_examples: int, *, paper_step: bool = False) -> None:
+        self.region, self.n_examples, self.paper_step = region, n_examples, paper_step
+        self.balance: float | None = 1.0 if paper_step else None
+
+    def solve(
+        self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
+    ) -> Answer:
+        """Steps from ``start`` until the gap is at most ``accuracy`` times the primal."""
+        program = _Program(now, self.region, box, scaled=not self.paper_step)
+        begun = np.concatenate([start.multipliers[kept], np.zeros(len(now) - int(kept.sum()))])
+        at = program.point(start.weights, begun)
+        length = 1.0 / program.frobenius() if self.paper_step else 0.99 / max(program.norm(), 1e-300)
+        balance = self.balance
+        if balance is None:
+            costs = norm(np.concatenate([program.prices, program.cost]))
+            balance = costs / norm(program.b) if program.b.any() else 1.0
+        best = _Best(program, at)
+        origin, sums = _copied(at), _zeros(at)
+        at_restart = last = best.gap
+        done = since = 0
+        while best.gap > accuracy * abs(best.value) and done < MOST_STEPS:
+            program.iterate(at, sums, length / balance, length * balance, PIECE)
+            done, since = done + PIECE, since + PIECE
+            if not all(np.isfinite(x).all() for x in at):
+                raise NonFiniteError("a master problem met numbers that are not finite")
+            mean: _Point = sums[0] / since, sums[1] / since, sums[2] / since
+            gap, candidate = min((best.see(point), rank) for rank, point in enumerate((mean, at)))
+            if gap <= FALLEN * at_restart or (last < gap <= FALLEN_SOME * at_restart) or since >= LONG * done:
+                at = _copied((mean, at)[candidate])
+                if not self.paper_step:
+                    balance = _balanced(balance, at, origin)
+                origin, sums, at_restart, last, since = _copied(at), _zeros(at), gap, gap, 0
+            else:
+                last = gap
+        self.balance = balance
+        weights = np.zeros(len(start.weights))
+        weights[program.columns] = best.weights
+        return Answer(self.region.project(weights), best.multipliers, done)
+
+
+class _Best:
+    """The smallest primal and the largest dual, with their points."""
+
+    def __init__(self, program: _Program, at: _Point) -> None:
+        self.program = program
+        self.value, self.bound = np.inf, -np.inf
+        self.weights, self.multipliers = at[0], at[2]
+        self.see(at)
+
+    def see(self, at: _Point) -> float:
+        """Take a point into account; its own gap."""
+        primal = self.program.primal(at)
+        multipliers = self.program.feasible(at)
+        dual = self.program.dual(multipliers)
+        if primal < self.value:
+            self.value, self.weights = primal, at[0] * self.program.of_columns
+        if dual > self.bound:
+            self.bound, self.multipliers = dual, multipliers
+        return primal - dual
+
+    @property
+    def gap(self) -> float:
+        """Of the best points."""
+        return self.value - self.bound
+
+
+def _copied(at: _Point) -> _Point:
+    return at[0].copy(), at[1].copy(), at[2].copy()
+
+
+def _zeros(at: _Point) -> _Point:
+    return np.zeros(len(at[0])), np.zeros(len(at[1])), np.zeros(len(at[2]))
+
+
+def _balanced(balance: float, at: _Point, origin: _Point) -> float:
+    """Halfway, in logarithms, to the ratio of the distances that the two players have come since the last restart."""
+    far_primal = float(np.hypot(norm(at[0] - origin[0]), norm(at[1] - origin[1])))
+    far_dual = norm(at[2] - origin[2])
+    if min(far_primal, far_dual) <= 1e-12:
+        return balance
+    return float(np.clip(np.sqrt(balance * far_dual / far_primal), 1e-5, 1e5))

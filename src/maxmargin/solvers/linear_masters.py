@@ -1,0 +1,292 @@
+"""Restricted master problems of column generation: linear programs over the rows found so far.
+
+With the rows ``a_r = m_i df_i(y_r)`` and ``b_r = l_i(y_r)`` of example ``i = owner(r)``, both times the example weight,
+
+    primal   min_{w in W, xi >= 0}  1/C ||w||_1 + sum_i xi_i       s.t.  xi_i >= a_r'w + b_r
+    dual     max_{lambda >= 0}      b'lambda          s.t.  |A'lambda| <= 1/C,  sum_{r of i} lambda_r <= 1
+
+which is LP (9) and (10) of Wang and Shawe-Taylor (2009) divided by their C, with the loss in place of the margin of 1.
+``W`` holds signs (then only ``-A'lambda <= 1/C``) and, in the master by HiGHS, a ball ``||w||_1 <= radius``.
+
+Weights that no row touches are zero in a solution, so that masters hold only the columns of their rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin.regions import L1
+from maxmargin.solvers.base import NonFiniteError
+from maxmargin.structures.base import FloatArray, IntArray
+
+_Highs: Any = highspy.Highs
+
+_OPTIONS: dict[str, Any] = {
+    "output_flag": False,
+    "parallel": "off",
+    "solver": "simplex",
+    "simplex_strategy": 1,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+
+MOST_RUNS = 100_000
+"""After so many pieces of simplex iterations a master counts as failed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Constraints ``xi_owner >= matrix w + loss``.
+
+    Attributes:
+        matrix: shape ``(n_rows, n_weights)``, sorted column numbers.
+        loss: shape ``(n_rows,)``.
+        owner: the example of each row, shape ``(n_rows,)``.
+        key: a number that equal rows share, shape ``(n_rows,)``.
+    """
+
+    matrix: sp.csr_array
+    loss: FloatArray
+    owner: IntArray
+    key: FloatArray
+
+    @classmethod
+    def of(cls, matrix: Any, loss: FloatArray, owner: IntArray) -> Rows:
+        """Rows with their keys: inner products with fixed random numbers, which tell different rows apart."""
+        matrix = sp.csr_array(matrix)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        drawn = np.random.default_rng(0).random(matrix.shape[1])
+        return cls(matrix, loss, owner, matrix @ drawn + np.sqrt(2.0) * owner + np.sqrt(3.0) * loss)
+
+    @classmethod
+    def none(cls, n_weights: int) -> Rows:
+        """No rows."""
+        empty = np.zeros(0)
+        return cls(sp.csr_array((0, n_weights)), empty, np.zeros(0, dtype=np.int64), empty)
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    def take(self, chosen: npt.NDArray[Any]) -> Rows:
+        """Some of the rows, by numbers or mask."""
+        return Rows(sp.csr_array(self.matrix[chosen]), self.loss[chosen], self.owner[chosen], self.key[chosen])
+
+    def joined(self, more: Rows) -> Rows:
+        """These rows, then others."""
+        return Rows(
+            sp.csr_array(sp.vstack([self.matrix, more.matrix], format="csr")),
+            *(
+                np.concatenate([mine, other])
+                for mine, other in ((self.loss, more.loss), (self.owner, more.owner), (self.key, more.key))
+            ),
+        )
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """``matrix w + loss``, shape ``(n_rows,)``."""
+        return np.asarray(self.matrix @ weights) + self.loss
+
+    def slacks(self, weights: FloatArray, n_examples: int) -> FloatArray:
+        """The smallest feasible ``xi``, shape ``(n_examples,)``."""
+        xi = np.zeros(n_examples)
+        np.maximum.at(xi, self.owner, self.values(weights))
+        return xi
+
+    def feasible(self, multipliers: FloatArray, n_examples: int) -> FloatArray:
+        """The multipliers made >= 0, with sums of at most 1 per example."""
+        positive = np.maximum(multipliers, 0.0)
+        sums = np.bincount(self.owner, positive, minlength=n_examples)
+        return np.asarray(positive / np.maximum(sums, 1.0)[self.owner])
+
+    def aggregate(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """``A'lambda`` and ``b'lambda``."""
+        return np.asarray(self.matrix.T @ multipliers), float(self.loss @ multipliers)
+
+    @cached_property
+    def columns(self) -> IntArray:
+        """The weights that the rows touch, in increasing order."""
+        return np.unique(self.matrix.indices).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A master's solution: weights, shape ``(n_weights,)``, and feasible multipliers, shape ``(n_rows,)``.
+
+    ``work`` counts simplex or extragradient iterations.
+    """
+
+    weights: FloatArray
+    multipliers: FloatArray
+    work: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """``|w - center| <= size``, weight by weight; no bounds where ``size`` is infinite."""
+
+    center: FloatArray
+    size: float
+
+    def bounds(self, region: L1, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest and largest values of some weights."""
+        lower, upper = self.center[columns] - self.size, self.center[columns] + self.size
+        if region.nonnegative is not None:
+            lower = np.where(region.nonnegative[columns], np.maximum(lower, 0.0), lower)
+        return lower, upper
+
+
+class Master(ABC):
+    """Working memory of one master problem whose rows come and go."""
+
+    @abstractmethod
+    def solve(
+        self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
+    ) -> Answer:
+        """Solve the master of ``now``: the ``kept`` ones of ``rows`` (those of the last master), then fresh ones.
+
+        ``start`` solves the last master; weights stay in ``box``; ``accuracy`` is the relative gap aimed at, where
+        there is a choice.
+        """
+
+
+class HighsMaster(Master):
+    """One HiGHS model kept over all rounds: rows are added and deleted in place, the dual simplex starts warm.
+
+    Columns: for each weight that a row touches a positive and, unless it is sign-constrained, a negative part, each of
+    cost ``1/C``; for each example with a row its slack, of cost 1. Fresh columns have entries in fresh rows alone and a
+    cost >= 0, so that the last basis stays dual feasible.
+    """
+
+    PIECE = 2000
+    """Simplex iterations without a look at the keyboard."""
+
+    def __init__(self, region: L1, n_examples: int) -> None:
+        self.region, self.n_examples = region, n_examples
+        self.rows: Rows | None = None
+
+    def _begin(self, n_weights: int) -> None:
+        self.solver = _Highs()
+        for name, value in _OPTIONS.items():
+            self.solver.setOptionValue(name, value)
+        self.positive, self.negative = np.full(n_weights, -1), np.full(n_weights, -1)
+        self.slack = np.full(self.n_examples, -1)
+        self.n_columns = 0
+        self.ball = 0
+        if np.isfinite(self.region.radius):
+            nothing = np.zeros(0, dtype=np.int32)
+            self.solver.addRow(-np.inf, float(self.region.radius), 0, nothing, np.zeros(0))
+            self.ball = 1
+
+    def _columns(self, count: int, cost: float, in_ball: bool) -> IntArray:
+        entries = count if in_ball and self.ball else 0
+        self.solver.addCols(
+            count,
+            np.full(count, cost),
+            np.zeros(count),
+            np.full(count, np.inf),
+            entries,
+            np.arange(count, dtype=np.int32) if entries else np.zeros(count, dtype=np.int32),
+            np.zeros(entries, dtype=np.int32),
+            np.ones(entries),
+        )
+        found = np.arange(self.n_columns, self.n_columns + count)
+        self.n_columns += count
+        return found
+
+    def _add(self, fresh: Rows) -> None:
+        """``xi_owner - a'(u - v) >= b``."""
+        touched = fresh.columns
+        unsigned = touched if self.region.nonnegative is None else touched[~self.region.nonnegative[touched]]
+        for table, wanted, cost, weighs in (
+            (self.positive, touched, self.region.price, True),
+            (self.negative, unsigned, self.region.price, True),
+            (self.slack, np.unique(fresh.owner), 1.0, False),
+        ):
+            new = wanted[table[wanted] < 0]
+            if len(new):
+                table[new] = self._columns(len(new), cost, weighs)
+        a = sp.coo_array(fresh.matrix)
+        at, column, value = a.row, a.col, a.data
+        split = self.negative[column] >= 0
+        n = len(fresh)
+        matrix = sp.csr_array(
+            (
+                np.concatenate([-value, value[split], np.ones(n)]),
+                (
+                    np.concatenate([at, at[split], np.arange(n)]),
+                    np.concatenate([self.positive[column], self.negative[column[split]], self.slack[fresh.owner]]),
+                ),
+            ),
+            shape=(n, self.n_columns),
+        )
+        self.solver.addRows(
+            n,
+            fresh.loss,
+            np.full(n, np.inf),
+            matrix.nnz,
+            matrix.indptr.astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+
+    def solve(
+        self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
+    ) -> Answer:
+        """Change the rows of the model, then dual simplex from the last basis."""
+        n_weights = rows.matrix.shape[1]
+        warm, self.rows = self.rows is rows, None
+        if not warm:  # the first master, or one after an interrupted step
+            self._begin(n_weights)
+            self._add(now)
+        else:
+            if not kept.all():  # slacks of rows without a multiplier are basic: the others stay a basis
+                gone = (np.flatnonzero(~kept) + self.ball).astype(np.int32)
+                self.solver.deleteRows(len(gone), gone)
+            fresh = now.take(np.arange(int(kept.sum()), len(now)))
+            if len(fresh):
+                self._add(fresh)
+        columns = np.flatnonzero(self.positive >= 0)
+        lower, upper = box.bounds(self.region, columns)
+        for table, least, most in ((self.positive, lower, upper), (self.negative, -upper, -lower)):
+            held = table[columns] >= 0
+            self.solver.changeColsBounds(
+                int(held.sum()),
+                table[columns[held]].astype(np.int32),
+                np.maximum(least[held], 0.0),
+                np.maximum(most[held], 0.0),
+            )
+        work = self._run()
+        answer = self.solver.getSolution()
+        values, duals = np.asarray(answer.col_value), np.asarray(answer.row_dual)[self.ball :]
+        weights = np.zeros(n_weights)
+        for table, sign in ((self.positive, 1.0), (self.negative, -1.0)):
+            at = np.flatnonzero(table >= 0)
+            weights[at] += sign * np.maximum(values[table[at]], 0.0)
+        self.rows = now
+        return Answer(self.region.project(weights), now.feasible(duals, self.n_examples), work)
+
+    def _run(self) -> int:
+        """Simplex in pieces, so that Ctrl-C is heard; from the beginning where the warm start fails."""
+        work, limit = 0, highspy.HighsModelStatus.kIterationLimit
+        for again in (False, True):
+            if again:
+                self.solver.clearSolver()
+            self.solver.setOptionValue("simplex_iteration_limit", self.PIECE)
+            for _ in range(MOST_RUNS):
+                self.solver.run()
+                work += max(0, int(self.solver.getInfo().simplex_iteration_count))
+                if self.solver.getModelStatus() != limit:
+                    break
+            if self.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+                return work
+        raise NonFiniteError(
+            f"HiGHS did not solve a master problem ({self.solver.modelStatusToString(self.solver.getModelStatus())})"
+        )
