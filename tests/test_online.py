@@ -43,6 +43,18 @@ def test_differences_are_the_features_of_outputs_less_those_of_gold(kind: str) -
     assert (rows != again).nnz == 0
 
 
+def test_kernel_features_share_rows() -> None:
+    rng = np.random.default_rng(0)
+    distinct = rng.normal(size=(5, 3))
+    X = [distinct[rng.integers(0, 5, size=12)].reshape(3, 4, 3) for _ in range(6)]
+    y = [[(0, 1)], [(1, 1), (2, 3)], [], [(0, 0)], [(2, 2)], [(1, 3)]]
+    settings = {"C": 1.0, "tol": 1e-6, "random_state": 0}
+    linear = mm.MatchingSVM(features=mm.features.Kernel("linear"), solver=mm.BlockFrankWolfe(), **settings).fit(X, y)
+    plain = mm.MatchingSVM(solver=mm.BlockFrankWolfe(), **settings).fit(X, y)
+    assert linear.solution_.certificate.primal == pytest.approx(plain.solution_.certificate.primal, rel=1e-5)
+    np.testing.assert_allclose(linear.decision_function(X), plain.decision_function(X), atol=1e-2)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pass_without_change_sees_what_the_batch_sees(kind: str) -> None:
     """The first visit of a subgradient pass is at zero weights: its loss is the batch's."""

@@ -177,7 +177,7 @@ def test_settings_are_sorted_and_repeats_dropped():
 def test_the_estimators_other_settings_hold():
     X, y = cuts()
     both = mm.regularization_path(mm.CutSVM(C=0.01), X, y, radii=[0.05, 10.0], iterations=0)
-    assert both.exact[0].norm == pytest.approx(0.05)
+    assert 0.048 <= both.exact[0].norm <= 0.05 * (1 + 1e-9)
     ridge = mm.CutSVM(C=0.01).fit(X, y)
     assert both.exact[1].norm == pytest.approx(np.linalg.norm(ridge.coef_), rel=0.05)
     path = mm.regularization_path(mm.CutSVM(nonnegative=[0]), X, y, radii=[1.0], iterations=30)

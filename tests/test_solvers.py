@@ -415,14 +415,28 @@ def test_refusals_have_reasons() -> None:
 
 
 def test_auto_gives_a_reason() -> None:
-    solver, why = choose(make("matching"))
-    assert isinstance(solver, mm.Extragradient)
-    assert "parts" in why
-    assert "multiplicative" in choose(make("matching", region={"l1": 1.0}))[1]
-    assert "sum-product" in choose(make("chain"))[1]
-    many = make("chain", n=9000)
-    assert isinstance(choose(many)[0], mm.DualExtragradient)
-    assert isinstance(choose(make("chain", n=9000, region={"l1": 1.0}))[0], mm.Extragradient)
+    matching, chain = make("matching"), make("chain")
+    wide = replace(matching, features=PartFeatures(np.ones((matching.structure.n_parts, 301)), matching.features.offsets))
+    ball, l1, penalty = ({"radius": 1.0}, {"l1": 1.0}, {"l1": np.inf, "C": 1.0})
+    slack = {"rescaling": "slack"}
+    for problem, solver, reason in (
+        (matching, mm.SimplicialDecomposition, "4 weights"),
+        (replace(chain, slack="quadratic"), mm.SimplicialDecomposition, "quadratic slack"),
+        (wide, mm.BlockFrankWolfe, "301 weights"),
+        (make("matching", region=ball), mm.Extragradient, "Euclidean"),
+        (make("chain", region=ball), mm.Extragradient, "sum-product"),
+        (make("chain", n=9000, region=ball), mm.DualExtragradient, "so many parts"),
+        (make("chain", n=9000, region=l1), mm.Extragradient, "multiplicative"),
+        (replace(make("chain", region=ball), **slack), mm.ProjectedGradient, "finite C"),
+        (make("chain", region=penalty), mm.ColumnGeneration, "L1 norm"),
+        (replace(make("chain", region=l1), **slack), mm.ColumnGeneration, "L1 norm"),
+        (replace(make("chain", region=l1), slack="quadratic"), mm.ProjectedGradient, "quadratic"),
+    ):
+        found, why = choose(problem)
+        assert isinstance(found, solver)
+        assert reason in why
+        assert "parts" in why
+        assert found.why_not(problem) is None
 
 
 def test_balance_is_one_without_regularisation() -> None:

@@ -58,7 +58,8 @@ def test_solver_objects(solver):
 
 def test_auto_says_why():
     model = mm.MatchingSVM().fit(*matchings(2))
-    assert "extragradient" in model.solution_.why
+    assert "simplicial decomposition" in model.solution_.why
+    assert "extragradient" in mm.MatchingSVM(radius=1.0).fit(*matchings(2)).solution_.why
 
 
 @kinds
@@ -250,7 +251,7 @@ def test_interrupting_before_there_is_anything_leaves_the_estimator_alone(monkey
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mm.Extragradient, "init", interrupt)
-    model = mm.MatchingSVM()
+    model = mm.MatchingSVM(solver=mm.Extragradient())
     with pytest.raises(KeyboardInterrupt):
         model.fit(*matchings(3))
     assert not hasattr(model, "solution_")

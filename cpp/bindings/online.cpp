@@ -39,7 +39,8 @@ std::vector<std::int64_t> rising(const In<std::int64_t>& offsets) {
 template <class Index>
 std::shared_ptr<FeatureMap> rows_map(In<Index> starts, In<Index> columns, In<double> values, std::int64_t n,
                                      std::int64_t d, In<std::int64_t> offsets, std::int64_t m, bool constant,
-                                     bool alike, double sign, In<std::int64_t> kept, bool some) {
+                                     bool alike, double sign, In<std::int64_t> kept, bool some,
+                                     In<std::int64_t> numbers) {
     require(n >= 0 && d >= 0 && m >= 1 && n < (std::int64_t{1} << 40) / m, "sizes must not be negative");
     require(!(constant && alike), "not both constant and alike");
     const bool dense = starts.size() == 0;
@@ -54,20 +55,22 @@ std::shared_ptr<FeatureMap> rows_map(In<Index> starts, In<Index> columns, In<dou
                 "starts must end at the number of non-zeros");
         for (const Index column : view(columns)) require(column >= 0 && column < d, "a column is out of range");
     }
-    const auto own = rising(offsets);
-    require(own.back() == n, "offsets must end at the number of rows");
+    for (const std::int64_t row : view(numbers)) require(row >= 0 && row < n, "a row number is out of range");
+    const std::int64_t items = numbers.size() ? static_cast<std::int64_t>(numbers.size()) : n;
+    require(rising(offsets).back() == items, "offsets must end at the number of rows");
     for (std::size_t j = 0; j < kept.size(); ++j) {
         const std::int64_t part = kept.data()[j];
-        require(part >= 0 && part < n * m && (j == 0 || part > kept.data()[j - 1]), "kept parts must rise");
+        require(part >= 0 && part < items * m && (j == 0 || part > kept.data()[j - 1]), "kept parts must rise");
     }
     struct Held {
         In<Index> starts, columns;
         In<double> values;
-        In<std::int64_t> offsets, kept;
+        In<std::int64_t> offsets, kept, numbers;
         std::unique_ptr<RowsMap<Index>> map;
     };
-    auto held = std::make_shared<Held>(Held{starts, columns, values, offsets, kept, nullptr});
-    typename RowsMap<Index>::Settings settings{view(offsets), d, m, constant, alike, sign, view(kept), some};
+    auto held = std::make_shared<Held>(Held{starts, columns, values, offsets, kept, numbers, nullptr});
+    typename RowsMap<Index>::Settings settings{view(offsets), d,          m,    constant,     alike,
+                                              sign,          view(kept), some, view(numbers)};
     held->map = std::make_unique<RowsMap<Index>>(settings, view(starts), view(columns), view(values));
     return {held, held->map.get()};
 }
@@ -371,10 +374,10 @@ void bind_online(nb::module_& module) {
         .def(nb::init<nb::callable, In<std::int64_t>>(), "find"_a, "sizes"_a.noconvert());
     module.def("rows_map", &rows_map<std::int32_t>, "starts"_a.noconvert(), "columns"_a.noconvert(),
                "values"_a.noconvert(), "n"_a, "d"_a, "offsets"_a.noconvert(), "m"_a, "constant"_a, "alike"_a, "sign"_a,
-               "kept"_a.noconvert(), "some"_a);
+               "kept"_a.noconvert(), "some"_a, "numbers"_a.noconvert());
     module.def("rows_map", &rows_map<std::int64_t>, "starts"_a.noconvert(), "columns"_a.noconvert(),
                "values"_a.noconvert(), "n"_a, "d"_a, "offsets"_a.noconvert(), "m"_a, "constant"_a, "alike"_a, "sign"_a,
-               "kept"_a.noconvert(), "some"_a);
+               "kept"_a.noconvert(), "some"_a, "numbers"_a.noconvert());
     module.def("joined_map", &joined_map, "members"_a, "first"_a, "n_weights"_a, "stacked"_a);
     nb::class_<OnlineExamples>(module, "OnlineExamples")
         .def(nb::init<std::shared_ptr<Oracle>, std::shared_ptr<FeatureMap>, nb::object,

@@ -14,7 +14,7 @@ from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, P
 from maxmargin.testing import reference
 from maxmargin.testing.slack import best_mix, best_output, pairs, vertices
 
-EXACT = ("chain", "chain-edges", "cliques", "junction", "tree")
+EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "tree")
 
 
 def at_weights(kind, seed, size):

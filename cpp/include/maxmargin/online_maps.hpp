@@ -24,6 +24,7 @@ class RowsMap final : public FeatureMap {
         double sign;
         std::span<const std::int64_t> kept;     // which of the rows' m parts there are, rising; empty for all
         bool some = false;                      // whether `kept` is in use
+        std::span<const std::int64_t> numbers;  // which row of the matrix each row is; empty for their own
     };
     // `values` is the dense matrix (then starts and columns are empty) or the non-zeros.
     RowsMap(Settings settings, std::span<const Index> starts, std::span<const Index> columns,
@@ -111,6 +112,7 @@ class RowsMap final : public FeatureMap {
         std::int64_t n;
     };
     Entries entries(std::int64_t row) const {
+        if (!s_.numbers.empty()) row = s_.numbers[row];
         if (starts_.empty()) return {every_.data(), values_.data() + row * s_.d, s_.d};
         return {columns_.data() + starts_[row], values_.data() + starts_[row],
                 static_cast<std::int64_t>(starts_[row + 1] - starts_[row])};

@@ -15,7 +15,7 @@ Reference: Higham, "Analysis of the Cholesky decomposition of a semi-definite ma
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -336,6 +336,10 @@ class GatheredFeatures(Features):
     def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``adjoint`` of two packed vectors in one pass over the matrix."""
         return self.rows.transpose_times_pair(self._summed(first), self._summed(second))
+
+    def per_example(self, blocks: Sequence[IntArray]) -> Any:
+        """The same rows, read by example."""
+        return self.rows.per_example(self.offsets, numbers=np.ascontiguousarray(self.numbers, dtype=np.int64))
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The features of the given examples, in that order, with the rows that they use."""

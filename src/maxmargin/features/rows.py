@@ -129,10 +129,12 @@ class Rows:
         alike: bool = False,
         sign: float = 1.0,
         kept: IntArray | None = None,
+        numbers: IntArray = _NO_PARTS,
     ) -> Any:
         """A compiled view of single examples, whose rows are ``offsets[i]:offsets[i + 1]``; see features/tied.py.
 
-        Dense rows that are mostly zeros are read as sparse ones.
+        Dense rows that are mostly zeros are read as sparse ones. ``numbers``: which row of the matrix each row is, or
+        empty for their own.
         """
         starts, columns, values = _NO_INDEX, _NO_INDEX, _NOTHING
         if self.dense is None:
@@ -144,7 +146,7 @@ class Rows:
             values = self.dense.ravel()
         some = _NO_PARTS if kept is None else np.ascontiguousarray(kept, dtype=np.int64)
         return _kernels.rows_map(
-            starts, columns, values, self.n, self.d, offsets, m, constant, alike, sign, some, kept is not None
+            starts, columns, values, self.n, self.d, offsets, m, constant, alike, sign, some, kept is not None, numbers
         )
 
     def select(self, offsets: IntArray, chosen: IntArray) -> Rows:

@@ -1,14 +1,25 @@
-"""Which solver fits a problem: the choice behind ``solver="auto"``, with the reason."""
+"""Which solver fits a problem: the choice behind ``solver="auto"``, with the reason.
+
+The rules follow what ``benchmarks/solvers.py`` measured, see docs/choosing-a-solver.md.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from maxmargin.problem import Problem
-from maxmargin.regions import L1
+from maxmargin.regions import L1, L2
 from maxmargin.solvers.base import Solver
+from maxmargin.solvers.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.solvers.column_generation import ColumnGeneration
 from maxmargin.solvers.dual_extragradient import DualExtragradient
 from maxmargin.solvers.extragradient import Extragradient
 from maxmargin.solvers.geometry import in_l1_ball
+from maxmargin.solvers.projected_gradient import ProjectedGradient
+from maxmargin.solvers.simplicial_decomposition import SimplicialDecomposition
+
+FEW_WEIGHTS = 300
+"""Up to this many weights a few Newton masters solve a problem with a ridge; beyond, online passes are faster."""
 
 STORED_PARTS = 50_000_000
 """Above this many parts the structures player's vectors (8 bytes a part, about ten of them) are not stored."""
@@ -26,36 +37,64 @@ def fits_in_memory(problem: Problem) -> bool:
     return problem.structure.n_parts <= (STORED_PARTS if problem.structure.no_entropy else STORED_POTENTIALS)
 
 
-def in_saddle_form(problem: Problem) -> bool:
-    """Whether the extragradient methods are made for it: the margin re-scaled, a penalty with a gradient."""
-    return problem.rescaling == "margin" and problem.region.smooth
-
-
 def choose(problem: Problem) -> tuple[Solver, str]:
     """A solver for the problem, and the sentence that says why."""
-    parts = problem.structure.n_parts
-    geometry = "Euclidean projections" if problem.structure.no_entropy else "entropic geometry, as it has sum-product"
-    if in_l1_ball(problem):
-        geometry += ", multiplicative weights in the L1 ball"
-    if isinstance(problem.region, L1) and problem.slack == "linear" and not in_saddle_form(problem):
+    solver, why = _with_l1_norm(problem) if isinstance(problem.region, L1) else _with_l2_norm(problem)
+    return solver, f"a {problem.structure.name} of {problem.structure.n_parts} parts, {why}"
+
+
+def _with_l2_norm(problem: Problem) -> tuple[Solver, str]:
+    n = problem.n_weights
+    if not isinstance(problem.region, L2) or np.isinf(problem.region.C):
+        return _without_penalty(problem)
+    if problem.slack == "quadratic":
+        return SimplicialDecomposition(), "a ridge penalty and quadratic slack: simplicial decomposition"
+    if n <= FEW_WEIGHTS:
         return (
-            ColumnGeneration(),
-            f"a {problem.structure.name} with an L1 norm: column generation, whose linear programs find vertices",
+            SimplicialDecomposition(),
+            f"a ridge penalty and only {n} weights: simplicial decomposition, which needs the fewest passes",
         )
+    return (
+        BlockFrankWolfe(),
+        f"a ridge penalty and {n} weights: block-coordinate Frank-Wolfe, the fastest here on so many",
+    )
+
+
+def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
+    if in_l1_ball(problem) and problem.rescaling == "margin" and problem.slack == "linear":
+        return _saddle_point(problem, ", multiplicative weights in the L1 ball")
+    if problem.slack == "linear":
+        return ColumnGeneration(), "an L1 norm: column generation, whose linear programs find vertices"
+    return ProjectedGradient(), "an L1 norm and quadratic slack: projected gradient, which alone takes both"
+
+
+def _without_penalty(problem: Problem) -> tuple[Solver, str]:
+    if problem.rescaling == "margin" and problem.slack == "linear":
+        return _saddle_point(problem, "")
+    return (
+        ProjectedGradient(),
+        f'no ridge penalty, rescaling="{problem.rescaling}" and slack="{problem.slack}": projected gradient, which '
+        "alone takes all of it; a finite C would allow faster methods",
+    )
+
+
+def _saddle_point(problem: Problem, weights: str) -> tuple[Solver, str]:
+    """An extragradient method; ``weights``: what its geometry is for the weights."""
+    entropic = not problem.structure.no_entropy
+    geometry = ("entropic geometry, as it has sum-product" if entropic else "Euclidean projections") + weights
     if not fits_in_memory(problem):
         return (
             DualExtragradient(store_duals=False),
-            f"a {problem.structure.name} of {parts} parts, too many to store the structures player's vectors: "
-            f"memory-efficient dual extragradient, {geometry}",
+            "too many to store the structures player's vectors, and no ridge penalty: memory-efficient dual "
+            f"extragradient, {geometry}",
         )
-    if not problem.structure.no_entropy and not isinstance(problem.region, L1) and parts >= MANY_POTENTIALS:
+    if entropic and not isinstance(problem.region, L1) and problem.structure.n_parts >= MANY_POTENTIALS:
         return (
             DualExtragradient(),
-            f"a {problem.structure.name} of {parts} parts, which fit in memory: dual extragradient, the fastest here "
-            f"on so many, {geometry}",
+            "which fit in memory, and no ridge penalty: dual extragradient, the fastest here on so many parts, "
+            f"{geometry}",
         )
     return (
         Extragradient(),
-        f"a {problem.structure.name} of {parts} parts, which fit in memory: extragradient, the fastest here at closing "
-        f"a gap, {geometry}",
+        f"which fit in memory, and no ridge penalty: extragradient, the fastest here at closing a gap, {geometry}",
     )

@@ -235,8 +235,10 @@ class Masters:
         numbers = np.arange(len(found.blocks)) if chosen is None else np.flatnonzero(chosen[found.blocks])
         added = np.zeros(len(numbers), dtype=np.bool_)
         rows = found.rows
-        if not (np.isfinite(rows.data).all() and np.isfinite(found.factor).all() and np.isfinite(found.loss).all()):
-            raise NonFiniteError("a feature difference became NaN or infinite")
+        # Squares too: without them no master can be solved.
+        sizes = squared(rows.data) * squared(found.factor)
+        if not (np.isfinite(sizes) and np.isfinite(found.loss).all()):
+            raise NonFiniteError("feature differences became NaN, infinite or too large to square")
         self.kernel.add(
             np.ascontiguousarray(found.blocks[numbers], dtype=np.int64),
             numbers,
