@@ -264,7 +264,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 f"warm_start: the features or labels are not those of the last fit; fit without warm_start{labels}"
             )
         weights = packer.resume(self.model_.packer, self.coef_)
-        return Start(weights, self.solution_.duals, self.solution_.potentials)
+        before = self.solution_
+        return Start(weights, before.duals, before.potentials, before.masses)
 
     def _model(self) -> Model:
         """The trained model with the number of threads that is set now."""

@@ -16,6 +16,10 @@ step size is chosen, and the masses are a feasible point of the other player: ce
 * *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last half of the passes,
   later ones counting more.
 
+*Warm starts*: a run ends with its outputs and masses (:class:`Masses`), which another one may start from, whatever its
+penalty, example weights or loss: those that are legal for its problem are taken, the rest of the mass lies on the gold
+outputs.
+
 Cost of a pass: one argmax of every example, its scores once, the features of a new output twice; each kept pass about
 half of that. Memory: the non-zero parts of the kept outputs (``outputs`` per example at most) and four weight-sized
 vectors. Visits are one after the other: threads only help in certificates. Deterministic given ``random_state``.
@@ -34,6 +38,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers.base import Run, Solver, Start, check_choice, check_count, check_flags, check_share
 from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.online import finite_pass, needs_ridge, signs_of
 from maxmargin.structures.base import IntArray
 
@@ -92,7 +97,7 @@ class BlockFrankWolfe(Solver):
         return needs_ridge(problem)
 
     def init(self, run: Run, start: Start) -> BlockState:
-        """All mass on the gold outputs: zero weights."""
+        """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""
         region = run.problem.region
         assert isinstance(region, L2)
         start.weights_for(run.problem)  # checked, but masses cannot be found from weights
@@ -107,6 +112,9 @@ class BlockFrankWolfe(Solver):
             float(self.cache),
             0.01 if self.cache else 0.0,
         )
+        masses = None if start.masses is None else start.masses.legal(run.problem.structure)
+        if masses is not None:
+            finite_pass(blocks.seed, *masses.arrays())
         return BlockState(blocks)
 
     def _order(self, run: Run, state: BlockState) -> IntArray:
@@ -132,6 +140,10 @@ class BlockFrankWolfe(Solver):
         if passes & (passes - 1) == 0:
             blocks.restart_average()
         return replace(state, passes=passes)
+
+    def masses(self, state: BlockState) -> Masses:
+        """The outputs with mass of every example."""
+        return Masses.packed(*state.blocks.masses())
 
     def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:
         """The weights of the average (or the last point), with the dual point that gives the better bound."""
