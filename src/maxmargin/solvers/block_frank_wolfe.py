@@ -40,7 +40,7 @@ from maxmargin.solvers.base import Run, Solver, Start, check_choice, check_count
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.online import finite_pass, needs_ridge, signs_of
-from maxmargin.structures.base import IntArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
 SAMPLINGS = ("uniform", "gap")
@@ -52,9 +52,10 @@ SWEEP = 10
 
 @dataclass(frozen=True, eq=False)
 class BlockState:
-    """The compiled blocks, which a pass changes as a whole, and the number of passes done."""
+    """The compiled blocks, which a pass changes as a whole, the weights of a warm start and the number of passes."""
 
     blocks: Any
+    start: FloatArray | None = None
     passes: int = 0
 
 
@@ -100,7 +101,7 @@ class BlockFrankWolfe(Solver):
         """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""
         region = run.problem.region
         assert isinstance(region, L2)
-        start.weights_for(run.problem)  # checked, but masses cannot be found from weights
+        weights = start.weights_for(run.problem)  # checked, but masses cannot be found from weights
         blocks = _kernels.BlockDescent(
             run.problem.examples(),
             float(region.C),
@@ -113,9 +114,10 @@ class BlockFrankWolfe(Solver):
             0.01 if self.cache else 0.0,
         )
         masses = None if start.masses is None else start.masses.legal(run.problem.structure)
-        if masses is not None:
-            finite_pass(blocks.seed, *masses.arrays())
-        return BlockState(blocks)
+        if masses is None:
+            return BlockState(blocks)
+        finite_pass(blocks.seed, *masses.arrays())
+        return BlockState(blocks, None if start.weights is None else weights)
 
     def _order(self, run: Run, state: BlockState) -> IntArray:
         """The examples of the next pass."""
@@ -146,7 +148,10 @@ class BlockFrankWolfe(Solver):
         return Masses.packed(*state.blocks.masses())
 
     def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:
-        """The weights of the average (or the last point), with the dual point that gives the better bound."""
+        """The weights of the average (or the last point), with the dual point that gives the better bound.
+
+        Before the first pass also those of a warm start, which may be such an average.
+        """
         region, g, loss = run.problem.region, np.array(state.blocks.g), state.blocks.loss
         mean, mean_loss = g, loss
         if self.average and state.passes > 1:
@@ -156,4 +161,5 @@ class BlockFrankWolfe(Solver):
         assert weights is not None
         if region.dual(mean, mean_loss) > region.dual(g, loss):
             g, loss = mean, mean_loss
-        return [Proposal(weights, g, loss)]
+        started = [state.start] if state.start is not None and state.passes == 0 else []
+        return [Proposal(w, g, loss) for w in (weights, *started)]

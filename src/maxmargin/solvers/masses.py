@@ -37,6 +37,11 @@ class Masses:
     part: npt.NDArray[np.int32]
     value: npt.NDArray[np.uint8] | FloatArray
 
+    def __post_init__(self) -> None:
+        fits = len(self.part_starts) == len(self.mass) + 1 and len(self.part) == len(self.value)
+        if not fits or self.starts[-1] != len(self.mass) or self.part_starts[-1] != len(self.part):
+            raise ValueError("masses: starts must end at the number of outputs, part_starts at the number of parts")
+
     @classmethod
     def packed(
         cls, starts: IntArray, mass: FloatArray, part_starts: IntArray, part: npt.NDArray[np.int32], value: FloatArray
