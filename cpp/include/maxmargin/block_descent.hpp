@@ -77,7 +77,7 @@ class BlockDescent {
             block.mass[at] += masses[r];
             total += masses[r];
         }
-        block.mass[0] += std::max(0.0, 1.0 - total);
+        if (total < 1.0 - 1e-12) block.mass[0] += 1.0 - total;  // less is rounding, which refresh() divides out
     }
 
     // The outputs of example i with mass: body(output, mass).
