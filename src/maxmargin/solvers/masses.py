@@ -13,7 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures._arrays import offsets_of, ranges
-from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Structure
+from maxmargin.structures.base import FloatArray, IntArray, Structure
+
+PIECE = 1 << 18
+"""Parts of the batches in which outputs are looked at: packed vectors that stay in the cache."""
 
 Flags = npt.NDArray[np.bool_]
 
@@ -111,12 +114,12 @@ class Masses:
 
 
 def _pieces(sizes: IntArray) -> Iterator[slice]:
-    """Consecutive outputs, a shard's parts at a time."""
+    """Consecutive outputs, so many parts (or one output, if that is larger) at a time."""
     ends = np.cumsum(sizes)
     first = 0
     while first < len(ends):
         before = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + SHARD_PARTS, side="right")))
+        last = max(first + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
         yield slice(first, last)
         first = last
 
@@ -131,4 +134,9 @@ def _round_trip(batch: Structure, z: FloatArray) -> Flags:
             return np.zeros(n, dtype=bool)
         halves = np.arange(n // 2), np.arange(n // 2, n)
         return np.concatenate([_round_trip(batch.select(half), z[batch.parts_of(half)]) for half in halves])
-    return np.asarray(batch.by_example(np.abs(again - z)) == 0.0)
+    fine = np.ones(batch.n_examples, dtype=bool)
+    wrong = np.flatnonzero(again != z)
+    for block, start in zip(batch.blocks, batch.starts, strict=False):
+        own = wrong[(wrong >= start) & (wrong < start + block.offsets[-1])] - start
+        fine[np.searchsorted(block.offsets, own, side="right") - 1] = False
+    return fine
