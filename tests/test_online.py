@@ -295,12 +295,11 @@ def test_compiled_hinges_refuse_what_is_not_finite(kind: str, rescaling: str) ->
 # --- settings of block Frank-Wolfe -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
+@pytest.mark.parametrize(
+    ("kind", "rescaling"), [(kind, "margin") for kind in KINDS] + [(k, r) for k in LABELLED for r in ("slack", "none")]
+)
 def test_all_settings_reach_the_same_optimum(kind: str, rescaling: str) -> None:
-    problem = replace(problems.make(kind, n=6, seed=1, region={"C": 0.3}), rescaling=rescaling)
-    if mm.problem.hinges.why_not(problem):
-        return
+    problem = replace(problems.make(kind, n=4, seed=1, region={"C": 0.3}), rescaling=rescaling)
     primals, duals = [], []
     for direction in ("frank-wolfe", "away", "pairwise"):
         for sampling, cache, kept in (("uniform", 0.0, 2), ("gap", 0.0, 0), ("uniform", 0.5, 0), ("gap", 1.0, 2)):
