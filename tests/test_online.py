@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import problems
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _kernels
+from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.solvers import Status, Stop, solve
+from maxmargin.structures import generic
 
 KINDS = problems.STRUCTURES
 SOLVERS = {
@@ -187,3 +191,152 @@ def test_forbidden_scores_and_non_finite_features_end_the_run() -> None:
         with pytest.raises(ValueError, match="not finite"):
             solve(bad, solver)
     assert np.isfinite(problem.hinge(np.zeros(problem.n_weights)))
+
+
+# --- compiled hinges -------------------------------------------------------------------------------------------------
+
+
+def by_callback(problem: Problem) -> Problem:
+    """The same problem with a structure whose oracle calls Python for everything."""
+    kind = type(problem.structure)
+    slow = type("Slow", (kind,), {"oracle": lambda self, ranks=1: generic.oracle(self)})
+    structure = problem.structure.select(np.arange(problem.structure.n_examples))
+    structure.__class__ = slow
+    return replace(problem, structure=structure)
+
+
+def posed(kind: str, rescaling: str, units: bool, seed: int) -> Problem:
+    """With Hamming loss, or with costs that are no multiples of one unit."""
+    problem = problems.make(kind, n=6, seed=seed, region={"C": 0.5})
+    rng = np.random.default_rng(seed)
+    structure, weights = problem.structure, None if units else rng.random(problem.structure.starts[1]) + 0.1
+    return Problem.build(
+        structure,
+        problem.features,
+        problem.gold_point,
+        Hamming(),
+        problem.region,
+        example_weight=rng.random(6),
+        loss_weight=weights,
+        rescaling=rescaling,
+    )
+
+
+LABELLED = ("chain", "chain-edges", "cliques", "junction", "tree")
+
+
+@pytest.mark.parametrize("units", [True, False])
+@pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
+@pytest.mark.parametrize("kind", LABELLED)
+def test_compiled_hinges_are_those_of_the_batch(kind: str, rescaling: str, units: bool) -> None:
+    """Visits at the same weights, by the oracle, by callbacks and by the batch: the same outputs."""
+    for seed in range(3):
+        problem = posed(kind, rescaling, units, seed)
+        for scale in (0.0, 0.3, 3.0):
+            start = scale * weights_of(problem, seed)
+            worst = problem.worst(start)
+            rows = problem.differences(worst.z).toarray()
+            for posed_so in (problem, by_callback(problem)):
+                for i in range(6):
+                    # Dual averaging with one visit done: w = sum / 1, and the change is -C n factor d_i.
+                    total, late = start.copy(), np.zeros(len(start))
+                    args = posed_so.examples(), np.array([i]), 1.0, np.inf, np.zeros(0, dtype=np.uint8), total, late
+                    loss = _kernels.subgradient_pass(*args, 1.0)
+                    assert loss == pytest.approx(worst.loss[i], abs=1e-12)
+                    np.testing.assert_allclose(start - total, 6.0 * worst.factor[i] * rows[i], atol=1e-10)
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
+@pytest.mark.parametrize("kind", LABELLED)
+def test_compiled_hinges_make_the_same_run(kind: str, rescaling: str) -> None:
+    problem = posed(kind, rescaling, True, 4)
+    for solver in (mm.BlockFrankWolfe(cache=0.25), mm.Subgradient(), mm.Mira()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fast, slow = (
+                solve(one, solver, stop=Stop(tol=1e-6, max_iter=7), random_state=0)
+                for one in (problem, by_callback(problem))
+            )
+        np.testing.assert_allclose(fast.weights, slow.weights, atol=1e-12)
+        assert fast.counters == slow.counters
+
+
+def test_compiled_hinges_call_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("Python was called")
+
+    for kind in LABELLED:
+        for rescaling in ("slack", "none"):
+            problem = posed(kind, rescaling, units=True, seed=1)
+            with monkeypatch.context() as patch:
+                patch.setattr("maxmargin.problem.examples.worst_of_scores", refuse)
+                blocks = mm.BlockFrankWolfe()
+                run = mm.solvers.base.Run.of(problem, np.random.default_rng(0))
+                state = blocks.step(run, blocks.init(run, mm.solvers.Start()))
+                assert state.passes == 1
+                assert run.counters.argmax == 1.0
+
+
+@pytest.mark.parametrize("kind", ["tree", "junction", "cliques"])
+@pytest.mark.parametrize("k", [2, 3, 50])
+def test_k_best_lists_of_trees_are_those_of_the_batch(kind: str, k: int) -> None:
+    """One visit of MIRA by the oracle and by callbacks, where lists are longer than some examples have outputs."""
+    problem = posed(kind, "margin", units=False, seed=2)
+    start = weights_of(problem, 3)
+    found = []
+    for one in (problem, by_callback(problem)):
+        w, late = start.copy(), np.zeros(len(start))
+        order = np.array([0, 1, 2, 3, 4, 5, 1])
+        _kernels.mira_pass(one.examples(k), order, 0.2, k, np.zeros(0, dtype=np.uint8), w, late, 0.0)
+        found.append(w)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-12)
+    assert not np.array_equal(found[0], start)
+
+
+@pytest.mark.parametrize("rescaling", ["slack", "none"])
+@pytest.mark.parametrize("kind", ["chain", "tree"])
+def test_compiled_hinges_refuse_what_is_not_finite(kind: str, rescaling: str) -> None:
+    problem = posed(kind, rescaling, units=True, seed=1)
+    sums = np.full(problem.n_weights, np.nan), np.zeros(problem.n_weights)
+    with pytest.raises(ArithmeticError, match="NaN"):
+        _kernels.subgradient_pass(
+            problem.examples(), np.arange(6), 1.0, np.inf, np.zeros(0, dtype=np.uint8), *sums, 1.0
+        )
+
+
+# --- settings of block Frank-Wolfe -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "rescaling"), [(kind, "margin") for kind in KINDS] + [(k, r) for k in LABELLED for r in ("slack", "none")]
+)
+def test_all_settings_reach_the_same_optimum(kind: str, rescaling: str) -> None:
+    problem = replace(problems.make(kind, n=4, seed=1, region={"C": 0.3}), rescaling=rescaling)
+    primals, duals = [], []
+    for direction in ("frank-wolfe", "away", "pairwise"):
+        for sampling, cache, kept in (("uniform", 0.0, 2), ("gap", 0.0, 0), ("uniform", 0.5, 0), ("gap", 1.0, 2)):
+            solver = mm.BlockFrankWolfe(direction=direction, sampling=sampling, cache=cache, kept_passes=kept)
+            solution = solve(problem, solver, stop=Stop(tol=1e-3, max_iter=3000), random_state=0)
+            assert solution.status is Status.CONVERGED, (solver, solution.message)
+            primals.append(solution.certificate.primal)
+            duals.append(solution.certificate.dual)
+    assert max(duals) <= min(primals) + 1e-9
+    assert max(primals) - min(primals) <= 1e-3 * min(primals) + 1e-9
+
+
+def test_a_cache_saves_calls_and_counts_them() -> None:
+    """With a share of 0 a pass is one call for each example; with a cache never more, and on the whole fewer."""
+    problem = problems.make("chain", n=30, region={"C": 1.0})
+    calls = []
+    for cache in (0.0, 0.25, 1.0):
+        solver = mm.BlockFrankWolfe(cache=cache, kept_passes=0)
+        run = mm.solvers.base.Run.of(problem, np.random.default_rng(0))
+        state = solver.init(run, mm.solvers.Start())
+        for done in range(20):
+            before = run.counters.argmax
+            state = solver.step(run, state)
+            assert run.counters.argmax - before <= 1.0
+            assert cache or run.counters.argmax == pytest.approx(done + 1)
+        calls.append(run.counters.argmax)
+    assert calls[0] == pytest.approx(20.0)
+    assert max(calls[1:]) < 20.0

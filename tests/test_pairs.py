@@ -295,7 +295,7 @@ def test_counters_and_seconds_are_true(name: str, kind: str, rescaling: str) -> 
         assert 0.0 < solution.seconds <= time.perf_counter() - began
         assert solution.counters.argmax == pytest.approx(calls.total("argmax", "k_best", "slack_argmax") / 5)
         assert solution.counters.projections == calls.total("project", "entropic")
-        start = mm.solvers.Start(weights=solution.weights, z=solution.duals, potentials=solution.potentials)
+        start = mm.solvers.Start(solution.weights, solution.duals, solution.potentials, solution.masses)
         problem, calls = counted(pose(kind, region, rescaling, n=5))
         solution = run(problem, solver, tol=1e-6, max_iter=2, random_state=0, start=start)
         assert solution.counters.argmax == pytest.approx(calls.total("argmax", "k_best", "slack_argmax") / 5)

@@ -79,7 +79,7 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
     chain::project(batch, sets, view(point), view(z), view(value), view(status), threads);
 }
 
-// Viterbi, and the k best, for one example at a time.
+// Viterbi, the k best, and slack re-scaling, for one example at a time.
 class ChainOracle final : public online::Oracle {
    public:
     ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, std::int64_t ranks)
@@ -93,6 +93,22 @@ class ChainOracle final : public online::Oracle {
     std::int64_t size(std::int64_t i) const override {
         const std::int64_t k = panels_.n_labels, edges = lengths_[i] > 1 ? lengths_[i] - 1 : 0;
         return lengths_[i] * k + (shared_ ? 1 : edges) * k * k;
+    }
+    std::int64_t ranks() const override { return most_; }
+    // Nothing for costs of pairs, or that are no multiples of a unit.
+    std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
+                                               hull::Sparse& vertex, double& value) override {
+        const std::int64_t length = lengths_[i], nodes = length * panels_.n_labels;
+        if (std::any_of(product.costs + nodes, product.costs + size(i), [](double c) { return c != 0.0; })) return {};
+        if (!slack_) slack_ = std::make_unique<chain::SlackScratch>(panels_, longest());
+        const std::int8_t code = chain::slack(panels_.lanes, panels_, shared_, length, product.scores,
+                                              product.scores + nodes, product.margin, product.costs, product.constant,
+                                              *slack_, value);
+        if (code == chain::ELSEWHERE) return {};
+        const auto found = static_cast<online::Status>(code);
+        if (found == online::Status::ok)
+            chain::vertex_of(panels_.n_labels, shared_, length, slack_->labels.data(), vertex);
+        return found;
     }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
         double value;
@@ -138,6 +154,7 @@ class ChainOracle final : public online::Oracle {
     chain::Scratch scratch_;
     std::int64_t most_;
     std::unique_ptr<chain::KBest> k_best_;
+    std::unique_ptr<chain::SlackScratch> slack_;
 };
 
 void slack_argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,

@@ -136,18 +136,15 @@ class PythonOracle final : public Oracle {
     std::vector<Sparse> one_;
 };
 
-// A hinge that only Python knows: worst(example, scores) -> (positions, values, factor, loss).
+// A hinge that only Python knows: worst(example, scores) -> (positions, values).
 class PythonHinge final : public Hinge {
    public:
     explicit PythonHinge(nb::callable worst) : worst_(std::move(worst)) {}
-    void worst(std::int64_t i, std::span<const double> scores, Atom& atom) override {
+    void worst(std::int64_t i, std::span<const double> scores, Sparse& z) override {
         const nb::gil_scoped_acquire held;
         const auto n = static_cast<std::int64_t>(scores.size());
         const nb::tuple found = nb::cast<nb::tuple>(worst_(i, scores_of(scores.data(), n)));
-        read(found[0], found[1], n, atom.z);
-        atom.factor = nb::cast<double>(found[2]);
-        atom.loss = nb::cast<double>(found[3]);
-        if (!std::isfinite(atom.loss) || !std::isfinite(atom.factor)) throw NonFinite();
+        read(found[0], found[1], n, z);
     }
 
    private:
@@ -157,10 +154,12 @@ class PythonHinge final : public Hinge {
 // Examples that keep what they are made of.
 class OnlineExamples {
    public:
-    OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, nb::object worst,
+    OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, int rescaling, nb::object worst,
                    const std::vector<In<std::int64_t>>& blocks, In<double> costs, In<std::int64_t> gold_starts,
                    In<std::int64_t> gold_index, In<double> gold_value, In<double> scale)
         : oracle_(std::move(oracle)), map_(std::move(map)) {
+        require(rescaling >= 0 && rescaling <= 2 && (rescaling == 0 || !worst.is_none()),
+                "rescaling must be 0, 1 or 2, and all but 0 need a function for the worst output");
         if (!worst.is_none()) hinge_ = std::make_unique<PythonHinge>(nb::cast<nb::callable>(worst));
         Packed packed;
         std::int64_t parts = 0;
@@ -205,7 +204,8 @@ class OnlineExamples {
             }
             start += packed.blocks[b].back();
         }
-        examples_ = std::make_unique<Examples>(*oracle_, *map_, hinge_.get(), std::move(packed));
+        examples_ = std::make_unique<Examples>(*oracle_, *map_, static_cast<Rescaling>(rescaling), hinge_.get(),
+                                               std::move(packed));
     }
 
     Examples& get() { return *examples_; }
@@ -279,6 +279,50 @@ class PyBlockDescent {
         const NoGil release;
         const auto totals = descent_.pass(view(order), kept_only);
         return {totals.calls, totals.visits};
+    }
+    // Output r of example i, starts[i] <= r < starts[i + 1], has the parts from part_starts[r] on.
+    void seed(In<std::int64_t> starts, In<double> mass, In<std::int64_t> part_starts, In<std::int32_t> part,
+              In<double> value) {
+        const std::int64_t n = examples_.get().size();
+        const auto first = rising(starts), begin = rising(part_starts);
+        require(static_cast<std::int64_t>(first.size()) == n + 1, "starts must have n_examples + 1 entries");
+        require(first.back() == static_cast<std::int64_t>(mass.size()) && begin.size() == mass.size() + 1,
+                "every output needs a mass and its parts");
+        require(begin.back() == static_cast<std::int64_t>(part.size()) && part.size() == value.size(),
+                "every part needs a value");
+        std::vector<std::vector<Sparse>> outputs(static_cast<std::size_t>(n));
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t r = first[i]; r < first[i + 1]; ++r) {
+                require(mass.data()[r] >= 0.0 && std::isfinite(mass.data()[r]), "masses must not be negative");
+                Sparse& z = outputs[i].emplace_back();
+                for (std::int64_t j = begin[r]; j < begin[r + 1]; ++j) {
+                    const std::int32_t at = part.data()[j];
+                    require(at >= 0 && at < examples_.get().parts(i) && (j == begin[r] || at > part.data()[j - 1]),
+                            "parts of an output must rise and lie in the example");
+                    z.add(at, value.data()[j]);
+                }
+            }
+        }
+        const NoGil release;
+        for (std::int64_t i = 0; i < n; ++i)
+            descent_.seed(i, outputs[i], view(mass).subspan(first[i], first[i + 1] - first[i]));
+        descent_.refresh();
+    }
+    auto masses() const {
+        std::vector<std::int64_t> starts{0}, part_starts{0};
+        std::vector<double> mass, value;
+        std::vector<std::int32_t> part;
+        for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
+            descent_.each_mass(i, [&](const Sparse& z, double x) {
+                mass.push_back(x);
+                part.insert(part.end(), z.index.begin(), z.index.end());
+                value.insert(value.end(), z.value.begin(), z.value.end());
+                part_starts.push_back(static_cast<std::int64_t>(part.size()));
+            });
+            starts.push_back(static_cast<std::int64_t>(mass.size()));
+        }
+        return std::make_tuple(given(std::move(starts)), given(std::move(mass)), given(std::move(part_starts)),
+                               given(std::move(part)), given(std::move(value)));
     }
     void refresh() {
         const NoGil release;
@@ -368,7 +412,7 @@ auto differences(OnlineExamples& own, const std::vector<In<std::int64_t>>& block
 
 void bind_online(nb::module_& module) {
     using namespace nb::literals;
-    nb::class_<Oracle>(module, "Oracle");
+    nb::class_<Oracle>(module, "Oracle").def_prop_ro("ranks", [](const Oracle& self) { return self.ranks(); });
     nb::class_<FeatureMap>(module, "FeatureMap");
     nb::class_<PythonOracle, Oracle>(module, "PythonOracle")
         .def(nb::init<nb::callable, In<std::int64_t>>(), "find"_a, "sizes"_a.noconvert());
@@ -380,10 +424,10 @@ void bind_online(nb::module_& module) {
                "kept"_a.noconvert(), "some"_a, "numbers"_a.noconvert());
     module.def("joined_map", &joined_map, "members"_a, "first"_a, "n_weights"_a, "stacked"_a);
     nb::class_<OnlineExamples>(module, "OnlineExamples")
-        .def(nb::init<std::shared_ptr<Oracle>, std::shared_ptr<FeatureMap>, nb::object,
+        .def(nb::init<std::shared_ptr<Oracle>, std::shared_ptr<FeatureMap>, int, nb::object,
                       const std::vector<In<std::int64_t>>&, In<double>, In<std::int64_t>, In<std::int64_t>, In<double>,
                       In<double>>(),
-             "oracle"_a, "map"_a, "worst"_a.none(), "blocks"_a, "costs"_a.noconvert(), "gold_starts"_a.noconvert(),
+             "oracle"_a, "map"_a, "rescaling"_a, "worst"_a.none(), "blocks"_a, "costs"_a.noconvert(), "gold_starts"_a.noconvert(),
              "gold_index"_a.noconvert(), "gold_value"_a.noconvert(), "scale"_a.noconvert());
     module.def("perceptron_pass", &perceptron, "examples"_a, "order"_a.noconvert(), "nonnegative"_a.noconvert(),
                "sum"_a.noconvert(), "late"_a.noconvert(), "time"_a);
@@ -397,6 +441,9 @@ void bind_online(nb::module_& module) {
              "examples"_a, "C"_a, "radius"_a, "nonnegative"_a.noconvert(), "step"_a, "steps"_a, "most_atoms"_a,
              "cache_gap"_a, "cache_mean"_a, nb::keep_alive<1, 2>())
         .def("pass_over", &PyBlockDescent::pass, "order"_a.noconvert(), "kept_only"_a)
+        .def("seed", &PyBlockDescent::seed, "starts"_a.noconvert(), "mass"_a.noconvert(), "part_starts"_a.noconvert(),
+             "part"_a.noconvert(), "value"_a.noconvert())
+        .def("masses", &PyBlockDescent::masses)
         .def("refresh", &PyBlockDescent::refresh)
         .def("average", &PyBlockDescent::average, "g"_a.noconvert())
         .def("mark", [](PyBlockDescent& self) { self.get().mark(); })

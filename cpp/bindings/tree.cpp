@@ -1,5 +1,8 @@
 #include "maxmargin/tree.hpp"
 
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "arrays.hpp"
@@ -175,32 +178,73 @@ class TreeBatch {
     }
 };
 
-// Max-product on one example at a time.
-class TreeOracle final : public SingleBest {
+// Max-product, the k best, and slack re-scaling, on one example at a time.
+class TreeOracle final : public online::Oracle {
    public:
-    explicit TreeOracle(const TreeBatch& batch) : plan_(batch.plan()) { scratch_.resize(plan_); }
+    TreeOracle(const TreeBatch& batch, std::int64_t ranks) : plan_(batch.plan()), most_(ranks) {
+        require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+        scratch_.resize(plan_);
+        if (ranks > 1) k_best_ = std::make_unique<tree::KBest>(plan_);
+    }
     std::int64_t n_examples() const override { return plan_.n_examples(); }
     std::int64_t size(std::int64_t i) const override { return plan_.n_parts(i); }
+    std::int64_t ranks() const override { return most_; }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
-        const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
-        const std::int64_t edges = plan_.edge_parts[i + 1] - plan_.edge_parts[i];
-        const tree::Scores own{scores, scores + nodes, scores + nodes + edges};
+        const tree::Scores own = parts(i, scores);
         double value;
-        const auto found = tree::upward(simd::lanes_in_use(), plan_, i, own, scratch_, value);
+        const auto found = tree::upward(width_, plan_, i, own, scratch_, value);
         if (found != online::Status::ok) return found;
         tree::downward(plan_, i, own, scratch_);
-        vertex.clear();
-        const std::int64_t parts[2] = {nodes, nodes + edges};
-        tree::each_part(plan_, i, scratch_.labels.data(), [&](std::int64_t at) { vertex.add(at, 1.0); },
-                        [&](std::int64_t at) { vertex.add(parts[0] + at, 1.0); },
-                        [&](std::int64_t at) { vertex.add(parts[1] + at, 1.0); });
-        std::sort(vertex.index.begin(), vertex.index.end());
+        take(i, vertex);
+        return found;
+    }
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k <= most_, "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        if (k == 1) return argmax(i, scores, vertices[0]);
+        const auto found = k_best_->begin(width_, i, parts(i, scores));
+        if (found != online::Status::ok) return found;
+        double value;
+        std::size_t r = 0;
+        for (; r < static_cast<std::size_t>(k); ++r) {
+            if (!k_best_->labels(static_cast<std::int64_t>(r), scratch_.labels.data(), value)) break;
+            if (r == vertices.size()) vertices.emplace_back();
+            take(i, vertices[r]);
+        }
+        vertices.resize(r);
+        return r == 0 ? online::Status::absent : found;
+    }
+    std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
+                                               hull::Sparse& vertex, double& value) override {
+        const auto found = slack_.run(width_, plan_, i, parts(i, product.scores), product.margin,
+                                      parts(i, product.costs), product.constant, scratch_, value);
+        if (found == online::Status::ok || found == online::Status::inexact) take(i, vertex);
         return found;
     }
 
    private:
+    tree::Scores parts(std::int64_t i, const double* own) const {
+        const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
+        return {own, own + nodes, own + nodes + plan_.edge_parts[i + 1] - plan_.edge_parts[i]};
+    }
+    // The output of the labels in the scratch.
+    void take(std::int64_t i, hull::Sparse& vertex) const {
+        const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
+        const std::int64_t two = nodes + plan_.edge_parts[i + 1] - plan_.edge_parts[i];
+        vertex.clear();
+        tree::each_part(plan_, i, scratch_.labels.data(), [&](std::int64_t at) { vertex.add(at, 1.0); },
+                        [&](std::int64_t at) { vertex.add(nodes + at, 1.0); },
+                        [&](std::int64_t at) { vertex.add(two + at, 1.0); });
+        std::sort(vertex.index.begin(), vertex.index.end());
+    }
+
     const tree::Plan& plan_;
+    std::int64_t most_;
+    int width_ = simd::lanes_in_use();
     tree::Scratch scratch_;
+    tree::SlackSearch slack_;
+    std::unique_ptr<tree::KBest> k_best_;
 };
 
 }  // namespace
@@ -228,7 +272,7 @@ void bind_tree(nb::module_& module) {
              "costs"_a.noconvert(), "constants"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
              "status"_a.noconvert(), "threads"_a);
     nb::class_<TreeOracle, online::Oracle>(module, "TreeOracle")
-        .def(nb::init<const TreeBatch&>(), "batch"_a, nb::keep_alive<1, 2>());
+        .def(nb::init<const TreeBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
 }
 
 }  // namespace maxmargin

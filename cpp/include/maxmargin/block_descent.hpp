@@ -46,6 +46,7 @@ class BlockDescent {
           change_(examples.n_weights()),
           blocks_(static_cast<std::size_t>(examples.size())),
           gap_(blocks_.size(), 0.0),
+          asked_(blocks_.size(), 0),
           scores_(static_cast<std::size_t>(examples.most_parts())),
           other_(scores_.size()),
           delta_(scores_.size(), 0.0) {
@@ -57,6 +58,34 @@ class BlockDescent {
             block.gram.assign(1, 0.0);
             block.width = 1;
         }
+    }
+
+    // Moves the mass of example i from the gold output to others, which must be legal; what the masses lack of 1 stays
+    // there. Call refresh() after the last example.
+    void seed(std::int64_t i, std::span<const Sparse> outputs, std::span<const double> masses) {
+        Block& block = blocks_[i];
+        double total = 0.0;
+        block.mass[0] = 0.0;
+        for (std::size_t r = 0; r < outputs.size(); ++r) {
+            fresh_.z = outputs[r];
+            examples_.weigh(i, fresh_);
+            std::int64_t at = examples_.is_gold(i, fresh_.z) ? 0 : known(block);
+            if (at < 0) {
+                at = block.size();
+                admit(i, block);
+            }
+            block.mass[at] += masses[r];
+            total += masses[r];
+        }
+        if (total < 1.0 - 1e-12) block.mass[0] += 1.0 - total;  // less is rounding, which refresh() divides out
+    }
+
+    // The outputs of example i with mass: body(output, mass).
+    template <class Body>
+    void each_mass(std::int64_t i, Body&& body) const {
+        const Block& block = blocks_[i];
+        for (std::int64_t j = 0; j < block.size(); ++j)
+            if (block.mass[j] > 0.0) body(block.atoms[j].z, block.mass[j]);
     }
 
     // Visits the examples in the given order. With `kept_only` no oracle is called.
@@ -159,7 +188,8 @@ class BlockDescent {
             best = j == 0 ? value_[0] : std::max(best, value_[j]);
         }
         const double threshold = std::max(s_.cache_gap * gap_[i], s_.cache_mean * mean_gap_);
-        if (!kept_only && !(s_.cache_gap > 0.0 && best - mean >= threshold && best - mean > 0.0)) {
+        const bool content = s_.cache_gap > 0.0 && asked_[i] && best - mean >= threshold && best - mean > 0.0;
+        if (!kept_only && !content) {
             examples_.worst(i, scores_.data(), fresh_);
             ++totals.calls;
             const double value = Examples::value(scores_.data(), gold, fresh_);
@@ -168,7 +198,11 @@ class BlockDescent {
             const double before = gap_[i];
             gap_[i] = std::max(best - mean, 0.0);
             mean_gap_ += (gap_[i] - before) / static_cast<double>(blocks_.size());
-            if (value > mean && !examples_.is_gold(i, fresh_.z) && !known(block)) admit(i, block, value);
+            asked_[i] = 1;
+            if (value > mean && !examples_.is_gold(i, fresh_.z) && known(block) < 0) {
+                admit(i, block);
+                value_.push_back(value);
+            }
         }
         ++time_;
         if (!(best > mean)) return;
@@ -180,17 +214,19 @@ class BlockDescent {
         age(block);
     }
 
-    // Whether the worst output is one of the atoms.
-    bool known(const Block& block) const {
-        for (const Atom& atom : block.atoms)
+    // Which of the atoms the fresh output is; -1 for none.
+    std::int64_t known(const Block& block) const {
+        for (std::int64_t j = 0; j < block.size(); ++j) {
+            const Atom& atom = block.atoms[j];
             if (atom.loss == fresh_.loss && atom.factor == fresh_.factor && atom.z.index == fresh_.z.index &&
                 atom.z.value == fresh_.z.value)
-                return true;
-        return false;
+                return j;
+        }
+        return -1;
     }
 
-    // Makes the worst output an atom without mass: its inner products by its features, twice.
-    void admit(std::int64_t i, Block& block, double value) {
+    // Makes the fresh output an atom without mass: its inner products by its features, twice.
+    void admit(std::int64_t i, Block& block) {
         const std::int64_t k = block.size();
         if (k == block.width) widen(block);
         change_.clear();
@@ -204,11 +240,11 @@ class BlockDescent {
             block.gram[j * block.width + k] = row[j];
         }
         row[k] = change_.squared();
+        if (!std::isfinite(row[k])) throw NonFinite();  // too large to square: no step could be found
         change_.clear();
         block.atoms.push_back(fresh_);
         block.mass.push_back(0.0);
         block.idle.push_back(0);
-        value_.push_back(value);
     }
 
     static void widen(Block& block) {
@@ -290,7 +326,9 @@ class BlockDescent {
     Sums older_, newer_;
     Accumulator change_;
     std::vector<Block> blocks_;
-    std::vector<double> gap_, scores_, other_, delta_, value_, before_;
+    std::vector<double> gap_;         // when an example last asked for its worst output
+    std::vector<std::uint8_t> asked_; // whether it ever did
+    std::vector<double> scores_, other_, delta_, value_, before_;
     std::vector<std::int32_t> parts_;
     Atom fresh_;
 };

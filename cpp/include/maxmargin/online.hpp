@@ -6,8 +6,10 @@
 // The parts of an example are counted from 0, block after block. Nothing here is safe for two threads on one object.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -24,10 +26,22 @@ struct NonFinite : std::runtime_error {
     NonFinite() : std::runtime_error("an output met NaN or infinite scores") {}
 };
 
+// What slack re-scaling maximises over the outputs of one example: (costs'y + constant) (margin + scores'y).
+struct SlackProduct {
+    const double* scores;
+    double margin;
+    const double* costs;
+    double constant;
+};
+
 // Argmax over the outputs of one example.
 class Oracle {
    public:
     virtual ~Oracle() = default;
+    // How many outputs k_best may be asked for; 1 where Python knows better.
+    virtual std::int64_t ranks() const { return 1; }
+    // The vertex of the largest product, and that product or a bound of it; nothing where the oracle cannot tell.
+    virtual std::optional<Status> slack_argmax(std::int64_t, const SlackProduct&, Sparse&, double&) { return {}; }
     virtual std::int64_t n_examples() const = 0;
     virtual std::int64_t size(std::int64_t i) const = 0;  // parts
     // The best vertex for the example's own scores, in rising order of parts.
@@ -92,11 +106,14 @@ struct Atom {
     double factor = 0.0, loss = 0.0;
 };
 
-// The worst output of one example at given scores, where that is not the margin re-scaled.
+// How the loss of an output scales its margin; see problem/hinges.py.
+enum class Rescaling : int { margin = 0, slack = 1, none = 2 };
+
+// The worst output of one example at given scores, where the oracle does not find it.
 class Hinge {
    public:
     virtual ~Hinge() = default;
-    virtual void worst(std::int64_t i, std::span<const double> scores, Atom& atom) = 0;
+    virtual void worst(std::int64_t i, std::span<const double> scores, Sparse& z) = 0;
 };
 
 // Packed arrays of a problem: block offsets (each n_examples + 1), costs of the leading parts, gold outputs, scales.
@@ -111,8 +128,9 @@ struct Packed {
 
 class Examples {
    public:
-    Examples(Oracle& oracle, const FeatureMap& map, Hinge* hinge, Packed packed)
-        : oracle_(oracle), map_(map), hinge_(hinge), packed_(std::move(packed)) {
+    // `hinge` may be null where the margin is re-scaled.
+    Examples(Oracle& oracle, const FeatureMap& map, Rescaling rescaling, Hinge* hinge, Packed packed)
+        : oracle_(oracle), map_(map), rescaling_(rescaling), hinge_(hinge), packed_(std::move(packed)) {
         const std::int64_t n = size();
         std::int64_t most = 0, start = 0;
         for (std::int64_t i = 0; i < n; ++i) most = std::max(most, map_.size(i));
@@ -150,10 +168,28 @@ class Examples {
 
     // The output that violates the margin most.
     void worst(std::int64_t i, const double* scores, Atom& atom) {
-        if (hinge_) return hinge_->worst(i, {scores, static_cast<std::size_t>(parts(i))}, atom);
-        checked(oracle_.argmax(i, augmented(i, scores), atom.z));
-        atom.factor = scale(i);
-        atom.loss = loss(i, atom.z);
+        if (rescaling_ == Rescaling::margin) {
+            checked(oracle_.argmax(i, augmented(i, scores), atom.z));
+        } else if (!(rescaling_ == Rescaling::slack ? worst_product(i, scores, atom.z) : worst_wrong(i, scores, atom.z))) {
+            hinge_->worst(i, {scores, static_cast<std::size_t>(parts(i))}, atom.z);
+        }
+        weigh(i, atom);
+    }
+
+    // Factor and loss of an output.
+    void weigh(std::int64_t i, Atom& atom) const {
+        switch (rescaling_) {
+            case Rescaling::margin:
+                atom.factor = scale(i);
+                atom.loss = loss(i, atom.z);
+                break;
+            case Rescaling::slack:
+                atom.factor = atom.loss = std::max(loss(i, atom.z), 0.0);
+                break;
+            case Rescaling::none:
+                atom.factor = atom.loss = is_gold(i, atom.z) ? 0.0 : scale(i);
+                break;
+        }
     }
 
     // The k outputs that violate the margin most (margin re-scaled only).
@@ -162,8 +198,7 @@ class Examples {
         atoms.resize(ranks_.size());
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             std::swap(atoms[r].z, ranks_[r]);
-            atoms[r].factor = scale(i);
-            atoms[r].loss = loss(i, atoms[r].z);
+            weigh(i, atoms[r]);
         }
     }
 
@@ -208,6 +243,29 @@ class Examples {
         if (status == Status::absent) throw std::runtime_error("an example has no legal output");
     }
 
+    // Slack re-scaled: the output of the largest product, the gold one where none is positive; false if unknown.
+    bool worst_product(std::int64_t i, const double* scores, Sparse& z) {
+        costs_.assign(static_cast<std::size_t>(parts(i)), 0.0);
+        add_costs(i, costs_.data());
+        const SlackProduct product{scores, 1.0 - gold_score(i, scores), costs_.data(), 0.0 - costs(i, gold_[i])};
+        double value = 0.0;
+        const std::optional<Status> found = oracle_.slack_argmax(i, product, z, value);
+        if (!found) return false;
+        checked(*found);
+        if (value <= 0.0) z = gold_[i];
+        return true;
+    }
+
+    // A margin of 1: the best wrong output, the gold one where that violates nothing; false if unknown.
+    bool worst_wrong(std::int64_t i, const double* scores, Sparse& z) {
+        if (oracle_.ranks() < 2) return false;
+        checked(oracle_.k_best(i, scores, 2, ranks_));
+        const std::size_t wrong = is_gold(i, ranks_[0]) ? 1 : 0;
+        const bool counts = wrong < ranks_.size() && !(1.0 + inner(ranks_[wrong], scores) <= gold_score(i, scores));
+        z = counts ? ranks_[wrong] : gold_[i];
+        return true;
+    }
+
     double costs(std::int64_t i, const Sparse& z) const {
         const std::int64_t own = packed_.blocks[0][i + 1] - packed_.blocks[0][i];
         double sum = 0.0;
@@ -235,24 +293,29 @@ class Examples {
         const std::int64_t n = parts(i);
         const double s = scale(i);
         for (std::int64_t j = 0; j < n; ++j) augmented_[j] = s * scores[j];
+        add_costs(i, augmented_.data());
+        return augmented_.data();
+    }
+
+    void add_costs(std::int64_t i, double* values) const {
         std::int64_t before = 0;
         for (std::size_t b = 0; b < (all_costs_ ? packed_.blocks.size() : 1); ++b) {
             const std::int64_t first = packed_.blocks[b][i], own = packed_.blocks[b][i + 1] - first;
             const double* cost = packed_.costs.data() + starts_[b] + first;
-            for (std::int64_t j = 0; j < own; ++j) augmented_[before + j] += cost[j];
+            for (std::int64_t j = 0; j < own; ++j) values[before + j] += cost[j];
             before += own;
         }
-        return augmented_.data();
     }
 
     Oracle& oracle_;
     const FeatureMap& map_;
+    Rescaling rescaling_;
     Hinge* hinge_;
     Packed packed_;
     std::vector<std::int64_t> starts_;
     bool all_costs_ = false;
     std::vector<Sparse> gold_, ranks_;
-    std::vector<double> augmented_;
+    std::vector<double> augmented_, costs_;
 };
 
 }  // namespace maxmargin::online

@@ -58,7 +58,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1 or what :func:`maxmargin.threads`
             says, -1: all cores); never changes the result.
         random_state: seed for solvers that draw random numbers.
-        warm_start: start the next ``fit`` from this one's solution; its features and labels must be the same.
+        warm_start: start the next ``fit`` from this one's solution; its features and labels must be the same, its
+            settings and examples need not.
         verbose: draw a progress bar on a terminal.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
 
@@ -263,7 +264,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 f"warm_start: the features or labels are not those of the last fit; fit without warm_start{labels}"
             )
         weights = packer.resume(self.model_.packer, self.coef_)
-        return Start(weights, self.solution_.duals, self.solution_.potentials)
+        before = self.solution_
+        return Start(weights, before.duals, before.potentials, before.masses)
 
     def _model(self) -> Model:
         """The trained model with the number of threads that is set now."""

@@ -241,7 +241,7 @@ def _continued(solver: Solver, before: Solution, growth: float) -> Start:
     In penalty form extragradient's weights grow with C: they are the best response ``-C g(z)`` to the old duals again.
     """
     if before.duals is None:  # without them zero weights are the better start
-        return Start()
+        return Start(masses=before.masses)
     grown = growth if isinstance(solver, Extragradient) else 1.0
     return Start(grown * before.weights, before.duals, before.potentials)
 

@@ -1,4 +1,9 @@
-"""A problem seen one example at a time, by compiled code: what online solvers pass over."""
+"""A problem seen one example at a time, by compiled code: what online solvers pass over.
+
+The worst output comes from the structure's oracle: an argmax where the margin is re-scaled, and on chains and trees
+also where the slack is (but for costs on pairs of a chain, or that are no multiples of a unit) or nothing is. Elsewhere
+it comes from the batch methods of one example, by a call of Python.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin import _kernels
-from maxmargin.problem.hinges import worst_of_scores
+from maxmargin.problem.hinges import RESCALINGS, worst_of_scores
 from maxmargin.structures.base import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -19,9 +24,14 @@ def examples_of(problem: Problem, ranks: int = 1) -> Any:
     """The compiled view of a problem; ``ranks`` outputs of an example at most are asked for at a time."""
     structure, gold = problem.structure, problem.gold_point
     blocks = [block.offsets for block in structure.blocks]
+    oracle = structure.oracle(ranks)
+    if problem.rescaling == "none" and ranks == 1:  # the best wrong output is one of the two best
+        two = structure.oracle(2)
+        oracle = two if two.ranks > 1 else oracle
     return _kernels.OnlineExamples(
-        structure.oracle(ranks),
+        oracle,
         problem.features.per_example(blocks),
+        RESCALINGS.index(problem.rescaling),
         None if problem.rescaling == "margin" else _worst(problem),
         blocks,
         problem.leading_costs,
@@ -32,16 +42,16 @@ def examples_of(problem: Problem, ranks: int = 1) -> Any:
     )
 
 
-def _worst(problem: Problem) -> Callable[[int, FloatArray], tuple[IntArray, FloatArray, float, float]]:
-    """The worst output of one example, for hinges that the compiled passes do not know."""
+def _worst(problem: Problem) -> Callable[[int, FloatArray], tuple[IntArray, FloatArray]]:
+    """The worst output of one example, where the oracle does not find it."""
     single: dict[int, Problem] = {}
 
-    def find(example: int, scores: FloatArray) -> tuple[IntArray, FloatArray, float, float]:
+    def find(example: int, scores: FloatArray) -> tuple[IntArray, FloatArray]:
         own = single.get(example)
         if own is None:
             own = single[example] = problem.select([example])
         worst = worst_of_scores(own, scores, None, example)
         at = np.flatnonzero(worst.z)
-        return at, worst.z[at], float(worst.factor[0]), float(worst.loss[0])
+        return at, worst.z[at]
 
     return find

@@ -13,6 +13,7 @@ from maxmargin.solvers.exponentiated_gradient import ExponentiatedGradient
 from maxmargin.solvers.extragradient import Extragradient
 from maxmargin.solvers.geometry import Entropic, Euclidean, Geometry
 from maxmargin.solvers.loop import Solution, Status, Stop, solve
+from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.mira import Mira
 from maxmargin.solvers.perceptron import AveragedPerceptron
 from maxmargin.solvers.projected_gradient import ProjectedGradient
@@ -34,6 +35,7 @@ __all__ = [
     "Extragradient",
     "Geometry",
     "JsonLines",
+    "Masses",
     "Mira",
     "Progress",
     "ProjectedGradient",

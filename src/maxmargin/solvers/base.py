@@ -15,6 +15,7 @@ import numpy as np
 
 from maxmargin.problem import Problem, Worst
 from maxmargin.solvers.certificate import Certificate, Proposal
+from maxmargin.solvers.masses import Masses
 from maxmargin.structures.base import FloatArray, Points, PointStatus
 
 
@@ -160,11 +161,13 @@ class Start:
         weights: the weights; None for zeros.
         z: a packed feasible point of the structures player, for Euclidean geometry; None for the gold outputs.
         potentials: those of its distributions, for entropic geometry; None for the geometry's center.
+        masses: outputs and their masses, for solvers over outputs; None for the gold outputs.
     """
 
     weights: FloatArray | None = None
     z: FloatArray | None = None
     potentials: FloatArray | None = None
+    masses: Masses | None = None
 
     def weights_for(self, problem: Problem) -> FloatArray:
         """The start weights, moved into the region; zeros by default."""
@@ -245,4 +248,8 @@ class Solver(ABC):
 
     def potentials(self, state: Any) -> FloatArray | None:
         """In entropic geometry, the potentials of that point: for a later warm start."""
+        return None
+
+    def masses(self, state: Any) -> Masses | None:
+        """The outputs with mass, if the state holds such: for a later warm start."""
         return None

@@ -16,6 +16,10 @@ step size is chosen, and the masses are a feasible point of the other player: ce
 * *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last half of the passes
   (or up to three quarters), later ones counting more.
 
+*Warm starts*: a run ends with its outputs and masses (:class:`Masses`), which another one may start from, whatever its
+penalty, example weights or loss: those that are legal for its problem are taken, the rest of the mass lies on the gold
+outputs.
+
 Cost of a pass: one argmax of every example, its scores once, the features of a new output twice; each kept pass about
 half of that. Memory: the non-zero parts of the kept outputs (``outputs`` per example at most) and four weight-sized
 vectors. Visits are one after the other: threads only help in certificates. Deterministic given ``random_state``.
@@ -34,8 +38,9 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers.base import Run, Solver, Start, check_choice, check_count, check_flags, check_share
 from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.online import finite_pass, needs_ridge, signs_of
-from maxmargin.structures.base import IntArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
 SAMPLINGS = ("uniform", "gap")
@@ -47,9 +52,10 @@ SWEEP = 10
 
 @dataclass(frozen=True, eq=False)
 class BlockState:
-    """The compiled blocks, which a pass changes as a whole, and the number of passes done."""
+    """The compiled blocks, which a pass changes as a whole, the weights of a warm start and the number of passes."""
 
     blocks: Any
+    start: FloatArray | None = None
     passes: int = 0
 
 
@@ -92,10 +98,10 @@ class BlockFrankWolfe(Solver):
         return needs_ridge(problem)
 
     def init(self, run: Run, start: Start) -> BlockState:
-        """All mass on the gold outputs: zero weights."""
+        """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""
         region = run.problem.region
         assert isinstance(region, L2)
-        start.weights_for(run.problem)  # checked, but masses cannot be found from weights
+        weights = start.weights_for(run.problem)  # checked, but masses cannot be found from weights
         blocks = _kernels.BlockDescent(
             run.problem.examples(),
             float(region.C),
@@ -107,7 +113,11 @@ class BlockFrankWolfe(Solver):
             float(self.cache),
             0.01 if self.cache else 0.0,
         )
-        return BlockState(blocks)
+        masses = None if start.masses is None else start.masses.legal(run.problem.structure)
+        if masses is None:
+            return BlockState(blocks)
+        finite_pass(blocks.seed, *masses.arrays())
+        return BlockState(blocks, None if start.weights is None else weights)
 
     def _order(self, run: Run, state: BlockState) -> IntArray:
         """The examples of the next pass."""
@@ -133,8 +143,15 @@ class BlockFrankWolfe(Solver):
             blocks.mark()
         return replace(state, passes=passes)
 
+    def masses(self, state: BlockState) -> Masses:
+        """The outputs with mass of every example."""
+        return Masses.packed(*state.blocks.masses())
+
     def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:
-        """The weights of the average (or the last point), with the dual point that gives the better bound."""
+        """The weights of the average (or the last point), with the dual point that gives the better bound.
+
+        Before the first pass also those of a warm start, which may be such an average.
+        """
         region, g, loss = run.problem.region, np.array(state.blocks.g), state.blocks.loss
         mean, mean_loss = g, loss
         if self.average and state.passes > 1:
@@ -144,4 +161,5 @@ class BlockFrankWolfe(Solver):
         assert weights is not None
         if region.dual(mean, mean_loss) > region.dual(g, loss):
             g, loss = mean, mean_loss
-        return [Proposal(weights, g, loss)]
+        started = [state.start] if state.start is not None and state.passes == 0 else []
+        return [Proposal(w, g, loss) for w in (weights, *started)]

@@ -24,6 +24,7 @@ from maxmargin.problem import InexactError, Problem
 from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start
 from maxmargin.solvers.callbacks import Callback, Record
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
+from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.sparsify import sparser
 from maxmargin.structures.base import FloatArray
 
@@ -84,7 +85,7 @@ class Solution:
         seconds: wall-clock time.
         solver: the settings that ran; ``why``: why they were chosen, if the library chose.
         duals: the structures player's packed point, if the solver stores one; ``potentials``: those of its
-            distributions, in entropic geometry.
+            distributions, in entropic geometry; ``masses``: its outputs with their masses, if the solver keeps such.
     """
 
     weights: FloatArray
@@ -98,6 +99,7 @@ class Solution:
     why: str = ""
     duals: FloatArray | None = None
     potentials: FloatArray | None = None
+    masses: Masses | None = None
 
 
 def _next_check(iteration: int) -> int:
@@ -289,6 +291,7 @@ def _loop(
         solver=solver,
         duals=solver.duals(state) if state is not None else None,
         potentials=solver.potentials(state) if state is not None else None,
+        masses=solver.masses(state) if state is not None else None,
     )
 
 

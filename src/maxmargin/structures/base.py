@@ -262,7 +262,8 @@ class Structure(ABC):
     def oracle(self, ranks: int = 1) -> Any:
         """A compiled view for online methods: the argmax, or the ``ranks`` best, of one example at a time.
 
-        The fallback asks :meth:`argmax` and :meth:`k_best` of batches of one example.
+        A compiled one may know :meth:`slack_argmax`, too. The fallback asks :meth:`argmax` and :meth:`k_best` of
+        batches of one example.
         """
         from maxmargin.structures import generic
 

@@ -240,7 +240,7 @@ class Chain(Structure):
         return Points(z, value, status)
 
     def oracle(self, ranks: int = 1) -> Any:
-        """Viterbi, or the ``ranks`` best, of one example at a time."""
+        """Viterbi, or the ``ranks`` best, and slack re-scaling of one example at a time."""
         return _kernels.ChainOracle(self.lengths, self.n_labels, self.transitions == "shared", ranks)
 
     def select(self, indices: npt.ArrayLike) -> Self:

@@ -343,8 +343,8 @@ class Tree(Structure):
         return Points(*outputs, generic.ActiveSets.of(hull, self.n_examples, key))
 
     def oracle(self, ranks: int = 1) -> Any:
-        """Max-product on one example at a time."""
-        return _kernels.TreeOracle(self._batch) if ranks == 1 else super().oracle(ranks)
+        """Max-product, or the ``ranks`` best, and slack re-scaling on one example at a time."""
+        return _kernels.TreeOracle(self._batch, ranks)
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; their elimination orders are not worked out again."""
