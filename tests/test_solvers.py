@@ -416,7 +416,9 @@ def test_refusals_have_reasons() -> None:
 
 def test_auto_gives_a_reason() -> None:
     matching, chain = make("matching"), make("chain")
-    wide = replace(matching, features=PartFeatures(np.ones((matching.structure.n_parts, 301)), matching.features.offsets))
+    wide = replace(
+        matching, features=PartFeatures(np.ones((matching.structure.n_parts, 301)), matching.features.offsets)
+    )
     ball, l1, penalty = ({"radius": 1.0}, {"l1": 1.0}, {"l1": np.inf, "C": 1.0})
     slack = {"rescaling": "slack"}
     for problem, solver, reason in (

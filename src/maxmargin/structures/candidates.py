@@ -111,7 +111,9 @@ class Candidates(Structure):
     ) -> Points:
         """Every candidate is tried: exact."""
         values = vector(scores, self.n_parts, "scores")
-        points = self.argmax((costs + constants[self._owner]) * (margin[self._owner] + values))
+        with np.errstate(invalid="ignore", over="ignore"):
+            products = (costs + constants[self._owner]) * (margin[self._owner] + values)
+        points = self.argmax(products)
         return replace(points, value=np.maximum(points.value, 0.0))
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
