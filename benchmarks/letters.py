@@ -4,8 +4,9 @@
 
 Plain chain features: 26 x 128 node weights and 26 x 26 transitions, no bias, Hamming loss, one thread. First fold 0 is
 the training set, C = 0.1, trained to a certified gap of --tol and tested on the other nine. Then folds 1 to 9 train and
-fold 0 tests: C is chosen by training on folds 1 to 8 and testing on 9, then all nine are used. CRFsuite's averaged
-perceptron and L-BFGS see the same pixels in the same run.
+fold 0 tests: C is chosen by training on folds 1 to 8, each C from the solution before, and testing on 9, then all nine
+are used, to a gap of 0.1: the error does not fall beyond. CRFsuite's averaged perceptron and L-BFGS see the same pixels
+in the same run.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from tasks import DATA, letters
 import maxmargin as mm
 
 GRID = (0.3, 1.0, 3.0)
-LOOSE = 3e-2
-"""Relative gap to which models are trained for their error alone."""
+TRAINED, TRIED = 0.1, 0.2
+"""Relative gaps to which the model for the test, and those that choose C, are trained."""
 
 
 def fold_zero(folder: Path, tol: float) -> dict[str, Any]:
@@ -48,13 +49,14 @@ def fold_zero(folder: Path, tol: float) -> dict[str, Any]:
 def nine_folds(folder: Path) -> dict[str, Any]:
     began = time.perf_counter()
     inner, held = letters(folder, range(1, 9)), letters(folder, [9])
-    grid = {C: 1 - train(C, *inner).score(*held) for C in GRID}
+    tried = mm.ChainSVM(tol=TRIED, warm_start=True, random_state=0)
+    grid = {C: 1 - tried.set_params(C=C).fit(*inner).score(*held) for C in GRID}
     chosen = min(grid, key=lambda C: grid[C])
     selection = time.perf_counter() - began
     X, y = letters(folder, range(1, 10))
     test = letters(folder, [0])
     began = time.perf_counter()
-    model = train(chosen, X, y)
+    model = mm.ChainSVM(C=chosen, tol=TRAINED, random_state=0).fit(X, y)
     seconds = time.perf_counter() - began
     return {
         "errors on fold 9 %": {str(C): round(100 * error, 2) for C, error in grid.items()},
@@ -65,10 +67,6 @@ def nine_folds(folder: Path) -> dict[str, Any]:
         "test error %": round(100 * (1 - model.score(*test)), 2),
         "beside": crfsuite(X, y, test),
     }
-
-
-def train(C: float, X: list[Any], y: list[Any]) -> mm.ChainSVM:
-    return mm.ChainSVM(C=C, tol=LOOSE, random_state=0).fit(X, y)
 
 
 def main() -> None:
