@@ -24,7 +24,7 @@ from tasks import DATA, letters
 import maxmargin as mm
 
 GRID = (0.3, 1.0, 3.0)
-TRAINED, TRIED = 0.1, 0.2
+TRAINED, TRIED = 0.1, 0.05
 """Relative gaps to which the model for the test, and those that choose C, are trained."""
 
 
