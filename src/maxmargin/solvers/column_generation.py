@@ -58,8 +58,13 @@ RETURNS = 2
 WARM_ROUNDS, WARM_GAP = 30, 0.15
 """A warm-up ends after so many rounds, or when a master promises to lower the objective by less than this share."""
 
-GOOD, GROWTH = 0.25, 2.0
-"""The share of what a master promised that lets the box grow, and the factor by which it grows and shrinks."""
+GOOD, GROWTH, IDLE = 0.25, 2.0, 0.99
+"""The share of what a master promised that lets the box grow, the factor by which it grows and shrinks, and the share
+of its size that weights do not reach where it is idle."""
+
+
+CLOSER = 0.3
+"""The relative gap of an inexact master, as a share of that of the whole problem."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,13 +204,20 @@ class ColumnGeneration(Solver):
         if state.warm is not None:
             return self._warmed(run, state, state.warm)
         problem = run.problem
-        found, hinge = self._decode(run, state.answer.weights)
-        primal = problem.region.penalty(state.answer.weights) + hinge
+        found, primal = self._decode(run, state.answer.weights)
         best, least, box = self._judged(state, found, primal)
-        fresh = self._violated(run, state, found, least)
+        fresh = self._violated(run, state, found, state.answer.weights, state.slacks)
+        if self.stabilise and np.isfinite(state.primal):
+            between = 0.5 * (state.best + state.answer.weights)
+            found, primal = self._decode(run, between)
+            slacks = state.rows.slacks(between, problem.structure.n_examples)
+            more = self._violated(run, state, found, between, slacks)
+            fresh = fresh.joined(more.take(~np.isin(more.key, fresh.key)))
+            if primal < least:
+                best, least = between, primal
         if not len(fresh) or least - state.model <= run.tol * abs(least):
             # The best weights of the box are found: what is missing is the bound, which an idle box gives.
-            box = max(box, state.box) * GROWTH**2
+            box = np.inf
         if box > 2.0 * problem.region.norm_bound(least):  # nothing better than the best weights is outside
             box = np.inf
         kept = np.ones(len(state.rows), dtype=bool)
@@ -227,7 +239,7 @@ class ColumnGeneration(Solver):
         # A master that is not exact and finds no fresh rows is solved more closely.
         tightness = state.tightness * (1.0 if len(fresh) else 0.1)
         gap = (least - problem.region.dual(state.g, state.loss)) / abs(least) if least else 0.0
-        accuracy = max(1e-10, min(0.1 * tightness * max(gap, 0.0), 0.1))
+        accuracy = max(1e-10, min(CLOSER * tightness * max(gap, 0.0), 0.1))
         bounds = Box(best, box)
         answer = state.master.solve(state.rows, kept, rows, state.answer, bounds, accuracy)
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
@@ -287,14 +299,17 @@ class ColumnGeneration(Solver):
             return state.answer.weights, primal, box if box > 0.0 else np.inf
         promised, fell = state.primal - state.model, state.primal - primal
         box = state.box
-        if fell >= GOOD * promised:
+        far = float(np.abs(state.answer.weights - state.best).max(initial=0.0))
+        if fell < -max(promised, 1e-9 * abs(state.primal)):
+            box = far / GROWTH
+        elif far < IDLE * box:
+            box = np.inf
+        elif fell >= GOOD * promised:
             box *= GROWTH
-        elif fell < -max(promised, 1e-9 * abs(state.primal)):
-            box /= GROWTH
         return (state.answer.weights, primal, box) if fell > 0.0 else (state.best, state.primal, box)
 
     def _decode(self, run: Run, weights: FloatArray) -> tuple[Rows, float]:
-        """The rows of the worst outputs of all examples, and ``H(w)``."""
+        """The rows of the worst outputs of all examples, and the objective."""
         matrices, losses, owners, hinge, first = [], [], [], 0.0, 0
         if self.k_best > 1:
             run.counters.argmax += 1
@@ -312,14 +327,16 @@ class ColumnGeneration(Solver):
                 owners.append(first + counts)
             first += shard.structure.n_examples
         matrix = sp.vstack(matrices, format="csr")
-        return Rows.of(matrix, np.concatenate(losses), np.concatenate(owners)), hinge
+        return Rows.of(matrix, np.concatenate(losses), np.concatenate(owners)), run.problem.region.penalty(weights) + hinge
 
-    def _violated(self, run: Run, state: ColumnGenerationState, found: Rows, primal: float) -> Rows:
-        """The found rows that the master's solution violates by more than a share of the gap aimed at, each once."""
-        at_master = found.values(state.answer.weights)
+    def _violated(
+        self, run: Run, state: ColumnGenerationState, found: Rows, weights: FloatArray, slacks: FloatArray
+    ) -> Rows:
+        """The found rows that exceed the master's slacks by more than a share of the gap aimed at, each once."""
+        values = found.values(weights)
         n = max(1, run.problem.structure.n_examples)
-        rounding = 1e-12 * (1.0 + np.abs(at_master))
-        over = at_master - state.slacks[found.owner] > np.maximum(0.05 * run.tol * abs(primal) / n, rounding)
+        aimed = 0.05 * run.tol * float(np.maximum(values, 0.0).sum()) / n
+        over = values - slacks[found.owner] > np.maximum(aimed, 1e-12 * (1.0 + np.abs(values)))
         over &= ~np.isin(found.key, state.rows.key)
         chosen = np.flatnonzero(over)
         return found.take(chosen[np.unique(found.key[chosen], return_index=True)[1]])

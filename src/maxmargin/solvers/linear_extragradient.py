@@ -29,7 +29,7 @@ from maxmargin.features.base import operator_norm
 from maxmargin.regions import L1
 from maxmargin.solvers.base import NonFiniteError
 from maxmargin.solvers.linear_masters import Answer, Box, Master, Rows
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 PIECE = 64
 """Steps between two gaps."""
@@ -41,15 +41,18 @@ FALLEN, FALLEN_SOME, LONG = 0.2, 0.8, 0.36
 """A run restarts when its gap has fallen to the first share of that at the last restart, or to the second and rises
 again, or when it has taken the third share of all steps so far."""
 
+NEAR = 0.7
+"""Columns whose weights are zero take part from this share of the price on."""
+
 _Point = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class _Program:
     """One master in the coordinates of its own columns and examples, scaled."""
 
-    def __init__(self, rows: Rows, region: L1, box: Box, *, scaled: bool) -> None:
+    def __init__(self, rows: Rows, region: L1, box: Box, columns: IntArray, *, scaled: bool) -> None:
         self.rows, self.price = rows, region.price
-        self.columns = rows.columns
+        self.columns = columns
         self.examples, owner = np.unique(rows.owner, return_inverse=True)
         self.owner = owner.astype(np.int32)
         matrix = sp.csr_array(rows.matrix[:, self.columns])
@@ -58,7 +61,7 @@ class _Program:
         if scaled:  # each scale is the root of the sum of absolute entries, those of M included
             size = abs(matrix)
             self.of_rows = 1.0 / np.sqrt(np.asarray(size.sum(axis=1)).ravel() + 1.0)
-            self.of_columns = 1.0 / np.sqrt(np.asarray(size.sum(axis=0)).ravel())
+            self.of_columns = 1.0 / np.sqrt(np.maximum(np.asarray(size.sum(axis=0)).ravel(), 1e-300))
             self.of_examples = 1.0 / np.sqrt(np.bincount(self.owner, minlength=m))
         matrix = sp.csr_array(sp.diags_array(self.of_rows) @ matrix @ sp.diags_array(self.of_columns))
         matrix.sort_indices()
@@ -142,9 +145,31 @@ class ExtragradientMaster(Master):
         self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
     ) -> Answer:
         """Steps from ``start`` until the gap is at most ``accuracy`` times the primal."""
-        program = _Program(now, self.region, box, scaled=not self.paper_step)
         begun = np.concatenate([start.multipliers[kept], np.zeros(len(now) - int(kept.sum()))])
-        at = program.point(start.weights, begun)
+        multipliers, weights, work = begun, start.weights, 0
+        columns = self._priced(now, begun, (weights != 0.0) | (np.abs(box.center) > box.size))
+        while True:
+            found = self._solve(_Program(now, self.region, box, columns, scaled=not self.paper_step), weights, multipliers, accuracy)
+            weights, multipliers, work = found.weights, found.multipliers, work + found.work
+            missing = np.setdiff1d(self._violated(now, multipliers, 1.0 + 0.5 * accuracy), columns)
+            if not len(missing) or work >= MOST_STEPS:
+                return Answer(self.region.project(weights), multipliers, work)
+            columns = np.union1d(columns, self._violated(now, multipliers, NEAR))
+
+    def _violated(self, rows: Rows, multipliers: FloatArray, share: float) -> IntArray:
+        """The columns whose reduced cost is at most ``(1 - share) / C``."""
+        g = rows.aggregate(multipliers)[0]
+        pull = np.abs(g) if self.region.nonnegative is None else np.where(self.region.nonnegative, -g, np.abs(g))
+        return np.flatnonzero(pull > share * self.region.price)
+
+    def _priced(self, rows: Rows, multipliers: FloatArray, held: npt.NDArray[np.bool_]) -> IntArray:
+        """The columns to begin with."""
+        if not multipliers.any() or self.paper_step:
+            return rows.columns
+        return np.intersect1d(np.union1d(np.flatnonzero(held), self._violated(rows, multipliers, NEAR)), rows.columns)
+
+    def _solve(self, program: _Program, weights: FloatArray, multipliers: FloatArray, accuracy: float) -> Answer:
+        at = program.point(weights, multipliers)
         length = 1.0 / program.frobenius() if self.paper_step else 0.99 / max(program.norm(), 1e-300)
         balance = self.balance
         if balance is None:
@@ -169,9 +194,9 @@ class ExtragradientMaster(Master):
             else:
                 last = gap
         self.balance = balance
-        weights = np.zeros(len(start.weights))
-        weights[program.columns] = best.weights
-        return Answer(self.region.project(weights), best.multipliers, done)
+        found = np.zeros(len(weights))
+        found[program.columns] = best.weights
+        return Answer(found, best.multipliers, done)
 
 
 class _Best:
