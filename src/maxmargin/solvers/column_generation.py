@@ -62,6 +62,9 @@ GOOD, GROWTH, IDLE = 0.25, 2.0, 0.99
 """The share of what a master promised that lets the box grow, the factor by which it grows and shrinks, and the share
 of its size that weights do not reach where it is idle."""
 
+ROUGH = 0.03
+"""The box shrinks only for masters that promise to lower the objective by more than this share. Closer to a solution,
+where rows describe all there is around, it would make the method forget them: idle ones age while it is small."""
 
 CLOSER = 0.3
 """The relative gap of an inexact master, as a share of that of the whole problem."""
@@ -215,6 +218,9 @@ class ColumnGeneration(Solver):
             fresh = fresh.joined(more.take(~np.isin(more.key, fresh.key)))
             if primal < least:
                 best, least = between, primal
+        gap = (least - problem.region.dual(state.g, state.loss)) / abs(least) if least else 0.0
+        if gap <= run.tol:  # the next certificate ends the run
+            return replace(state, best=best, primal=least)
         if not len(fresh) or least - state.model <= run.tol * abs(least):
             # The best weights of the box are found: what is missing is the bound, which an idle box gives.
             box = np.inf
@@ -238,8 +244,7 @@ class ColumnGeneration(Solver):
         rows = state.rows.take(kept).joined(fresh)
         # A master that is not exact and finds no fresh rows is solved more closely.
         tightness = state.tightness * (1.0 if len(fresh) else 0.1)
-        gap = (least - problem.region.dual(state.g, state.loss)) / abs(least) if least else 0.0
-        accuracy = max(1e-10, min(CLOSER * tightness * max(gap, 0.0), 0.1))
+        accuracy = max(1e-10, min(CLOSER * tightness * gap, 0.1))
         bounds = Box(best, box)
         answer = state.master.solve(state.rows, kept, rows, state.answer, bounds, accuracy)
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
@@ -300,7 +305,7 @@ class ColumnGeneration(Solver):
         promised, fell = state.primal - state.model, state.primal - primal
         box = state.box
         far = float(np.abs(state.answer.weights - state.best).max(initial=0.0))
-        if fell < -max(promised, 1e-9 * abs(state.primal)):
+        if fell < -promised and promised > ROUGH * abs(state.primal):
             box = far / GROWTH
         elif far < IDLE * box:
             box = np.inf

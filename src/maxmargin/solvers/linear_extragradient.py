@@ -51,7 +51,7 @@ class _Program:
     """One master in the coordinates of its own columns and examples, scaled."""
 
     def __init__(self, rows: Rows, region: L1, box: Box, columns: IntArray, *, scaled: bool) -> None:
-        self.rows, self.price = rows, region.price
+        self.rows, self.price, self.scaled = rows, region.price, scaled
         self.columns = columns
         self.examples, owner = np.unique(rows.owner, return_inverse=True)
         self.owner = owner.astype(np.int32)
@@ -92,7 +92,7 @@ class _Program:
     def iterate(self, at: _Point, sums: _Point, primal_step: float, dual_step: float, steps: int) -> None:
         """Compiled steps; ``at`` and ``sums`` are changed in place."""
         program = (*self.compressed, self.b, self.link, self.owner, self.prices, *self.bounds, self.cost)
-        _kernels.linear_master_iterate(*program, *at, *sums, primal_step, dual_step, steps)
+        _kernels.linear_master_iterate(*program, *at, *sums, primal_step, dual_step, steps, not self.scaled)
 
     def primal(self, at: _Point) -> float:
         """The objective of the weights, with the slacks they need."""
