@@ -332,7 +332,9 @@ class ColumnGeneration(Solver):
                 owners.append(first + counts)
             first += shard.structure.n_examples
         matrix = sp.vstack(matrices, format="csr")
-        return Rows.of(matrix, np.concatenate(losses), np.concatenate(owners)), run.problem.region.penalty(weights) + hinge
+        return Rows.of(matrix, np.concatenate(losses), np.concatenate(owners)), run.problem.region.penalty(
+            weights
+        ) + hinge
 
     def _violated(
         self, run: Run, state: ColumnGenerationState, found: Rows, weights: FloatArray, slacks: FloatArray

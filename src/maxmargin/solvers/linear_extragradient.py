@@ -149,7 +149,9 @@ class ExtragradientMaster(Master):
         multipliers, weights, work = begun, start.weights, 0
         columns = self._priced(now, begun, (weights != 0.0) | (np.abs(box.center) > box.size))
         while True:
-            found = self._solve(_Program(now, self.region, box, columns, scaled=not self.paper_step), weights, multipliers, accuracy)
+            found = self._solve(
+                _Program(now, self.region, box, columns, scaled=not self.paper_step), weights, multipliers, accuracy
+            )
             weights, multipliers, work = found.weights, found.multipliers, work + found.work
             missing = np.setdiff1d(self._violated(now, multipliers, 1.0 + 0.5 * accuracy), columns)
             if not len(missing) or work >= MOST_STEPS:
