@@ -1,20 +1,23 @@
-"""Master problems of column generation by extragradient: Algorithm 2 of Wang and Shawe-Taylor (2009).
+"""Master problems of column generation by extragradient: Algorithm 2 of Wang and Shawe-Taylor (2009), and faster ones.
 
 The saddle point of
 
     min_{w, xi >= 0} max_{lambda >= 0}  1/C ||w||_1 + sum_i xi_i + lambda'(A w + b - M xi)
 
 is approached from the last master's solution, with multipliers of zero for fresh rows and ``xi`` raised to what they
-demand. A step costs four passes over the non-zeros of ``A`` (compiled, ``linear_master.hpp``: 1.6 times as fast as with
-scipy's products at 1,000 rows and 5,000 columns).
+demand. The paper's step has length ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2`` and costs four passes over the non-zeros of
+``A`` (compiled, ``linear_master.hpp``).
+
+The default takes ``0.99 / ||[A M]||_2``, with diagonal scaling of rows and columns (Pock and Chambolle 2011), a balance
+of the two players' steps, and restarts from the average where its gap has fallen enough (Applegate and others 2021),
+which make convergence linear. Only the weights' move is extrapolated (Chambolle and Pock 2011), at two passes: on a
+master of 1,496 rows and 105,953 non-zeros both ways took the same number of steps (5,376 and 5,440 to a gap of 0.005),
+this one in half the time. It holds the columns with a weight and those whose reduced cost is nearly negative alone,
+until no other one's is: half of the non-zeros there, a quarter of the columns.
 
 The paper's two stopping tests pass at points far from a solution, where the multipliers are not feasible; here a
 master is solved when the gap of two feasible points has closed: weights with the ``xi`` they need, and multipliers
 divided by their sums per example, then, where no box bounds the weights, by ``max(1, C max_k |A'lambda|_k)``.
-
-The paper's step is ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2``. The other one, ``0.99 / ||[A M]||_2``, comes with diagonal
-scaling of rows and columns (Pock and Chambolle 2011), with a balance of the two players' steps, and with restarts from
-the average where its gap has fallen enough (Applegate and others 2021), which make convergence linear.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ FALLEN, FALLEN_SOME, LONG = 0.2, 0.8, 0.36
 again, or when it has taken the third share of all steps so far."""
 
 NEAR = 0.7
-"""Columns whose weights are zero take part from this share of the price on."""
+"""A column whose weight is zero takes part where its ``|A'lambda|`` is more than this share of ``1/C``."""
 
 _Point = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -159,13 +162,13 @@ class ExtragradientMaster(Master):
             columns = np.union1d(columns, self._violated(now, multipliers, NEAR))
 
     def _violated(self, rows: Rows, multipliers: FloatArray, share: float) -> IntArray:
-        """The columns whose reduced cost is at most ``(1 - share) / C``."""
+        """The columns with ``|A'lambda| > share / C`` (signed ones: ``-A'lambda``)."""
         g = rows.aggregate(multipliers)[0]
         pull = np.abs(g) if self.region.nonnegative is None else np.where(self.region.nonnegative, -g, np.abs(g))
         return np.flatnonzero(pull > share * self.region.price)
 
     def _priced(self, rows: Rows, multipliers: FloatArray, held: npt.NDArray[np.bool_]) -> IntArray:
-        """The columns to begin with."""
+        """The columns to begin with: all without multipliers to judge them by, else the held ones and the near ones."""
         if not multipliers.any() or self.paper_step:
             return rows.columns
         return np.intersect1d(np.union1d(np.flatnonzero(held), self._violated(rows, multipliers, NEAR)), rows.columns)
