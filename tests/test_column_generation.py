@@ -208,6 +208,25 @@ def test_masters_one_by_one(seed: int, box: float, step: str) -> None:
         assert (np.abs(near.weights - bounds.center)[rows.columns] <= box + 1e-9).all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_left_out_of_a_master_come_back(seed: int) -> None:
+    rows = some_rows(seed)
+    n = rows.matrix.shape[1]
+    region, free = L1(C=2.0), Box(np.zeros(n), np.inf)
+    few = np.zeros(len(rows))
+    few[0] = 1e-3  # by these multipliers no column is near its price
+    start = Answer(np.zeros(n), few)
+    master = ExtragradientMaster(region, 6)
+    assert len(master._priced(rows, few, start.weights != 0.0)) < len(rows.columns)
+    kept = np.ones(len(rows), dtype=bool)
+    found = master.solve(rows, kept, rows, start, free, 1e-7)
+    exact = HighsMaster(region, 6).solve(rows, kept, rows, start, free, 0.0)
+    value, least = (region.penalty(a.weights) + float(rows.slacks(a.weights, 6).sum()) for a in (found, exact))
+    assert value == pytest.approx(least, rel=1e-6)
+    g, loss = rows.aggregate(found.multipliers)
+    assert region.dual(g, loss) == pytest.approx(least, rel=1e-6)
+
+
 def test_a_master_that_lost_step_is_built_again() -> None:
     rows, more = some_rows(1), some_rows(2)
     n = rows.matrix.shape[1]

@@ -28,7 +28,8 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
                            const In<std::int32_t>& owner, const In<double>& price,
                            const In<double>& lower, const In<double>& upper, const In<double>& cost, Out<double>& w,
                            Out<double>& xi, Out<double>& lambda, Out<double>& sum_w, Out<double>& sum_xi,
-                           Out<double>& sum_lambda, double primal_step, double dual_step, std::int64_t steps) {
+                           Out<double>& sum_lambda, double primal_step, double dual_step, std::int64_t steps,
+                           bool extragradient) {
     const std::size_t n_rows = b.size(), n = price.size(), m = cost.size();
     require(link.size() == n_rows && owner.size() == n_rows, "b, link and owner must have one entry per row");
     require(lower.size() == n && upper.size() == n, "price, lower and upper must have one entry per weight");
@@ -51,7 +52,7 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
     const linear_master::Point point{view(w), view(xi), view(lambda)};
     const linear_master::Point sums{view(sum_w), view(sum_xi), view(sum_lambda)};
     NoGil release;
-    linear_master::iterate(program, point, sums, primal_step, dual_step, steps);
+    linear_master::iterate(program, point, sums, primal_step, dual_step, steps, extragradient);
 }
 
 }  // namespace
@@ -62,8 +63,8 @@ void bind_linear_master(nb::module_& module) {
                "column_values"_a.noconvert(), "b"_a.noconvert(), "link"_a.noconvert(), "owner"_a.noconvert(),
                "price"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "cost"_a.noconvert(), "w"_a.noconvert(),
                "xi"_a.noconvert(), "lambda"_a.noconvert(), "sum_w"_a.noconvert(), "sum_xi"_a.noconvert(),
-               "sum_lambda"_a.noconvert(), "primal_step"_a, "dual_step"_a, "steps"_a,
-               "Extragradient steps on a linear program over a working set of rows; moves w, xi and lambda in place.");
+               "sum_lambda"_a.noconvert(), "primal_step"_a, "dual_step"_a, "steps"_a, "extragradient"_a,
+               "Steps of two players on a linear program over a working set of rows; moves w, xi and lambda in place.");
 }
 
 }  // namespace maxmargin

@@ -1,20 +1,23 @@
-"""Master problems of column generation by extragradient: Algorithm 2 of Wang and Shawe-Taylor (2009).
+"""Master problems of column generation by extragradient: Algorithm 2 of Wang and Shawe-Taylor (2009), and faster ones.
 
 The saddle point of
 
     min_{w, xi >= 0} max_{lambda >= 0}  1/C ||w||_1 + sum_i xi_i + lambda'(A w + b - M xi)
 
 is approached from the last master's solution, with multipliers of zero for fresh rows and ``xi`` raised to what they
-demand. A step costs four passes over the non-zeros of ``A`` (compiled, ``linear_master.hpp``: 1.6 times as fast as with
-scipy's products at 1,000 rows and 5,000 columns).
+demand. The paper's step has length ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2`` and costs four passes over the non-zeros of
+``A`` (compiled, ``linear_master.hpp``).
+
+The default takes ``0.99 / ||[A M]||_2``, with diagonal scaling of rows and columns (Pock and Chambolle 2011), a balance
+of the two players' steps, and restarts from the average where its gap has fallen enough (Applegate and others 2021),
+which make convergence linear. Only the weights' move is extrapolated (Chambolle and Pock 2011), at two passes: on a
+master of 1,496 rows and 105,953 non-zeros both ways took the same number of steps (5,376 and 5,440 to a gap of 0.005),
+this one in half the time. It holds the columns with a weight and those whose reduced cost is nearly negative alone,
+until no other one's is: half of the non-zeros there, a quarter of the columns.
 
 The paper's two stopping tests pass at points far from a solution, where the multipliers are not feasible; here a
 master is solved when the gap of two feasible points has closed: weights with the ``xi`` they need, and multipliers
 divided by their sums per example, then, where no box bounds the weights, by ``max(1, C max_k |A'lambda|_k)``.
-
-The paper's step is ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2``. The other one, ``0.99 / ||[A M]||_2``, comes with diagonal
-scaling of rows and columns (Pock and Chambolle 2011), with a balance of the two players' steps, and with restarts from
-the average where its gap has fallen enough (Applegate and others 2021), which make convergence linear.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from maxmargin.features.base import operator_norm
 from maxmargin.regions import L1
 from maxmargin.solvers.base import NonFiniteError
 from maxmargin.solvers.linear_masters import Answer, Box, Master, Rows
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 PIECE = 64
 """Steps between two gaps."""
@@ -41,15 +44,18 @@ FALLEN, FALLEN_SOME, LONG = 0.2, 0.8, 0.36
 """A run restarts when its gap has fallen to the first share of that at the last restart, or to the second and rises
 again, or when it has taken the third share of all steps so far."""
 
+NEAR = 0.7
+"""A column whose weight is zero takes part where its ``|A'lambda|`` is more than this share of ``1/C``."""
+
 _Point = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class _Program:
     """One master in the coordinates of its own columns and examples, scaled."""
 
-    def __init__(self, rows: Rows, region: L1, box: Box, *, scaled: bool) -> None:
-        self.rows, self.price = rows, region.price
-        self.columns = rows.columns
+    def __init__(self, rows: Rows, region: L1, box: Box, columns: IntArray, *, scaled: bool) -> None:
+        self.rows, self.price, self.scaled = rows, region.price, scaled
+        self.columns = columns
         self.examples, owner = np.unique(rows.owner, return_inverse=True)
         self.owner = owner.astype(np.int32)
         matrix = sp.csr_array(rows.matrix[:, self.columns])
@@ -58,7 +64,7 @@ class _Program:
         if scaled:  # each scale is the root of the sum of absolute entries, those of M included
             size = abs(matrix)
             self.of_rows = 1.0 / np.sqrt(np.asarray(size.sum(axis=1)).ravel() + 1.0)
-            self.of_columns = 1.0 / np.sqrt(np.asarray(size.sum(axis=0)).ravel())
+            self.of_columns = 1.0 / np.sqrt(np.maximum(np.asarray(size.sum(axis=0)).ravel(), 1e-300))
             self.of_examples = 1.0 / np.sqrt(np.bincount(self.owner, minlength=m))
         matrix = sp.csr_array(sp.diags_array(self.of_rows) @ matrix @ sp.diags_array(self.of_columns))
         matrix.sort_indices()
@@ -89,7 +95,7 @@ class _Program:
     def iterate(self, at: _Point, sums: _Point, primal_step: float, dual_step: float, steps: int) -> None:
         """Compiled steps; ``at`` and ``sums`` are changed in place."""
         program = (*self.compressed, self.b, self.link, self.owner, self.prices, *self.bounds, self.cost)
-        _kernels.linear_master_iterate(*program, *at, *sums, primal_step, dual_step, steps)
+        _kernels.linear_master_iterate(*program, *at, *sums, primal_step, dual_step, steps, not self.scaled)
 
     def primal(self, at: _Point) -> float:
         """The objective of the weights, with the slacks they need."""
@@ -142,9 +148,33 @@ class ExtragradientMaster(Master):
         self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
     ) -> Answer:
         """Steps from ``start`` until the gap is at most ``accuracy`` times the primal."""
-        program = _Program(now, self.region, box, scaled=not self.paper_step)
         begun = np.concatenate([start.multipliers[kept], np.zeros(len(now) - int(kept.sum()))])
-        at = program.point(start.weights, begun)
+        multipliers, weights, work = begun, start.weights, 0
+        columns = self._priced(now, begun, (weights != 0.0) | (np.abs(box.center) > box.size))
+        while True:
+            found = self._solve(
+                _Program(now, self.region, box, columns, scaled=not self.paper_step), weights, multipliers, accuracy
+            )
+            weights, multipliers, work = found.weights, found.multipliers, work + found.work
+            missing = np.setdiff1d(self._violated(now, multipliers, 1.0 + 0.5 * accuracy), columns)
+            if not len(missing) or work >= MOST_STEPS:
+                return Answer(self.region.project(weights), multipliers, work)
+            columns = np.union1d(columns, self._violated(now, multipliers, NEAR))
+
+    def _violated(self, rows: Rows, multipliers: FloatArray, share: float) -> IntArray:
+        """The columns with ``|A'lambda| > share / C`` (signed ones: ``-A'lambda``)."""
+        g = rows.aggregate(multipliers)[0]
+        pull = np.abs(g) if self.region.nonnegative is None else np.where(self.region.nonnegative, -g, np.abs(g))
+        return np.flatnonzero(pull > share * self.region.price)
+
+    def _priced(self, rows: Rows, multipliers: FloatArray, held: npt.NDArray[np.bool_]) -> IntArray:
+        """The columns to begin with: all without multipliers to judge them by, else the held ones and the near ones."""
+        if not multipliers.any() or self.paper_step:
+            return rows.columns
+        return np.intersect1d(np.union1d(np.flatnonzero(held), self._violated(rows, multipliers, NEAR)), rows.columns)
+
+    def _solve(self, program: _Program, weights: FloatArray, multipliers: FloatArray, accuracy: float) -> Answer:
+        at = program.point(weights, multipliers)
         length = 1.0 / program.frobenius() if self.paper_step else 0.99 / max(program.norm(), 1e-300)
         balance = self.balance
         if balance is None:
@@ -169,9 +199,9 @@ class ExtragradientMaster(Master):
             else:
                 last = gap
         self.balance = balance
-        weights = np.zeros(len(start.weights))
-        weights[program.columns] = best.weights
-        return Answer(self.region.project(weights), best.multipliers, done)
+        found = np.zeros(len(weights))
+        found[program.columns] = best.weights
+        return Answer(found, best.multipliers, done)
 
 
 class _Best:
