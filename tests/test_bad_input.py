@@ -242,11 +242,11 @@ def test_loss_weights(fitted, kind):
         ({"callbacks": [3]}, "callbacks must be functions"),
         ({"callbacks": 3}, "callbacks must be a list"),
         ({"callbacks": print}, "callbacks must be a list"),
-        ({"nonnegative": [99]}, "nonnegative must be a list of indices from 0 or a mask of the"),
-        ({"nonnegative": [True]}, "nonnegative must be a list of indices from 0 or a mask of the"),
-        ({"nonnegative": "all"}, "nonnegative must be a list of indices from 0 or a mask of the"),
-        ({"nonnegative": [0.5]}, "nonnegative must be a list of indices from 0 or a mask of the"),
-        ({"nonnegative": [[0], [1, 2]]}, "nonnegative must be a list of indices from 0 or a mask of the"),
+        ({"nonnegative": [99]}, "nonnegative must be a list of indices from 0, a mask of the"),
+        ({"nonnegative": [True]}, "nonnegative must be a list of indices from 0, a mask of the"),
+        ({"nonnegative": "all"}, "nonnegative must be a list of indices from 0, a mask of the"),
+        ({"nonnegative": [0.5]}, "nonnegative must be a list of indices from 0, a mask of the"),
+        ({"nonnegative": [[0], [1, 2]]}, "nonnegative must be a list of indices from 0, a mask of the"),
     ],
 )
 def test_settings(fitted, kind, settings, message):

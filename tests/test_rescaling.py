@@ -240,7 +240,7 @@ def test_refusals() -> None:
     graph = make("graph")
     with pytest.raises(ValueError, match="needs the two best outputs"):
         Problem.build(graph.structure, graph.features, graph.gold_point, Hamming(), graph.region, rescaling="none")
-    with pytest.raises(ValueError, match="more than max_constraints = 10 outputs"):
+    with pytest.raises(ValueError, match="more outputs than max_constraints = 10"):
         solve(rescaled("chain", "slack"), mm.Exact(max_constraints=10))
     with pytest.raises(ValueError, match="max_constraints must be"):
         mm.Exact(max_constraints=0)
@@ -314,3 +314,50 @@ def test_paths() -> None:
         mm.regularization_path(model, X, y, Cs=[0.1, 1.0])
     path = mm.regularization_path(model, X, y, Cs=[0.1, 1.0], iterations=0)
     assert [point.status for point in path.exact] == ["converged"] * 2
+
+
+@pytest.mark.parametrize("formulation", ["all", "nearest"])
+@pytest.mark.parametrize("settings", [{"C": 2.0}, {"C": 2.0, "norm": "l1"}, {"C": 2.0, "slack": "quadratic"}])
+def test_several_good_outputs_have_one_optimum(formulation, settings):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(7, 4)) for _ in range(12)]
+    y = [x @ [1, -1, 0.5, 0] >= np.sort(x @ [1, -1, 0.5, 0])[-2] for x in X]
+    fit = {"rescaling": "none", "formulation": formulation, **settings}
+    exact = mm.CandidatesSVM(solver=mm.Exact(), **fit).fit(X, y).solution_.certificate
+    found = mm.CandidatesSVM(tol=1e-4, **fit).fit(X, y).solution_.certificate
+    assert exact.gap <= 1e-6 * exact.primal
+    assert found.dual - 1e-7 <= exact.primal <= found.primal + 1e-7
+
+
+class Reward(mm.losses.Loss):
+    """Some wrong labels cost less than nothing."""
+
+    def costs(self, structure, gold):
+        c = np.zeros(structure.n_parts)
+        c[structure.decisions] = np.where(gold[structure.decisions] > 0, 0.0, -0.5)
+        return c, np.zeros(structure.n_parts)
+
+
+def test_losses_below_zero():
+    problem = make("chain")
+    parts = problem.structure, problem.features, problem.gold, Reward(), problem.region
+    with pytest.raises(ValueError, match=r"example \d+: the loss of some output is -.*never negative"):
+        mm.Problem.build(*parts, rescaling="slack")
+    odd = mm.Problem.build(*parts, slack="quadratic")
+    exact, found = (
+        mm.solve(odd, solver, stop=mm.Stop(tol=1e-4)) for solver in (mm.Exact(), mm.SimplicialDecomposition())
+    )
+    assert exact.certificate.primal == pytest.approx(found.certificate.primal, rel=1e-3)
+
+
+def test_a_problem_is_forgotten_after_its_fit():
+    import gc
+    import weakref
+
+    for rescaling in ("margin", "slack", "none"):
+        problem = replace(make("matching"), rescaling=rescaling)
+        mm.solve(problem, mm.SimplicialDecomposition(), stop=mm.Stop(max_iter=3, tol=0.9))
+        gone = weakref.ref(problem)
+        del problem
+        gc.collect()
+        assert gone() is None

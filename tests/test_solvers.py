@@ -461,3 +461,51 @@ def test_zero_weights_problem() -> None:
     closed = solve(problem, mm.Extragradient(), stop=Stop(tol=1.0))
     assert closed.status is Status.CONVERGED
     assert closed.counters.iterations == 0
+
+
+def test_bounds_that_contradict_each_other_are_no_convergence() -> None:
+    """A structure whose argmax is too small makes objectives too small."""
+
+    class Wrong(mm.structures.Matching):
+        def argmax(self, scores: np.ndarray, *, warm: object = None) -> mm.structures.Points:
+            points = super().argmax(scores, warm=warm)
+            return replace(points, value=0.1 * points.value)
+
+    problem = make("matching")
+    spoiled = replace(problem, structure=problem.structure)
+    object.__setattr__(spoiled.structure, "__class__", Wrong)
+    with pytest.raises(ArithmeticError, match=r"lower bound .* is above the objective.*check_structure"):
+        solve(spoiled, mm.Extragradient(), stop=Stop(tol=1e-6))
+
+
+def test_patience_says_that_it_stopped_the_run() -> None:
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(4, 2)) for _ in range(8)]
+    y = [(x[:, 0] > 0).astype(int).tolist() for x in X]
+    model = mm.ChainSVM(solver=mm.Extragradient(), tol=0.0).fit(X, y, validation=(X, y), patience=1)
+    assert "no better validation score" in model.solution_.message
+
+
+def test_refusals_name_a_solver_that_takes_the_problem() -> None:
+    named = {
+        name: getattr(mm, name)
+        for name in mm.solvers.__all__
+        if isinstance(getattr(mm.solvers, name), type)
+        and issubclass(getattr(mm.solvers, name), Solver)
+        and name != "Solver"
+    }
+    for region in ({"C": 0.5}, {"radius": 1.0}, {"l1": 1.0}, {"l1": np.inf, "C": 1.0}):
+        for rescaling in ("margin", "slack", "none"):
+            for slack in ("linear", "quadratic"):
+                problem = replace(make("chain", region=region), rescaling=rescaling, slack=slack)
+                for make_one in named.values():
+                    reason = make_one().why_not(problem)
+                    if reason is None:
+                        continue
+                    advised = [other for name, other in named.items() if f" {name}" in reason.partition("use ")[2]]
+                    assert any(other().why_not(problem) is None for other in advised), (
+                        region,
+                        rescaling,
+                        slack,
+                        reason,
+                    )

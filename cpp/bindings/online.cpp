@@ -457,6 +457,8 @@ void bind_online(nb::module_& module) {
             std::rethrow_exception(p);
         } catch (const NonFinite& error) {
             PyErr_SetString(PyExc_ArithmeticError, error.what());
+        } catch (const NoOutput& error) {
+            PyErr_SetString(PyExc_LookupError, error.what());
         }
     });
 }

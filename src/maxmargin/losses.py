@@ -55,7 +55,7 @@ class Hamming(Loss):
         if structure.one_of_many:
             if plus != minus:
                 raise ValueError(
-                    f"on a {structure.name} a wrong label is a false positive and a false negative at once, so "
+                    f"on {structure.called} a wrong label is a false positive and a false negative at once, so "
                     f"Hamming needs false_positive == false_negative (got {plus} and {minus}); "
                     "use losses.LabelCost for costs that depend on the labels"
                 )
@@ -91,7 +91,7 @@ class LabelCost(Loss):
             raise ValueError("LabelCost needs a square matrix of numbers") from None
         if not structure.one_of_many:
             raise ValueError(
-                f"LabelCost is for structures that choose one of several labels, not for a {structure.name}; "
+                f"LabelCost is for structures that choose one of several labels, not for {structure.called}; "
                 "use losses.Hamming"
             )
         _check_size(matrix, structure)

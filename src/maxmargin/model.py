@@ -111,7 +111,7 @@ class Model:
             for examples, piece in self.packer.pack(X).pieces():
                 structure = piece.structure
                 if not isinstance(structure, Network):
-                    raise ValueError(f"relaxation is for graphs and associative networks, not for a {structure.name}")
+                    raise ValueError(f"relaxation is for graphs and associative networks, not for {structure.called}")
                 relaxed, best = structure.relax(self._scores(piece))
                 _finite(best, examples)
                 marginals = relaxed.z[structure.decisions].reshape(-1, structure.n_labels)

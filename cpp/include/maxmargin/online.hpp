@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "maxmargin/hull.hpp"
@@ -32,6 +33,11 @@ struct SlackProduct {
     double margin;
     const double* costs;
     double constant;
+};
+
+// An example without a legal output.
+struct NoOutput : std::runtime_error {
+    explicit NoOutput(std::int64_t i) : std::runtime_error("example " + std::to_string(i) + " has no legal output") {}
 };
 
 // Argmax over the outputs of one example.
@@ -164,12 +170,12 @@ class Examples {
     void scores(std::int64_t i, const double* w, double* out) const { map_.scores(i, w, out); }
 
     // The best output without a loss.
-    void best(std::int64_t i, const double* scores, Sparse& z) { checked(oracle_.argmax(i, scores, z)); }
+    void best(std::int64_t i, const double* scores, Sparse& z) { checked(i, oracle_.argmax(i, scores, z)); }
 
     // The output that violates the margin most.
     void worst(std::int64_t i, const double* scores, Atom& atom) {
         if (rescaling_ == Rescaling::margin) {
-            checked(oracle_.argmax(i, augmented(i, scores), atom.z));
+            checked(i, oracle_.argmax(i, augmented(i, scores), atom.z));
         } else if (!(rescaling_ == Rescaling::slack ? worst_product(i, scores, atom.z) : worst_wrong(i, scores, atom.z))) {
             hinge_->worst(i, {scores, static_cast<std::size_t>(parts(i))}, atom.z);
         }
@@ -194,7 +200,7 @@ class Examples {
 
     // The k outputs that violate the margin most (margin re-scaled only).
     void worst(std::int64_t i, const double* scores, std::int64_t k, std::vector<Atom>& atoms) {
-        checked(oracle_.k_best(i, augmented(i, scores), k, ranks_));
+        checked(i, oracle_.k_best(i, augmented(i, scores), k, ranks_));
         atoms.resize(ranks_.size());
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             std::swap(atoms[r].z, ranks_[r]);
@@ -238,9 +244,9 @@ class Examples {
     }
 
    private:
-    static void checked(Status status) {
+    static void checked(std::int64_t i, Status status) {
         if (status == Status::nonfinite) throw NonFinite();
-        if (status == Status::absent) throw std::runtime_error("an example has no legal output");
+        if (status == Status::absent) throw NoOutput(i);
     }
 
     // Slack re-scaled: the output of the largest product, the gold one where none is positive; false if unknown.
@@ -251,7 +257,7 @@ class Examples {
         double value = 0.0;
         const std::optional<Status> found = oracle_.slack_argmax(i, product, z, value);
         if (!found) return false;
-        checked(*found);
+        checked(i, *found);
         if (value <= 0.0) z = gold_[i];
         return true;
     }
@@ -259,7 +265,7 @@ class Examples {
     // A margin of 1: the best wrong output, the gold one where that violates nothing; false if unknown.
     bool worst_wrong(std::int64_t i, const double* scores, Sparse& z) {
         if (oracle_.ranks() < 2) return false;
-        checked(oracle_.k_best(i, scores, 2, ranks_));
+        checked(i, oracle_.k_best(i, scores, 2, ranks_));
         const std::size_t wrong = is_gold(i, ranks_[0]) ? 1 : 0;
         const bool counts = wrong < ranks_.size() && !(1.0 + inner(ranks_[wrong], scores) <= gold_score(i, scores));
         z = counts ? ranks_[wrong] : gold_[i];

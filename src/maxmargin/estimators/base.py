@@ -51,7 +51,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             violations weighed by the loss) or "none" (a margin of 1 to every wrong output); docs/slack-rescaling.md.
         slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
-        nonnegative: indices or mask of weights that must be >= 0 (besides those the structure demands).
+        nonnegative: indices or mask of weights that must be >= 0, True for all (besides those the structure demands).
         tol: relative duality gap aimed at.
         max_iter: iteration limit; None takes the solver's own.
         max_seconds: time limit.
@@ -80,7 +80,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         rescaling: str = "margin",
         slack: str = "linear",
         solver: Solver | str = "auto",
-        nonnegative: npt.ArrayLike | None = None,
+        nonnegative: npt.ArrayLike | bool | None = None,
         tol: float = 1e-3,
         max_iter: int | None = None,
         max_seconds: float | None = None,
@@ -228,13 +228,13 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"nonnegative is refused: {packer.no_signs}")
             extra = np.zeros(n_weights, dtype=bool)
             try:
-                chosen = np.asarray(self.nonnegative)
+                chosen = np.ones(n_weights, dtype=bool) if self.nonnegative is True else np.asarray(self.nonnegative)
                 if chosen.ndim != 1 or (chosen.dtype.kind == "i" and (chosen < 0).any()):
                     raise ValueError
                 extra[chosen if chosen.size else np.zeros(0, dtype=np.int64)] = True
             except (IndexError, ValueError):
                 raise ValueError(
-                    f"nonnegative must be a list of indices from 0 or a mask of the {n_weights} weights"
+                    f"nonnegative must be a list of indices from 0, a mask of the {n_weights} weights, or True for all"
                 ) from None
             mask = extra if mask is None else mask | extra
         if self.norm == "l1":

@@ -25,7 +25,9 @@ def examples_of(problem: Problem, ranks: int = 1) -> Any:
     structure, gold = problem.structure, problem.gold_point
     blocks = [block.offsets for block in structure.blocks]
     oracle = structure.oracle(ranks)
-    if problem.rescaling == "none" and ranks == 1:  # the best wrong output is one of the two best
+    if (
+        problem.rescaling == "none" and ranks == 1 and problem.good is None
+    ):  # the best wrong output is one of the two best
         two = structure.oracle(2)
         oracle = two if two.ranks > 1 else oracle
     return _kernels.OnlineExamples(

@@ -64,7 +64,7 @@ class GoodOutputs:
             raise ValueError(f'formulation with good sets must be "nearest" or "all", got {formulation!r}')
         if not isinstance(structure, Candidates):
             raise ValueError(
-                f'formulation="{formulation}" compares all outputs one by one, and the outputs of a {structure.name} '
+                f'formulation="{formulation}" compares all outputs one by one, and the outputs of {structure.called} '
                 'are not listed; use formulation="gold", or list the best ones as Candidates'
             )
         good = np.asarray(mask)
@@ -88,6 +88,19 @@ class GoodOutputs:
     def select(self, parts: IntArray) -> GoodOutputs:
         """Those of some examples, by the positions of their parts."""
         return GoodOutputs(self.mask[parts], None if self.nearest is None else self.nearest[parts])
+
+    def pairs(self, bounds: IntArray) -> FloatArray:
+        """All pairs of the candidates ``bounds[0]:bounds[1]`` of one example, ``bad - good`` one per row."""
+        mask = self.mask[bounds[0] : bounds[1]]
+        good, bad = np.flatnonzero(mask), np.flatnonzero(~mask)
+        if self.nearest is None:
+            bad, good = np.repeat(bad, len(good)), np.tile(good, len(bad))
+        else:
+            good = self.nearest[bounds[0] : bounds[1]][bad]
+        rows = np.zeros((len(bad), len(mask)))
+        rows[np.arange(len(bad)), bad] = 1.0
+        rows[np.arange(len(bad)), good] -= 1.0
+        return rows
 
     def worst(self, structure: Candidates, scores: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Positions of the bad and the good candidate of the worst pair of each example, and ``1 + w'(bad - good)``.

@@ -179,12 +179,12 @@ def why_not(problem: Problem) -> str | None:
             )
     if problem.rescaling == "none" and problem.structure.relaxed:
         return (
-            f'rescaling="none" needs the two best outputs, and the argmax of a {problem.structure.name} is relaxed; '
+            f'rescaling="none" needs the two best outputs, and the argmax of {problem.structure.called} is relaxed; '
             'use rescaling="margin"'
         )
     if problem.rescaling == "none" and (problem.structure.part_bound[problem.structure.decisions] > 1.0).any():
         return (
-            f'rescaling="none" needs the two best outputs, and those of a {problem.structure.name} whose parts go '
+            f'rescaling="none" needs the two best outputs, and those of {problem.structure.called} whose parts go '
             'above 1 are not known; use rescaling="margin"'
         )
     return None

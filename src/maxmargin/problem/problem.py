@@ -11,7 +11,7 @@ with ``s_i`` the example weights; other hinges than this one, the margin re-scal
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -133,6 +133,8 @@ class Problem:
         problem = cls(structure, features, gold, leading, constant, region, example_weight, rescaling, slack, good)
         if reason := hinges.why_not(problem):
             raise ValueError(reason)
+        if rescaling == "slack":
+            _check_losses(problem)
         return problem
 
     @property
@@ -233,7 +235,8 @@ class Problem:
 
     @cached_property
     def _single(self) -> Any:
-        return self.examples()
+        # Without a hinge that calls back: it would hold this problem, in a cycle that no garbage collector sees.
+        return replace(self, rescaling="margin", good=None).examples()
 
     def masses(self, value: FloatArray) -> FloatArray:
         """How much each example's worst output counts, ``zeta_i``: 1, or with quadratic slack its hinge ``h_i``.
@@ -344,7 +347,7 @@ def _costs(
         outside[structure.decisions] = 0.0
         if outside.any():
             raise ValueError(
-                f"on a {structure.name} the loss must be linear in the decision parts alone (its first block): "
+                f"on {structure.called} the loss must be linear in the decision parts alone (its first block): "
                 "a loss on edges would make the argmax intractable; put the cost on the nodes"
             )
     at_gold = structure.by_example(costs * gold + offset)
@@ -362,6 +365,21 @@ def _costs(
         if not np.isfinite(costs).all():
             raise ValueError("the example weights times the loss are not finite; give smaller weights")
     return costs, float(offset.sum())
+
+
+def _check_losses(problem: Problem) -> None:
+    """Slack re-scaling weighs violations by the loss, which must not be negative."""
+    first = 0
+    for shard in problem.shards():
+        least = shard.constants - shard.structure.argmax(-shard.costs).value
+        wrong = least < -1e-9 * (1.0 + np.abs(shard.constants))
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"example {first + index}: the loss of some output is {least[index]:g}, and slack re-scaling weighs "
+                'violations by the loss; give a loss that is never negative, or rescaling="margin"'
+            )
+        first += shard.structure.n_examples
 
 
 def _check_gold(structure: Structure, gold: FloatArray, examples: IntArray) -> None:

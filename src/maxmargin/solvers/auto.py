@@ -40,7 +40,7 @@ def fits_in_memory(problem: Problem) -> bool:
 def choose(problem: Problem) -> tuple[Solver, str]:
     """A solver for the problem, and the sentence that says why."""
     solver, why = _with_l1_norm(problem) if isinstance(problem.region, L1) else _with_l2_norm(problem)
-    return solver, f"a {problem.structure.name} of {problem.structure.n_parts} parts, {why}"
+    return solver, f"{problem.structure.called} of {problem.structure.n_parts} parts, {why}"
 
 
 def _with_l2_norm(problem: Problem) -> tuple[Solver, str]:
@@ -65,7 +65,7 @@ def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
         return _saddle_point(problem, ", multiplicative weights in the L1 ball")
     if problem.slack == "linear":
         return ColumnGeneration(), "an L1 norm: column generation, whose linear programs find vertices"
-    return ProjectedGradient(), "an L1 norm and quadratic slack: projected gradient, which alone takes both"
+    return ProjectedGradient(), "an L1 norm and quadratic slack: projected gradient, which takes both at any size"
 
 
 def _without_penalty(problem: Problem) -> tuple[Solver, str]:
@@ -74,7 +74,7 @@ def _without_penalty(problem: Problem) -> tuple[Solver, str]:
     return (
         ProjectedGradient(),
         f'no ridge penalty, rescaling="{problem.rescaling}" and slack="{problem.slack}": projected gradient, which '
-        "alone takes all of it; a finite C would allow faster methods",
+        "takes all of it at any size; a finite C would allow faster methods",
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.problem import Problem, Worst
+from maxmargin.regions import L1, L2
 from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.solvers.masses import Masses
 from maxmargin.structures.base import FloatArray, Points, PointStatus
@@ -69,9 +70,26 @@ def saddle_point_only(problem: Problem) -> str | None:
     if problem.rescaling != "margin" or problem.slack != "linear":
         return (
             f'it needs the margin re-scaled and linear slack, not rescaling="{problem.rescaling}" with '
-            f'slack="{problem.slack}"; use SimplicialDecomposition or CuttingPlane'
+            f'slack="{problem.slack}"; use {instead(problem)}'
         )
     return None
+
+
+def needs_ridge(problem: Problem) -> str | None:
+    """Why a method for the smooth dual of the penalty form cannot solve the problem, or None."""
+    if isinstance(problem.region, L2) and np.isfinite(problem.region.C):
+        return None
+    return f"it needs a ridge penalty, an L2 region with a finite C; use {instead(problem)}"
+
+
+def instead(problem: Problem) -> str:
+    """Solvers that do take a problem which one has refused."""
+    plain = problem.rescaling == "margin" and problem.slack == "linear"
+    if isinstance(problem.region, L1):
+        return "ColumnGeneration" if problem.slack == "linear" else "ProjectedGradient"
+    if isinstance(problem.region, L2) and np.isfinite(problem.region.C):
+        return "SimplicialDecomposition or CuttingPlane" + (" or BlockFrankWolfe" if problem.slack == "linear" else "")
+    return "Extragradient or DualExtragradient" if plain else "ProjectedGradient, or give C, which faster solvers need"
 
 
 class NonFiniteError(ArithmeticError):

@@ -36,10 +36,20 @@ import numpy as np
 from maxmargin import _kernels
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers.base import Run, Solver, Start, check_choice, check_count, check_flags, check_share
+from maxmargin.solvers.base import (
+    Run,
+    Solver,
+    Start,
+    check_choice,
+    check_count,
+    check_flags,
+    check_share,
+    instead,
+    needs_ridge,
+)
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.masses import Masses
-from maxmargin.solvers.online import finite_pass, needs_ridge, signs_of
+from maxmargin.solvers.online import finite_pass, signs_of
 from maxmargin.structures.base import FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
@@ -94,7 +104,7 @@ class BlockFrankWolfe(Solver):
     def why_not(self, problem: Problem) -> str | None:
         """Needs a smooth dual over a product of bounded sets."""
         if problem.slack != "linear":
-            return "it needs linear slack; use SimplicialDecomposition or CuttingPlane for quadratic slack"
+            return f"it needs linear slack; use {instead(problem)}"
         return needs_ridge(problem)
 
     def init(self, run: Run, start: Start) -> BlockState:

@@ -149,3 +149,11 @@ class Validation:
         else:
             self._waited += 1
         return self.patience is not None and self._waited >= self.patience
+
+    @property
+    def reason(self) -> str:
+        """Why the run was stopped, for its message."""
+        return (
+            f"stopped as {self.patience} certificates brought no better validation score than that of iteration "
+            f"{self.best_iteration}, whose weights are kept,"
+        )

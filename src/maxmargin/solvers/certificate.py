@@ -69,6 +69,10 @@ class Certificate:
         return f"primal {self.primal:.6g}, dual {self.dual:.6g}, {gap}{of}"
 
 
+class CertificateError(ArithmeticError):
+    """A lower bound above an objective: some argmax, projection or k-best list is not what it says."""
+
+
 def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) -> Certificate:
     """The certificate of one proposal; ``hinge`` is ``H(w)`` of its weights where that is known already."""
     if hinge is None:

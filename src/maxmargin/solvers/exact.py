@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import exact_enumerated as enumerated
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_count, check_positive
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.conic import minimise
 from maxmargin.structures.base import FloatArray, Polytope, Structure
@@ -55,7 +55,8 @@ class Exact(Solver):
     remedy = "the interior-point method got no further; scale the features, or use Extragradient"
 
     def __post_init__(self) -> None:
-        check_positive(accuracy=self.accuracy, max_entries=self.max_entries, max_constraints=self.max_constraints)
+        check_positive(accuracy=self.accuracy)
+        check_count(max_entries=self.max_entries, max_constraints=self.max_constraints, max_iter=self.max_iter)
 
     def why_not(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""
@@ -69,7 +70,7 @@ class Exact(Solver):
         if _lists(problem):
             return enumerated.why_not(problem)
         if type(problem.structure).polytope is Structure.polytope:
-            return f"a {problem.structure.name} has no linear description of polynomial size; use Extragradient"
+            return f"{problem.structure.called} has no linear description of polynomial size; use Extragradient"
         return None
 
     def init(self, run: Run, start: Start) -> ExactState | enumerated.EnumeratedState:

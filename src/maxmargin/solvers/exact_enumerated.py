@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import NonFiniteError, Run
+from maxmargin.solvers.base import NonFiniteError, Run, instead
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.conic import minimise
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus, Structure
@@ -55,7 +55,7 @@ def why_not(problem: Problem) -> str | None:
     if structure.relaxed or (problem.rescaling == "slack" and structure.slack_relaxed):
         return (
             f'with rescaling="{problem.rescaling}" and slack="{problem.slack}" it lists all outputs, but the hinges of '
-            f"a {structure.name} are relaxed to a larger set; use SimplicialDecomposition or CuttingPlane"
+            f"{structure.called} are relaxed to a larger set; use {instead(problem)}"
         )
     return None
 
@@ -69,17 +69,21 @@ def constraints(run: Run, limit: int) -> Constraints:
     room = limit
     for i in np.flatnonzero(problem.scale > 0.0).tolist():
         at = structure.parts_of([i])
-        z = _outputs(run, structure.select([i]), room)
-        if z is None:
+        z = (
+            _outputs(run, structure.select([i]), room)
+            if problem.good is None
+            else gold[at] + problem.good.pairs(structure.blocks[0].offsets[i : i + 2])
+        )
+        if z is None or len(z) > room:
             raise ValueError(
-                f"Exact cannot solve this problem: its examples up to number {i} have more than max_constraints = "
-                f"{limit} outputs; use SimplicialDecomposition or CuttingPlane, or raise max_constraints"
+                f"Exact cannot solve this problem: the examples up to number {i} have more outputs than "
+                f"max_constraints = {limit}; use {instead(problem)}, or raise max_constraints"
             )
         room -= len(z)
         delta = z - gold[at]
         wrong = (delta != 0.0).any(axis=1)
         # The costs hold the example weights, which the objective brings in once more.
-        loss = np.maximum(z @ costs[at] + constants[i], 0.0) / problem.scale[i]
+        loss = (z @ costs[at] + constants[i]) / problem.scale[i]
         if problem.rescaling == "none":
             loss = np.ones(len(z))
         kept = wrong & ((loss > 0.0) | (problem.rescaling == "margin"))

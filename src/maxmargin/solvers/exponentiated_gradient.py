@@ -30,8 +30,17 @@ import numpy as np
 
 from maxmargin._vectors import dot
 from maxmargin.problem import Problem
-from maxmargin.regions import L2
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive, saddle_point_only
+from maxmargin.solvers.base import (
+    NonFiniteError,
+    Run,
+    Solver,
+    Start,
+    check_count,
+    check_flags,
+    check_positive,
+    needs_ridge,
+    saddle_point_only,
+)
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.geometry import GibbsStructures
 from maxmargin.structures.base import FloatArray
@@ -81,9 +90,8 @@ class ExponentiatedGradient(Solver):
 
     def __post_init__(self) -> None:
         check_flags(online=self.online)
-        check_positive(block_size=self.block_size, growth=self.growth, max_iter=self.max_iter)
-        if self.block_size != int(self.block_size):
-            raise ValueError(f"block_size must be a whole number of examples, got {self.block_size!r}")
+        check_positive(growth=self.growth)
+        check_count(block_size=self.block_size, max_iter=self.max_iter)
         if self.growth < 1:
             raise ValueError(f"growth must be at least 1, got {self.growth!r}")
         if self.eta != "auto":
@@ -94,10 +102,8 @@ class ExponentiatedGradient(Solver):
         if reason := saddle_point_only(problem):
             return reason
         if problem.structure.no_entropy:
-            return f"a {problem.structure.name} has no distributions to update; use Extragradient or DualExtragradient"
-        if not isinstance(problem.region, L2) or problem.region.curvature == 0.0:
-            return "without a finite C its dual is not smooth; give C, or use Extragradient or DualExtragradient"
-        return None
+            return f"{problem.structure.called} has no distributions to update; use Extragradient or DualExtragradient"
+        return needs_ridge(problem)
 
     def init(self, run: Run, start: Start) -> ExponentiatedGradientState:
         """The uniform distributions, or those of the given potentials, softened unless they are all but a solution."""

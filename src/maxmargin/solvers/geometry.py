@@ -390,7 +390,7 @@ class Entropic(Geometry):
         """Needs a sum-product kernel, or an L1 ball."""
         if self.structures and problem.structure.no_entropy:
             remedy = ", or Entropic(structures=False)" if in_l1_ball(problem) else ""
-            return f"a {problem.structure.name} has no entropic geometry: {problem.structure.no_entropy}{remedy}"
+            return f"{problem.structure.called} has no entropic geometry: {problem.structure.no_entropy}{remedy}"
         if not self.structures and not in_l1_ball(problem):
             return "with structures=False only the weights in an L1 ball are entropic; use geometry=Euclidean()"
         return None

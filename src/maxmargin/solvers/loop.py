@@ -23,12 +23,14 @@ from maxmargin._vectors import norm
 from maxmargin.problem import InexactError, Problem
 from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start
 from maxmargin.solvers.callbacks import Callback, Record
-from maxmargin.solvers.certificate import Certificate, Proposal, certify
+from maxmargin.solvers.certificate import Certificate, CertificateError, Proposal, certify
 from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.sparsify import sparser
 from maxmargin.structures.base import FloatArray
 
 _ROUNDING = 1e-12
+_CONTRADICTION = 1e-5
+"""Bounds may contradict each other by this share of the largest objective: projections end at a tolerance."""
 _UNREGULARISED = "without a finite C or radius the gap is the hinge loss, which only separable data bring to 0"
 
 
@@ -113,12 +115,19 @@ class _Best:
     def __init__(self, relaxed: bool, minimises: bool) -> None:
         self.relaxed, self.minimises = relaxed, minimises
         self.weights: FloatArray | None = None
-        self.primal, self.dual, self.hinge = np.inf, -np.inf, np.inf
+        self.primal, self.dual, self.hinge, self.size = np.inf, -np.inf, np.inf, 0.0
 
     def update(self, proposal: Proposal, certificate: Certificate) -> None:
         if certificate.primal < self.primal or not self.minimises:
             self.weights, self.primal, self.hinge = proposal.weights, certificate.primal, certificate.hinge
         self.dual = max(self.dual, certificate.dual)
+        self.size = max(self.size, abs(certificate.primal))
+        if self.dual > self.primal + _CONTRADICTION * self.size and self.minimises:
+            raise CertificateError(
+                f"the lower bound {self.dual:g} is above the objective {self.primal:g}, so that one of them is wrong: "
+                "some argmax, projection or loss is not what it promises; try maxmargin.testing.check_structure on a "
+                "structure of your own, and report it otherwise"
+            )
 
     @property
     def certificate(self) -> Certificate:
@@ -187,9 +196,10 @@ def _loop(
     history: list[Record] = []
     state = None
     status: Status | None = None
+    asked = ""
 
-    def check() -> bool:
-        """Certify the proposals, tell the callbacks; True if a callback wants to stop."""
+    def check() -> str:
+        """Certify the proposals, tell the callbacks; the reason if one wants to stop, else nothing."""
         nonlocal state
         proposals = solver.propose(run, state)
         certificates = []
@@ -217,7 +227,8 @@ def _loop(
         )
         # The history keeps figures, not weights: they would add up to iterations x weights in memory.
         history.append(replace(record, weights=np.zeros(0)))
-        return any([bool(callback(record)) for callback in callbacks])
+        wants = [callback for callback in callbacks if callback(record)]
+        return str(getattr(wants[0], "reason", "stopped by a callback")) if wants else ""
 
     def out_of_time() -> bool:
         return stop.max_seconds is not None and time.perf_counter() - began > stop.max_seconds
@@ -225,7 +236,7 @@ def _loop(
     try:
         state = solver.init(run, start)
         watched = solver.minimises or bool(callbacks)  # otherwise the certificate of the end is enough
-        asked = check() if watched else False
+        asked = check() if watched else ""
         next_check = 1 if watched else limit
         # Separable data bring the objective to 0, where only rounding of the first objective's size is left to close.
         rounding = _ROUNDING * abs(history[0].primal) if history else 0.0
@@ -252,7 +263,7 @@ def _loop(
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         if best.weights is None and state is not None:
-            with contextlib.suppress(KeyboardInterrupt):
+            with contextlib.suppress(KeyboardInterrupt, NonFiniteError, InexactError):
                 check()
     except NonFiniteError:
         status = Status.NONFINITE
@@ -284,7 +295,7 @@ def _loop(
         weights=weights,
         certificate=certificate,
         status=status,
-        message=_message(status, certificate, stop, counters, seconds, remedy),
+        message=_message(status, certificate, stop, counters, seconds, remedy, asked),
         history=tuple(history),
         counters=counters,
         seconds=seconds,
@@ -308,13 +319,14 @@ def _stalled(history: list[Record]) -> bool:
 
 
 def _message(
-    status: Status, certificate: Certificate, stop: Stop, counters: Counters, seconds: float, remedy: str
+    status: Status, certificate: Certificate, stop: Stop, counters: Counters, seconds: float, remedy: str, asked: str
 ) -> str:
-    done = f"after {counters.iterations} iterations and {seconds:.1f} s: {certificate}, aim {stop.tol:g}"
+    times = f"{counters.iterations} iteration{'' if counters.iterations == 1 else 's'}"
+    done = f"after {times} and {seconds:.1f} s: {certificate}, aim {stop.tol:g}"
     sentences = {
         Status.CONVERGED: f"converged {done}",
         Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",
-        Status.STOPPED: f"stopped by a callback {done}",
+        Status.STOPPED: f"{asked} {done}",
         Status.FINISHED: f"finished {done}; this method does not minimise the objective",
         Status.STALLED: f"the gap stopped shrinking {done}; {remedy}",
         Status.INTERRUPTED: f"interrupted {done}; the best weights so far are kept",

@@ -54,7 +54,7 @@ class Mira(OnlinePasses):
         if self.k > 1 and problem.rescaling != "margin":
             return f'k-best lists need rescaling="margin", not "{problem.rescaling}"; use Mira(k=1)'
         if self.k > 1 and problem.structure.relaxed:
-            return f"the argmax of a {problem.structure.name} is relaxed and has no k-best list; use Mira(k=1)"
+            return f"the argmax of {problem.structure.called} is relaxed and has no k-best list; use Mira(k=1)"
         return None
 
     def view(self, run: Run) -> Any:

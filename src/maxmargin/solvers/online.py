@@ -6,16 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.problem import Problem
-from maxmargin.regions import L2
+from maxmargin.problem import InexactError, Problem
 from maxmargin.solvers.base import NonFiniteError
-
-
-def needs_ridge(problem: Problem) -> str | None:
-    """Why a method for the smooth dual of the penalty form cannot solve the problem, or None."""
-    if not isinstance(problem.region, L2) or not np.isfinite(problem.region.C):
-        return "it needs a ridge penalty, an L2 region with a finite C; use Extragradient or ProjectedGradient"
-    return None
 
 
 def signs_of(problem: Problem) -> Any:
@@ -25,9 +17,11 @@ def signs_of(problem: Problem) -> Any:
 
 
 def finite_pass(run_pass: Any, *arguments: Any) -> Any:
-    """Call a compiled pass; NonFiniteError where it met NaN or infinite numbers."""
+    """Call a compiled pass; NonFiniteError where it met NaN or infinite numbers, InexactError where no output."""
     try:
         return run_pass(*arguments)
+    except LookupError as error:
+        raise InexactError(f"{error}, so that no certificate would hold") from None
     except ArithmeticError as error:
         if type(error) is ArithmeticError:
             raise NonFiniteError(str(error)) from None

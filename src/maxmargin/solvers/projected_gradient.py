@@ -38,7 +38,7 @@ import numpy as np
 from maxmargin._vectors import norm, squared
 from maxmargin.problem import Problem, Worst
 from maxmargin.regions import L1, L2
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_count, check_flags, check_positive
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
@@ -140,7 +140,7 @@ class ProjectedGradient(Solver):
     def __post_init__(self) -> None:
         if self.step_size != "auto":
             check_positive(step_size=self.step_size)
-        check_positive(max_iter=self.max_iter)
+        check_count(max_iter=self.max_iter)
         check_flags(average=self.average)
 
     @property

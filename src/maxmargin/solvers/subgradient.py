@@ -22,9 +22,9 @@ import numpy as np
 from maxmargin import _kernels
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers.base import Run, Solver, Start, check_count, check_flags
+from maxmargin.solvers.base import Run, Solver, Start, check_count, check_flags, instead, needs_ridge
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import finite_pass, needs_ridge, signs_of
+from maxmargin.solvers.online import finite_pass, signs_of
 from maxmargin.structures.base import FloatArray
 
 
@@ -60,7 +60,7 @@ class Subgradient(Solver):
     def why_not(self, problem: Problem) -> str | None:
         """Needs the strong convexity of a ridge penalty."""
         if problem.slack != "linear":
-            return "it needs linear slack; use ProjectedGradient or SimplicialDecomposition for quadratic slack"
+            return f"it needs linear slack; use {instead(problem)}"
         return needs_ridge(problem)
 
     def init(self, run: Run, start: Start) -> SubgradientState:

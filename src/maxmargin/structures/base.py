@@ -91,6 +91,11 @@ class Structure(ABC):
 
     blocks: tuple[Block, ...]
 
+    @property
+    def called(self) -> str:
+        """The name with its article, for sentences."""
+        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
+
     one_of_many = False
     """Whether the decision parts are choices of exactly one among several (then Hamming loss counts wrong choices)."""
 
@@ -312,7 +317,7 @@ class Structure(ABC):
         point of potentials ``theta`` ends at the point of potentials ``theta + s``. Potentials of ``-inf`` forbid;
         where all outputs are forbidden the status is ABSENT and the value ``-inf``.
         """
-        raise NotImplementedError(f"a {self.name} has no entropic projection: {self.no_entropy}")
+        raise NotImplementedError(f"{self.called} has no entropic projection: {self.no_entropy}")
 
     def polytope(self) -> Polytope | None:
         """The linear description of the batch, or None where there is none of polynomial size."""

@@ -226,7 +226,7 @@ class Network(Structure):
     def k_best(self, scores: FloatArray, k: int) -> NoReturn:
         """Refused: the second best labelling of a graph with cycles cannot be told from a relaxation."""
         raise ValueError(
-            f"the k best labellings of a {self.name} are not known: its maximum is that of a relaxation; use predict, "
+            f"the k best labellings of {self.called} are not known: its maximum is that of a relaxation; use predict, "
             "or ChainSVM or TreeSVM where the graphs are chains or trees"
         )
 

@@ -39,7 +39,7 @@ def vertices(structure: Structure) -> list[FloatArray]:
         return candidates.vertices(structure)
     if isinstance(structure, LinearProgram):
         return linear_program.vertices(structure)
-    raise ValueError(f"the outputs of a {structure.name} cannot be listed")
+    raise ValueError(f"the outputs of {structure.called} cannot be listed")
 
 
 def pairs(
