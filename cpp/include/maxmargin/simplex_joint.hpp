@@ -56,7 +56,7 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
         double size = 0.0;
         for (std::int64_t j = 0; j < m; ++j) {
             p[j] = slope(*points[j], theta);
-            size += q[j] * std::abs(p[j]);
+            size += q[j] * (cone_ ? 10.0 * std::abs(points[j]->loss) : std::abs(p[j]));
         }
         outcome.gap = 0.0;
         for (std::size_t b = 0; b < chosen.size(); ++b) outcome.gap += gap(blocks_[chosen[b]], &p[offsets[b]]);

@@ -66,14 +66,14 @@ class CuttingPlane(MasterSolver):
         """One pass over the data."""
         n, masters, eps = run.problem.structure.n_examples, state.masters, self._eps(run, state)
         if self.slacks == "one" or self.solves_per_pass == 1 or n <= 1:
-            return self._solved(state, masters.find(run, state.weights, eps), 1.0)
+            return self._solved(run, state, masters.find(run, state.weights, eps), 1.0)
         added = 0
         edges = np.linspace(0, n, min(n, self.solves_per_pass) + 1).astype(np.int64).tolist()
         for first, last in pairwise(edges):
             part = run.problem.select(np.arange(first, last))
             worst = run.worst_of(part, state.weights, first)
             found = masters.candidates(part, worst, first, eps)
-            state = self._solved(state, found, n / (last - first), slice(first, last))
+            state = self._solved(run, state, found, n / (last - first), slice(first, last))
             added += state.added
         return replace(state, added=added)
 
@@ -85,11 +85,11 @@ class CuttingPlane(MasterSolver):
             return self.eps
         return 0.25 * run.tol * float(state.masters.best.mean()) if len(state.masters.best) else 0.0
 
-    def _solved(self, state: Iterate, found: Found, share: float, own: slice = slice(None)) -> Iterate:
+    def _solved(self, run: Run, state: Iterate, found: Found, share: float, own: slice = slice(None)) -> Iterate:
         """Add constraints and solve the master; the examples looked at are one in ``share``."""
         masters = state.masters
         gap = share * float(masters.gaps(found.hinges)[own].sum())
         added = masters.add(found, np.inf)
         blocks = np.arange(masters.n_blocks)
-        masters.solve(blocks, max(self.accuracy * gap, 0.0), joint=self.joint, sweeps=self.sweeps)
+        masters.solve(blocks, state.aim(run, gap, self.accuracy), joint=self.joint, sweeps=self.sweeps)
         return state.moved(self.age, added=added)

@@ -114,6 +114,11 @@ class Iterate:
         region = self.masters.region
         return region.penalty(self.weights) + hinge - region.dual(self.g, self.loss, self.squares)
 
+    def aim(self, run: Run, gap: float, accuracy: float) -> float:
+        """To which gap a master is to be solved, given the gap found: no closer than the run's tolerance asks for."""
+        dual = self.masters.region.dual(self.g, self.loss, self.squares)
+        return accuracy * max(gap, run.tol * dual, 0.0)
+
     def moved(
         self, age: int, *, position: int = 0, added: int = 1, stabilise: float = 0.0, hinge: float = np.inf
     ) -> Iterate:

@@ -106,7 +106,7 @@ class SimplicialDecomposition(MasterSolver):
         gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())
         # Where nothing was new, better weights can only come from the points there are.
         accuracy = self.accuracy if added else min(self.accuracy, _EXACT)
-        masters.solve(blocks, max(accuracy * gap, 0.0), joint=self.joint, sweeps=self.sweeps)
+        masters.solve(blocks, state.aim(run, gap, accuracy), joint=self.joint, sweeps=self.sweeps)
         return state.moved(
             self.age,
             position=position,
