@@ -197,9 +197,9 @@ class Masters:
         """``s_i zeta_i^2``, shape ``(n_examples,)``; 0 with linear slack."""
 
     def evaluate(self, weights: FloatArray) -> None:
-        """Find every block's best and current value and its mass at some weights."""
-        self.best, self.current, self.mass = (np.empty(self.n_blocks) for _ in range(3))
-        self.kernel.values(weights, self.best, self.current, self.mass, _threads.current())
+        """Find every block's best and current value at some weights."""
+        self.best, self.current = np.empty(self.n_blocks), np.empty(self.n_blocks)
+        self.kernel.values(weights, self.best, self.current, _threads.current())
 
     def by_block(self, values: FloatArray, first: int = 0) -> FloatArray:
         """Sums of the values of consecutive examples over their blocks, shape ``(n_blocks,)``."""
