@@ -155,8 +155,7 @@ public:
     }
 
     // For every block, at weights w: the largest w'd_j + l_j (at least 0), and the value sum_j q_j (w'd_j + l_j).
-    void values(std::span<const double> w, std::span<double> best, std::span<double> current,
-                int threads) const {
+    void values(std::span<const double> w, std::span<double> best, std::span<double> current, int threads) const {
         parallel_blocks(n_blocks(), 16, threads, [&](int, std::int64_t begin, std::int64_t end) {
             for (std::int64_t b = begin; b < end; ++b) {
                 best[b] = current[b] = 0.0;
