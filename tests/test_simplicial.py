@@ -20,7 +20,8 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Record, Solution, Solver, Status, Stop, solve
 from maxmargin.solvers.base import Run, Start
-from maxmargin.structures.base import Points
+from maxmargin.solvers.simplex_masters import Masters
+from maxmargin.structures.base import IntArray, Points
 from maxmargin.structures.chain import Chain
 from maxmargin.testing.chain import vertices
 
@@ -161,6 +162,67 @@ def test_all_agree_with_the_enumerated_program(
             solution = run(problem, solver, tol=1e-5, max_iter=1000)
             assert solution.status is Status.CONVERGED, name
             agree(solution, optimum)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "C"),
+    [
+        ("associative", 35, 0.5),
+        ("candidates", 25, 0.5),
+        ("candidates", 25, 5.0),
+        ("cut", 14, 5.0),
+        ("matching", 1, 0.5),
+        ("matching-capacity", 9, 5.0),
+    ],
+)
+def test_quadratic_slack_at_weights_between_master_and_best(kind: str, seed: int, C: float) -> None:
+    """Where every violated ray has less value than the mass, so that asking for more would bring none in for ever."""
+    problem = replace(make(kind, seed=seed, n=8, region={"C": C}), slack="quadratic")
+    for stabilise in (0.5, 0.95):
+        solution = run(problem, SD(stabilise=stabilise), tol=1e-7)
+        assert solution.status is Status.CONVERGED
+        assert solution.counters.argmax < 200
+
+
+@pytest.mark.parametrize("kind", ["candidates", "chain", "cut", "matching", "tree"])
+def test_quadratic_slack_converges_on_many_problems(kind: str) -> None:
+    for seed in range(40):
+        problem = replace(make(kind, seed=seed, n=8, region={"C": (0.05, 0.5, 5.0)[seed % 3]}), slack="quadratic")
+        for name in ("product", "product, example by example", "n slacks"):
+            solution = run(problem, SOLVERS[name], tol=1e-4)
+            assert solution.status is Status.CONVERGED, (name, seed)
+
+
+def test_a_round_without_new_points_goes_to_the_weights_of_the_master() -> None:
+    problem = make("chain", n=6)
+    solver = SD(stabilise=0.9)
+    runner = Run.of(problem, np.random.default_rng(0))
+    state = solver.init(runner, Start())
+    added = []
+    for _ in range(60):
+        state = solver.step(runner, state)
+        added.append(state.added)
+        if state.added == 0:
+            np.testing.assert_allclose(state.weights, problem.region.best_response(state.g))
+    assert 0 in added
+
+
+@pytest.mark.parametrize("slack", ["linear", "quadratic"])
+def test_masters_are_no_more_accurate_than_asked_for(slack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, tol = replace(make("chain", n=30, region={"C": 0.2}), slack=slack), 1e-3
+    optimum, aims, solved = run(problem, SD()).certificate.dual, [], Masters.solve
+
+    def recorded(self: Masters, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
+        aims.append(aim)
+        gap = solved(self, blocks, aim, joint=joint, sweeps=sweeps)
+        assert gap <= aim
+        return gap
+
+    monkeypatch.setattr(Masters, "solve", recorded)
+    for name in ("product", "n slacks", "n slacks, once a pass"):
+        aims.clear()
+        assert run(problem, SOLVERS[name], tol=tol).status is Status.CONVERGED
+        assert aims[-1] >= 1e-5 * tol * 0.5 * optimum, name
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -357,7 +419,20 @@ def test_one_slack_is_linear() -> None:
         (SD, {"age": -1}),
         (SD, {"joint": 0}),
         (SD, {"sweeps": np.inf}),
+        (SD, {"sweeps": 2.5}),
+        (SD, {"joint": 2.5}),
+        (SD, {"max_iter": 2.5}),
+        (SD, {"working_set_size": 2.5}),
+        (SD, {"age": 2.5}),
+        (SD, {"master": ["one"]}),
+        (SD, {"r": "3"}),
+        (SD, {"stabilise": "0.5"}),
         (mm.CuttingPlane, {"slacks": "two"}),
+        (mm.CuttingPlane, {"slacks": 1}),
+        (mm.CuttingPlane, {"sweeps": 2.5}),
+        (mm.CuttingPlane, {"joint": 2.5}),
+        (mm.CuttingPlane, {"max_iter": 2.5}),
+        (mm.CuttingPlane, {"solves_per_pass": 2.5}),
         (mm.CuttingPlane, {"eps": 0.0}),
         (mm.CuttingPlane, {"solves_per_pass": 0}),
         (mm.CuttingPlane, {"age": 1.5}),
@@ -367,3 +442,15 @@ def test_one_slack_is_linear() -> None:
 def test_bad_settings_are_refused(solver: type[Solver], bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
         solver(**bad)  # type: ignore[call-arg]
+
+
+def test_whole_numbers_may_be_of_numpy() -> None:
+    three = np.int64(3)
+    problem = make("chain", n=6)
+    optimum = run(problem, mm.Exact()).certificate.primal
+    for solver in (
+        SD(r=three, working_set="cyclic", working_set_size=three, joint=three, sweeps=three, age=three, max_iter=three),
+        SD(r=np.float32(np.inf), stabilise=np.float32(0.5), accuracy=np.float64(0.1)),  # type: ignore[arg-type]
+        mm.CuttingPlane(solves_per_pass=three, joint=three, sweeps=three, age=three, max_iter=three),
+    ):
+        agree(run(problem, solver, max_iter=20), optimum)

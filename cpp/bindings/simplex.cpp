@@ -86,12 +86,12 @@ void add(Masters& masters, In<std::int64_t> blocks, In<std::int64_t> rows, In<st
     }
 }
 
-void values(const Masters& masters, In<double> weights, Out<double> best, Out<double> current, Out<double> mass, int threads) {
+void values(const Masters& masters, In<double> weights, Out<double> best, Out<double> current, int threads) {
     const auto n = static_cast<std::size_t>(masters.n_blocks());
     require(static_cast<std::int64_t>(weights.size()) == masters.n_weights(), "weights do not fit");
-    require(best.size() == n && current.size() == n && mass.size() == n, "outputs must have one entry per block");
+    require(best.size() == n && current.size() == n, "outputs must have one entry per block");
     const NoGil release;
-    masters.values(view(weights), view(best), view(current), view(mass), threads);
+    masters.values(view(weights), view(best), view(current), threads);
 }
 
 nb::tuple as_tuple(const Outcome& outcome) {
@@ -147,7 +147,7 @@ void bind_simplex(nb::module_& module) {
              "nonnegative"_a.noconvert(), "cone"_a)
         .def("add", &add, "blocks"_a.noconvert(), "rows"_a.noconvert(), "offsets"_a.noconvert(), "index"_a.noconvert(),
              "value"_a.noconvert(), "factor"_a.noconvert(), "loss"_a.noconvert(), "limit"_a, "added"_a.noconvert())
-        .def("values", &values, "weights"_a.noconvert(), "best"_a.noconvert(), "current"_a.noconvert(), "mass"_a.noconvert(), "threads"_a)
+        .def("values", &values, "weights"_a.noconvert(), "best"_a.noconvert(), "current"_a.noconvert(), "threads"_a)
         .def("sweep", &sweep, "blocks"_a.noconvert(), "enough"_a, "gaps"_a.noconvert())
         .def("joint", &joint, "blocks"_a.noconvert(), "tolerance"_a, "limit"_a)
         .def("settle", [](Masters& masters, std::int64_t age) { const NoGil release; masters.settle(age); }, "age"_a)

@@ -88,6 +88,9 @@ struct Program {
 
     double at(std::int64_t i, std::int64_t j) const { return h[i * stride + j]; }
 
+    // What an entry's rounding errors are in proportion to. In the orthant p is zero wherever q is not.
+    double weight(std::int64_t j, double q, double p) const { return cone ? 10.0 * q * at(j, j) : std::abs(p); }
+
     // How far q may be from the minimum: for simplexes sum_j q_j (p_j - min p), a bound of the decrease that is left;
     // for the orthant the violated complementarity, and what one coordinate alone would gain.
     double gap(const double* p, const double* q) const {
@@ -295,7 +298,7 @@ inline Status newton(const Program& program, double* q, double* p, double tolera
     for (int step = 0; step < limit; ++step) {
         double most = 0.0;
         for (std::int64_t j = 0; j < m; ++j)
-            if (q[j] > 0.0) most += q[j] * std::abs(p[j]);
+            if (q[j] > 0.0) most += q[j] * program.weight(j, q[j], p[j]);
         const double gap = program.gap(p, q);
         if (!std::isfinite(gap)) return NONFINITE;
         if (gap <= tolerance || gap <= 1e-15 * most) return OK;

@@ -16,6 +16,7 @@ The kernel solves masters of a few hundred points at once by a projected Newton 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,25 +28,52 @@ from maxmargin import _kernels, _threads
 from maxmargin._vectors import squared
 from maxmargin.problem import Problem, Worst
 from maxmargin.regions import L2
-from maxmargin.solvers.base import NonFiniteError, Run, Start
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_count, check_positive
 from maxmargin.solvers.certificate import Proposal
+from maxmargin.solvers.online import needs_ridge
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
-
-SHARDS = SHARD_PARTS
-"""Parts of the pieces in which argmax passes are done: points outlive them, packed vectors do not."""
 
 _NEWTON_STEPS = 100
 _ROUNDING = 1e-13
 
 
-def why_not(problem: Problem) -> str | None:
-    """Why the master problems do not fit the region, or None."""
-    if isinstance(problem.region, L2) and np.isfinite(problem.region.C):
-        return None
-    return (
-        "it needs a ridge penalty, an L2 region with a finite C (signs and a radius may come with it); "
-        "give C, or use Extragradient or DualExtragradient"
-    )
+@dataclass(frozen=True, kw_only=True)
+class MasterSolver(Solver):
+    """Settings of a method that solves master problems.
+
+    Attributes:
+        accuracy: a master is solved to this fraction of the gap that was found, below 1.
+        joint: masters of up to so many points are solved at once, others example by example.
+        sweeps: at most so many sweeps over the examples a master.
+        age: points without weight in so many masters of theirs are forgotten; 0 keeps them.
+        max_iter: limit of iterations when the caller gives none.
+    """
+
+    accuracy: float = 0.1
+    joint: int = 300
+    sweeps: int = 60
+    age: int = 4
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        check_positive(accuracy=self.accuracy)
+        if self.accuracy >= 1.0:
+            raise ValueError(f"accuracy must be below 1, got {self.accuracy!r}")
+        check_count(joint=self.joint, sweeps=self.sweeps, max_iter=self.max_iter)
+        check_count(age=self.age, at_least=0)
+
+    @property
+    def shard_size(self) -> int | None:
+        """Points outlive the packed vectors, which are made piece by piece."""
+        return SHARD_PARTS
+
+    def why_not(self, problem: Problem) -> str | None:
+        """Needs a ridge penalty."""
+        return needs_ridge(problem)
+
+    def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
+        """The master's solution."""
+        return [Proposal(state.weights, state.g, state.loss, state.squares)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +114,11 @@ class Iterate:
         region = self.masters.region
         return region.penalty(self.weights) + hinge - region.dual(self.g, self.loss, self.squares)
 
+    def aim(self, run: Run, gap: float, accuracy: float) -> float:
+        """To which gap a master is to be solved, given the gap found: no closer than the run's tolerance asks for."""
+        dual = self.masters.region.dual(self.g, self.loss, self.squares)
+        return accuracy * max(gap, run.tol * dual, 0.0)
+
     def moved(
         self, age: int, *, position: int = 0, added: int = 1, stabilise: float = 0.0, hinge: float = np.inf
     ) -> Iterate:
@@ -94,7 +127,8 @@ class Iterate:
         Args:
             age: see :meth:`Masters.settle`.
             position: see the attributes, as ``added``.
-            stabilise: the share of the best weights so far in the new ones; 0 takes the master's own.
+            stabilise: the share of the best weights so far in the new ones; 0 takes the master's own, and so does a
+                round that added nothing: where the master's own weights bring nothing new either, it is solved.
             hinge: ``H(w)`` of the old weights, for that.
         """
         masters, region, best = self.masters, self.masters.region, self.best
@@ -107,17 +141,14 @@ class Iterate:
             primal = region.penalty(self.weights) + hinge
             if best is None or primal < best[0]:
                 best = (primal, self.weights)
-            weights = (1.0 - stabilise) * weights + stabilise * best[1]
+            if added > 0:
+                weights = (1.0 - stabilise) * weights + stabilise * best[1]
         masters.evaluate(weights)
         return Iterate(masters, weights, g, loss, squares, position, added, best)
 
-    def proposal(self) -> Proposal:
-        """For the certificate."""
-        return Proposal(self.weights, self.g, self.loss, self.squares)
-
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class Found:
     """Points that an argmax pass found, at most one a block.
 
     Attributes:
@@ -166,9 +197,9 @@ class Masters:
         """``s_i zeta_i^2``, shape ``(n_examples,)``; 0 with linear slack."""
 
     def evaluate(self, weights: FloatArray) -> None:
-        """Find every block's best and current value and its mass at some weights."""
-        self.best, self.current, self.mass = (np.empty(self.n_blocks) for _ in range(3))
-        self.kernel.values(weights, self.best, self.current, self.mass, _threads.current())
+        """Find every block's best and current value at some weights."""
+        self.best, self.current = np.empty(self.n_blocks), np.empty(self.n_blocks)
+        self.kernel.values(weights, self.best, self.current, _threads.current())
 
     def by_block(self, values: FloatArray, first: int = 0) -> FloatArray:
         """Sums of the values of consecutive examples over their blocks, shape ``(n_blocks,)``."""
@@ -185,7 +216,7 @@ class Masters:
         """By how much every block's hinges, shape ``(n_blocks,)``, are above its part of the dual."""
         return np.asarray(hinges + 0.5 * self.by_block(self.squares) - self.current)
 
-    def candidates(self, part: Problem, worst: Worst, first: int, margin: float = 0.0) -> Candidates:
+    def candidates(self, part: Problem, worst: Worst, first: int, margin: float = 0.0) -> Found:
         """Points of consecutive examples, or of their blocks, that may improve the dual.
 
         Args:
@@ -210,9 +241,9 @@ class Masters:
             factor = np.where(factor == 0.0, 1.0, factor)
             unit = self.unit_mass[first + examples] / factor
             rows = _with_entries(sp.csr_array(rows), self.problem.n_weights + first + examples, unit)
-        return Candidates(hinges, first + examples, sp.csr_array(rows), factor, worst.loss[examples])
+        return Found(hinges, first + examples, sp.csr_array(rows), factor, worst.loss[examples])
 
-    def _sums(self, part: Problem, worst: Worst, first: int, hinges: FloatArray) -> Candidates:
+    def _sums(self, part: Problem, worst: Worst, first: int, hinges: FloatArray) -> Found:
         """One point per block: the sum over its examples, each with its mass."""
         mass, numbers = part.masses(worst.value), first + np.arange(len(worst.value))
         blocks, of = np.unique(numbers // self.group, return_inverse=True)
@@ -228,9 +259,9 @@ class Masters:
             )
             rows = sp.csr_array(sp.hstack([rows, masses]))
         loss = _sums_of(of, mass * worst.loss, len(blocks))
-        return Candidates(hinges, blocks, rows, np.ones(len(blocks)), loss)
+        return Found(hinges, blocks, rows, np.ones(len(blocks)), loss)
 
-    def add(self, found: Candidates, limit: float, chosen: npt.NDArray[np.bool_] | None = None) -> int:
+    def add(self, found: Found, limit: float, chosen: npt.NDArray[np.bool_] | None = None) -> int:
         """Add points, those of the ``chosen`` blocks only; returns how many were new. Blocks keep ``limit`` points."""
         numbers = np.arange(len(found.blocks)) if chosen is None else np.flatnonzero(chosen[found.blocks])
         added = np.zeros(len(numbers), dtype=np.bool_)
@@ -252,7 +283,7 @@ class Masters:
         )
         return int(added.sum())
 
-    def find(self, run: Run, weights: FloatArray, margin: float = 0.0) -> Candidates:
+    def find(self, run: Run, weights: FloatArray, margin: float = 0.0) -> Found:
         """The points that one argmax pass over all examples finds, see :meth:`candidates`."""
         first, found = 0, []
         for shard, worst in run.worst(weights):
@@ -269,18 +300,15 @@ class Masters:
             blocks, of = np.unique(blocks, return_inverse=True)
             rows = sp.csr_array(_sum_by(of, len(blocks), np.ones(len(of))) @ rows)
             factor, loss = np.ones(len(blocks)), _sums_of(of, loss, len(blocks))
-        return Candidates(hinges, blocks, rows, factor, loss)
+        return Found(hinges, blocks, rows, factor, loss)
 
     def beats(self, value: FloatArray, first: int, margin: float = 0.0) -> npt.NDArray[np.bool_]:
         """Which worst outputs of consecutive examples, one a block, are above the best points of their blocks.
 
-        With quadratic slack a ray must beat the mass too, or it is no ascent direction.
+        With quadratic slack too, whatever the mass is: at weights that are not the master's own, a ray of less value
+        than the mass may be what is missing at the master's.
         """
         best = self.best[first : first + len(value)]
-        if self.quadratic:
-            best = np.maximum(
-                best, self.problem.scale[first : first + len(value)] * self.mass[first : first + len(value)]
-            )
         return np.asarray(value > best + margin + _ROUNDING * np.abs(best))
 
     def solve(self, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
@@ -294,9 +322,10 @@ class Masters:
         """
         sizes = np.empty(self.n_blocks, dtype=np.int64)
         self.kernel.sizes(sizes)
+        status = int(PointStatus.INEXACT)
         if len(blocks) == 1 or sizes[blocks].sum() <= joint:
             status, gap, _ = self.kernel.joint(blocks, aim, _NEWTON_STEPS)
-        else:
+        if status == PointStatus.INEXACT:  # too many points, or Newton steps that came to a halt
             status, gap = self._sweep(blocks[sizes[blocks] > 1 - int(self.quadratic)], aim, sweeps)
         if status == PointStatus.NONFINITE:
             raise NonFiniteError("a master problem met NaN or infinite numbers")

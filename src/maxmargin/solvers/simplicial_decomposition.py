@@ -22,22 +22,22 @@ the master. Stopping test: the certified gap, whose dual never falls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import Run, Solver, Start, check_count, check_positive
-from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.simplex_masters import SHARDS, Iterate, why_not
+from maxmargin.solvers.base import Run, Start, check_choice, check_count, check_share
+from maxmargin.solvers.simplex_masters import Iterate, MasterSolver
 
 MASTERS = ("product", "one")
 WORKING_SETS = ("all", "cyclic", "violation")
+_EXACT = 1e-4
+"""The accuracy of masters without a new point."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimplicialDecomposition(Solver):
+class SimplicialDecomposition(MasterSolver):
     """Settings of restricted simplicial decomposition.
 
     Attributes:
@@ -48,11 +48,7 @@ class SimplicialDecomposition(Solver):
         working_set_size: how many examples that is; None for a tenth.
         stabilise: with working set "all", the share of the best weights so far in those at which points are looked
             for, below 1; 0 is the paper's method.
-        accuracy: a master is solved to this fraction of the gap that the round found.
-        joint: masters of up to so many points are solved at once, others example by example.
-        sweeps: at most so many sweeps over the examples a master.
-        age: points without weight in so many masters of theirs are forgotten; 0 keeps them.
-        max_iter: limit of rounds when the caller gives none.
+        accuracy, joint, sweeps, age, max_iter: see :class:`~maxmargin.solvers.simplex_masters.MasterSolver`.
     """
 
     master: str = "product"
@@ -60,39 +56,19 @@ class SimplicialDecomposition(Solver):
     working_set: str = "all"
     working_set_size: int | None = None
     stabilise: float = 0.5
-    accuracy: float = 0.1
-    joint: int = 300
-    sweeps: int = 60
-    age: int = 4
-    max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        if self.master not in MASTERS:
-            raise ValueError(f"master must be one of {', '.join(map(repr, MASTERS))}, got {self.master!r}")
-        if self.working_set not in WORKING_SETS:
-            raise ValueError(
-                f"working_set must be one of {', '.join(map(repr, WORKING_SETS))}, got {self.working_set!r}"
-            )
-        number = isinstance(self.r, (int, float)) and not isinstance(self.r, bool)
+        super().__post_init__()
+        check_choice(MASTERS, master=self.master)
+        check_choice(WORKING_SETS, working_set=self.working_set)
+        number = isinstance(self.r, (int, float, np.integer, np.floating)) and not isinstance(self.r, bool)
         if not number or not self.r >= 1 or not (np.isinf(self.r) or self.r == int(self.r)):
             raise ValueError(f"r must be a whole number of points >= 1 or infinity, got {self.r!r}")
-        check_count(age=self.age, at_least=0)
         if self.working_set_size is not None:
             check_count(working_set_size=self.working_set_size)
-        check_positive(accuracy=self.accuracy, joint=self.joint, sweeps=self.sweeps, max_iter=self.max_iter)
-        if not isinstance(self.stabilise, (int, float)) or not 0.0 <= self.stabilise < 1.0:
-            raise ValueError(f"stabilise must be in [0, 1), got {self.stabilise!r}")
-        if self.accuracy >= 1.0:
-            raise ValueError(f"accuracy must be below 1, got {self.accuracy!r}")
-
-    @property
-    def shard_size(self) -> int | None:
-        """Points outlive the packed vectors, which are made piece by piece."""
-        return SHARDS
-
-    def why_not(self, problem: Problem) -> str | None:
-        """Needs a ridge penalty."""
-        return why_not(problem)
+        check_share(stabilise=self.stabilise)
+        if self.stabilise >= 1.0:
+            raise ValueError(f"stabilise must be below 1, got {self.stabilise!r}")
 
     def _size(self, problem: Problem) -> int:
         n = problem.structure.n_examples
@@ -125,17 +101,16 @@ class SimplicialDecomposition(Solver):
                 blocks = np.sort(np.argsort(-gaps, kind="stable")[:most])
         chosen = np.zeros(masters.n_blocks, dtype=np.bool_)
         chosen[blocks] = True
-        masters.add(found, self.r, chosen)
+        added = masters.add(found, self.r, chosen)
         whole = len(blocks) == masters.n_blocks
         gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())
-        masters.solve(blocks, max(self.accuracy * gap, 0.0), joint=self.joint, sweeps=self.sweeps)
+        # Where nothing was new, better weights can only come from the points there are.
+        accuracy = self.accuracy if added else min(self.accuracy, _EXACT)
+        masters.solve(blocks, state.aim(run, gap, accuracy), joint=self.joint, sweeps=self.sweeps)
         return state.moved(
             self.age,
             position=position,
+            added=added,
             stabilise=self.stabilise if whole else 0.0,
             hinge=float(found.hinges.sum()),
         )
-
-    def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
-        """The master's solution."""
-        return [state.proposal()]
