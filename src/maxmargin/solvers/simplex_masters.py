@@ -28,9 +28,8 @@ from maxmargin import _kernels, _threads
 from maxmargin._vectors import squared
 from maxmargin.problem import Problem, Worst
 from maxmargin.regions import L2
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_count, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_count, check_positive, needs_ridge
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import needs_ridge
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
 
 _NEWTON_STEPS = 100
