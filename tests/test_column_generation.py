@@ -24,7 +24,7 @@ from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Status, Stop, choose, solve
 from maxmargin.solvers.base import Run, Start
 from maxmargin.solvers.linear_extragradient import ExtragradientMaster
-from maxmargin.solvers.linear_masters import Answer, Box, HighsMaster, Rows
+from maxmargin.solvers.linear_masters import Answer, Box, HighsMaster, OutputRows
 from maxmargin.structures.candidates import Candidates
 
 SOLVERS = {
@@ -170,10 +170,10 @@ def test_the_masters_agree(seed: int, kind: str, signs: bool) -> None:
     assert max(one.dual, other.dual) <= min(one.primal, other.primal) * (1 + 1e-9)
 
 
-def some_rows(seed: int, n_rows: int = 30, n: int = 12, n_examples: int = 6) -> Rows:
+def some_rows(seed: int, n_rows: int = 30, n: int = 12, n_examples: int = 6) -> OutputRows:
     rng = np.random.default_rng(seed)
     matrix = sp.csr_array(sp.random_array((n_rows, n), density=0.4, rng=rng, data_sampler=rng.standard_normal))
-    return Rows.of(matrix, rng.random(n_rows) + 0.5, rng.integers(0, n_examples, size=n_rows))
+    return OutputRows.of(matrix, rng.random(n_rows) + 0.5, rng.integers(0, n_examples, size=n_rows))
 
 
 @pytest.mark.parametrize("step", ["norm", "frobenius"])
@@ -184,7 +184,7 @@ def test_masters_one_by_one(seed: int, box: float, step: str) -> None:
     n = rows.matrix.shape[1]
     region = L1(C=0.8, nonnegative=np.arange(n) % 3 == 0)
     bounds = Box(np.where(np.arange(n) % 3 == 0, 0.1, -0.05), box)
-    nothing = Rows.none(n)
+    nothing = OutputRows.none(n)
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(n), np.zeros(0))
     exact = HighsMaster(region, 6).solve(nothing, none, rows, start, bounds, 0.0)
     accuracy = 1e-7 if step == "norm" else 1e-3
@@ -233,7 +233,7 @@ def test_a_master_that_lost_step_is_built_again() -> None:
     region, free = L1(C=0.8), Box(np.zeros(n), np.inf)
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(n), np.zeros(0))
     master = HighsMaster(region, 6)
-    first = master.solve(Rows.none(n), none, rows, start, free, 0.0)
+    first = master.solve(OutputRows.none(n), none, rows, start, free, 0.0)
     kept = first.multipliers > 0.0
     now = rows.take(kept).joined(more)
     warm = master.solve(rows, kept, now, first, free, 0.0)
@@ -411,8 +411,10 @@ def test_l1_penalties_of_other_estimators() -> None:
         ({"master": "simplex"}, "master must be one of"),
         ({"master_step": "long"}, "master_step must be"),
         ({"k_best": 0}, "k_best must be"),
-        ({"k_best": 1.5}, "k_best must be a whole number"),
+        ({"k_best": 1.5}, "k_best must be an integer"),
         ({"age": 0}, "age must be"),
+        ({"age": 2.5}, "age must be an integer"),
+        ({"max_iter": 2.5}, "max_iter must be an integer"),
         ({"stabilise": 1}, "stabilise must be"),
         ({"max_iter": -1}, "max_iter must be"),
     ],
@@ -490,7 +492,7 @@ def test_an_interrupted_step_leaves_the_state_whole(monkeypatch: pytest.MonkeyPa
     before = state.rows.loss.tobytes(), state.answer.weights.tobytes()
     expected = solver.propose(begun, solver.step(begun, state))[0].loss  # moves the kept model on
 
-    def broken(self: HighsMaster) -> int:
+    def broken(self: HighsMaster, deadline: float | None) -> int:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
