@@ -39,6 +39,9 @@ _OPTIONS: dict[str, Any] = {
     "dual_feasibility_tolerance": 1e-9,
 }
 
+LARGEST = 1e15
+"""No linear program is solved with entries above this one, which is also where HiGHS refuses them."""
+
 SMALL, MOST_COST = 1e-3, 1e10
 """Where all entries of the first rows are below the former, weights have a larger unit, up to this cost of one."""
 
@@ -87,6 +90,8 @@ class OutputRows:
         matrix = sp.csr_array(matrix)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
+        if not np.abs(matrix.data).max(initial=0.0) <= LARGEST:
+            raise NonFiniteError("the features of an output are too large for a linear program, or not finite")
         drawn = np.random.default_rng(0).random(matrix.shape[1])
         return cls(matrix, loss, owner, matrix @ drawn + np.sqrt(2.0) * owner + np.sqrt(3.0) * loss)
 
@@ -194,7 +199,7 @@ class HighsMaster(Master):
     Columns: for each weight that a row touches a positive and, unless it is sign-constrained, a negative part, each of
     cost ``1/C``; for each example with a row its slack, of cost 1. Fresh columns have entries in fresh rows alone and a
     cost >= 0, so that the last basis stays dual feasible. Weights of small features are held in a larger unit, as
-    HiGHS leaves entries below 1e-9 out; entries above 1e15 it refuses, which is a NonFiniteError.
+    HiGHS leaves entries below 1e-9 out; what it refuses is a NonFiniteError.
     """
 
     PIECE = 2000
