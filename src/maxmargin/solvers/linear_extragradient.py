@@ -47,6 +47,9 @@ FALLEN, FALLEN_SOME, LONG = 0.2, 0.8, 0.36
 """A run restarts when its gap has fallen to the first share of that at the last restart, or to the second and rises
 again, or when it has taken the third share of all steps so far."""
 
+FAR_BELOW = 0.1
+"""A master in a box that does not lower the objective by half of what it can is solved to this share of the gap."""
+
 NEAR = 0.7
 """A column whose weight is zero takes part where its ``|A'lambda|`` is more than this share of ``1/C``."""
 
@@ -75,7 +78,7 @@ class _Program:
         self.link = self.of_rows * self.of_examples[self.owner]
         self.b, self.cost = self.of_rows * rows.loss, self.of_examples
         self.prices = self.price * self.of_columns
-        self.boxed = np.isfinite(box.size)
+        self.boxed, self.center = np.isfinite(box.size), box.center[self.columns] / self.of_columns
         self.lower, self.upper = box.bounds(region, self.columns)
         self.bounds = self.lower / self.of_columns, self.upper / self.of_columns
         self.compressed = [
@@ -197,10 +200,13 @@ class ExtragradientMaster(Master):
             costs = norm(np.concatenate([program.prices, program.cost]))
             balance = costs / norm(program.b) if program.b.any() else 1.0
         best = _Best(program, at)
+        if program.boxed:
+            best.see((program.center, at[1], at[2]))
+        before = best.value if program.boxed else np.inf
         origin, sums = _copied(at), _zeros(at)
         at_restart = last = best.gap
         done = since = 0
-        while best.gap > accuracy * abs(best.value) and done < MOST_STEPS and not over(deadline):
+        while done < MOST_STEPS and not best.enough(accuracy, before) and not over(deadline):
             program.iterate(at, sums, length / balance, length * balance, PIECE)
             done, since = done + PIECE, since + PIECE
             if not all(np.isfinite(x).all() for x in at):
@@ -239,6 +245,12 @@ class _Best:
         if dual > self.bound:
             self.bound, self.multipliers = dual, multipliers
         return primal - dual
+
+    def enough(self, accuracy: float, before: float) -> bool:
+        """Whether the relative gap is at most ``accuracy`` and, unless it is far below, the value has fallen from
+        ``before`` by half of what it can: in a small box the gap may be large beside all there is to gain."""
+        aim = accuracy * abs(self.value)
+        return self.gap <= aim and (self.gap <= FAR_BELOW * aim or before - self.value >= self.gap)
 
     @property
     def gap(self) -> float:
