@@ -220,7 +220,7 @@ class HighsMaster(Master):
         self.ball = 0
         if np.isfinite(self.region.radius):
             nothing = np.zeros(0, dtype=np.int32)
-            _taken(self.solver.addRow(-np.inf, float(self.region.radius), 0, nothing, np.zeros(0)))
+            _taken(self.solver.addRow(-np.inf, float(self.region.radius) / self.unit, 0, nothing, np.zeros(0)))
             self.ball = 1
 
     def _unit(self, now: OutputRows) -> float:
@@ -232,8 +232,7 @@ class HighsMaster(Master):
         most = MOST_COST / self.region.price if self.region.price > 0.0 else np.inf
         return float(max(1.0, min(2.0 ** -np.floor(np.log2(largest)), most)))
 
-    def _columns(self, count: int, cost: float, in_ball: float) -> IntArray:
-        """Fresh columns with their cost and their entry in the row of the ball."""
+    def _columns(self, count: int, cost: float, in_ball: bool) -> IntArray:
         entries = count if in_ball and self.ball else 0
         status = self.solver.addCols(
             count,
@@ -243,7 +242,7 @@ class HighsMaster(Master):
             entries,
             np.arange(count, dtype=np.int32) if entries else np.zeros(count, dtype=np.int32),
             np.zeros(entries, dtype=np.int32),
-            np.full(entries, in_ball),
+            np.ones(entries),
         )
         _taken(status)
         found = np.arange(self.n_columns, self.n_columns + count)
@@ -257,11 +256,11 @@ class HighsMaster(Master):
         for table, wanted in ((self.positive, touched), (self.negative, unsigned)):
             new = wanted[table[wanted] < 0]
             if len(new):
-                table[new] = self._columns(len(new), self.region.price * self.unit, self.unit)
+                table[new] = self._columns(len(new), self.region.price * self.unit, True)
         owners = np.unique(fresh.owner)
         new = owners[self.slack[owners] < 0]
         if len(new):
-            self.slack[new] = self._columns(len(new), 1.0, 0.0)
+            self.slack[new] = self._columns(len(new), 1.0, False)
         a = sp.coo_array(fresh.matrix)
         at, column, value = a.row, a.col, a.data * self.unit
         split = self.negative[column] >= 0
