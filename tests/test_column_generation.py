@@ -567,6 +567,17 @@ def test_features_too_large_for_a_linear_program_are_a_status(master: Any, size:
     assert model.solution_.status is Status.NONFINITE
 
 
+def test_the_master_is_chosen_by_examples_times_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    from maxmargin.solvers import column_generation
+
+    problem, solver = within(make("chain", n=12), C=5.0), mm.ColumnGeneration()
+    size = 12 * problem.n_weights
+    for many, kind in ((size, HighsMaster), (size - 1, ExtragradientMaster)):
+        monkeypatch.setattr(column_generation, "MANY", many)
+        assert type(solver._master(problem)) is kind
+    assert type(solver._master(within(problem, C=5.0, radius=1.0))) is HighsMaster  # it alone knows balls
+
+
 def test_what_highs_refuses_is_no_answer() -> None:
     rows = some_rows(0)
     broken = replace(rows, loss=np.full(len(rows), np.nan))

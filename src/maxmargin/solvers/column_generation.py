@@ -51,9 +51,9 @@ from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 MASTERS = ("auto", "highs", "extragradient")
 
-MANY_WEIGHTS = 5000
-"""From this many weights on "auto" takes the extragradient master: vertices are then a bad choice in early masters, and
-costly ones (figures above)."""
+MANY = 300_000
+"""From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
+early masters, and costly ones (figures above)."""
 
 RETURNS = 2
 """A row that was dropped and has come back so often stays."""
@@ -116,7 +116,8 @@ class ColumnGeneration(Solver):
 
     Attributes:
         master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (first-order steps, see
-            ``master_step``), or "auto", the second for many weights without a ball, else the first.
+            ``master_step``), or "auto", the second for many examples times weights without a ball, else the
+            first.
         k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one
             needs ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
@@ -168,7 +169,7 @@ class ColumnGeneration(Solver):
     def _master(self, problem: Problem) -> Master:
         assert isinstance(problem.region, L1)
         region, n_examples = problem.region, problem.structure.n_examples
-        many = problem.n_weights > MANY_WEIGHTS and np.isinf(region.radius)
+        many = n_examples * problem.n_weights > MANY and np.isinf(region.radius)
         if self.master == "extragradient" or (self.master == "auto" and many):
             return ExtragradientMaster(region, n_examples, paper_step=self.master_step == "frobenius")
         return HighsMaster(region, n_examples)
