@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -22,9 +23,9 @@ from maxmargin.problem import GoodOutputs, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Status, Stop, choose, solve
-from maxmargin.solvers.base import Run, Start
+from maxmargin.solvers.base import NonFiniteError, Run, Start
 from maxmargin.solvers.linear_extragradient import ExtragradientMaster
-from maxmargin.solvers.linear_masters import Answer, Box, HighsMaster, Rows
+from maxmargin.solvers.linear_masters import Answer, Box, HighsMaster, OutputRows
 from maxmargin.structures.candidates import Candidates
 
 SOLVERS = {
@@ -170,10 +171,10 @@ def test_the_masters_agree(seed: int, kind: str, signs: bool) -> None:
     assert max(one.dual, other.dual) <= min(one.primal, other.primal) * (1 + 1e-9)
 
 
-def some_rows(seed: int, n_rows: int = 30, n: int = 12, n_examples: int = 6) -> Rows:
+def some_rows(seed: int, n_rows: int = 30, n: int = 12, n_examples: int = 6) -> OutputRows:
     rng = np.random.default_rng(seed)
     matrix = sp.csr_array(sp.random_array((n_rows, n), density=0.4, rng=rng, data_sampler=rng.standard_normal))
-    return Rows.of(matrix, rng.random(n_rows) + 0.5, rng.integers(0, n_examples, size=n_rows))
+    return OutputRows.of(matrix, rng.random(n_rows) + 0.5, rng.integers(0, n_examples, size=n_rows))
 
 
 @pytest.mark.parametrize("step", ["norm", "frobenius"])
@@ -184,7 +185,7 @@ def test_masters_one_by_one(seed: int, box: float, step: str) -> None:
     n = rows.matrix.shape[1]
     region = L1(C=0.8, nonnegative=np.arange(n) % 3 == 0)
     bounds = Box(np.where(np.arange(n) % 3 == 0, 0.1, -0.05), box)
-    nothing = Rows.none(n)
+    nothing = OutputRows.none(n)
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(n), np.zeros(0))
     exact = HighsMaster(region, 6).solve(nothing, none, rows, start, bounds, 0.0)
     accuracy = 1e-7 if step == "norm" else 1e-3
@@ -233,7 +234,7 @@ def test_a_master_that_lost_step_is_built_again() -> None:
     region, free = L1(C=0.8), Box(np.zeros(n), np.inf)
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(n), np.zeros(0))
     master = HighsMaster(region, 6)
-    first = master.solve(Rows.none(n), none, rows, start, free, 0.0)
+    first = master.solve(OutputRows.none(n), none, rows, start, free, 0.0)
     kept = first.multipliers > 0.0
     now = rows.take(kept).joined(more)
     warm = master.solve(rows, kept, now, first, free, 0.0)
@@ -411,8 +412,10 @@ def test_l1_penalties_of_other_estimators() -> None:
         ({"master": "simplex"}, "master must be one of"),
         ({"master_step": "long"}, "master_step must be"),
         ({"k_best": 0}, "k_best must be"),
-        ({"k_best": 1.5}, "k_best must be a whole number"),
+        ({"k_best": 1.5}, "k_best must be an integer"),
         ({"age": 0}, "age must be"),
+        ({"age": 2.5}, "age must be an integer"),
+        ({"max_iter": 2.5}, "max_iter must be an integer"),
         ({"stabilise": 1}, "stabilise must be"),
         ({"max_iter": -1}, "max_iter must be"),
     ],
@@ -490,7 +493,7 @@ def test_an_interrupted_step_leaves_the_state_whole(monkeypatch: pytest.MonkeyPa
     before = state.rows.loss.tobytes(), state.answer.weights.tobytes()
     expected = solver.propose(begun, solver.step(begun, state))[0].loss  # moves the kept model on
 
-    def broken(self: HighsMaster) -> int:
+    def broken(self: HighsMaster, deadline: float | None) -> int:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -508,6 +511,112 @@ def test_a_failed_master_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HighsMaster, "PIECE", 1)
     problem = within(make("chain", n=12), C=50.0)
     assert run(problem, mm.ColumnGeneration(stabilise=False)).status is Status.NONFINITE
+
+
+@pytest.mark.parametrize("master", [HighsMaster, ExtragradientMaster])
+def test_a_master_ends_at_its_deadline_with_feasible_points(master: Any) -> None:
+    rows, region, n = some_rows(0, 200, 40), L1(C=2.0), 40
+    start, box = Answer(np.zeros(n), np.zeros(0)), Box(np.zeros(n), np.inf)
+    kept = np.zeros(0, dtype=bool)
+    args = OutputRows.none(n), kept, rows, start, box, 1e-10
+    optimum = master(region, 6).solve(*args)
+    best = region.penalty(optimum.weights) + rows.slacks(optimum.weights, 6).sum()
+    for seconds in (-1.0, 0.0, 1e-4, 1e-3, 1e-2, 600.0):
+        solver = master(region, 6)
+        found = solver.solve(*args, time.perf_counter() + seconds)
+        assert found.multipliers.shape == (200,)
+        assert (found.multipliers >= 0.0).all()
+        assert np.bincount(rows.owner, found.multipliers, minlength=6).max() <= 1 + 1e-12
+        assert region.dual(*rows.aggregate(found.multipliers)) <= best * (1 + 1e-8)
+        assert region.penalty(found.weights) + rows.slacks(found.weights, 6).sum() >= best * (1 - 1e-8)
+        if seconds < 0.0:
+            assert found.work == 0
+        again = solver.solve(*args)  # what was left undone is done
+        assert region.dual(*rows.aggregate(again.multipliers)) == pytest.approx(best, rel=1e-7)
+
+
+@pytest.mark.parametrize("master", ["highs", "extragradient"])
+def test_the_deadline_of_the_run_reaches_the_master(master: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    kind = HighsMaster if master == "highs" else ExtragradientMaster
+    solved = kind.solve
+
+    def watched(self: Any, *args: Any) -> Answer:
+        seen.append(args[-1])
+        return solved(self, *args)
+
+    monkeypatch.setattr(kind, "solve", watched)
+    problem = replace(within(make("chain", n=6), C=5.0), rescaling="none")
+    before = time.perf_counter()
+    solve(problem, mm.ColumnGeneration(master=master), stop=Stop(max_seconds=600.0))
+    assert seen
+    assert all(before + 600.0 <= deadline <= time.perf_counter() + 600.0 for deadline in seen)
+    seen.clear()
+    solve(problem, mm.ColumnGeneration(master=master))
+    assert set(seen) == {None}
+
+
+@pytest.mark.parametrize("master", ["highs", "extragradient"])
+@pytest.mark.parametrize("size", [1e200, 1e30])
+def test_features_too_large_for_a_linear_program_are_a_status(master: Any, size: float) -> None:
+    X, y = ranking_data()
+    with pytest.warns(ConvergenceWarning, match="scale the features down"):
+        model = mm.CandidatesSVM(norm="l1", C=1.0, solver=mm.ColumnGeneration(master=master)).fit(
+            [x * size for x in X], y
+        )
+    assert model.solution_.status is Status.NONFINITE
+
+
+def test_the_master_is_chosen_by_examples_times_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    from maxmargin.solvers import column_generation
+
+    problem, solver = within(make("chain", n=12), C=5.0), mm.ColumnGeneration()
+    size = 12 * problem.n_weights
+    for many, kind in ((size, HighsMaster), (size - 1, ExtragradientMaster)):
+        monkeypatch.setattr(column_generation, "MANY", many)
+        assert type(solver._master(problem)) is kind
+    assert type(solver._master(within(problem, C=5.0, radius=1.0))) is HighsMaster  # it alone knows balls
+
+
+def test_what_highs_refuses_is_no_answer() -> None:
+    rows = some_rows(0)
+    broken = replace(rows, loss=np.full(len(rows), np.nan))
+    none, start = np.zeros(0, dtype=bool), Answer(np.zeros(12), np.zeros(0))
+    with pytest.raises(NonFiniteError, match="HiGHS refused"):
+        HighsMaster(L1(C=1.0), 6).solve(OutputRows.none(12), none, broken, start, Box(np.zeros(12), np.inf), 0.0)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-12, 1e-40])
+@pytest.mark.parametrize("radius", [None, 3.0])
+def test_small_features_are_as_good_as_others(size: float, radius: float | None) -> None:
+    X, y = ranking_data()
+    plain = mm.CandidatesSVM(norm="l1", C=5.0, radius=radius, tol=1e-6).fit(X, y)
+    small = mm.CandidatesSVM(
+        norm="l1",
+        C=5.0 / size,
+        radius=radius and radius / size,
+        tol=1e-6,
+        solver=mm.ColumnGeneration(master="highs"),
+    ).fit([x * size for x in X], y)
+    assert small.solution_.status is Status.CONVERGED
+    assert small.solution_.certificate.primal == pytest.approx(plain.solution_.certificate.primal, rel=1e-5)
+
+
+def test_a_master_in_a_small_box_promises_half_of_what_it_can() -> None:
+    for seed, size in itertools.product(range(5), (1e-4, 1e-2, 1.0)):
+        rows, region = some_rows(seed), L1(C=2.0)
+        start, box = Answer(np.zeros(12), np.zeros(0)), Box(np.zeros(12), size)
+        args = OutputRows.none(12), np.zeros(0, dtype=bool), rows, start, box
+        before, exact, near = (
+            region.penalty(w) + rows.slacks(w, 6).sum()
+            for w in (
+                np.zeros(12),
+                HighsMaster(region, 6).solve(*args, 0.0).weights,
+                ExtragradientMaster(region, 6).solve(*args, 0.1).weights,
+            )
+        )
+        assert near <= before
+        assert before - near >= 0.5 * (before - exact) - 0.01 * before
 
 
 def test_separable_data_and_no_rows() -> None:

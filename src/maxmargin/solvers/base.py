@@ -116,6 +116,7 @@ class Run:
         counters: the work done so far.
         keeps_worst: whether the last worst outputs are kept, so that asking again at the same weights costs nothing:
             for solvers whose step starts from the weights that were just certified. Not with several shards.
+        deadline: the value of ``time.perf_counter()`` at which ``max_seconds`` are over, for long steps; None for none.
     """
 
     problem: Problem
@@ -124,6 +125,7 @@ class Run:
     tol: float = 1e-3
     counters: Counters = field(default_factory=Counters)
     keeps_worst: bool = False
+    deadline: float | None = None
     _warm: list[Any] = field(default_factory=list)
     _kept: tuple[FloatArray, Worst] | None = None
 

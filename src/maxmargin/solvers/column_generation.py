@@ -24,11 +24,14 @@ rounds are finite.
 Cost of a round: two argmax passes (and one or two for the certificate), the features of the rows, and the master, which
 is nearly all of it. Memory: the rows.
 
-Which master: on 100 sentences of CoNLL-2000 (130,928 weights, margin re-scaled, ``C = 1``) extragradient masters closed
-the gap to 1e-2 in 15 seconds of processor time (41 rounds), where HiGHS had a gap of 0.87 after 30 (12 rounds); on 60
-sentences with 1,764 weights HiGHS closed it to 1e-3 in 3.8 seconds, extragradient in 6.1
-(benchmarks/column_generation.py, the latter with ``--tags``). The paper, too, found extragradient the faster one. Gaps
-of 1e-6 and less are for HiGHS, whose masters are exact.
+Which master, in seconds of processor time with the margin re-scaled (benchmarks/column_generation.py, ``C = 1``, the
+small ones with ``--tags``; letters with ``C = 0.1``): on 100 sentences of CoNLL-2000 (130,928 weights) extragradient
+masters closed the gap to 1e-2 in 9.4 seconds (37 rounds), where HiGHS had a gap of 0.87 after 30; on 200 words of OCR
+letters (4,004 weights) in 9.0, where HiGHS had 0.48 after 15; on 60 sentences with 1,764 weights both closed it to 1e-3
+in 3.0 seconds, on 120 with 2,040 HiGHS in 6.1, extragradient in 9.9. The paper, too, found extragradient the faster
+one. Gaps of 1e-6 and less are for HiGHS, whose masters are exact.
+
+While the box is in use the lower bound is poor: a run that ends then has good weights and a large gap.
 """
 
 from __future__ import annotations
@@ -43,17 +46,17 @@ import scipy.sparse as sp
 
 from maxmargin.problem import Problem, hinges
 from maxmargin.regions import L1
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_flags, check_positive
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_choice, check_count, check_flags
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.linear_extragradient import ExtragradientMaster
-from maxmargin.solvers.linear_masters import Answer, Box, HighsMaster, Master, Rows
+from maxmargin.solvers.linear_masters import Answer, Box, HighsMaster, Master, OutputRows
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 MASTERS = ("auto", "highs", "extragradient")
 
-MANY_WEIGHTS = 5000
-"""From this many weights on "auto" takes the extragradient master: vertices are then a bad choice in early masters, and
-costly ones (figures above)."""
+MANY = 300_000
+"""From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
+early masters, and costly ones (figures above)."""
 
 RETURNS = 2
 """A row that was dropped and has come back so often stays."""
@@ -91,7 +94,7 @@ class ColumnGenerationState:
         warm: during the warm-up, the state of the problem with the margin re-scaled; ``rounds``: of the warm-up.
     """
 
-    rows: Rows
+    rows: OutputRows
     idle: npt.NDArray[np.int64]
     returned: npt.NDArray[np.int64]
     answer: Answer
@@ -115,15 +118,17 @@ class ColumnGeneration(Solver):
     """Settings of column generation.
 
     Attributes:
-        master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (Algorithm 2 of the
-            paper), or "auto", the second for many weights without a ball, else the first.
+        master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (first-order steps, see
+            ``master_step``), or "auto", the second for many examples times weights without a ball, else the
+            first.
         k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one
             needs ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
         stabilise: keep each master's weights in a box around the best so far, a trust region, and decode halfway to
             them too, after a warm-up where that is needed; False is the paper's method.
-        master_step: of the extragradient master: "norm", extrapolated steps of ``0.99 / ||[H M]||_2`` in scaled and
-            balanced coordinates; "frobenius", the paper's extragradient with its own, smaller step, without either.
+        master_step: of the extragradient master: "norm", extrapolated steps (Chambolle and Pock 2011) of
+            ``0.99 / ||[A M]||_2`` in scaled and balanced coordinates; "frobenius", Algorithm 2 of the paper:
+            extragradient with its own, smaller step, without either.
         max_iter: limit of rounds when the caller gives none.
     """
 
@@ -135,15 +140,11 @@ class ColumnGeneration(Solver):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        if self.master not in MASTERS:
-            raise ValueError(f"master must be one of {', '.join(map(repr, MASTERS))}, got {self.master!r}")
-        if self.master_step not in ("norm", "frobenius"):
-            raise ValueError(f'master_step must be "norm" or "frobenius", got {self.master_step!r}')
-        check_positive(k_best=self.k_best, max_iter=self.max_iter)
-        if int(self.k_best) != self.k_best:
-            raise ValueError(f"k_best must be a whole number >= 1, got {self.k_best!r}")
+        check_choice(MASTERS, master=self.master)
+        check_choice(("norm", "frobenius"), master_step=self.master_step)
+        check_count(k_best=self.k_best, max_iter=self.max_iter)
         if self.age is not None:
-            check_positive(age=self.age)
+            check_count(age=self.age)
         check_flags(stabilise=self.stabilise)
 
     def why_not(self, problem: Problem) -> str | None:
@@ -171,7 +172,7 @@ class ColumnGeneration(Solver):
     def _master(self, problem: Problem) -> Master:
         assert isinstance(problem.region, L1)
         region, n_examples = problem.region, problem.structure.n_examples
-        many = problem.n_weights > MANY_WEIGHTS and np.isinf(region.radius)
+        many = n_examples * problem.n_weights > MANY and np.isinf(region.radius)
         if self.master == "extragradient" or (self.master == "auto" and many):
             return ExtragradientMaster(region, n_examples, paper_step=self.master_step == "frobenius")
         return HighsMaster(region, n_examples)
@@ -189,7 +190,7 @@ class ColumnGeneration(Solver):
         problem = run.problem
         zero, nothing, none = np.zeros(problem.n_weights), np.zeros(0), np.zeros(0, dtype=np.int64)
         return ColumnGenerationState(
-            rows=Rows.none(problem.n_weights),
+            rows=OutputRows.none(problem.n_weights),
             idle=none,
             returned=none,
             answer=Answer(weights, nothing),
@@ -249,7 +250,7 @@ class ColumnGeneration(Solver):
         tightness = state.tightness * (1.0 if len(fresh) else 0.1)
         accuracy = max(1e-10, min(CLOSER * tightness * gap, 0.1))
         bounds = Box(best, box)
-        answer = state.master.solve(state.rows, kept, rows, state.answer, bounds, accuracy)
+        answer = state.master.solve(state.rows, kept, rows, state.answer, bounds, accuracy, run.deadline)
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
         idle[answer.multipliers > 0.0] = 0
         g, loss = rows.aggregate(answer.multipliers)
@@ -279,7 +280,7 @@ class ColumnGeneration(Solver):
         if warm.primal - warm.model > WARM_GAP * warm.primal and rounds < WARM_ROUNDS:
             return replace(state, warm=warm, rounds=rounds, answer=Answer(warm.best, state.answer.multipliers))
         held = warm.rows.take(warm.rows.loss > 0.0)  # the gold output has no row
-        rows = Rows.of(held.matrix, run.problem.scale[held.owner], held.owner)
+        rows = OutputRows.of(held.matrix, run.problem.scale[held.owner], held.owner)
         rows = rows.take(np.unique(rows.key, return_index=True)[1])
         none = np.zeros(len(rows), dtype=np.int64)
         return replace(
@@ -293,7 +294,9 @@ class ColumnGeneration(Solver):
             warm=None,
         )
 
-    def _judged(self, state: ColumnGenerationState, found: Rows, primal: float) -> tuple[FloatArray, float, float]:
+    def _judged(
+        self, state: ColumnGenerationState, found: OutputRows, primal: float
+    ) -> tuple[FloatArray, float, float]:
         """The best weights and their objective, and the size of the box, after decoding at the master's solution.
 
         As in any trust region: the master promised ``promised``, the objective fell by ``fell``.
@@ -316,7 +319,7 @@ class ColumnGeneration(Solver):
             box *= GROWTH
         return (state.answer.weights, primal, box) if fell > 0.0 else (state.best, state.primal, box)
 
-    def _decode(self, run: Run, weights: FloatArray) -> tuple[Rows, float]:
+    def _decode(self, run: Run, weights: FloatArray) -> tuple[OutputRows, float]:
         """The rows of the worst outputs of all examples, and the objective."""
         matrices, losses, owners, hinge, first = [], [], [], 0.0, 0
         if self.k_best > 1:
@@ -335,13 +338,13 @@ class ColumnGeneration(Solver):
                 owners.append(first + counts)
             first += shard.structure.n_examples
         matrix = sp.vstack(matrices, format="csr")
-        return Rows.of(matrix, np.concatenate(losses), np.concatenate(owners)), run.problem.region.penalty(
+        return OutputRows.of(matrix, np.concatenate(losses), np.concatenate(owners)), run.problem.region.penalty(
             weights
         ) + hinge
 
     def _violated(
-        self, run: Run, state: ColumnGenerationState, found: Rows, weights: FloatArray, slacks: FloatArray
-    ) -> Rows:
+        self, run: Run, state: ColumnGenerationState, found: OutputRows, weights: FloatArray, slacks: FloatArray
+    ) -> OutputRows:
         """The found rows that exceed the master's slacks by more than a share of the gap aimed at, each once."""
         values = found.values(weights)
         n = max(1, run.problem.structure.n_examples)
@@ -362,4 +365,6 @@ class ColumnGeneration(Solver):
 def _margin(run: Run) -> Run:
     """The run of the same problem with the margin re-scaled; its work counts as the run's."""
     shards = tuple(replace(shard, rescaling="margin") for shard in run.shards)
-    return Run(replace(run.problem, rescaling="margin"), run.random, shards, run.tol, run.counters)
+    return Run(
+        replace(run.problem, rescaling="margin"), run.random, shards, run.tol, run.counters, deadline=run.deadline
+    )

@@ -1,19 +1,21 @@
-"""Master problems of column generation by extragradient: Algorithm 2 of Wang and Shawe-Taylor (2009), and faster ones.
+"""Master problems of column generation by extragradient: Algorithm 2 of Wang and Shawe-Taylor (2009), and faster steps.
 
 The saddle point of
 
     min_{w, xi >= 0} max_{lambda >= 0}  1/C ||w||_1 + sum_i xi_i + lambda'(A w + b - M xi)
 
 is approached from the last master's solution, with multipliers of zero for fresh rows and ``xi`` raised to what they
-demand. The paper's step has length ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2`` and costs four passes over the non-zeros of
-``A`` (compiled, ``linear_master.hpp``).
+demand. ``master_step="frobenius"`` is the paper's Algorithm 2, extragradient with both players moving twice: its step
+has length ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2`` and costs four passes over the non-zeros of ``A`` (compiled,
+``linear_master.hpp``).
 
-The default takes ``0.99 / ||[A M]||_2``, with diagonal scaling of rows and columns (Pock and Chambolle 2011), a balance
-of the two players' steps, and restarts from the average where its gap has fallen enough (Applegate and others 2021),
-which make convergence linear. Only the weights' move is extrapolated (Chambolle and Pock 2011), at two passes: on a
-master of 1,496 rows and 105,953 non-zeros both ways took the same number of steps (5,376 and 5,440 to a gap of 0.005),
-this one in half the time. It holds the columns with a weight and those whose reduced cost is nearly negative alone,
-until no other one's is: half of the non-zeros there, a quarter of the columns.
+The default, ``master_step="norm"``, is not extragradient but its extrapolated relative (Chambolle and Pock 2011), where
+only the weights' move is predicted, at two passes. Its steps are ``0.99 / ||[A M]||_2``, with diagonal scaling of rows
+and columns (Pock and Chambolle 2011), a balance of the two players' steps, and restarts from the average where its gap
+has fallen enough (Applegate and others 2021), which make convergence linear. On a master of 1,496 rows and 105,953
+non-zeros extragradient with all of these took as many steps (5,376 and 5,440 to a gap of 0.005) in twice the time. It
+holds the columns with a weight and those whose reduced cost is nearly negative alone, until no other one's is: half of
+the non-zeros there, a quarter of the columns.
 
 The paper's two stopping tests pass at points far from a solution, where the multipliers are not feasible; here a
 master is solved when the gap of two feasible points has closed: weights with the ``xi`` they need, and multipliers
@@ -30,8 +32,9 @@ from maxmargin import _kernels
 from maxmargin._vectors import norm
 from maxmargin.features.base import operator_norm
 from maxmargin.regions import L1
+from maxmargin.solvers import linear_masters
 from maxmargin.solvers.base import NonFiniteError
-from maxmargin.solvers.linear_masters import Answer, Box, Master, Rows
+from maxmargin.solvers.linear_masters import Answer, Box, Master, OutputRows, over
 from maxmargin.structures.base import FloatArray, IntArray
 
 PIECE = 64
@@ -44,6 +47,9 @@ FALLEN, FALLEN_SOME, LONG = 0.2, 0.8, 0.36
 """A run restarts when its gap has fallen to the first share of that at the last restart, or to the second and rises
 again, or when it has taken the third share of all steps so far."""
 
+FAR_BELOW = 0.1
+"""A master in a box that does not lower the objective by half of what it can is solved to this share of the gap."""
+
 NEAR = 0.7
 """A column whose weight is zero takes part where its ``|A'lambda|`` is more than this share of ``1/C``."""
 
@@ -53,7 +59,7 @@ _Point = tuple[FloatArray, FloatArray, FloatArray]
 class _Program:
     """One master in the coordinates of its own columns and examples, scaled."""
 
-    def __init__(self, rows: Rows, region: L1, box: Box, columns: IntArray, *, scaled: bool) -> None:
+    def __init__(self, rows: OutputRows, region: L1, box: Box, columns: IntArray, *, scaled: bool) -> None:
         self.rows, self.price, self.scaled = rows, region.price, scaled
         self.columns = columns
         self.examples, owner = np.unique(rows.owner, return_inverse=True)
@@ -72,7 +78,7 @@ class _Program:
         self.link = self.of_rows * self.of_examples[self.owner]
         self.b, self.cost = self.of_rows * rows.loss, self.of_examples
         self.prices = self.price * self.of_columns
-        self.boxed = np.isfinite(box.size)
+        self.boxed, self.center = np.isfinite(box.size), box.center[self.columns] / self.of_columns
         self.lower, self.upper = box.bounds(region, self.columns)
         self.bounds = self.lower / self.of_columns, self.upper / self.of_columns
         self.compressed = [
@@ -84,13 +90,11 @@ class _Program:
     def point(self, weights: FloatArray, multipliers: FloatArray) -> _Point:
         """A start in scaled coordinates, with the slacks that the weights need."""
         w = np.clip(weights[self.columns], self.lower, self.upper)
-        return w / self.of_columns, self._slacks(w) / self.of_examples, multipliers / self.of_rows
+        return w / self.of_columns, self.slacks(w / self.of_columns) / self.of_examples, multipliers / self.of_rows
 
-    def _slacks(self, w: FloatArray) -> FloatArray:
-        values = (self.matrix @ (w / self.of_columns) + self.b) / self.of_rows
-        xi = np.zeros(len(self.examples))
-        np.maximum.at(xi, self.owner, values)
-        return xi
+    def slacks(self, scaled: FloatArray) -> FloatArray:
+        """Those, not scaled, that scaled weights need."""
+        return linear_masters.slacks((self.matrix @ scaled + self.b) / self.of_rows, self.owner, len(self.examples))
 
     def iterate(self, at: _Point, sums: _Point, primal_step: float, dual_step: float, steps: int) -> None:
         """Compiled steps; ``at`` and ``sums`` are changed in place."""
@@ -99,14 +103,11 @@ class _Program:
 
     def primal(self, at: _Point) -> float:
         """The objective of the weights, with the slacks they need."""
-        w = at[0] * self.of_columns
-        return self.price * float(np.abs(w).sum()) + float(self._slacks(w).sum())
+        return float(self.prices @ np.abs(at[0])) + float(self.slacks(at[0]).sum())
 
     def feasible(self, at: _Point) -> FloatArray:
-        """Multipliers with sums of at most 1 per example."""
-        positive = np.maximum(at[2] * self.of_rows, 0.0)
-        sums = np.bincount(self.owner, positive, minlength=len(self.examples))
-        return np.asarray(positive / np.maximum(sums, 1.0)[self.owner])
+        """Multipliers, not scaled, with sums of at most 1 per example."""
+        return linear_masters.feasible(at[2] * self.of_rows, self.owner, len(self.examples))
 
     def dual(self, multipliers: FloatArray) -> float:
         """The bound of feasible multipliers: ``b'lambda + min_w (A'lambda)'w + 1/C ||w||_1`` in the box.
@@ -138,42 +139,60 @@ class _Program:
 
 
 class ExtragradientMaster(Master):
-    """Masters by extragradient; what it remembers from one to the next is the balance of the steps."""
+    """Masters by extrapolated steps or, with ``paper_step``, by the paper's extragradient.
+
+    What it remembers from one to the next is the balance of the steps.
+    """
 
     def __init__(self, region: L1, n_examples: int, *, paper_step: bool = False) -> None:
         self.region, self.n_examples, self.paper_step = region, n_examples, paper_step
         self.balance: float | None = 1.0 if paper_step else None
 
     def solve(
-        self, rows: Rows, kept: npt.NDArray[np.bool_], now: Rows, start: Answer, box: Box, accuracy: float
+        self,
+        rows: OutputRows,
+        kept: npt.NDArray[np.bool_],
+        now: OutputRows,
+        start: Answer,
+        box: Box,
+        accuracy: float,
+        deadline: float | None = None,
     ) -> Answer:
         """Steps from ``start`` until the gap is at most ``accuracy`` times the primal."""
-        begun = np.concatenate([start.multipliers[kept], np.zeros(len(now) - int(kept.sum()))])
+        begun = start.carried(kept, len(now))
+        if over(deadline):
+            return Answer(start.weights, begun)
         multipliers, weights, work = begun, start.weights, 0
         columns = self._priced(now, begun, (weights != 0.0) | (np.abs(box.center) > box.size))
         while True:
-            found = self._solve(
-                _Program(now, self.region, box, columns, scaled=not self.paper_step), weights, multipliers, accuracy
-            )
+            program = _Program(now, self.region, box, columns, scaled=not self.paper_step)
+            found = self._solve(program, weights, multipliers, accuracy, deadline)
             weights, multipliers, work = found.weights, found.multipliers, work + found.work
             missing = np.setdiff1d(self._violated(now, multipliers, 1.0 + 0.5 * accuracy), columns)
-            if not len(missing) or work >= MOST_STEPS:
+            if not len(missing) or work >= MOST_STEPS or over(deadline):
                 return Answer(self.region.project(weights), multipliers, work)
             columns = np.union1d(columns, self._violated(now, multipliers, NEAR))
 
-    def _violated(self, rows: Rows, multipliers: FloatArray, share: float) -> IntArray:
+    def _violated(self, rows: OutputRows, multipliers: FloatArray, share: float) -> IntArray:
         """The columns with ``|A'lambda| > share / C`` (signed ones: ``-A'lambda``)."""
         g = rows.aggregate(multipliers)[0]
         pull = np.abs(g) if self.region.nonnegative is None else np.where(self.region.nonnegative, -g, np.abs(g))
         return np.flatnonzero(pull > share * self.region.price)
 
-    def _priced(self, rows: Rows, multipliers: FloatArray, held: npt.NDArray[np.bool_]) -> IntArray:
+    def _priced(self, rows: OutputRows, multipliers: FloatArray, held: npt.NDArray[np.bool_]) -> IntArray:
         """The columns to begin with: all without multipliers to judge them by, else the held ones and the near ones."""
         if not multipliers.any() or self.paper_step:
             return rows.columns
         return np.intersect1d(np.union1d(np.flatnonzero(held), self._violated(rows, multipliers, NEAR)), rows.columns)
 
-    def _solve(self, program: _Program, weights: FloatArray, multipliers: FloatArray, accuracy: float) -> Answer:
+    def _solve(
+        self,
+        program: _Program,
+        weights: FloatArray,
+        multipliers: FloatArray,
+        accuracy: float,
+        deadline: float | None,
+    ) -> Answer:
         at = program.point(weights, multipliers)
         length = 1.0 / program.frobenius() if self.paper_step else 0.99 / max(program.norm(), 1e-300)
         balance = self.balance
@@ -181,10 +200,13 @@ class ExtragradientMaster(Master):
             costs = norm(np.concatenate([program.prices, program.cost]))
             balance = costs / norm(program.b) if program.b.any() else 1.0
         best = _Best(program, at)
+        if program.boxed:
+            best.see((program.center, at[1], at[2]))
+        before = best.value if program.boxed else np.inf
         origin, sums = _copied(at), _zeros(at)
         at_restart = last = best.gap
         done = since = 0
-        while best.gap > accuracy * abs(best.value) and done < MOST_STEPS:
+        while done < MOST_STEPS and not best.enough(accuracy, before) and not over(deadline):
             program.iterate(at, sums, length / balance, length * balance, PIECE)
             done, since = done + PIECE, since + PIECE
             if not all(np.isfinite(x).all() for x in at):
@@ -223,6 +245,12 @@ class _Best:
         if dual > self.bound:
             self.bound, self.multipliers = dual, multipliers
         return primal - dual
+
+    def enough(self, accuracy: float, before: float) -> bool:
+        """Whether the relative gap is at most ``accuracy`` and, unless it is far below, the value has fallen from
+        ``before`` by half of what it can: in a small box the gap may be large beside all there is to gain."""
+        aim = accuracy * abs(self.value)
+        return self.gap <= aim and (self.gap <= FAR_BELOW * aim or before - self.value >= self.gap)
 
     @property
     def gap(self) -> float:

@@ -191,6 +191,7 @@ def _loop(
     began = time.perf_counter()
     limit = 1 if solver.one_step else stop.max_iter or solver.max_iter
     run = Run.of(problem, _generator(random_state), solver.shard_size, stop.tol)
+    run.deadline = None if stop.max_seconds is None else began + stop.max_seconds
     counters = run.counters
     best = _Best(problem.relaxed, solver.minimises)
     history: list[Record] = []
