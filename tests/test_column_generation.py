@@ -429,7 +429,7 @@ def test_what_it_cannot_solve_is_refused_in_a_sentence() -> None:
     chain = make("chain")
     l1 = within(chain, C=1.0)
     for problem, solver, message in (
-        (chain, mm.ColumnGeneration(), 'use norm="l1"'),
+        (chain, mm.ColumnGeneration(), 'give norm="l1"'),
         (replace(l1, slack="quadratic"), mm.ColumnGeneration(), 'use slack="linear"'),
         (within(chain, C=1.0, radius=1.0), mm.ColumnGeneration(master="extragradient"), 'use master="highs"'),
         (replace(l1, rescaling="slack"), mm.ColumnGeneration(k_best=2), "use k_best=1"),

@@ -46,7 +46,7 @@ import scipy.sparse as sp
 
 from maxmargin.problem import Problem, hinges
 from maxmargin.regions import L1
-from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_choice, check_count, check_flags
+from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_choice, check_count, check_flags, instead
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.linear_masters import Answer, Box, HighsMaster, Master, OutputRows
@@ -151,9 +151,9 @@ class ColumnGeneration(Solver):
         """Linear programs: an L1 region, linear slack."""
         region = problem.region
         if not isinstance(region, L1):
-            return 'it minimises sums of absolute weights; use norm="l1" (regions.L1), or Extragradient'
+            return f'it minimises sums of absolute weights; give norm="l1" (regions.L1), or use {instead(problem)}'
         if problem.slack != "linear":
-            return 'quadratic slack makes no linear program; use slack="linear"'
+            return 'quadratic slack makes no linear program; use slack="linear", or ProjectedGradient'
         if self.master == "extragradient" and np.isfinite(region.radius):
             return 'the extragradient master knows no ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
@@ -161,7 +161,7 @@ class ColumnGeneration(Solver):
         if self.k_best > 1 and problem.good is not None:
             return "with several good outputs one pair of each example is found; use k_best=1"
         if self.k_best > 1 and problem.structure.relaxed:
-            return f"the argmax of a {problem.structure.name} is relaxed, so that it has no k best; use k_best=1"
+            return f"the argmax of {problem.structure.called} is relaxed, so that it has no k best; use k_best=1"
         return None
 
     @property
