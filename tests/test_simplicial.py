@@ -392,7 +392,7 @@ def test_numbers_that_overflow_are_a_status() -> None:
 @pytest.mark.parametrize("region", [{"radius": 0.7}, {"l1": 1.0}, {"C": np.inf}])
 def test_regions_without_a_ridge_are_refused(region: dict[str, float]) -> None:
     for solver in (SD(), mm.CuttingPlane()):
-        with pytest.raises(ValueError, match=r"needs a ridge penalty.*use Extragradient"):
+        with pytest.raises(ValueError, match=r"needs a ridge penalty.*use [A-Z]"):
             solve(make("chain", region=region), solver)
 
 
