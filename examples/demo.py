@@ -83,10 +83,10 @@ def chain_task(digits: np.ndarray, labels: np.ndarray, rng: np.random.Generator)
         X.append(np.column_stack([rows + rng.normal(scale=0.6, size=rows.shape), np.ones(len(text))]))
         y.append(list(text))
     n = 400
-    model = mm.ChainSVM(C=0.02, n_jobs=-1, tol=1e-2).fit(X[:n], y[:n])
+    model = mm.ChainSVM(C=0.02, n_jobs=-1).fit(X[:n], y[:n])
     single_X = [row[None, :] for x in X for row in x]
     single_y = [[label] for labels_of_one in y for label in labels_of_one]
-    baseline = mm.ChainSVM(C=0.02, n_jobs=-1, tol=1e-2).fit(single_X[: 8 * n], single_y[: 8 * n])
+    baseline = mm.ChainSVM(C=0.02, n_jobs=-1).fit(single_X[: 8 * n], single_y[: 8 * n])
     return Outcome(
         "chain: dates, digit by digit",
         n,

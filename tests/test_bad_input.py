@@ -231,7 +231,7 @@ def test_loss_weights(fitted, kind):
         ({"n_jobs": True}, "n_jobs must be None"),
         ({"solver": "best"}, 'solver must be "auto" or a solver object'),
         ({"solver": None}, 'solver must be "auto" or a solver object'),
-        ({"solver": mm.Extragradient}, 'solver must be "auto" or a solver object'),
+        ({"solver": mm.Extragradient}, r"write mm.Extragradient\(\)"),
         ({"solver": np.ones(2)}, 'solver must be "auto" or a solver object'),
         ({"loss": "hamming"}, r"loss must be a loss of maxmargin\.losses"),
         ({"loss": mm.losses.Hamming}, r"loss must be a loss of maxmargin\.losses"),

@@ -1,7 +1,7 @@
 // Frank-Wolfe steps over a few points: max over the simplex of b'a - C/2 a'K a, from where a stands.
 //
 // b holds the points' values at the current weights, K their inner products; each step moves mass along one direction
-// by an exact line search. Steps cost O(k) on k points, the first choice of a direction among them too.
+// by an exact line search. Pairwise steps cost O(k) on k points, the others O(k^2).
 //
 // References: Frank and Wolfe (1956); away steps: Guelat and Marcotte (1986); pairwise steps: Lacoste-Julien and Jaggi
 // (2015).

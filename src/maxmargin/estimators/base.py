@@ -251,7 +251,10 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return self.solver, "chosen by the caller"
         if isinstance(self.solver, str) and self.solver == "auto":
             return choose(problem)
-        raise ValueError(f'solver must be "auto" or a solver object such as mm.Extragradient(), got {self.solver!r}')
+        given: Any = self.solver
+        if isinstance(given, type) and issubclass(given, Solver):
+            raise ValueError(f"solver must be an object, not a class: write mm.{given.__name__}()")
+        raise ValueError(f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {self.solver!r}')
 
     def _start(self, packer: Packer) -> Start:
         if not self.warm_start or not hasattr(self, "solution_"):
