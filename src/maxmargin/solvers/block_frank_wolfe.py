@@ -50,7 +50,7 @@ from maxmargin.solvers.base import (
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.online import finite_pass, signs_of
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
 SAMPLINGS = ("uniform", "gap")
@@ -106,6 +106,11 @@ class BlockFrankWolfe(Solver):
         if problem.slack != "linear":
             return f"it needs linear slack; use {instead(problem)}"
         return needs_ridge(problem)
+
+    @property
+    def shard_size(self) -> int:
+        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
+        return SHARD_PARTS
 
     def init(self, run: Run, start: Start) -> BlockState:
         """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""

@@ -22,7 +22,7 @@ from maxmargin.regions import L1
 from maxmargin.solvers.base import Run, Solver, Start, check_count, check_flags, checked_points
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.online import finite_pass, signs_of
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,11 @@ class OnlinePasses(Solver):
     shuffle: bool
     minimises = False
     max_iter = 10
+
+    @property
+    def shard_size(self) -> int:
+        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
+        return SHARD_PARTS
 
     def init(self, run: Run, start: Start) -> PassesState:
         """The start weights."""
@@ -102,13 +107,6 @@ class AveragedPerceptron(OnlinePasses):
     def __post_init__(self) -> None:
         check_flags(average=self.average, shuffle=self.shuffle, batch=self.batch)
         check_count(max_iter=self.max_iter)
-
-    @property
-    def shard_size(self) -> int | None:
-        """In batch form, shards."""
-        from maxmargin.structures.base import SHARD_PARTS
-
-        return SHARD_PARTS if self.batch else None
 
     def view(self, run: Run) -> Any:
         """None in batch form."""

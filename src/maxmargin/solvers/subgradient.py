@@ -25,7 +25,7 @@ from maxmargin.regions import L2
 from maxmargin.solvers.base import Run, Solver, Start, check_count, check_flags, instead, needs_ridge
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.online import finite_pass, signs_of
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,11 @@ class Subgradient(Solver):
         if problem.slack != "linear":
             return f"it needs linear slack; use {instead(problem)}"
         return needs_ridge(problem)
+
+    @property
+    def shard_size(self) -> int:
+        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
+        return SHARD_PARTS
 
     def init(self, run: Run, start: Start) -> SubgradientState:
         """Zero weights: the first steps, which are long, would forget any other."""
