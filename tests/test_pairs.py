@@ -313,7 +313,7 @@ def legal(name: str, kind: str = "chain") -> tuple[Problem, Solver, str]:
             posed = pose(kind, region, rescaling, slack)
             if not (hinges.why_not(posed) or solver.why_not(posed)):
                 return posed, solver, region
-    pytest.skip(f"refused on a {kind}")
+    pytest.skip(f"{name} takes no {kind}, which test_pairs checks it refuses with a sentence")
 
 
 @pytest.mark.parametrize("kind", ["chain", "matching"])

@@ -34,23 +34,19 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _kernels
-from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers.base import (
     Run,
-    Solver,
     Start,
     check_choice,
     check_count,
     check_flags,
     check_share,
-    instead,
-    needs_ridge,
 )
 from maxmargin.solvers.certificate import Proposal
 from maxmargin.solvers.masses import Masses
-from maxmargin.solvers.online import finite_pass, signs_of
-from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
+from maxmargin.solvers.online import RidgeSolver, finite_pass, signs_of
+from maxmargin.structures.base import FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
 SAMPLINGS = ("uniform", "gap")
@@ -70,7 +66,7 @@ class BlockState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockFrankWolfe(Solver):
+class BlockFrankWolfe(RidgeSolver):
     """Settings of block-coordinate Frank-Wolfe.
 
     Attributes:
@@ -100,17 +96,6 @@ class BlockFrankWolfe(Solver):
         check_count(outputs=self.outputs, at_least=2)
         check_share(cache=self.cache)
         check_flags(average=self.average)
-
-    def why_not(self, problem: Problem) -> str | None:
-        """Needs a smooth dual over a product of bounded sets."""
-        if problem.slack != "linear":
-            return f"it needs linear slack; use {instead(problem)}"
-        return needs_ridge(problem)
-
-    @property
-    def shard_size(self) -> int:
-        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
-        return SHARD_PARTS
 
     def init(self, run: Run, start: Start) -> BlockState:
         """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""

@@ -1,4 +1,4 @@
-"""What online solvers share: regions as compiled passes take them, and errors as the loop takes them."""
+"""What online solvers share: their bases, regions as compiled passes take them, errors as the loop takes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,27 @@ from typing import Any
 import numpy as np
 
 from maxmargin.problem import InexactError, Problem
-from maxmargin.solvers.base import NonFiniteError
+from maxmargin.solvers.base import NonFiniteError, Solver, instead, needs_ridge
+from maxmargin.structures.base import SHARD_PARTS
+
+
+class OnlineSolver(Solver):
+    """A solver that passes over single examples."""
+
+    @property
+    def shard_size(self) -> int:
+        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
+        return SHARD_PARTS
+
+
+class RidgeSolver(OnlineSolver):
+    """One that minimises the penalty form: it needs a ridge, and terms that are linear in the hinges."""
+
+    def why_not(self, problem: Problem) -> str | None:
+        """Needs linear slack and a finite C."""
+        if problem.slack != "linear":
+            return f"it needs linear slack; use {instead(problem)}"
+        return needs_ridge(problem)
 
 
 def signs_of(problem: Problem) -> Any:

@@ -19,10 +19,10 @@ import numpy as np
 
 from maxmargin import _kernels
 from maxmargin.regions import L1
-from maxmargin.solvers.base import Run, Solver, Start, check_count, check_flags, checked_points
+from maxmargin.solvers.base import Run, Start, check_count, check_flags, checked_points
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import finite_pass, signs_of
-from maxmargin.structures.base import SHARD_PARTS, FloatArray
+from maxmargin.solvers.online import OnlineSolver, finite_pass, signs_of
+from maxmargin.structures.base import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,18 +48,13 @@ class PassesState:
         return self.weights.copy(), self.late.copy()
 
 
-class OnlinePasses(Solver):
+class OnlinePasses(OnlineSolver):
     """What the perceptron and MIRA share: passes in random order, the average at the end."""
 
     average: bool
     shuffle: bool
     minimises = False
     max_iter = 10
-
-    @property
-    def shard_size(self) -> int:
-        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
-        return SHARD_PARTS
 
     def init(self, run: Run, start: Start) -> PassesState:
         """The start weights."""

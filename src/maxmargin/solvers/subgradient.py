@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _kernels
-from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers.base import Run, Solver, Start, check_count, check_flags, instead, needs_ridge
+from maxmargin.solvers.base import Run, Start, check_count, check_flags
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import finite_pass, signs_of
-from maxmargin.structures.base import SHARD_PARTS, FloatArray
+from maxmargin.solvers.online import RidgeSolver, finite_pass, signs_of
+from maxmargin.structures.base import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class SubgradientState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subgradient(Solver):
+class Subgradient(RidgeSolver):
     """Settings of stochastic subgradient descent.
 
     Attributes:
@@ -56,17 +55,6 @@ class Subgradient(Solver):
     def __post_init__(self) -> None:
         check_flags(average=self.average, shuffle=self.shuffle)
         check_count(max_iter=self.max_iter)
-
-    def why_not(self, problem: Problem) -> str | None:
-        """Needs the strong convexity of a ridge penalty."""
-        if problem.slack != "linear":
-            return f"it needs linear slack; use {instead(problem)}"
-        return needs_ridge(problem)
-
-    @property
-    def shard_size(self) -> int:
-        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
-        return SHARD_PARTS
 
     def init(self, run: Run, start: Start) -> SubgradientState:
         """Zero weights: the first steps, which are long, would forget any other."""
