@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
 import maxmargin
+from maxmargin._terminal import fail, printable
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.structures.base import IntArray, Structure
+from maxmargin.tasks.alignment.commands import app as align
 
 app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"error: {_printable(message)}", file=sys.stderr)
-    raise typer.Exit(code=2)
-
-
-def _printable(value: object) -> str:
-    """One line without control characters: a file's text must not move the cursor."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+app.add_typer(align, name="align")
 
 
 def _never_applied(sizes: IntArray) -> Structure:
@@ -53,9 +45,9 @@ def inspect(
         # The structure of a model of one's own is not needed to describe it.
         facts = describe(load(path, structure=_never_applied))
     except ModelFileError as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"{path}: {error.strerror or error}")
+        fail(f"{path}: {error.strerror or error}")
     if as_json:
         print(json.dumps(facts))
         return
@@ -65,7 +57,7 @@ def inspect(
 
     table = Table(show_header=False, box=None)
     for key, value in facts.items():
-        table.add_row(Text(key), Text(_printable(value)))
+        table.add_row(Text(key), Text(printable(value)))
     Console().print(table)
 
 

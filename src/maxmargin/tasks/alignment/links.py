@@ -1,0 +1,42 @@
+"""Links between the words of a sentence pair, the currency of the package.
+
+The links of one pair are an int64 array of shape ``(k, 2)``: (source position, target position), both from 0, distinct
+and sorted by (source, target). Source words are rows and left nodes, target words columns and right nodes, everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.structures.base import IntArray
+
+
+def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
+    """Pairs in any order, with or without repetitions, as links."""
+    listed = pairs if isinstance(pairs, np.ndarray) else list(pairs)  # type: ignore[arg-type]
+    array = np.asarray(listed, dtype=np.int64).reshape(-1, 2)
+    return np.unique(array, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What annotators say of one sentence pair.
+
+    Attributes:
+        sure: links that must be there, shape ``(k, 2)``.
+        possible: links that may be there, shape ``(m, 2)``; contains the sure ones.
+    """
+
+    sure: IntArray
+    possible: IntArray
+
+    @classmethod
+    def of(cls, sure: Iterable[tuple[int, int]] | npt.ArrayLike, possible: Iterable[tuple[int, int]] = ()) -> Self:
+        """From pairs in any order; sure links need not be repeated among the possible ones."""
+        certain = as_links(sure)
+        return cls(certain, as_links(np.concatenate([certain, as_links(possible)])))
