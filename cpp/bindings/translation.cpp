@@ -1,0 +1,285 @@
+#include "maxmargin/translation.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+
+#include <cmath>
+#include <memory>
+
+#include "arrays.hpp"
+#include "maxmargin/parallel.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using bitext::Lexicon;
+using bitext::Pairs;
+using Offsets = In<std::int64_t>;
+using Words = In<std::int32_t>;
+
+bool rising(std::span<const std::int64_t> offsets, std::size_t end) {
+    if (offsets.empty() || offsets[0] != 0) return false;
+    for (std::size_t i = 1; i < offsets.size(); ++i)
+        if (offsets[i] < offsets[i - 1]) return false;
+    return static_cast<std::size_t>(offsets.back()) == end;
+}
+
+bool below(std::span<const std::int32_t> words, std::int64_t least, std::int64_t end) {
+    for (const std::int32_t word : words)
+        if (word < least || word >= end) return false;
+    return true;
+}
+
+// Sentence pairs that were checked when they were made, with the offsets of their cells.
+class SentencePairs {
+   public:
+    SentencePairs(const Offsets& source_start, const Words& source, const Offsets& target_start, const Words& target,
+                  std::int64_t n_source, std::int64_t n_target)
+        : n_source(n_source),
+          n_target(n_target),
+          source_start_(copied(source_start)),
+          target_start_(copied(target_start)),
+          source_(copied(source)),
+          target_(copied(target)) {
+        require(n_source >= 0 && n_target >= 0, "vocabularies must not be negative");
+        require(source_start_.size() == target_start_.size(), "both sides must have the same number of sentences");
+        require(rising(source_start_, source_.size()) && rising(target_start_, target_.size()),
+                "offsets must rise from 0 to the number of words");
+        require(below(source_, -1, n_source) && below(target_, -1, n_target), "a word is outside its vocabulary");
+        cell_start_.assign(source_start_.size(), 0);
+        for (std::size_t p = 0; p + 1 < source_start_.size(); ++p) {
+            const std::int64_t rows = source_start_[p + 1] - source_start_[p];
+            const std::int64_t columns = target_start_[p + 1] - target_start_[p];
+            require(rows < (1 << 20) && columns < (1 << 20), "a sentence is too long");
+            cell_start_[p + 1] = cell_start_[p] + rows * columns;
+        }
+    }
+
+    Pairs view() const { return {source_start_, target_start_, cell_start_, source_, target_}; }
+
+    const std::int64_t n_source, n_target;
+
+   private:
+    std::vector<std::int64_t> source_start_, target_start_, cell_start_;
+    std::vector<std::int32_t> source_, target_;
+};
+
+void check_lexicon(const Lexicon& lexicon, std::int64_t n_source, std::int64_t n_target) {
+    require(static_cast<std::int64_t>(lexicon.row_start.size()) == n_source + 1 &&
+                rising(lexicon.row_start, lexicon.column.size()),
+            "rows of the lexicon do not fit");
+    require(below(lexicon.column, 0, n_target), "a word of the lexicon is outside its vocabulary");
+}
+
+// A bitext with its lexicon and the slot of every cell: what expectation steps go over again and again.
+class Bitext {
+   public:
+    Bitext(std::shared_ptr<SentencePairs> pairs, int threads)
+        : pairs_(std::move(pairs)),
+          lexicon_(pairs_->view(), pairs_->n_source, pairs_->n_target, threads) {
+        require(lexicon_.column.size() < bitext::kNoSlot, "more than 4 billion different word pairs; split the bitext");
+        slots_ = bitext::slots_of(pairs_->view(), lexicon_.view(), pairs_->n_target, threads);
+    }
+
+    Pairs pairs() const { return pairs_->view(); }
+    Lexicon lexicon() const { return lexicon_.view(); }
+    std::int64_t n_source() const { return pairs_->n_source; }
+    std::int64_t n_target() const { return pairs_->n_target; }
+    std::int64_t n_slots() const { return static_cast<std::int64_t>(lexicon_.column.size()); }
+    const std::uint32_t* slots(std::int64_t p) const { return slots_.data() + pairs().cell_start[p]; }
+    const std::vector<std::int32_t>& together() const { return lexicon_.together; }
+
+   private:
+    std::shared_ptr<SentencePairs> pairs_;
+    bitext::OwnedLexicon lexicon_;
+    std::vector<std::uint32_t> slots_;
+};
+
+void write_lexicon(const Bitext& bitext, Out<std::int64_t> row_start, Out<std::int32_t> column,
+                   Out<std::int32_t> together) {
+    const Lexicon lexicon = bitext.lexicon();
+    require(row_start.size() == lexicon.row_start.size() && column.size() == lexicon.column.size() &&
+                together.size() == lexicon.column.size(),
+            "arrays must have the sizes of the lexicon");
+    std::copy(lexicon.row_start.begin(), lexicon.row_start.end(), row_start.data());
+    std::copy(lexicon.column.begin(), lexicon.column.end(), column.data());
+    std::copy(bitext.together().begin(), bitext.together().end(), together.data());
+}
+
+translation::Tables tables(const In<float>& word, const In<float>& null_target, const In<float>& null_source,
+                           double unseen, std::int64_t n_slots, std::int64_t n_source, std::int64_t n_target) {
+    require(static_cast<std::int64_t>(word.size()) == 2 * n_slots, "word must have two entries per slot");
+    require(static_cast<std::int64_t>(null_target.size()) == n_target &&
+                static_cast<std::int64_t>(null_source.size()) == n_source,
+            "probabilities of the empty word must be one per word");
+    require(unseen > 0 && unseen < 1, "unseen must be a probability");
+    return {view(word), view(null_target), view(null_source), unseen};
+}
+
+translation::Jumps jumps(const In<double>& c, double null) {
+    require(c.size() % 2 == 1, "jumps must have an odd number of entries");
+    for (std::size_t d = 0; d < c.size(); ++d)
+        require(std::isfinite(c.data()[d]) && c.data()[d] > 0, "jumps must be positive");
+    require(null >= 0 && null < 1, "null must be a probability below 1");
+    return {view(c), null};
+}
+
+// One expectation step; jump arrays without entries stand for Model 1.
+void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_target, const In<float>& null_source,
+            const In<double>& forth, const In<double>& back, double null, bool agree, std::int64_t longest,
+            double scale, Out<std::uint64_t> counts, Out<std::uint64_t> null_target_counts,
+            Out<std::uint64_t> null_source_counts, Out<std::uint64_t> distances, Out<std::uint64_t> departures,
+            Out<double> likelihood, int threads) {
+    const Pairs pairs = bitext.pairs();
+    const auto table =
+        tables(word, null_target, null_source, 0.5, bitext.n_slots(), bitext.n_source(), bitext.n_target());
+    require(counts.size() == word.size() && null_target_counts.size() == null_target.size() &&
+                null_source_counts.size() == null_source.size(),
+            "counts must have one entry per probability");
+    require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(), "likelihood must have two entries per pair");
+    require(scale >= 1 && std::isfinite(scale), "scale must be at least 1");
+    require(longest >= 0 && longest < (1 << 20), "longest is out of range");
+    const bool markov = forth.size() > 0;
+    translation::Jumps forth_jumps{}, back_jumps{};
+    translation::JumpCounts forth_counts{}, back_counts{};
+    if (markov) {
+        forth_jumps = jumps(forth, null);
+        back_jumps = jumps(back, null);
+        const std::int64_t side = longest + 1;
+        require(forth.size() == back.size() && distances.size() == 2 * forth.size(),
+                "distances must have one entry per jump and direction");
+        require(static_cast<std::int64_t>(departures.size()) == 2 * side * side, "departures must be (2, side, side)");
+        forth_counts = {{distances.data(), forth.size()}, {departures.data(), departures.size() / 2}, side};
+        back_counts = {{distances.data() + forth.size(), forth.size()},
+                       {departures.data() + departures.size() / 2, departures.size() / 2},
+                       side};
+    }
+    const translation::Counts totals{view(counts), view(null_target_counts), view(null_source_counts), scale};
+    double* values = likelihood.data();
+    const NoGil unlocked;
+    std::vector<translation::Worker> workers(std::max(threads, 1));
+    parallel_blocks(pairs.size(), bitext::kGrain, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+        auto& worker = workers[thread];
+        for (std::int64_t p = begin; p < end; ++p) {
+            values[2 * p] = values[2 * p + 1] = 0;
+            if (std::max(pairs.sources(p), pairs.targets(p)) > longest || pairs.sources(p) == 0 || pairs.targets(p) == 0)
+                continue;
+            worker.gather(pairs, p, bitext.slots(p), table);
+            const auto [first, second] =
+                markov ? worker.hmm(forth_jumps, back_jumps, &forth_counts, &back_counts, scale) : worker.model1();
+            values[2 * p] = first;
+            values[2 * p + 1] = second;
+            if (agree) worker.agree();
+            worker.count(pairs, p, bitext.slots(p), totals);
+        }
+    });
+}
+
+void maximise(const Bitext& bitext, const In<std::uint64_t>& counts, double scale, double prior, Out<float> word,
+              int threads) {
+    require(static_cast<std::int64_t>(counts.size()) == 2 * bitext.n_slots() && word.size() == counts.size(),
+            "counts and word must have two entries per slot");
+    require(scale >= 1 && prior >= 0 && std::isfinite(scale) && std::isfinite(prior), "scale or prior is out of range");
+    const auto in = view(counts);
+    const auto out = view(word);
+    const NoGil unlocked;
+    translation::maximise(bitext.lexicon(), in, scale, prior, bitext.n_target(), out, threads);
+}
+
+// Slots of the cells of any sentence pairs, -1 for words that never met.
+void find(const SentencePairs& checked, const Offsets& row_start, const Words& column, Out<std::int64_t> slots,
+          int threads) {
+    const Pairs pairs = checked.view();
+    const Lexicon lexicon{view(row_start), view(column)};
+    check_lexicon(lexicon, checked.n_source, checked.n_target);
+    require(static_cast<std::int64_t>(slots.size()) == pairs.cell_start.back(), "slots must have one entry per cell");
+    std::int64_t* out = slots.data();
+    const NoGil unlocked;
+    parallel_blocks(pairs.size(), bitext::kGrain, threads, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t p = begin; p < end; ++p) {
+            std::int64_t* cell = out + pairs.cell_start[p];
+            for (std::int64_t j = pairs.source_start[p]; j < pairs.source_start[p + 1]; ++j)
+                for (std::int64_t k = pairs.target_start[p]; k < pairs.target_start[p + 1]; ++k)
+                    *cell++ = lexicon.find(pairs.source[j], pairs.target[k]);
+        }
+    });
+}
+
+// Posteriors of both directions over the cells; jump arrays without entries stand for Model 1.
+void posteriors(const SentencePairs& checked, const Out<std::int64_t>& slots, const In<float>& word,
+                const In<float>& null_target, const In<float>& null_source, double unseen, const In<double>& forth,
+                const In<double>& back, double null, Out<double> forward, Out<double> backward,
+                Out<double> empty_target, Out<double> empty_source, Out<double> likelihood, int threads) {
+    const Pairs pairs = checked.view();
+    const auto n_slots = static_cast<std::int64_t>(word.size()) / 2;
+    const auto table = tables(word, null_target, null_source, unseen, n_slots, checked.n_source, checked.n_target);
+    const auto cells = static_cast<std::size_t>(pairs.cell_start.back());
+    require(slots.size() == cells && forward.size() == cells && backward.size() == cells,
+            "grids must have one entry per cell");
+    for (std::size_t c = 0; c < cells; ++c) require(slots.data()[c] < n_slots, "a slot is out of range");
+    require(empty_target.size() == pairs.target.size() && empty_source.size() == pairs.source.size(),
+            "posteriors of the empty word must be one per token");
+    require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(), "likelihood must have two entries per pair");
+    const bool markov = forth.size() > 0;
+    translation::Jumps forth_jumps{}, back_jumps{};
+    if (markov) {
+        forth_jumps = jumps(forth, null);
+        back_jumps = jumps(back, null);
+    }
+    const std::int64_t* in = slots.data();
+    double *out_forward = forward.data(), *out_backward = backward.data(), *out_target = empty_target.data(),
+           *out_source = empty_source.data(), *values = likelihood.data();
+    const NoGil unlocked;
+    const int count = std::max(threads, 1);
+    std::vector<translation::Worker> workers(count);
+    std::vector<std::vector<std::uint32_t>> found(count);
+    parallel_blocks(pairs.size(), 8, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+        auto& worker = workers[thread];
+        for (std::int64_t p = begin; p < end; ++p) {
+            const std::int64_t first_cell = pairs.cell_start[p], n = pairs.cell_start[p + 1] - first_cell;
+            found[thread].resize(n);
+            for (std::int64_t c = 0; c < n; ++c)
+                found[thread][c] =
+                    in[first_cell + c] < 0 ? bitext::kNoSlot : static_cast<std::uint32_t>(in[first_cell + c]);
+            worker.gather(pairs, p, found[thread].data(), table);
+            const auto [first, second] =
+                markov ? worker.hmm(forth_jumps, back_jumps, nullptr, nullptr, 1.0) : worker.model1();
+            values[2 * p] = first;
+            values[2 * p + 1] = second;
+            std::copy(worker.forward.begin(), worker.forward.end(), out_forward + first_cell);
+            std::copy(worker.backward.begin(), worker.backward.end(), out_backward + first_cell);
+            std::copy(worker.null_target.begin(), worker.null_target.end(), out_target + pairs.target_start[p]);
+            std::copy(worker.null_source.begin(), worker.null_source.end(), out_source + pairs.source_start[p]);
+        }
+    });
+}
+
+}  // namespace
+
+void bind_translation(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<SentencePairs>(module, "SentencePairs")
+        .def(nb::init<const Offsets&, const Words&, const Offsets&, const Words&, std::int64_t, std::int64_t>(),
+             "source_start"_a.noconvert(), "source"_a.noconvert(), "target_start"_a.noconvert(),
+             "target"_a.noconvert(), "n_source"_a, "n_target"_a);
+    nb::class_<Bitext>(module, "Bitext")
+        .def(nb::init<std::shared_ptr<SentencePairs>, int>(), "pairs"_a, "threads"_a)
+        .def_prop_ro("n_slots", &Bitext::n_slots);
+    module.def("bitext_lexicon", &write_lexicon, "bitext"_a, "row_start"_a.noconvert(), "column"_a.noconvert(),
+               "together"_a.noconvert());
+    module.def("translation_expect", &expect, "bitext"_a, "word"_a.noconvert(), "null_target"_a.noconvert(),
+               "null_source"_a.noconvert(), "forth"_a.noconvert(), "back"_a.noconvert(), "null"_a, "agree"_a,
+               "longest"_a, "scale"_a, "counts"_a.noconvert(), "null_target_counts"_a.noconvert(),
+               "null_source_counts"_a.noconvert(), "distances"_a.noconvert(), "departures"_a.noconvert(),
+               "likelihood"_a.noconvert(), "threads"_a);
+    module.def("translation_maximise", &maximise, "bitext"_a, "counts"_a.noconvert(), "scale"_a, "prior"_a,
+               "word"_a.noconvert(), "threads"_a);
+    module.def("lexicon_find", &find, "pairs"_a, "row_start"_a.noconvert(), "column"_a.noconvert(),
+               "slots"_a.noconvert(), "threads"_a);
+    module.def("translation_posteriors", &posteriors, "pairs"_a, "slots"_a.noconvert(), "word"_a.noconvert(),
+               "null_target"_a.noconvert(), "null_source"_a.noconvert(), "unseen"_a, "forth"_a.noconvert(),
+               "back"_a.noconvert(), "null"_a, "forward"_a.noconvert(), "backward"_a.noconvert(),
+               "empty_target"_a.noconvert(), "empty_source"_a.noconvert(), "likelihood"_a.noconvert(), "threads"_a);
+}
+
+}  // namespace maxmargin
