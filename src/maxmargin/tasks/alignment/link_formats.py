@@ -1,10 +1,10 @@
 """The formats that links are written in: how to tell them apart, to parse and to write them.
 
-- ``pharaoh``: a line per sentence pair of ``0-0 1p2``, from 0; ``-`` sure, ``p`` possible; ``0-0:0.93`` with confidence.
+- ``pharaoh``: a line per pair of ``0-0 1p2``, from 0; ``-`` is sure, ``p`` possible; ``0-0:0.93`` has a confidence.
 - ``talp``: the same from 1. Nothing in a file tells it from Pharaoh, so it must be asked for.
 - ``naacl``: a line per link of ``sentence source target [S|P] [confidence]``, all from 1; word 0 stands for no word.
-- ``json``: a line per pair, or one document that is a list of pairs; a pair is a list of ``[0, 0]`` or ``[0, 0, "P"]`` or
-  an object with ``links``, or ``sure`` and ``possible``, and perhaps ``confidence``, a number for each of ``links``.
+- ``json``: a line per pair, or one document that is a list of pairs; a pair is a list of ``[0, 0]`` or ``[0, 0, "P"]``,
+  or an object with ``links``, or ``sure`` and ``possible``, and perhaps ``confidence``, a number for each of ``links``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,8 +69,8 @@ def recognise(path: AnyPath, data: bytes) -> str:
     raise problem(
         path,
         line,
-        f"{_shown(b' '.join(first))} is neither Pharaoh (0-0 1p2), NAACL (1 1 1 S) nor JSON ([[0, 0]]); check that this "
-        "is a file of links",
+        f"{_shown(b' '.join(first))} is neither Pharaoh (0-0 1p2), NAACL (1 1 1 S) nor JSON ([[0, 0]]); check that "
+        "this is a file of links",
     )
 
 
@@ -95,17 +96,19 @@ class _Rows:
 
     def __init__(self, path: AnyPath) -> None:
         self.path = path
-        self.numbers: list[tuple[int, int, int, bool, int]] = []
-        self.confidences: list[float] = []
+        self.numbers = array("q")
+        self.confidences = array("d")
 
     def add(self, sentence: int, source: int, target: int, sure: bool, confidence: float | None, line: int) -> None:
         if (confidence is None) != (not self.confidences) and self.numbers:
             where = line or None
             missing = f"sentence {sentence + 1}: " if where is None else ""
             raise problem(
-                self.path, where, f"{missing}some links of this file have a confidence and some have none; give it to all"
+                self.path,
+                where,
+                f"{missing}some links of this file have a confidence and some have none; give it to all",
             )
-        self.numbers.append((sentence, source, target, sure, line))
+        self.numbers.extend((sentence, source, target, sure, line))
         if confidence is not None:
             self.confidences.append(confidence)
 
@@ -162,7 +165,7 @@ def _pharaoh(path: AnyPath, data: bytes) -> Table:
         np.concatenate([table.sentence for table in with_links]),
         np.concatenate([table.links for table in with_links]),
         np.concatenate([table.sure for table in with_links]),
-        None if with_links[0].confidence is None else np.concatenate([t.confidence for t in with_links]),  # type: ignore[misc]
+        None if with_links[0].confidence is None else np.concatenate([t.confidence for t in with_links]),
         np.concatenate([table.line for table in with_links]),
         lines,
     )
@@ -265,9 +268,9 @@ def _json(path: AnyPath, data: bytes) -> Table:
         try:
             values.append(_loads(path, number, line) if line.strip() else [])
         except FileError:
-            if number > 1 and any(value != [] for value in values):
+            if line.strip() not in (b"[", b"{") and any(values):
                 raise
-            return _json_document(path, _loads(path, number, data))
+            return _json_document(path, _loads(path, 1, data))
     filled = [value for value, line in zip(values, lines, strict=True) if line.strip()]
     if len(filled) == 1 and _is_document(filled[0]):
         return _json_document(path, filled[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def pack(links: Sequence[IntArray | Prediction]) -> tuple[IntArray, IntArray]:
 def unpack(start: IntArray, links: IntArray) -> list[IntArray]:
     """The inverse of :func:`pack`; the arrays share memory with ``links``."""
     ends = start.tolist()
-    return [links[first:last] for first, last in zip(ends[:-1], ends[1:], strict=True)]
+    return [links[first:last] for first, last in pairwise(ends)]
 
 
 def sentence_of(start: IntArray) -> IntArray:

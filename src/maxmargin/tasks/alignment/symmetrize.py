@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
 from maxmargin.structures._arrays import offsets_of, ranges
@@ -79,18 +80,22 @@ def _checked(links: Sequence[IntArray | Prediction], direction: str) -> tuple[In
     start, flat = pack(links)
     if not len(flat):
         return start, flat
-    bad = ((flat < 0) | (flat >= 1 << 31)).any(axis=1)
+    bad = np.any((flat < 0) | (flat >= 1 << 31), axis=1)
     step = np.diff(flat, axis=0)
     unsorted = (step[:, 0] < 0) | ((step[:, 0] == 0) & (step[:, 1] <= 0))
     inner = np.ones(len(flat) - 1, dtype=bool)
     boundaries = start[1:-1]
     inner[boundaries[(boundaries > 0) & (boundaries < len(flat))] - 1] = False
-    bad[1:] |= unsorted & inner
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
+    at = min(_first(bad), _first(unsorted & inner) + 1)
+    if at < len(flat):
         number = int(np.searchsorted(start, at, side="right"))
         raise ValueError(
             f"sentence {number}, {direction}: link {flat[at].tolist()} is negative, too large, repeated or out of "
             "order; make links with as_links(pairs)"
         )
     return start, flat
+
+
+def _first(flags: npt.NDArray[np.bool_]) -> int:
+    """The place of the first that is set, or the number of flags."""
+    return int(np.argmax(flags)) if flags.any() else len(flags)

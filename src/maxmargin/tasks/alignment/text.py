@@ -59,7 +59,7 @@ def read_text(path: AnyPath) -> bytes:
         raise problem(
             path,
             line,
-            f"byte 0x{data[error.start]:02x} is no UTF-8; save the file as UTF-8, for example with iconv -f LATIN1 -t UTF-8",
+            f"byte 0x{data[error.start]:02x} is no UTF-8; save the file as UTF-8, for example with iconv",
         ) from None
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
