@@ -230,6 +230,8 @@ def open_links(path: AnyPath, *, format: str | None = None) -> LinkFile:
         path: the file.
         format: one of :data:`FORMATS`; None recognises all but TALP, which looks like Pharaoh but counts from 1.
     """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"no format {format!r}; choose one of {', '.join(FORMATS)}")
     data = read_text(path)
     form = recognise(path, data) if format is None else format
     return LinkFile(path, form, parse(path, data, form))

@@ -75,9 +75,7 @@ def recognise(path: AnyPath, data: bytes) -> str:
 
 
 def parse(path: AnyPath, data: bytes, form: str) -> Table:
-    """All links of a file in the given format."""
-    if form not in FORMATS:
-        raise ValueError(f"no format {form!r}; choose one of {', '.join(FORMATS)}")
+    """All links of a file in the given format, one of :data:`FORMATS`."""
     if form == "pharaoh":
         return _pharaoh(path, data)
     if form == "talp":
