@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -393,3 +395,17 @@ def test_refused_writing():
         format_links(Reference.of(links), confidence=np.ones(2))
     with pytest.raises(ValueError, match="no format 'giza'"):
         open_links("-", format="giza")
+
+
+HANSARDS = (
+    Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[3] / "shared" / "data")) / "alignment" / "hansards"
+)
+
+
+@pytest.mark.skipif(not HANSARDS.is_dir(), reason="the Hansards are not at hand (set MAXMARGIN_DATA)")
+@pytest.mark.parametrize(("part", "pairs", "links"), [("train", 100, 3421), ("dev", 37, 1784)])
+def test_hansards(part, pairs, links):
+    bitext = read_bitext(HANSARDS / f"{part}.e", HANSARDS / f"{part}.f")
+    references = read_references(HANSARDS / f"{part}.wa", bitext=bitext)
+    assert len(bitext) == len(references) == pairs
+    assert sum(len(reference.possible) for reference in references) == links

@@ -90,7 +90,9 @@ def test_refused():
     with pytest.raises(ValueError, match="1 sentence pairs have references and 2 predictions"):
         evaluate([reference], [links, links])
     with pytest.raises(ValueError, match="sentence 2: links must be an int64 array"):
-        evaluate([reference] * 2, [links, [(0, 0)]])
+        evaluate([reference] * 2, [links, links.astype(float)])
+    with pytest.raises(ValueError, match="sentence 1: links must be an int64 array"):
+        evaluate([reference] * 2, [[], links])
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         interval([reference], [links], level=95)
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):

@@ -111,11 +111,11 @@ def test_an_example_by_hand():
 
 
 def test_the_order_is_by_target_then_source():
-    """Two links compete for the same word: the one whose neighbour comes first by target wins."""
-    both = [(1, 0), (0, 2)]
-    forward, backward = as_links([*both, (2, 1)]), as_links([*both, (1, 1)])
-    # From (1, 0) the scan reaches (1, 1), below it, before (2, 1), diagonally: then (2, 1) still has a free source word.
-    assert symmetrize([forward], [backward], "grow-diag")[0].tolist() == [[0, 2], [1, 0], [1, 1], [2, 1]]
+    """Two links compete for the same free word; scans by source first would take the other one."""
+    both = [(0, 1), (2, 0)]
+    forward, backward = as_links([*both, (1, 1)]), as_links([*both, (1, 0)])
+    # Target word 0 comes first: beside (2, 0) lies (1, 0). After that (1, 1), beside (0, 1), has no free word.
+    assert symmetrize([forward], [backward], "grow-diag")[0].tolist() == [[0, 1], [1, 0], [2, 0]]
 
 
 def test_far_positions_and_long_chains():
@@ -139,10 +139,10 @@ def test_refused_input():
     with pytest.raises(ValueError, match="1 sentence pairs forward and 2 backward"):
         symmetrize([good], [good, good])
     for bad in (good[::-1], good[[0, 0]], -good, good + 2**31):
-        with pytest.raises(ValueError, match="sentence 2, backward: .*as_links"):
+        with pytest.raises(ValueError, match=r"sentence 2, backward: .*as_links"):
             symmetrize([good, good], [good, bad])
     with pytest.raises(ValueError, match="sentence 1: links must be an int64 array"):
-        symmetrize([[(0, 0)]], [good])
+        symmetrize([good.ravel()], [good])
 
 
 def test_the_binding_checks_everything():

@@ -15,14 +15,20 @@ from maxmargin.tasks.alignment.links import Prediction
 def pack(links: Sequence[IntArray | Prediction]) -> tuple[IntArray, IntArray]:
     """Links of ``n`` pairs as offsets ``(n + 1,)`` and one array ``(k, 2)``."""
     arrays = [one.links if isinstance(one, Prediction) else one for one in links]
-    for number, one in enumerate(arrays):
-        if not isinstance(one, np.ndarray) or one.ndim != 2 or one.shape[1] != 2 or one.dtype != np.int64:
-            raise ValueError(
-                f"sentence {number + 1}: links must be an int64 array of shape (k, 2); make one with as_links(pairs)"
-            )
-    start = offsets_of([len(one) for one in arrays])
-    flat = np.concatenate(arrays) if arrays else np.zeros((0, 2), dtype=np.int64)
-    return start, np.ascontiguousarray(flat)
+    if not arrays:
+        return np.zeros(1, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
+    try:
+        flat = np.concatenate(arrays)
+        good = flat.ndim == 2 and flat.shape[1] == 2 and flat.dtype == np.int64
+    except (TypeError, ValueError):
+        good = False
+    if not good:  # look for the one that is wrong only where there is one
+        for number, one in enumerate(arrays):
+            if not isinstance(one, np.ndarray) or one.ndim != 2 or one.shape[1] != 2 or one.dtype != np.int64:
+                raise ValueError(
+                    f"sentence {number + 1}: links must be an int64 array of shape (k, 2); make it with as_links(pairs)"
+                )
+    return offsets_of([len(one) for one in arrays]), flat
 
 
 def unpack(start: IntArray, links: IntArray) -> list[IntArray]:
