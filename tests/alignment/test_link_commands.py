@@ -194,3 +194,9 @@ def test_as_processes_in_a_pipe(at):
     refused = process("evaluate", "--gold", "gold", "--predicted", "latin")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: latin, line 2: ")
+
+
+def test_many_systems_in_a_pipe_have_whole_columns(at):
+    text = run("evaluate", "--gold", "gold", "--predicted", *(["poor"] * 12))
+    rows = {line[:20].strip(): line[20:].split() for line in text.splitlines()}
+    assert rows["AER %"] == ["66.67"] * 12

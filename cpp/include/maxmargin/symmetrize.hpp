@@ -86,8 +86,9 @@ class Symmetrizer {
     std::vector<std::int32_t> now_, later_;    // heaps of places in by_target_: this scan and the next
     std::vector<std::uint8_t> source_linked_, target_linked_;
 
+    static constexpr std::uint64_t kRow = std::uint64_t{1} << 32;
     static std::uint64_t key(std::int64_t source, std::int64_t target) {
-        return static_cast<std::uint64_t>(target) << 32 | static_cast<std::uint64_t>(source);
+        return static_cast<std::uint64_t>(target) * kRow | static_cast<std::uint64_t>(source);
     }
 
     void unite(std::span<const std::int64_t> forward, std::span<const std::int64_t> backward) {
@@ -137,10 +138,33 @@ class Symmetrizer {
         source_linked_[point.source_rank] = target_linked_[point.target_rank] = 1;
     }
 
+    // The places of the neighbours of a link that are in the union, -1 for others, in the order of Moses: above, left,
+    // below, right, then the diagonal ones. Neighbours in one row of the grid lie side by side in keys_, so one search
+    // per row finds them.
+    std::array<std::int32_t, 8> neighbours(std::int32_t place) const {
+        static constexpr std::int32_t kAbove[3] = {4, 0, 5}, kBelow[3] = {6, 2, 7};
+        std::array<std::int32_t, 8> found;
+        found.fill(-1);
+        const std::uint64_t centre = keys_[place];
+        const auto n = static_cast<std::int32_t>(keys_.size());
+        // Positions are below 2^31, so a step to either side never reaches a link of another row.
+        if (place > 0 && keys_[place - 1] + 1 == centre) found[1] = place - 1;
+        if (place + 1 < n && keys_[place + 1] == centre + 1) found[3] = place + 1;
+        const auto row = [&](std::int32_t k, std::uint64_t middle, const std::int32_t* slots) {
+            for (; k < n && keys_[k] <= middle + 1; ++k) found[slots[keys_[k] + 1 - middle]] = k;
+        };
+        const auto begin = keys_.begin();
+        if (centre >= kRow) {
+            const std::uint64_t middle = centre - kRow;
+            const std::uint64_t least = middle ? middle - 1 : 0;
+            row(static_cast<std::int32_t>(std::lower_bound(begin, begin + place, least) - begin), middle, kAbove);
+        }
+        row(static_cast<std::int32_t>(std::lower_bound(begin + place, keys_.end(), centre + kRow - 1) - begin),
+            centre + kRow, kBelow);
+        return found;
+    }
+
     void grow() {
-        // (target, source) steps in the order of Moses.
-        static constexpr std::array<std::pair<int, int>, 8> kNeighbours{
-            {{-1, 0}, {0, -1}, {1, 0}, {0, 1}, {-1, -1}, {-1, 1}, {1, -1}, {1, 1}}};
         now_.clear();
         later_.clear();
         for (std::size_t place = 0; place < by_target_.size(); ++place)
@@ -150,14 +174,8 @@ class Symmetrizer {
                 std::pop_heap(now_.begin(), now_.end(), std::greater<>{});
                 const std::int32_t place = now_.back();
                 now_.pop_back();
-                const Point& centre = points_[by_target_[place]];
-                for (const auto& [down, across] : kNeighbours) {
-                    const std::int64_t target = centre.target + down, source = centre.source + across;
-                    if (target < 0 || source < 0) continue;
-                    const std::uint64_t wanted = key(source, target);
-                    const auto found = std::lower_bound(keys_.begin(), keys_.end(), wanted);
-                    if (found == keys_.end() || *found != wanted) continue;
-                    const auto other = static_cast<std::int32_t>(found - keys_.begin());
+                for (const std::int32_t other : neighbours(place)) {
+                    if (other < 0) continue;
                     Point& point = points_[by_target_[other]];
                     if (source_linked_[point.source_rank] && target_linked_[point.target_rank]) continue;
                     take(point);

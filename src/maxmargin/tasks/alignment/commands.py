@@ -126,7 +126,9 @@ def evaluate(
         return
     from rich.console import Console
 
-    Console().print(tables.scores_table([name_of(name) for name in names], facts))
+    # A pipe or a file has no width that columns would have to fit in.
+    width = None if sys.stdout.isatty() else 10_000
+    Console(width=width).print(tables.scores_table([name_of(name) for name in names], facts))
     if details:
         print()
         print("\n".join(tables.sentence_lines(scores)))

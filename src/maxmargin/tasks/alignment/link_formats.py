@@ -191,13 +191,19 @@ def _pharaoh_vectorised(chunk: bytes, before: int) -> Table | None:
         return None
     if (begin[::2] != first).any() or (end[::2] != joints).any() or (begin[1::2] != joints + 1).any():
         return None
-    numbers = np.zeros(len(begin), dtype=np.int64)
-    for place in range(int((end - begin).max(initial=0))):
-        here = begin + place < end
-        numbers[here] = 10 * numbers[here] + (text[begin[here] + place] - ord("0"))
+    numbers = _numbers(text, begin, end)
     line = before + np.cumsum(newline, dtype=np.int64)[first] if len(first) else np.zeros(0, dtype=np.int64)
     count = before + int(newline.sum()) + int(not newline[-1])
     return Table(line, numbers.reshape(-1, 2), text[joints] == ord("-"), None, line + 1, count)
+
+
+def _numbers(text: npt.NDArray[np.uint8], begin: IntArray, end: IntArray) -> IntArray:
+    """The numbers that digits spell between the given places, at most nine each."""
+    numbers = np.zeros(len(begin), dtype=np.int64)
+    for place in range(int((end - begin).max(initial=0))):
+        here = np.flatnonzero(begin + place < end)
+        numbers[here] = 10 * numbers[here] + (text[begin[here] + place] - ord("0"))
+    return numbers
 
 
 def _pharaoh_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
