@@ -36,14 +36,29 @@ MM_INLINE double other(double value, double best, double second) { return value 
 struct Two {
     double best = 0.0, second = 0.0;
 };
-static inline Two two_largest(const double* values, std::int64_t n) {
-    Two two;
-    for (std::int64_t k = 0; k < n; ++k) {
-        two.second = std::max(two.second, std::min(values[k], two.best));
-        two.best = std::max(two.best, values[k]);
+// The two largest of `width` numbers >= 0, a multiple of STEP: first in each lane, then of the lanes by halves.
+template <class Vec>
+MM_INLINE Two two_of_lanes(const Vec& best, const Vec& second) {
+    if constexpr (simd::lanes<Vec> == 1) {
+        return {best, second};
+    } else {
+        using Half = simd::Half<Vec>;
+        const Half a = simd::lower_half(best), b = simd::upper_half(best), low = a < b ? a : b;
+        const Half rest = simd::larger<Half>(simd::lower_half(second), simd::upper_half(second));
+        return two_of_lanes<Half>(simd::larger<Half>(a, b), simd::larger<Half>(rest, low));
     }
-    return two;
 }
+template <class Vec>
+MM_INLINE Two two_largest_at(int /*widest*/, const double* values, std::int64_t width) {
+    Vec best{}, second{};
+    for (std::int64_t k = 0; k < width; k += simd::lanes<Vec>) {
+        const Vec value = simd::load<Vec>(values + k);
+        second = simd::larger<Vec>(second, value < best ? value : best);
+        best = simd::larger<Vec>(best, value);
+    }
+    return two_of_lanes<Vec>(best, second);
+}
+MM_LEVELS(Two, two_largest, (int widest, const double* values, std::int64_t width), (widest, values, width))
 
 // With c = c(e, f) of n sentence pairs, G^2 = 2 sum over the four cells of x log (x / expected x), written with x log x
 // of the cells and of the margins; its sign says whether the words come together more often than by chance, or less.
@@ -162,40 +177,49 @@ static MM_CLONES void position(const Pair& p, const Tile& t, double* MM_RESTRICT
     }
 }
 
-// Letters in common of the word of a row and all words of the other side. Places of a letter in the row's word are bits
-// of p.places. The longest common subsequence takes five operations per letter of the other word (Hyyro, Bit-parallel
-// LCS-length computation revisited, 2004): letters in it are the zeros of v. Two letters follow each other in the row's
-// word where the places of the first, moved by one, meet those of the second.
+// Letters in common of the word of a row and all words of the other side, in one pass over the letters of the other
+// word. Places of a letter in the row's word, of m letters, are bits of p.places.
+// - The longest common subsequence takes four operations per letter (Hyyro, Bit-parallel LCS-length computation
+//   revisited, 2004): letters in it are the zeros of v.
+// - Two letters follow each other in the row's word where the places of the first, moved by one, meet those of the
+//   second.
+// - The common prefix are the letters q that have place q, the common suffix those of n letters that have place q + m - n.
 static MM_CLONES void letters_in_common(const Words& words, std::int32_t word, const std::int32_t* others, Pair& p) {
     const std::uint32_t* MM_RESTRICT w = words.letters.data() + words.start[word];
     const std::int64_t m = words.start[word + 1] - words.start[word];
     std::uint64_t* MM_RESTRICT places = p.places.data();
     double *MM_RESTRICT prefix = p.letter_row(PREFIX), *MM_RESTRICT suffix = p.letter_row(SUFFIX);
     double *MM_RESTRICT common = p.letter_row(COMMON), *MM_RESTRICT bigrams = p.letter_row(BIGRAMS);
+    const double* MM_RESTRICT lengths = p.of_target(LENGTH);
     for (std::int64_t q = 0; q < m; ++q) places[w[q]] |= std::uint64_t{1} << q;
     const std::uint64_t all = m == 0 ? 0 : ~std::uint64_t{0} >> (LETTERS_MOST - m);
     const int own = std::popcount(words.first[word]);
     for (std::int64_t k = 0; k < p.K; ++k) {
         const std::int32_t o = others[k];
         const std::uint32_t* MM_RESTRICT x = words.letters.data() + words.start[o];
-        const std::int64_t n = words.start[o + 1] - words.start[o], least = std::min(m, n);
-        std::uint64_t v = ~std::uint64_t{0}, previous = 0, shared = 0;
-        for (std::int64_t q = 0; q < n; ++q) {
+        const std::int64_t n = words.start[o + 1] - words.start[o];
+        const std::int64_t down = std::clamp<std::int64_t>(m - n, 0, 63), up = std::clamp<std::int64_t>(n - m, 0, 63);
+        std::uint64_t v = ~std::uint64_t{0}, previous = 0, shared = 0, head = 0, tail = 0, bit = 1;
+        for (std::int64_t q = 0; q < n; ++q, bit <<= 1) {
             const std::uint64_t here = places[x[q]], u = v & here;
             v = (v + u) | (v - u);
-            shared |= static_cast<std::uint64_t>(((previous << 1) & here) != 0) << q;
+            shared |= ((previous << 1) & here) != 0 ? bit : 0;
+            head |= here & bit;
+            tail |= ((here >> down) << up) & bit;
             previous = here;
         }
-        std::int64_t head = 0, tail = 0;
-        while (head < least && w[head] == x[head]) ++head;
-        while (tail < least && w[m - 1 - tail] == x[n - 1 - tail]) ++tail;
-        const double longest = static_cast<double>(std::max<std::int64_t>({m, n, 1}));
         const std::uint64_t theirs = words.first[o];
-        const int pairs = own + std::popcount(theirs);
-        prefix[k] = static_cast<double>(head) / longest;
-        suffix[k] = static_cast<double>(tail) / longest;
-        common[k] = 2.0 * std::popcount(~v & all) / static_cast<double>(std::max<std::int64_t>(m + n, 1));
-        bigrams[k] = pairs == 0 ? 0.0 : 2.0 * std::popcount(shared & theirs) / pairs;
+        prefix[k] = std::countr_one(head);
+        suffix[k] = n == 0 ? 0 : std::countl_one(tail << (LETTERS_MOST - n));
+        common[k] = std::popcount(~v & all);
+        bigrams[k] = 2.0 * std::popcount(shared & theirs) / std::max(own + std::popcount(theirs), 1);
+    }
+    const auto length = static_cast<double>(m);
+    for (std::int64_t k = 0; k < p.width; ++k) {
+        const double longest = std::max(std::max(lengths[k], length), 1.0);
+        prefix[k] /= longest;
+        suffix[k] /= longest;
+        common[k] = 2.0 * common[k] / std::max(lengths[k] + length, 1.0);
     }
     for (std::int64_t q = 0; q < m; ++q) places[w[q]] = 0;
 }
@@ -278,16 +302,28 @@ static MM_CLONES void nulls(const Pair& p, const Tile& t, double* MM_RESTRICT ou
     }
 }
 
-static MM_CLONES void weighted_sum(const double* MM_RESTRICT table, const double* MM_RESTRICT weights, std::int64_t n,
-                                   std::int64_t width, double* MM_RESTRICT sums) {
-    for (std::int64_t k = 0; k < width; ++k) sums[k] = 0.0;
-    for (std::int64_t f = 0; f < n; ++f)
-        for (std::int64_t k = 0; k < width; ++k) sums[k] += weights[f] * table[f * TILE + k];
+// Four sums at a time, so that an addition need not wait for the one before it.
+template <class Vec>
+MM_INLINE void weighted_sum_at(int /*widest*/, const double* table, const double* weights, std::int64_t n,
+                               std::int64_t width, double* sums) {
+    for (std::int64_t k = 0; k < width; k += simd::lanes<Vec>) {
+        Vec part[4] = {};
+        std::int64_t f = 0;
+        for (; f + 3 < n; f += 4)
+            for (std::int64_t i = 0; i < 4; ++i)
+                part[i] += weights[f + i] * simd::load<Vec>(table + (f + i) * TILE + k);
+        for (; f < n; ++f) part[0] += weights[f] * simd::load<Vec>(table + f * TILE + k);
+        simd::store<Vec>(sums + k, (part[0] + part[1]) + (part[2] + part[3]));
+    }
 }
+MM_LEVELS(void, weighted_sum,
+          (int widest, const double* table, const double* weights, std::int64_t n, std::int64_t width, double* sums),
+          (widest, table, weights, n, width, sums))
 
 struct Scratch {
     Pair pair;
-    std::vector<double> table;
+    std::vector<double> table, values;
+    std::vector<std::int32_t> columns;
 };
 
 // Calls read(cell, columns, width, table) for every tile of sentence pair i: the cells of the tile are consecutive.
@@ -298,13 +334,14 @@ void each_tile(const Batch& b, std::int64_t i, unsigned groups, Scratch& scratch
     at_least(p.places, std::size_t{b.words.largest} + 1);
     at_least(scratch.table, static_cast<std::size_t>(std::max<std::int64_t>(n_columns(groups), 1) * TILE));
     double* table = scratch.table.data();
+    const int widest = simd::lanes_in_use();
     const auto on = [groups](int g) { return (groups >> g & 1U) != 0; };
     for (std::int64_t j = 0; j < p.J; ++j) {
         if (on(ORTHOGRAPHY) || on(FREQUENCY_BANDS))
             letters_in_common(b.words, b.source_word[b.source_start[i] + j], b.target_word.data() + b.target_start[i], p);
-        const Two dice = two_largest(p.grid(DICE, j), p.K), product = two_largest(p.grid(PRODUCT, j), p.K);
-        const double model1 = two_largest(p.grid(MODEL1_BACKWARD, j), p.K).best;
-        const double hmm = two_largest(p.grid(HMM_BACKWARD, j), p.K).best;
+        const Two dice = two_largest(widest, p.grid(DICE, j), p.width), product = two_largest(widest, p.grid(PRODUCT, j), p.width);
+        const double model1 = two_largest(widest, p.grid(MODEL1_BACKWARD, j), p.width).best;
+        const double hmm = two_largest(widest, p.grid(HMM_BACKWARD, j), p.width).best;
         for (std::int64_t first = 0; first < p.K; first += TILE) {
             const std::int64_t n = std::min(p.K - first, TILE);
             const Tile t{j, first, padded(n)};
@@ -365,13 +402,14 @@ inline void scores(const Batch& b, const Choice& choice, std::span<const double>
                    std::span<std::int8_t> status, int threads) {
     const std::int64_t d = n_columns(choice.groups), n_user = choice.n_user(b);
     const double *of_user = weights.data() + d, *of_identity = of_user + n_user;
+    const int widest = simd::lanes_in_use();
     each_pair(
         b, status, threads,
         [&](std::int64_t i, Scratch& scratch) {
             each_tile(b, i, choice.groups, scratch,
                       [&](std::int64_t cell, std::int64_t n, std::int64_t width, const double* table) {
                           double sums[TILE];
-                          weighted_sum(table, weights.data(), d, width, sums);
+                          weighted_sum(widest, table, weights.data(), d, width, sums);
                           for (std::int64_t k = 0; k < n; ++k) {
                               double sum = sums[k];
                               for (std::int64_t u = 0; u < n_user; ++u)
@@ -406,14 +444,16 @@ inline void dense(const Batch& b, const Choice& choice, std::span<double> out, s
         });
 }
 
-// The non-zeros of cell `at`, at most `room` of them, in order of columns: calls put(column, value), returns how many.
-template <class Put>
-std::int64_t non_zeros(const Batch& b, const Choice& choice, std::int64_t d, std::int64_t at, const double* table,
-                       std::int64_t room, Put&& put) {
-    const std::int64_t n_user = choice.n_user(b);
+// Collects the non-zeros of cell `at` in order of columns, without branches: each value is written where the next
+// non-zero belongs. `columns` and `values` have room for all columns and one more. Returns how many there are.
+inline std::int64_t non_zeros(const Batch& b, const Choice& choice, std::int64_t at, const double* table,
+                              std::int32_t* MM_RESTRICT columns, double* MM_RESTRICT values) {
+    const std::int64_t d = n_columns(choice.groups), n_user = choice.n_user(b);
     std::int64_t found = 0;
     const auto add = [&](std::int64_t column, double value) {
-        if (value != 0.0 && found < room) put(found++, static_cast<std::int32_t>(column), value);
+        columns[found] = static_cast<std::int32_t>(column);
+        values[found] = value;
+        found += value != 0.0;
     };
     for (std::int64_t f = 0; f < d; ++f) add(f, table[f * TILE]);
     for (std::int64_t u = 0; u < n_user; ++u) add(d + u, b.user[at * n_user + u]);
@@ -421,44 +461,49 @@ std::int64_t non_zeros(const Batch& b, const Choice& choice, std::int64_t d, std
     return found;
 }
 
-// How many non-zeros each cell has.
-inline void count(const Batch& b, const Choice& choice, std::span<std::int64_t> counts, std::span<std::int8_t> status,
-                  int threads) {
-    const std::int64_t d = n_columns(choice.groups), room = choice.n_dense(b) + 1;
+// Calls take(cell, n, columns, values) for every cell of the pairs with finite values, zero(pair) for the other pairs.
+template <class Take, class Zero>
+void each_row(const Batch& b, const Choice& choice, std::span<std::int8_t> status, int threads, Take&& take,
+              Zero&& zero) {
+    const auto room = static_cast<std::size_t>(choice.n_dense(b) + 2);
     each_pair(
         b, status, threads,
         [&](std::int64_t i, Scratch& scratch) {
+            at_least(scratch.columns, room);
+            at_least(scratch.values, room);
             each_tile(b, i, choice.groups, scratch,
                       [&](std::int64_t cell, std::int64_t n, std::int64_t, const double* table) {
-                          for (std::int64_t k = 0; k < n; ++k)
-                              counts[cell + k] = non_zeros(b, choice, d, cell + k, table + k, room,
-                                                           [](std::int64_t, std::int32_t, double) {});
+                          for (std::int64_t k = 0; k < n; ++k) {
+                              const std::int64_t found = non_zeros(b, choice, cell + k, table + k,
+                                                                   scratch.columns.data(), scratch.values.data());
+                              take(cell + k, found, scratch.columns.data(), scratch.values.data());
+                          }
                       });
         },
+        zero);
+}
+
+// How many non-zeros each cell has.
+inline void count(const Batch& b, const Choice& choice, std::span<std::int64_t> counts, std::span<std::int8_t> status,
+                  int threads) {
+    each_row(
+        b, choice, status, threads,
+        [&](std::int64_t cell, std::int64_t n, const std::int32_t*, const double*) { counts[cell] = n; },
         [&](std::int64_t i) {
             std::fill(counts.begin() + b.grid_start[i], counts.begin() + b.grid_start[i + 1], std::int64_t{0});
         });
 }
 
-// The rows themselves; start comes from `count`.
+// The rows themselves; start comes from `count`, and no more is written than it has room for.
 inline void fill(const Batch& b, const Choice& choice, std::span<const std::int64_t> start,
                  std::span<std::int32_t> columns, std::span<double> values, std::span<std::int8_t> status,
                  int threads) {
-    const std::int64_t d = n_columns(choice.groups);
-    each_pair(
-        b, status, threads,
-        [&](std::int64_t i, Scratch& scratch) {
-            each_tile(b, i, choice.groups, scratch,
-                      [&](std::int64_t cell, std::int64_t n, std::int64_t, const double* table) {
-                          for (std::int64_t k = 0; k < n; ++k) {
-                              const std::int64_t to = start[cell + k];
-                              non_zeros(b, choice, d, cell + k, table + k, start[cell + k + 1] - to,
-                                        [&](std::int64_t at, std::int32_t column, double value) {
-                                            columns[to + at] = column;
-                                            values[to + at] = value;
-                                        });
-                          }
-                      });
+    each_row(
+        b, choice, status, threads,
+        [&](std::int64_t cell, std::int64_t n, const std::int32_t* c, const double* v) {
+            const std::int64_t to = start[cell], some = std::min(n, start[cell + 1] - to);
+            std::copy_n(c, some, columns.begin() + to);
+            std::copy_n(v, some, values.begin() + to);
         },
         [](std::int64_t) {});
 }
