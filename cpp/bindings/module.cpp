@@ -12,6 +12,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_hull(module);
     maxmargin::bind_linear(module);
     maxmargin::bind_linear_master(module);
+    maxmargin::bind_link_features(module);
     maxmargin::bind_matching(module);
     maxmargin::bind_simplex(module);
     maxmargin::bind_translation(module);

@@ -1,0 +1,501 @@
+"""Features of word pairs, and of single words, from what the bitext tells of them.
+
+:class:`Evidence` holds the facts of a batch of sentence pairs; :class:`LinkFeatures` turns them into features of all
+word pairs (cells), :class:`WordFeatures` into features of the words of one side. Grids hold the cells of all pairs,
+pair after pair, row-major source x target. What lies outside a sentence counts as 0; values lie in [0, 1] or [-1, 1]
+or little beyond, whatever finite numbers come in.
+
+With ``e`` a source word at ``j`` of ``J``, ``f`` a target word at ``k`` of ``K``, ``c`` numbers of sentence pairs out
+of ``n``, ``p`` the forward and ``q`` the backward HMM posterior of the cell and ``g = p q``:
+
+- Dice is ``2 c(e,f) / (c(e) + c(f))``, PMI ``log(c(e,f) n / (c(e) c(f))) / log n`` cut to [0, 1]; the likelihood ratio
+  ``log(1 + G^2) / 10``, negative where the words meet less often than by chance (Dunning, Accurate methods for the
+  statistics of surprise and coincidence, 1993).
+- "against" compares ``g`` with the best other ``h`` of its row or column: ``(g - h) / (g + h + 0.01)``.
+- Letters are compared without case and accents, and only the first 64 of a word; common letters are ``2 lcs / (m + n)``
+  of the longest common subsequence, bigrams the Dice coefficient of the sets of neighbouring letters.
+- A word is rare with ``c <= 3``, frequent with ``c > n / 100``, and punctuation if it has no letter and no digit.
+
+Cost: about 100 features of a cell in a few hundred cycles; scores are computed without a matrix.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels, _threads
+from maxmargin.structures._arrays import offsets_of, vector
+from maxmargin.structures.base import FloatArray, IntArray, PointStatus
+from maxmargin.tasks.alignment.words import normalise
+
+_NINE = (
+    "forward",
+    "backward",
+    "product",
+    "geometric mean",
+    "smaller",
+    "larger",
+    "best in its column",
+    "best in its row",
+    "best in both",
+)
+
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "bias": ("one",),
+    "association": (
+        "Dice",
+        "root of Dice",
+        "PMI",
+        "likelihood ratio",
+        "Dice minus best other of its row",
+        "Dice minus best other of its column",
+        "Dice of the words before",
+        "Dice of the words after",
+        "Dice around",
+    ),
+    "model1": _NINE,
+    "hmm": (
+        *_NINE,
+        "log forward",
+        "log backward",
+        "product against its row",
+        "product against its column",
+        "product best in its row",
+        "product best in its column",
+        "product best in both",
+        "forward minus Model 1",
+        "backward minus Model 1",
+    ),
+    "neighbours": (
+        "previous source, previous target",
+        "next source, next target",
+        "previous source, next target",
+        "next source, previous target",
+        "previous source",
+        "next source",
+        "previous target",
+        "next target",
+        "better of the diagonal",
+        "mean of the diagonal x product",
+        "agreement of the diagonal",
+    ),
+    "position": (
+        "distance",
+        "distance squared",
+        "root of distance",
+        "distance x (1 - product)",
+        "distance squared x (1 - product)",
+        "root of distance x (1 - product)",
+        "same position",
+        "both first",
+        "both last",
+        "distance x ratio of lengths",
+        "short sentence",
+    ),
+    "orthography": (
+        "equal",
+        "equal when normalised",
+        "common prefix",
+        "common suffix",
+        "common letters",
+        "common bigrams",
+        "prefix of four",
+        "equal digits",
+        "different digits",
+        "equal punctuation",
+        "different punctuation",
+        "one is punctuation",
+        "both capitalised",
+        "one is capitalised",
+        "difference of lengths",
+        "long and alike",
+    ),
+    "frequency": (
+        "source",
+        "target",
+        "difference",
+        "both at most once",
+        "both rare",
+        "both frequent",
+        "one is frequent",
+        "one is unseen",
+        "both unseen",
+        "both rare x product",
+        "both frequent x product",
+        "one is frequent x product",
+        "both rare x common letters",
+        "one is frequent x distance",
+    ),
+    "null": (
+        "source",
+        "target",
+        "larger",
+        "neither",
+        "source frequent x (1 - product)",
+        "target frequent x (1 - product)",
+    ),
+}
+"""Groups whose columns do not depend on the data, in the kernel's order, and the names of their columns."""
+
+GROUPS = (*_COLUMNS, "user", "identity")
+"""All groups, in the order of their columns."""
+
+_WORD_COLUMNS = (
+    "one",
+    "frequency",
+    "rare",
+    "frequent",
+    "length",
+    "punctuation",
+    "digits",
+    "expected links",
+    "expected links, its own direction",
+    "second partner",
+    "second partner is next to the first",
+    "second partner next to the first",
+    "null",
+    "neighbours at its best partner",
+)
+
+_LETTERS_MOST = 64
+_DIGIT = re.compile(r"\d")
+
+
+@lru_cache(maxsize=1 << 17)
+def _traits(word: str) -> tuple[str, str, str, int]:
+    """Letters to compare, normalised form, digits, and kind (1: punctuation, 2: capitalised) of a word."""
+    if word.isascii():
+        letters = word.lower()
+    else:
+        parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word).casefold())
+        letters = "".join(letter for letter in parts if not unicodedata.combining(letter))
+    digits = "" if word.isalpha() else "".join(_DIGIT.findall(word))
+    kind = (not any(map(str.isalnum, word))) + 2 * word[:1].isupper()
+    return letters[:_LETTERS_MOST], normalise(word), digits, kind
+
+
+def _numbers(values: Sequence[str]) -> npt.NDArray[np.int32]:
+    """Equal numbers for equal strings."""
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the bitext tells of a batch of sentence pairs.
+
+    Attributes:
+        source_start: where the source words of each pair begin, and where the last end, int64, shape ``(n + 1,)``.
+        target_start: the same of the target words.
+        source_tokens: all source words as written.
+        target_tokens: all target words as written.
+        model1_forward: Model 1's ``p(target k is generated by source j | pair)``, a grid; columns sum to 1 at most.
+        model1_backward: ``p(source j is generated by target k | pair)``, a grid; rows sum to 1 at most.
+        hmm_forward: the same of the HMM.
+        hmm_backward: the same of the HMM.
+        null_source: the HMM's probability that a source word is generated by no word, one per source word.
+        null_target: the same of target words.
+        together: in how many sentence pairs of the bitext both words are, a grid.
+        count_source: in how many source sentences of the bitext a word is, one per source word.
+        count_target: the same of target words.
+        n_pairs: number of sentence pairs of the bitext.
+        identity: numbers of frequent word pairs, -1 for all others, a grid of int32; or None.
+        user: further columns, shape ``(cells, m)``; or None.
+    """
+
+    source_start: IntArray
+    target_start: IntArray
+    source_tokens: Sequence[str]
+    target_tokens: Sequence[str]
+    model1_forward: FloatArray
+    model1_backward: FloatArray
+    hmm_forward: FloatArray
+    hmm_backward: FloatArray
+    null_source: FloatArray
+    null_target: FloatArray
+    together: FloatArray
+    count_source: FloatArray
+    count_target: FloatArray
+    n_pairs: float
+    identity: npt.NDArray[np.int32] | None = None
+    user: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name, tokens in (("source", self.source_tokens), ("target", self.target_tokens)):
+            start = np.ascontiguousarray(getattr(self, f"{name}_start"), dtype=np.int64)
+            if start.ndim != 1 or len(start) == 0 or start[0] != 0 or bool(np.any(np.diff(start) < 0)):
+                raise ValueError(f"{name}_start must be offsets: 0, then numbers that do not fall")
+            if int(start[-1]) != len(tokens):
+                raise ValueError(f"{name}_start ends at {start[-1]}, but {name}_tokens has {len(tokens)} words")
+            object.__setattr__(self, f"{name}_start", start)
+        if len(self.source_start) != len(self.target_start):
+            raise ValueError(
+                f"there are {len(self.source_start) - 1} source and {len(self.target_start) - 1} target sentences; "
+                "give one of each per pair"
+            )
+        cells = self.n_cells
+        for item in fields(self):
+            wanted = {"source": len(self.source_tokens), "target": len(self.target_tokens)}.get(
+                item.name.rpartition("_")[2], cells
+            )
+            if item.type == "FloatArray":
+                object.__setattr__(self, item.name, vector(getattr(self, item.name), wanted, item.name))
+        if not (np.isfinite(self.n_pairs) and self.n_pairs >= 0):
+            raise ValueError(f"n_pairs must be a number of sentence pairs, got {self.n_pairs}")
+        if self.identity is not None:
+            identity = np.ascontiguousarray(self.identity, dtype=np.int32)
+            if identity.shape != (cells,):
+                raise ValueError(f"identity must have shape ({cells},), got {identity.shape}")
+            object.__setattr__(self, "identity", identity)
+        if self.user is not None:
+            user = np.ascontiguousarray(self.user, dtype=np.float64)
+            if user.ndim != 2 or len(user) != cells:
+                raise ValueError(f"user must have one row for each of the {cells} word pairs, got shape {user.shape}")
+            object.__setattr__(self, "user", user)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sentence pairs."""
+        return len(self.source_start) - 1
+
+    @cached_property
+    def grid_start(self) -> IntArray:
+        """Where the cells of each pair begin, and where the last end, shape ``(n + 1,)``."""
+        return offsets_of(np.diff(self.source_start) * np.diff(self.target_start))
+
+    @property
+    def n_cells(self) -> int:
+        """Number of word pairs."""
+        return int(self.grid_start[-1])
+
+    @cached_property
+    def _batch(self) -> Any:
+        """The kernel's view: every distinct word is looked at once."""
+        known: dict[str, int] = {}
+        n_source = len(self.source_tokens)
+        for tokens in (self.source_tokens, self.target_tokens):
+            for word in dict.fromkeys(tokens):
+                known.setdefault(word, len(known))
+        find = known.__getitem__
+        source = np.fromiter(map(find, self.source_tokens), dtype=np.int32, count=n_source)
+        target = np.fromiter(map(find, self.target_tokens), dtype=np.int32, count=len(self.target_tokens))
+        traits = [_traits(word) for word in known]
+        text = "".join([letters for letters, _, _, _ in traits])
+        digits = _numbers(["", *(found for _, _, found, _ in traits)])[1:] - np.int32(1)
+        return _kernels.LinkBatch(
+            self.source_start,
+            self.target_start,
+            self.grid_start,
+            source,
+            target,
+            offsets_of([len(letters) for letters, _, _, _ in traits]),
+            np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32),
+            _numbers([shape for _, shape, _, _ in traits]),
+            digits,
+            np.array([kind for _, _, _, kind in traits], dtype=np.uint8),
+            self.model1_forward,
+            self.model1_backward,
+            self.hmm_forward,
+            self.hmm_backward,
+            self.together,
+            self.count_source,
+            self.count_target,
+            self.null_source,
+            self.null_target,
+            np.zeros(0, dtype=np.int32) if self.identity is None else self.identity,
+            np.zeros((self.n_cells, 0)) if self.user is None else self.user,
+            float(self.n_pairs),
+        )
+
+
+def _refuse_nonfinite(status: npt.NDArray[np.int8]) -> None:
+    bad = np.flatnonzero(status == PointStatus.NONFINITE)
+    if len(bad):
+        raise ValueError(
+            f"sentence pair {bad[0]}: its evidence or user columns hold NaN or infinity; give finite numbers"
+        )
+
+
+@dataclass(frozen=True)
+class LinkFeatures:
+    """Features of word pairs, group by group.
+
+    Attributes:
+        groups: which groups of columns, of :data:`GROUPS`, in any order; columns come in the order of :data:`GROUPS`.
+        n_identity: how many frequent word pairs have a column of their own, in the group ``identity``.
+        user_names: names of the user's columns, in the group ``user``.
+        identity_names: names of the frequent word pairs, or none.
+    """
+
+    groups: Sequence[str] = tuple(_COLUMNS)
+    n_identity: int = 0
+    user_names: Sequence[str] = ()
+    identity_names: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.groups, str):
+            raise ValueError(f"groups must be a tuple of names, got the string {self.groups!r}")
+        for group in self.groups:
+            if group not in GROUPS:
+                raise ValueError(f"there is no group {group!r} of features; use some of {', '.join(GROUPS)}")
+        if len(set(self.groups)) != len(self.groups):
+            raise ValueError(f"groups names a group twice: {', '.join(self.groups)}")
+        if isinstance(self.n_identity, bool) or not isinstance(self.n_identity, int) or self.n_identity < 0:
+            raise ValueError(f"n_identity must be an integer >= 0, got {self.n_identity!r}")
+        if self.identity_names and len(self.identity_names) != self.n_identity:
+            raise ValueError(f"identity_names has {len(self.identity_names)} names for {self.n_identity} word pairs")
+        object.__setattr__(self, "groups", tuple(group for group in GROUPS if group in self.groups))
+        object.__setattr__(self, "user_names", tuple(self.user_names))
+        object.__setattr__(self, "identity_names", tuple(self.identity_names))
+
+    @property
+    def names(self) -> list[str]:
+        """A readable name for every column."""
+        return [f"{group}: {name}" for group in self.groups for name in self._columns(group)]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self._n_dense + self._n_identity
+
+    def _columns(self, group: str) -> Sequence[str]:
+        if group == "user":
+            return self.user_names
+        if group == "identity":
+            return self.identity_names or [f"word pair {number}" for number in range(self.n_identity)]
+        return _COLUMNS[group]
+
+    @cached_property
+    def _mask(self) -> int:
+        return sum(1 << number for number, group in enumerate(_COLUMNS) if group in self.groups)
+
+    @cached_property
+    def _n_dense(self) -> int:
+        return sum(len(self._columns(group)) for group in self.groups if group != "identity")
+
+    @property
+    def _n_identity(self) -> int:
+        return self.n_identity if "identity" in self.groups else 0
+
+    def _prepare(self, evidence: Evidence) -> tuple[Any, bool]:
+        """The kernel's view of evidence that has what the groups need, and whether the user's columns are wanted."""
+        wanted = len(self.user_names) if "user" in self.groups else 0
+        found = 0 if evidence.user is None else evidence.user.shape[1]
+        if wanted and wanted != found:
+            raise ValueError(f"the evidence has {found} user columns where {wanted} are named; give the same columns")
+        if self._n_identity:
+            if evidence.identity is None:
+                raise ValueError("the evidence has no identity; give it, or leave the group 'identity' out")
+            largest = int(evidence.identity.max(initial=-1))
+            if largest >= self.n_identity:
+                raise ValueError(f"identity has the number {largest}, but there are {self.n_identity} word pairs")
+        return evidence._batch, wanted > 0
+
+    def matrix(self, evidence: Evidence) -> FloatArray | sp.csr_matrix:
+        """Features of all cells, shape ``(cells, n_features)``: dense, or CSR where the group ``identity`` is on."""
+        batch, user = self._prepare(evidence)
+        status = np.zeros(evidence.n_examples, dtype=np.int8)
+        threads = _threads.current()
+        if not self._n_identity:
+            dense = np.empty((evidence.n_cells, self.n_features))
+            batch.dense(self._mask, user, dense, status, threads)
+            _refuse_nonfinite(status)
+            return dense
+        counts = np.empty(evidence.n_cells, dtype=np.int64)
+        batch.count(self._mask, user, self.n_identity, counts, status, threads)
+        _refuse_nonfinite(status)
+        start = offsets_of(counts)
+        columns, values = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
+        batch.fill(self._mask, user, self.n_identity, start, columns, values, status, threads)
+        narrow = start.astype(np.int32) if start[-1] < 2**31 else start
+        return sp.csr_matrix((values, columns, narrow), shape=(evidence.n_cells, self.n_features))
+
+    def scores(self, evidence: Evidence, weights: npt.ArrayLike) -> FloatArray:
+        """The score of every cell, a grid: ``matrix(evidence) @ weights`` to rounding, without the matrix."""
+        batch, user = self._prepare(evidence)
+        checked = vector(weights, self.n_features, "weights")
+        status, out = np.zeros(evidence.n_examples, dtype=np.int8), np.empty(evidence.n_cells)
+        batch.scores(self._mask, user, self._n_identity, checked, out, status, _threads.current())
+        _refuse_nonfinite(status)
+        return out
+
+    def header(self) -> dict[str, Any]:
+        """All settings as plain JSON values."""
+        return {
+            "groups": list(self.groups),
+            "n_identity": self.n_identity,
+            "user_names": list(self.user_names),
+            "identity_names": list(self.identity_names),
+        }
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`header`; ValueError if it makes no sense."""
+        if not isinstance(header, Mapping):
+            raise ValueError("the settings of the features are no JSON object; save the model again")
+        names = {}
+        for key in ("groups", "user_names", "identity_names"):
+            value = header.get(key)
+            if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+                raise ValueError(f"{key} of the features must be a list of names, got {value!r}; save the model again")
+            names[key] = tuple(value)
+        return cls(n_identity=header.get("n_identity"), **names)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class WordFeatures:
+    """Features of the words of one side, which tell whether a word has more than one link.
+
+    A source word has many partners in the forward direction, where it may generate many target words; a target word in
+    the backward one. ``expected links`` sums ``g`` over a word's partners, ``its own direction`` that direction's
+    posteriors (both cut at 4, and divided by 4); ``second partner`` is its second largest posterior. ``neighbours at
+    its best partner`` is the mean of what the other direction gives to the words before and after at the partner of the
+    largest ``g``.
+
+    Attributes:
+        side: ``"source"`` or ``"target"``.
+    """
+
+    side: Literal["source", "target"]
+
+    def __post_init__(self) -> None:
+        if self.side not in ("source", "target"):
+            raise ValueError(f"side must be 'source' or 'target', got {self.side!r}")
+
+    @property
+    def names(self) -> list[str]:
+        """A readable name for every column."""
+        return [f"{self.side} word: {name}" for name in _WORD_COLUMNS]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(_WORD_COLUMNS)
+
+    def matrix(self, evidence: Evidence) -> FloatArray:
+        """Features of all words of the side, shape ``(words, n_features)``."""
+        words = evidence.source_tokens if self.side == "source" else evidence.target_tokens
+        out, status = np.empty((len(words), self.n_features)), np.zeros(evidence.n_examples, dtype=np.int8)
+        evidence._batch.words(self.side == "source", out, status, _threads.current())
+        _refuse_nonfinite(status)
+        return out
+
+    def header(self) -> dict[str, Any]:
+        """All settings as plain JSON values."""
+        return {"side": self.side}
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`header`; ValueError if it makes no sense."""
+        if not isinstance(header, Mapping):
+            raise ValueError("the settings of the features are no JSON object; save the model again")
+        return cls(header.get("side"))  # type: ignore[arg-type]

@@ -1,0 +1,121 @@
+"""Words as the models of word alignment see them: normalised, numbered, counted.
+
+Cost: a dictionary look-up per token; words are normalised once per distinct word.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, pairwise, repeat
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import IntArray
+
+_DIGIT = re.compile(r"\d")
+
+
+def normalise(word: str) -> str:
+    """Lower case, composed (NFC), every decimal digit as ``0``: ``1,234.5`` is ``0,000.0``, ``36E`` is ``00e``.
+
+    Normalising twice changes nothing more.
+    """
+    if word.isascii():
+        lower = word.lower()
+        return lower if lower.isalpha() else _DIGIT.sub("0", lower)
+    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", word).casefold())
+    return _DIGIT.sub("0", unicodedata.normalize("NFC", folded))
+
+
+class _Normalised(dict[str, str]):
+    def __missing__(self, word: str) -> str:
+        self[word] = found = normalise(word)
+        return found
+
+
+def normalised(sentences: Iterable[Sequence[str]]) -> list[list[str]]:
+    """All words of all sentences by :func:`normalise`, each distinct word once."""
+    known = _Normalised()
+    return [[known[word] for word in sentence] for sentence in sentences]
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Distinct words, numbered from 0.
+
+    Attributes:
+        words: the words; those of :meth:`build` by falling frequency, then by first occurrence.
+        counts: how often each came, int64, shape ``(n,)``.
+    """
+
+    words: list[str]
+    counts: IntArray = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """The number of each word."""
+        return {word: number for number, word in enumerate(self.words)}
+
+    @classmethod
+    def build(cls, sentences: Iterable[Sequence[str]]) -> Self:
+        """All words of the sentences, as they are: normalise them before."""
+        ordered = Counter(chain.from_iterable(sentences)).most_common()
+        return cls([word for word, _ in ordered], np.array([count for _, count in ordered], dtype=np.int64))
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> tuple[IntArray, npt.NDArray[np.int32]]:
+        """The sentences as numbers.
+
+        Returns:
+            offsets: where each sentence begins, and where the last ends, shape ``(n_sentences + 1,)``.
+            ids: numbers of all words, -1 for unknown ones, int32.
+        """
+        offsets = offsets_of(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)))
+        numbers = map(self.index.get, chain.from_iterable(sentences), repeat(-1))
+        return offsets, np.fromiter(numbers, dtype=np.int32, count=int(offsets[-1]))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a model file holds: ``text`` (all words in UTF-8), ``offsets`` (in bytes) and ``counts``."""
+        encoded = [word.encode("utf-8", "surrogatepass") for word in self.words]
+        return {
+            "text": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+            "offsets": offsets_of([len(word) for word in encoded]),
+            "counts": self.counts,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """The inverse of :meth:`arrays`; ValueError if they are damaged."""
+        for name, dtype in (("text", np.uint8), ("offsets", np.int64), ("counts", np.int64)):
+            if name not in arrays:
+                raise ValueError(f"the vocabulary has no array {name!r}; save the model again")
+            if arrays[name].dtype != dtype or arrays[name].ndim != 1:
+                raise ValueError(f"{name} of the vocabulary must be one-dimensional {np.dtype(dtype)}; save it again")
+        text, offsets, counts = arrays["text"], arrays["offsets"], arrays["counts"]
+        if (
+            len(offsets) != len(counts) + 1
+            or offsets[0] != 0
+            or offsets[-1] != len(text)
+            or bool(np.any(np.diff(offsets) < 0))
+        ):
+            raise ValueError("the offsets of the vocabulary do not fit its text and counts; save the model again")
+        if bool(np.any(counts < 0)):
+            raise ValueError("the vocabulary has negative counts; save the model again")
+        blob, bounds = text.tobytes(), offsets.tolist()
+        try:
+            words = [blob[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(bounds)]
+        except UnicodeDecodeError as error:
+            raise ValueError("the vocabulary is not UTF-8 text; save the model again") from error
+        if len(set(words)) != len(words):
+            raise ValueError("the vocabulary has a word twice; save the model again")
+        return cls(words, counts)

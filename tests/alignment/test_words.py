@@ -1,0 +1,103 @@
+"""Words: normalisation, vocabularies, and the arrays of their files."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maxmargin.tasks.alignment.words import Vocabulary, normalise, normalised
+
+SENTENCES = st.lists(st.lists(st.text(max_size=6), max_size=6), max_size=6)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("House", "house"),
+        ("1,234.5", "0,000.0"),
+        ("36E", "00e"),
+        ("1998", "0000"),
+        ("École", "école"),
+        ("E\u0301cole", "école"),
+        ("Straße", "strasse"),
+        ("٣", "0"),
+        ("", ""),
+        (".", "."),
+    ],
+)
+def test_normalise(word, expected):
+    assert normalise(word) == expected
+
+
+@settings(deadline=None, derandomize=True, max_examples=500)
+@given(st.text(max_size=8))
+def test_normalising_twice_changes_nothing(word):
+    once = normalise(word)
+    assert normalise(once) == once
+    assert normalised([[word, once], []]) == [[once, once], []]
+
+
+def test_words_come_by_frequency_then_by_first_occurrence():
+    vocabulary = Vocabulary.build([["b", "a", "c"], [], ["c", "a", "d", "c"]])
+    assert vocabulary.words == ["c", "a", "b", "d"]
+    assert vocabulary.counts.tolist() == [3, 2, 1, 1]
+    assert vocabulary.index == {"c": 0, "a": 1, "b": 2, "d": 3}
+    assert len(vocabulary) == 4
+
+
+def test_encode():
+    vocabulary = Vocabulary.build([["b", "a"], ["a"]])
+    offsets, ids = vocabulary.encode([["a", "x", "b"], [], ["b"]])
+    assert (offsets.dtype, ids.dtype) == (np.int64, np.int32)
+    assert offsets.tolist() == [0, 3, 3, 4]
+    assert ids.tolist() == [0, -1, 1, 1]
+    for empty in ([], [[]]):
+        offsets, ids = vocabulary.encode(empty)
+        assert (offsets.tolist(), ids.tolist()) == ([0] * (len(empty) + 1), [])
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(SENTENCES)
+def test_arrays_and_back(sentences):
+    vocabulary = Vocabulary.build(sentences)
+    again = Vocabulary.from_arrays(vocabulary.arrays())
+    assert again.words == vocabulary.words
+    np.testing.assert_array_equal(again.counts, vocabulary.counts)
+    offsets, ids = again.encode(sentences)
+    assert [[again.words[i] for i in ids[a:b]] for a, b in pairwise(offsets)] == sentences
+
+
+def test_odd_words_travel():
+    words = ["", "\ud800", "中文", "\x00"]
+    arrays = Vocabulary(words, np.ones(4, dtype=np.int64)).arrays()
+    assert Vocabulary.from_arrays(arrays).words == words
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"text": None}, "has no array 'text'"),
+        ({"text": np.zeros(3)}, "text of the vocabulary must be one-dimensional uint8"),
+        ({"offsets": np.array([0, 1], dtype=np.int64)}, "offsets of the vocabulary do not fit"),
+        ({"offsets": np.array([0, 9, 3], dtype=np.int64)}, "offsets of the vocabulary do not fit"),
+        ({"offsets": np.array([1, 2, 3], dtype=np.int64)}, "offsets of the vocabulary do not fit"),
+        ({"offsets": np.zeros(0, dtype=np.int64), "counts": np.zeros(0, dtype=np.int64)}, "do not fit"),
+        ({"counts": np.array([1], dtype=np.int64)}, "offsets of the vocabulary do not fit"),
+        ({"counts": np.array([1, -1], dtype=np.int64)}, "negative counts"),
+        ({"text": np.full(3, 255, dtype=np.uint8)}, "not UTF-8"),
+        ({"text": np.frombuffer(b"aaa", dtype=np.uint8), "offsets": np.array([0, 2, 3])}, None),
+        ({"text": np.frombuffer(b"aa", dtype=np.uint8), "offsets": np.array([0, 1, 2])}, "a word twice"),
+    ],
+)
+def test_damaged_arrays_are_refused(change, message):
+    arrays = {**Vocabulary.build([["ab", "ab", "c"]]).arrays(), **change}
+    arrays = {name: value for name, value in arrays.items() if value is not None}
+    if message is None:
+        assert Vocabulary.from_arrays(arrays).words == ["aa", "a"]
+        return
+    with pytest.raises(ValueError, match=message):
+        Vocabulary.from_arrays(arrays)
