@@ -5,6 +5,7 @@
 
 #include "arrays.hpp"
 #include "maxmargin/matching_argmax.hpp"
+#include "maxmargin/matching_margins.hpp"
 #include "maxmargin/matching_projection.hpp"
 #include "maxmargin/parallel.hpp"
 #include "online.hpp"
@@ -108,6 +109,25 @@ void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> 
                     });
 }
 
+void margins(const MatchingBatch& checked, const In<double>& scores, Out<double> margin, Out<std::int8_t> status,
+             int threads) {
+    const Batch batch = checked.view();
+    check_outputs(batch, scores.size(), margin.size(), status.size(), status.size());
+    const double* in = scores.data();
+    double* out = margin.data();
+    std::int8_t* codes = status.data();
+    const NoGil unlocked;
+    auto solvers = scratch<matching::Margins>(batch, threads);
+    parallel_blocks(batch.size(), matching::grain(batch), threads,
+                    [&](int thread, std::int64_t begin, std::int64_t end) {
+                        auto& solver = solvers[thread];
+                        for (std::int64_t i = begin; i < end; ++i) {
+                            const std::int64_t e = batch.edge_start[i];
+                            codes[i] = solver.run(matching::example(batch, i), in + e, out + e);
+                        }
+                    });
+}
+
 void project(const MatchingBatch& checked, const In<double>& point, double tol, bool warm, Out<double> duals,
              Out<double> z, Out<double> value, Out<std::int8_t> status, Out<std::int32_t> steps, int threads) {
     const Batch batch = checked.view();
@@ -171,6 +191,8 @@ void bind_matching(nb::module_& module) {
              "left_start"_a.noconvert(), "right_start"_a.noconvert(), "edge_start"_a.noconvert(), "ends"_a.noconvert(),
              "left_capacity"_a.noconvert(), "right_capacity"_a.noconvert());
     module.def("matching_argmax", &argmax, "batch"_a, "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
+               "status"_a.noconvert(), "threads"_a);
+    module.def("matching_margins", &margins, "batch"_a, "scores"_a.noconvert(), "margin"_a.noconvert(),
                "status"_a.noconvert(), "threads"_a);
     module.def("matching_project", &project, "batch"_a, "point"_a.noconvert(), "tol"_a, "warm"_a,
                "duals"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
