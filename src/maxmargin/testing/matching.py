@@ -27,7 +27,7 @@ def vertices(structure: Matching) -> list[FloatArray]:
 def random_matching(
     rng: np.random.Generator, shapes: npt.ArrayLike, *, density: float = 1.0, capacities: str = "one"
 ) -> Matching:
-    """Graphs with each edge at a given rate, in any order; capacities ``one``, ``few`` (1 to 3) or ``zeros`` (0 to 3)."""
+    """Graphs with each edge at a given rate, in any order; capacities ``one``, ``few`` (1 to 3), ``zeros`` (0 to 3)."""
     sizes = np.asarray(shapes, dtype=np.int64).reshape(-1, 2)
     left, right = np.ones(int(sizes[:, 0].sum()), np.int64), np.ones(int(sizes[:, 1].sum()), np.int64)
     if capacities != "one":
