@@ -99,6 +99,7 @@ def measure(structure: Matching, scores: np.ndarray, repeats: int) -> dict[str, 
         "peer": peer,
         "argmax": lambda: structure.argmax(scores),
         "margins": lambda: structure.margins(scores),
+        "ten_best": lambda: structure.k_best(scores, 10),
     }
     times = best_of(repeats, calls)
     return {

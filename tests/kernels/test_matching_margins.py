@@ -187,4 +187,4 @@ def test_values_near_overflow_return():
     structure = Matching.dense([(3, 3), (2, 5)])
     scores = np.full(structure.n_parts, 1e307)
     scores[::2] *= -1
-    assert structure.margins(scores).shape == (structure.n_parts,)
+    np.testing.assert_array_equal(structure.margins(scores), 1e307 * structure.margins(scores / 1e307))

@@ -16,6 +16,7 @@
 // Everything holds as well where some edges are fixed: they have no arc.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -87,8 +88,8 @@ class Residual {
 
     // Takes an example.
     void open(const Example& ex, const double* scores) {
-        scores_ = scores;
         n_edges_ = ex.n_edges;
+        scores_ = in_range(scores);
         const bool swapped = ex.n_left > ex.n_right;
         n_ = swapped ? ex.n_right : ex.n_left;
         n_far_ = swapped ? ex.n_left : ex.n_right;
@@ -134,12 +135,12 @@ class Residual {
                 if (taken_[other] || fixed(other)) continue;
                 shortest = std::min(shortest, apart(j, near_[other]) - scores_[other]);
             }
-            return std::max(0.0, shortest + scores_[e]);
+            return unit_ * std::max(0.0, shortest + scores_[e]);
         }
         if (far_used_[k] < far_capacity_[k]) shortest = apart(n_, j);
         for (std::int64_t i = mate_start_[k]; i < mate_start_[k + 1]; ++i)
             shortest = std::min(shortest, apart(near_[mates_[i]], j) + scores_[mates_[i]]);
-        return shortest < kFar ? std::max(0.0, shortest - scores_[e]) : kFar;
+        return shortest < kFar ? unit_ * std::max(0.0, shortest - scores_[e]) : kFar;
     }
 
     // The edges of a cycle through edge e that costs cost(e), which must be finite. They are distinct, e among them.
@@ -192,6 +193,18 @@ class Residual {
     bool fixed(std::int64_t e) const { return fixed_ != nullptr && fixed_[e] != 0; }
     double apart(std::int64_t from, std::int64_t to) const {
         return distance_[from * ld_ + to] + (potential_[to] - potential_[from]);
+    }
+
+    // Sums of scores must not overflow, or else there would be arcs where there are none: beyond 1e200 all are taken in
+    // units of 2^200.
+    const double* in_range(const double* scores) {
+        double largest = 0;
+        for (std::int64_t e = 0; e < n_edges_; ++e) largest = std::max(largest, std::abs(scores[e]));
+        unit_ = largest > 1e200 ? 0x1p200 : 1.0;
+        if (unit_ == 1.0) return scores;
+        scaled_.resize(n_edges_);
+        for (std::int64_t e = 0; e < n_edges_; ++e) scaled_[e] = scores[e] / unit_;
+        return scaled_.data();
     }
 
     // Edges that pass the test, by their far node.
@@ -300,11 +313,12 @@ class Residual {
     }
 
     bool paths_;
+    double unit_ = 1;
     std::int64_t n_ = 0, n_far_ = 0, ld_ = 0, n_edges_ = 0;
     const double* scores_ = nullptr;
     const std::int64_t *near_capacity_ = nullptr, *far_capacity_ = nullptr;
     const std::uint8_t *taken_ = nullptr, *fixed_ = nullptr;
-    std::vector<double> distance_, arc_, potential_, label_;
+    std::vector<double> distance_, arc_, potential_, label_, scaled_;
     std::vector<Via> via_;
     std::vector<std::int64_t> changed_, near_used_, parent_;
     std::vector<std::int32_t> far_used_, far_start_, mate_start_, near_, far_, by_far_, mates_;
