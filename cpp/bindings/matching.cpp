@@ -1,10 +1,13 @@
 #include "maxmargin/matching.hpp"
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "arrays.hpp"
 #include "maxmargin/matching_argmax.hpp"
+#include "maxmargin/matching_k_best.hpp"
+#include "maxmargin/matching_margins.hpp"
 #include "maxmargin/matching_projection.hpp"
 #include "maxmargin/parallel.hpp"
 #include "online.hpp"
@@ -108,6 +111,41 @@ void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> 
                     });
 }
 
+void k_best(const MatchingBatch& checked, std::int64_t k, const In<double>& scores, Out<double> z, Out<double> value,
+            Out<std::int8_t> status, int threads) {
+    const Batch batch = checked.view();
+    require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+    const auto ranks = static_cast<std::size_t>(k), n = static_cast<std::size_t>(batch.size());
+    require(z.size() == ranks * scores.size() && value.size() == ranks * n && status.size() == ranks * n,
+            "outputs must have one row per rank");
+    check_outputs(batch, scores.size(), scores.size(), n, n);
+    const double* in = scores.data();
+    double *out = z.data(), *values = value.data();
+    std::int8_t* codes = status.data();
+    const NoGil unlocked;
+    auto kernels = scratch<matching::KBest>(batch, threads);
+    matching::k_best(batch, k, in, out, values, codes, kernels);
+}
+
+void margins(const MatchingBatch& checked, const In<double>& scores, Out<double> margin, Out<std::int8_t> status,
+             int threads) {
+    const Batch batch = checked.view();
+    check_outputs(batch, scores.size(), margin.size(), status.size(), status.size());
+    const double* in = scores.data();
+    double* out = margin.data();
+    std::int8_t* codes = status.data();
+    const NoGil unlocked;
+    auto solvers = scratch<matching::Margins>(batch, threads);
+    parallel_blocks(batch.size(), matching::grain(batch), threads,
+                    [&](int thread, std::int64_t begin, std::int64_t end) {
+                        auto& solver = solvers[thread];
+                        for (std::int64_t i = begin; i < end; ++i) {
+                            const std::int64_t e = batch.edge_start[i];
+                            codes[i] = solver.run(matching::example(batch, i), in + e, out + e);
+                        }
+                    });
+}
+
 void project(const MatchingBatch& checked, const In<double>& point, double tol, bool warm, Out<double> duals,
              Out<double> z, Out<double> value, Out<std::int8_t> status, Out<std::int32_t> steps, int threads) {
     const Batch batch = checked.view();
@@ -137,16 +175,20 @@ void project(const MatchingBatch& checked, const In<double>& point, double tol, 
                     });
 }
 
-// One example at a time.
-class MatchingOracle final : public SingleBest {
+// The best, or the k best, of one example at a time.
+class MatchingOracle final : public online::Oracle {
    public:
-    explicit MatchingOracle(const MatchingBatch& checked) : batch_(checked.view()), matcher_(batch_) {
+    MatchingOracle(const MatchingBatch& checked, std::int64_t ranks)
+        : batch_(checked.view()), matcher_(batch_), most_(ranks) {
+        require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
         std::int64_t most = 0;
         for (std::int64_t i = 0; i < batch_.size(); ++i) most = std::max(most, size(i));
         z_.resize(static_cast<std::size_t>(most));
+        if (ranks > 1) k_best_.emplace(batch_);
     }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_.edge_start[i + 1] - batch_.edge_start[i]; }
+    std::int64_t ranks() const override { return most_; }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
         double value;
         if (matcher_.solve(matching::example(batch_, i), scores, z_.data(), &value) != matching::kOk)
@@ -154,10 +196,31 @@ class MatchingOracle final : public SingleBest {
         nonzeros(z_.data(), size(i), vertex);
         return online::Status::ok;
     }
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k <= most_, "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        if (k == 1) return argmax(i, scores, vertices[0]);
+        if (k_best_->begin(matching::example(batch_, i), scores) != matching::kOk) return online::Status::nonfinite;
+        double value;
+        std::size_t r = 0;
+        for (; r < static_cast<std::size_t>(k); ++r) {
+            const std::vector<std::uint8_t>* taken = k_best_->next(&value);
+            if (!taken) break;
+            if (r == vertices.size()) vertices.emplace_back();
+            vertices[r].clear();
+            for (std::int64_t e = 0; e < size(i); ++e)
+                if ((*taken)[e]) vertices[r].add(e, 1.0);
+        }
+        vertices.resize(r);
+        return online::Status::ok;
+    }
 
    private:
     Batch batch_;
     matching::Matcher matcher_;
+    std::int64_t most_;
+    std::optional<matching::KBest> k_best_;
     std::vector<double> z_;
 };
 
@@ -172,11 +235,15 @@ void bind_matching(nb::module_& module) {
              "left_capacity"_a.noconvert(), "right_capacity"_a.noconvert());
     module.def("matching_argmax", &argmax, "batch"_a, "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(),
                "status"_a.noconvert(), "threads"_a);
+    module.def("matching_k_best", &k_best, "batch"_a, "k"_a, "scores"_a.noconvert(), "z"_a.noconvert(),
+               "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("matching_margins", &margins, "batch"_a, "scores"_a.noconvert(), "margin"_a.noconvert(),
+               "status"_a.noconvert(), "threads"_a);
     module.def("matching_project", &project, "batch"_a, "point"_a.noconvert(), "tol"_a, "warm"_a,
                "duals"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "steps"_a.noconvert(), "threads"_a);
     nb::class_<MatchingOracle, online::Oracle>(module, "MatchingOracle")
-        .def(nb::init<const MatchingBatch&>(), "batch"_a, nb::keep_alive<1, 2>());
+        .def(nb::init<const MatchingBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
 }
 
 }  // namespace maxmargin

@@ -12,27 +12,9 @@ from maxmargin import _kernels, threads
 from maxmargin.structures import PointStatus
 from maxmargin.structures.matching import Matching
 from maxmargin.testing import reference
-from maxmargin.testing.matching import residual, vertices
+from maxmargin.testing.matching import random_matching, residual, vertices
 
 CAPACITIES = ("one", "few", "zeros")
-
-
-def random_matching(rng, shapes, *, density=1.0, capacities="one", shuffle=True):
-    shapes = np.asarray(shapes, dtype=np.int64).reshape(-1, 2)
-    kinds = {}
-    if capacities != "one":
-        low = 1 if capacities == "few" else 0
-        kinds = {
-            "left_capacity": rng.integers(low, 4, int(shapes[:, 0].sum())),
-            "right_capacity": rng.integers(low, 4, int(shapes[:, 1].sum())),
-        }
-    if density >= 1:
-        return Matching.dense(shapes, **kinds)
-    pieces = [np.argwhere(rng.random(tuple(shape)) < density).reshape(-1, 2) for shape in shapes]
-    if shuffle:
-        pieces = [rng.permutation(piece) for piece in pieces]
-    offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(np.int64)
-    return Matching(shapes, np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces]), offsets, **kinds)
 
 
 def assert_feasible(structure, z, slack=1e-14):

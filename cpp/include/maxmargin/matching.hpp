@@ -12,7 +12,7 @@
 
 namespace maxmargin::matching {
 
-enum Status : std::int8_t { kOk = 0, kInexact = 1, kNonfinite = 2 };
+enum Status : std::int8_t { kOk = 0, kInexact = 1, kNonfinite = 2, kAbsent = 3 };
 
 // Example i has left nodes left_start[i]:left_start[i+1], right nodes right_start[i]:right_start[i+1] and edges
 // edge_start[i]:edge_start[i+1], sorted by (left, right) and distinct. `ends` holds (left, right) per edge, local to

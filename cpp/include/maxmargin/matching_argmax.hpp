@@ -1,22 +1,19 @@
 // Maximum-weight bipartite b-matching: max sum_e w_e z_e, z in {0,1}, at most r_j edges at row j, s_k at column k.
 //
-// Only edges of positive weight matter; their cost is c = -w < 0, and a row may stay out at cost 0. Rows enter one unit
-// of capacity at a time along a shortest path in reduced costs c_jk - u_j - v_k (Dijkstra), which ends at a column
-// with room or at a row that gives up one edge. Potentials: u_j <= 0, v_k <= 0, v_k = 0 while column k has room.
-// Cost per example: O(units * (tree edges + tree nodes * columns)) on matrices (Jonker and Volgenant 1987), with a
-// heap, O(units * edges log edges), on lists of edges.
+// Only edges of positive weight matter; their cost is c = -w < 0, and a row may stay out at cost 0. Rows enter one after
+// the other along a shortest path in reduced costs c_jk - u_j - v_k (Dijkstra), which ends at a free column or at a row
+// that gives up its edge. Potentials: u_j <= 0, v_k <= 0, v_k = 0 while column k is free. This is for matrices and
+// capacities of one, O(rows * (tree edges + tree nodes * columns)) per example (Jonker and Volgenant 1987); other
+// capacities and sparse graphs are solved on lists of edges (matching_lists.hpp).
 #pragma once
 
-#include <functional>
-#include <utility>
 #include <vector>
 
 #include "maxmargin/matching.hpp"
+#include "maxmargin/matching_lists.hpp"
 #include "maxmargin/simd.hpp"
 
 namespace maxmargin::matching {
-
-constexpr double kFar = std::numeric_limits<double>::infinity();
 
 // Relaxes all columns from one tree row; `key` of a finished column is -inf, so that nothing relaxes it.
 static MM_CLONES void relax_row(const double* MM_RESTRICT cost, const double* MM_RESTRICT v, double base,
@@ -33,7 +30,7 @@ static MM_CLONES void relax_row(const double* MM_RESTRICT cost, const double* MM
 // Solves one example after the other; owns the scratch of one thread and keeps nothing from one example to the next.
 class Matcher {
    public:
-    explicit Matcher(const Batch& batch) {
+    explicit Matcher(const Batch& batch) : lists_(batch) {
         std::int64_t cells = 0, small_side = 0, large_side = 0;
         for (std::int64_t i = 0; i < batch.size(); ++i) {
             const Example ex = example(batch, i);
@@ -69,10 +66,10 @@ class Matcher {
         }
         if (most <= 1 && least == 1 && as_matrix(ex)) {
             solve_matrix(ex, scores, z);
+            for (std::int64_t e = 0; e < ex.n_edges; ++e) *value += z[e] > 0 ? scores[e] : 0;
         } else {
-            solve_lists(ex, scores, z);
+            lists_.solve(ex, scores, z, value);
         }
-        for (std::int64_t e = 0; e < ex.n_edges; ++e) *value += z[e] > 0 ? scores[e] : 0;
         return kOk;
     }
 
@@ -199,133 +196,9 @@ class Matcher {
         }
     }
 
-    // Lists of edges and any capacities. Nodes: rows 0:rows, columns rows:rows+cols; pot = -u for rows, v for columns,
-    // so that the reduced cost of edge (j, k) is c + pot_j - pot_k, and >= 0 unless it is taken, then <= 0.
-    void solve_lists(const Example& ex, const double* scores, double* z) {
-        const std::int64_t rows = ex.n_left, cols = ex.n_right, nodes = rows + cols;
-        prepare_lists(ex, scores);
-        pot_.assign(nodes, 0.0);
-        dist_.assign(nodes, kFar);
-        via_.assign(nodes, -1);
-        final_.assign(nodes, 0);
-        room_.resize(cols);
-        for (std::int64_t k = 0; k < cols; ++k) room_[k] = ex.right_capacity[k];
-        for (std::int64_t row = 0; row < rows; ++row) {
-            // Before its first unit nothing leads to the row: any price that makes its edges dual feasible will do.
-            double best = 0;
-            for (std::int64_t s = row_start_[row]; s < row_start_[row + 1]; ++s)
-                best = std::min(best, cost_of_[s] - pot_[rows + head_[s]]);
-            pot_[row] = -best;
-            for (std::int64_t unit = 0; unit < ex.left_capacity[row] && unit < row_start_[row + 1] - row_start_[row];
-                 ++unit) {
-                if (!send(row, rows)) break;
-            }
-        }
-        for (std::int64_t s = 0; s < row_start_[rows]; ++s)
-            if (taken_[s]) z[edge_[s]] = 1;
-    }
-
-    void prepare_lists(const Example& ex, const double* scores) {
-        const std::int64_t rows = ex.n_left, cols = ex.n_right;
-        row_start_.assign(rows + 1, 0);
-        col_start_.assign(cols + 1, 0);
-        head_.clear();
-        tail_.clear();
-        edge_.clear();
-        cost_of_.clear();
-        for (std::int64_t e = 0; e < ex.n_edges; ++e) {
-            const std::int64_t left = ex.ends ? ex.ends[2 * e] : e / cols;
-            const std::int64_t right = ex.ends ? ex.ends[2 * e + 1] : e % cols;
-            if (!(scores[e] > 0) || ex.left_capacity[left] == 0 || ex.right_capacity[right] == 0) continue;
-            head_.push_back(right);
-            tail_.push_back(left);
-            edge_.push_back(e);
-            cost_of_.push_back(-scores[e]);
-            ++row_start_[left + 1];
-            ++col_start_[right + 1];
-        }
-        for (std::int64_t j = 0; j < rows; ++j) row_start_[j + 1] += row_start_[j];
-        for (std::int64_t k = 0; k < cols; ++k) col_start_[k + 1] += col_start_[k];
-        const std::int64_t m = row_start_[rows];
-        taken_.assign(m, 0);
-        by_col_.resize(m);
-        for (std::int64_t s = 0; s < m; ++s) by_col_[col_start_[head_[s]]++] = s;
-        for (std::int64_t k = cols; k > 0; --k) col_start_[k] = col_start_[k - 1];
-        col_start_[0] = 0;
-    }
-
-    void reach(std::int64_t node, double distance, std::int64_t edge) {
-        if (!(distance < dist_[node])) return;
-        if (dist_[node] == kFar) touched_.push_back(node);
-        dist_[node] = distance;
-        via_[node] = edge;
-        heap_.emplace_back(distance, node);
-        std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
-    }
-
-    // Sends one more unit from `row`; false if staying out is as good, and then it is for all further units.
-    bool send(std::int64_t row, std::int64_t rows) {
-        touched_.clear();
-        heap_.clear();
-        reach(row, 0, -1);
-        double end_distance = kFar;
-        std::int64_t end = -1;
-        while (!heap_.empty()) {
-            std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
-            const auto [distance, node] = heap_.back();
-            heap_.pop_back();
-            if (final_[node] || distance > dist_[node]) continue;
-            if (distance >= end_distance) break;
-            final_[node] = 1;
-            if (node < rows) {
-                // Staying out costs 0: reduced by the price of the row.
-                if (distance + pot_[node] < end_distance) {
-                    end_distance = distance + pot_[node];
-                    end = node;
-                }
-                for (std::int64_t s = row_start_[node]; s < row_start_[node + 1]; ++s) {
-                    if (taken_[s]) continue;
-                    const std::int64_t to = rows + head_[s];
-                    if (!final_[to])
-                        reach(to, distance + std::max(0.0, cost_of_[s] + pot_[node] - pot_[to]), s);
-                }
-            } else {
-                const std::int64_t k = node - rows;
-                if (room_[k] > 0 && distance + pot_[node] < end_distance) {
-                    end_distance = distance + pot_[node];
-                    end = node;
-                }
-                for (std::int64_t i = col_start_[k]; i < col_start_[k + 1]; ++i) {
-                    const std::int64_t s = by_col_[i], to = tail_[s];
-                    if (taken_[s] && !final_[to])
-                        reach(to, distance + std::max(0.0, pot_[node] - cost_of_[s] - pot_[to]), s);
-                }
-            }
-        }
-        for (const std::int64_t node : touched_) {
-            if (dist_[node] < end_distance) pot_[node] += dist_[node] - end_distance;
-        }
-        const bool sent = end != row;
-        if (sent) {
-            if (end >= rows) --room_[end - rows];
-            for (std::int64_t node = end; node != row;) {
-                const std::int64_t s = via_[node];
-                taken_[s] ^= 1;
-                node = node < rows ? rows + head_[s] : tail_[s];
-            }
-        }
-        for (const std::int64_t node : touched_) {
-            dist_[node] = kFar;
-            final_[node] = 0;
-        }
-        return sent;
-    }
-
-    std::vector<double> cost_, u_, v_, key_, done_, cost_of_, pot_, dist_;
+    ListMatcher lists_;
+    std::vector<double> cost_, u_, v_, key_, done_;
     std::vector<std::int64_t> parent_, row_mate_, col_mate_, tree_rows_, tree_cols_;
-    std::vector<std::int64_t> row_start_, col_start_, head_, tail_, edge_, by_col_, via_, room_, touched_;
-    std::vector<std::uint8_t> taken_, final_;
-    std::vector<std::pair<double, std::int64_t>> heap_;
 };
 
 }  // namespace maxmargin::matching

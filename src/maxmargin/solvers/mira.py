@@ -11,7 +11,7 @@ weights over all visits is kept. Like the perceptron it does not minimise the ob
 its signs and balls; unlike it, it knows the loss.
 
 Cost of a pass: scores and one argmax (or k-best list) of every example, the features of its outputs twice; all in one
-compiled loop. On cuts, matchings and structures of one's own, k > 1 needs up to k argmax calls for every decision of an
+compiled loop. On cuts and structures of one's own, k > 1 needs up to k argmax calls for every decision of an
 example (:meth:`maxmargin.structures.Structure.k_best`): keep to k = 1 on large ones.
 """
 

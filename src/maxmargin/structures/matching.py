@@ -8,8 +8,11 @@ The constraint matrix is totally unimodular, so the vertices of ``Z_i`` are exac
 unmatched.
 
 ``argmax`` is a maximum-weight b-matching by shortest augmenting paths (Jonker and Volgenant 1987): one path per unit
-of capacity of the smaller side, each path at most ``O(edges)`` on full graphs with capacities of one, and
-``O(edges log edges)``, by a heap, on sparse graphs and with other capacities.
+of capacity, each path at most ``O(edges)`` on full graphs with capacities of one, and ``O(edges log edges)`` on sparse
+graphs and with other capacities, where only nodes with more edges of positive score than their capacity need work.
+
+``margins`` gives for every edge the best score with it less the best score without it, by one argmax and the shortest
+paths between all pairs of nodes in its residual graph: ``O(n^3)`` for ``n`` nodes on the smaller side, in vectors.
 
 ``project`` minimises the dual over node variables ``alpha, beta >= 0``::
 
@@ -25,12 +28,14 @@ Cost of a Newton step: a pass over the edges and the elimination of a dense syst
 side (conjugate gradients above 400 of them). Typical are one to three steps warm and two to four cold; targets much
 larger than one are approached through smaller ones, with a few steps for each factor of four.
 
-``k_best`` is the fallback of :mod:`maxmargin.structures.generic`: up to ``k`` times the number of edges assignments per
-example, so it is meant for small graphs.
+``k_best`` keeps cells of matchings, each with its best and its second best, which is the cheapest cycle of the residual
+graph (Chegireddy and Hamacher 1987; the partition is that of Lawler 1972): a rank costs twice the shortest paths of
+``margins``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -40,8 +45,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
+from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, tolerance, vector
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+
+MOST_RANKS = 1 << 31
+"""``k_best`` counts ranks below this."""
 
 
 class Matching(Structure):
@@ -258,6 +267,49 @@ class Matching(Structure):
         _kernels.matching_argmax(self._batch, values, z, value, status, _threads.current())
         return Points(self._unsorted(z), value, status)
 
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
+        """The ``k`` best matchings of every example, exactly; the first is the argmax, ties come in any order."""
+        ranks = min(generic.check_k(k), self._most_outputs)
+        if ranks >= MOST_RANKS:
+            raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
+        values = self._sorted(scores, "scores")
+        z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
+        status = np.empty((ranks, self.n_examples), dtype=np.int8)
+        _kernels.matching_k_best(self._batch, ranks, values, z, value, status, _threads.current())
+        found = int((status == PointStatus.OK).any(axis=1).sum())
+        return [Points(self._unsorted(z[rank]), value[rank], status[rank]) for rank in range(max(found, 1))]
+
+    @cached_property
+    def _most_outputs(self) -> int:
+        """A bound of the matchings of the example that has most: MOST_RANKS, or the product over the nodes of one side
+        of the choices of edges that a node's capacity allows."""
+        bits = np.full(self.n_examples, np.inf)
+        sides = [(self._left_start, self.left_capacity), (self._right_start, self.right_capacity)]
+        for side, (start, capacity) in enumerate(sides):
+            degree = np.bincount(start[self._example] + self.edges[:, side], minlength=len(capacity))
+            kinds, place = np.unique(np.stack([degree, np.minimum(capacity, degree)]), axis=1, return_inverse=True)
+            choices = [math.log2(sum(math.comb(d, t) for t in range(c + 1))) for d, c in kinds.T.tolist()]
+            node = np.repeat(np.arange(self.n_examples), np.diff(start))
+            of_node = np.array(choices, dtype=np.float64)[place.reshape(-1)]
+            bits = np.minimum(bits, np.bincount(node, of_node, minlength=self.n_examples))
+        most = float(bits.max(initial=0.0))
+        return MOST_RANKS if most >= 30 else math.ceil(2.0**most * (1 + 1e-12))
+
+    def margins(self, scores: FloatArray) -> FloatArray:
+        """By how much each edge is in or out: the best score of a matching with it, less the best without it.
+
+        Packed, shape ``(n_parts,)``: at least 0 for the edges of the best matching, at most 0 for the others, 0 for
+        those that are in one best matching and not in another; ``-inf`` for edges that no matching has (an end of
+        capacity 0). NaN for all edges of an example whose scores are not finite.
+        """
+        values = self._sorted(scores, "scores")
+        margin = np.empty(self.n_parts)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        _kernels.matching_margins(self._batch, values, margin, status, _threads.current())
+        if (status != PointStatus.OK).any():
+            margin[(status != PointStatus.OK)[self._example]] = np.nan
+        return self._unsorted(margin)
+
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection; ``warm`` holds node duals, all left nodes of the batch, then all right nodes."""
         values = self._sorted(point, "point")
@@ -292,8 +344,8 @@ class Matching(Structure):
         )
 
     def oracle(self, ranks: int = 1) -> Any:
-        """The best matching of one example at a time."""
-        return _kernels.MatchingOracle(self._batch) if ranks == 1 else super().oracle(ranks)
+        """The best matching, or the ``ranks`` best, of one example at a time."""
+        return _kernels.MatchingOracle(self._batch, ranks)
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""

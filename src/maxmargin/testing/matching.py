@@ -1,10 +1,11 @@
-"""For tests of matchings: enumeration of all of them, and the optimality conditions of a projection."""
+"""For tests of matchings: random graphs, enumeration, and the optimality conditions of a projection."""
 
 from __future__ import annotations
 
 from itertools import pairwise, product
 
 import numpy as np
+import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.matching import Matching
@@ -21,6 +22,34 @@ def vertices(structure: Matching) -> list[FloatArray]:
         rows = polytope.ub[:, begin:end].toarray()
         answer.append(subsets[(subsets @ rows.T <= polytope.ub_rhs + 1e-9).all(axis=1)])
     return answer
+
+
+def random_matching(
+    rng: np.random.Generator, shapes: npt.ArrayLike, *, density: float = 1.0, capacities: str = "one"
+) -> Matching:
+    """Graphs with each edge at a given rate, in any order; capacities ``one``, ``few`` (1 to 3), ``zeros`` (0 to 3)."""
+    sizes = np.asarray(shapes, dtype=np.int64).reshape(-1, 2)
+    left, right = np.ones(int(sizes[:, 0].sum()), np.int64), np.ones(int(sizes[:, 1].sum()), np.int64)
+    if capacities != "one":
+        low = 1 if capacities == "few" else 0
+        left, right = rng.integers(low, 4, len(left)), rng.integers(low, 4, len(right))
+    if density >= 1:
+        return Matching.dense(sizes, left_capacity=left, right_capacity=right)
+    pieces = [rng.permutation(np.argwhere(rng.random(tuple(size)) < density).reshape(-1, 2)) for size in sizes]
+    offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(np.int64)
+    edges = np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces])
+    return Matching(sizes, edges, offsets, left_capacity=left, right_capacity=right)
+
+
+def margins_by_enumeration(structure: Matching, scores: FloatArray) -> FloatArray:
+    """The best score with each edge less the best score without it, over all matchings; ``-inf`` if none has it."""
+    pieces = [np.zeros(0)]
+    for outputs, (begin, end) in zip(vertices(structure), pairwise(structure.blocks[0].offsets.tolist()), strict=True):
+        values = outputs @ scores[begin:end]
+        for taken in outputs.T > 0.5:
+            margin = values[taken].max(initial=-np.inf) - values[~taken].max(initial=-np.inf)
+            pieces.append(np.array([margin]))
+    return np.concatenate(pieces)
 
 
 def residual(structure: Matching, point: FloatArray, duals: FloatArray) -> tuple[FloatArray, float]:
