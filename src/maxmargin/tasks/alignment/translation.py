@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,7 +31,8 @@ import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.words import Vocabulary
+from maxmargin.tasks.alignment.features import Evidence
+from maxmargin.tasks.alignment.words import Vocabulary, normalised
 
 Sentences = Sequence[Sequence[str]]
 Float32Array = npt.NDArray[np.float32]
@@ -144,7 +146,7 @@ class TranslationModel:
 
     def batch(self, source: Sentences, target: Sentences) -> Batch:
         """Sentence pairs as numbers."""
-        return _batch(source, target, self.source, self.target)
+        return _batch(normalised(source), normalised(target), self.source, self.target)
 
     def slots(self, batch: Batch) -> IntArray:
         """The slot of every cell, -1 where two words never met."""
@@ -166,6 +168,52 @@ class TranslationModel:
             batch.kernel, slots, *tables, UNSEEN, forth, back, self.null, *found, likelihood, _threads.current()
         )
         return found
+
+    def evidence(
+        self, source: Sentences, target: Sentences, *, identity: IntArray | None = None, user: FloatArray | None = None
+    ) -> Evidence:
+        """All that the features of a batch are made of.
+
+        Args:
+            source: source sentences.
+            target: target sentences, as many.
+            identity: slots, rising, of the word pairs that are told apart (see :meth:`frequent`), or None.
+            user: further columns of the cells, shape ``(cells, m)``, or None.
+        """
+        batch = self.batch(source, target)
+        slots = self.slots(batch)
+        first, second = self.posteriors(batch, slots, model="model1"), self.posteriors(batch, slots)
+        numbers: npt.NDArray[np.int32] | None = None
+        if identity is not None:
+            place = np.searchsorted(identity, slots)
+            same = np.append(identity, -2)[place] == slots
+            numbers = np.where(same, place, -1).astype(np.int32)
+        return Evidence(
+            source_start=batch.source_start,
+            target_start=batch.target_start,
+            source_tokens=list(chain.from_iterable(source)),
+            target_tokens=list(chain.from_iterable(target)),
+            model1_forward=first.forward,
+            model1_backward=first.backward,
+            hmm_forward=second.forward,
+            hmm_backward=second.backward,
+            null_source=second.null_source,
+            null_target=second.null_target,
+            together=_at(self.together, slots),
+            count_source=_at(self.source.counts, batch.source),
+            count_target=_at(self.target.counts, batch.target),
+            n_pairs=self.n_pairs,
+            identity=numbers,
+            user=user,
+        )
+
+    def names(self, slots: IntArray) -> list[str]:
+        """The word pairs of slots, as text."""
+        rows = np.searchsorted(self.row_start, slots, side="right") - 1
+        return [
+            f"{self.source.words[e]} ~ {self.target.words[f]}"
+            for e, f in zip(rows.tolist(), self.column[slots].tolist(), strict=True)
+        ]
 
     def frequent(self, n: int) -> IntArray:
         """The slots of the ``n`` word pairs that are linked most often, rising; fewer if fewer are linked at all."""
@@ -215,6 +263,7 @@ def learn(
         width: jumps up to this many positions have a probability of their own.
         on_iteration: called after every iteration.
     """
+    source, target = normalised(source), normalised(target)
     vocabularies = Vocabulary.build(source), Vocabulary.build(target)
     batch = _batch(source, target, *vocabularies)
     learner = _Learner(batch, prior, null, width, on_iteration)
@@ -225,7 +274,7 @@ def learn(
         learner.step("hmm", agree=agreement)
     return TranslationModel(
         *(
-            vocabulary.with_counts(_pairs_with(start, words, len(vocabulary)))
+            replace(vocabulary, counts=_pairs_with(start, words, len(vocabulary)))
             for vocabulary, start, words in (
                 (vocabularies[0], batch.source_start, batch.source),
                 (vocabularies[1], batch.target_start, batch.target),
@@ -255,6 +304,11 @@ def _pairs_with(start: IntArray, words: npt.NDArray[np.int32], n_words: int) -> 
     sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
     distinct = np.unique(sentence * max(n_words, 1) + words)
     return np.bincount(distinct % max(n_words, 1), minlength=n_words).astype(np.int64)
+
+
+def _at(counts: npt.NDArray[Any], places: npt.NDArray[Any]) -> FloatArray:
+    """Counts at places, 0 at place -1."""
+    return np.append(counts, 0)[places].astype(np.float64)
 
 
 class _Learner:

@@ -1,0 +1,254 @@
+"""Training of link weights: a max-margin problem over matchings with fertility, in which possible links are free.
+
+The loss of an alignment counts each missed sure link at ``false_negative`` and each link that is not even possible at 1;
+possible links cost nothing either way. Which of them the gold output has is not known, so it is imputed: after a first
+run on sure links alone, ``rounds`` times, the best output under the weights found that has all sure links and otherwise
+only possible ones becomes the gold output (the concave-convex procedure; Yu and Joachims 2009). Each run is convex and
+ends with a certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin.features.parts import PartFeatures
+from maxmargin.losses import Hamming
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+from maxmargin.solvers import Solution, Stop, solve
+from maxmargin.solvers.base import Solver, Start
+from maxmargin.structures._arrays import ranges
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.features import Evidence, LinkFeatures, WordFeatures
+from maxmargin.tasks.alignment.fertility import FertileBatch
+from maxmargin.tasks.alignment.links import Reference
+from maxmargin.tasks.alignment.metrics import Scores
+from maxmargin.tasks.alignment.packed import pack, sentence_of
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LinkModel:
+    """Which features links and places have: the layout of a weight vector.
+
+    Weights: those of the link features, then for each place the source words' and the target words' ones.
+
+    Attributes:
+        links: features of links.
+        fertility: how many links a word may have.
+    """
+
+    links: LinkFeatures
+    fertility: int = 2
+
+    @property
+    def _words(self) -> tuple[WordFeatures, WordFeatures]:
+        return WordFeatures("source"), WordFeatures("target")
+
+    @property
+    def n_weights(self) -> int:
+        """How many weights there are."""
+        return self.links.n_features + (self.fertility - 1) * sum(side.n_features for side in self._words)
+
+    @property
+    def names(self) -> list[str]:
+        """A readable name for every weight."""
+        ordinals = ("second", "third", *(f"{place + 2}th" for place in range(2, self.fertility - 1)))
+        places = [
+            f"cost of a {ordinals[place]} link, {name}"
+            for place in range(self.fertility - 1)
+            for side in self._words
+            for name in side.names
+        ]
+        return [*self.links.names, *places]
+
+    def batch(self, evidence: Evidence) -> FertileBatch:
+        """The matchings of the pairs."""
+        return FertileBatch(np.diff(evidence.source_start), np.diff(evidence.target_start), self.fertility)
+
+    def features(self, evidence: Evidence, batch: FertileBatch) -> PartFeatures:
+        """The features of all parts, for training."""
+        links = self.links.matrix(evidence)
+        source, target = (side.matrix(evidence) for side in self._words)
+        offsets = batch.structure.blocks[0].offsets
+        if not isinstance(links, np.ndarray):
+            return PartFeatures(self._sparse(batch, links, source, target), offsets)
+        matrix = np.zeros((batch.n_parts, self.n_weights))
+        matrix[batch.cells, : links.shape[1]] = links
+        at = links.shape[1]
+        for place in range(batch.n_places):
+            for parts, rows in ((batch.source_places, source), (batch.target_places, target)):
+                matrix[parts[:, place], at : at + rows.shape[1]] = rows
+                at += rows.shape[1]
+        return PartFeatures(matrix, offsets)
+
+    def _sparse(self, batch: FertileBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray) -> sp.csr_matrix:
+        blocks, parts, at = [sp.csr_matrix(links)], [batch.cells], links.shape[1]
+        blocks[0].resize((links.shape[0], self.n_weights))
+        for place in range(batch.n_places):
+            for where, rows in ((batch.source_places, source), (batch.target_places, target)):
+                columns = np.tile(np.arange(at, at + rows.shape[1]), len(rows))
+                start = np.arange(len(rows) + 1) * rows.shape[1]
+                blocks.append(sp.csr_matrix((rows.ravel(), columns, start), shape=(len(rows), self.n_weights)))
+                parts.append(where[:, place])
+                at += rows.shape[1]
+        order = np.argsort(np.concatenate(parts), kind="stable")
+        return sp.csr_matrix(sp.vstack(blocks, format="csr")[order])
+
+    def scores(self, evidence: Evidence, batch: FertileBatch, weights: FloatArray) -> FloatArray:
+        """The scores of all parts, packed, without a matrix of features of links."""
+        links, rest = np.split(weights, [self.links.n_features])
+        cells = self.links.scores(evidence, links)
+        if not batch.n_places:
+            return cells
+        sides = [side.matrix(evidence) for side in self._words]
+        sizes = np.cumsum([side.shape[1] for side in sides] * batch.n_places)[:-1]
+        pieces = np.split(rest, sizes)
+        return batch.packed(
+            cells,
+            *(sides[side] @ np.stack(pieces[side::2], axis=1) for side in (0, 1)),  # (words, places)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GoldBatch:
+    """Sentence pairs with features and references, as packed arrays; ``sure`` and ``possible`` are 0/1 grids."""
+
+    batch: FertileBatch
+    features: PartFeatures
+    sure: BoolArray
+    possible: BoolArray
+    prior: FloatArray
+
+    @classmethod
+    def build(cls, model: LinkModel, evidence: Evidence, references: Sequence[Reference]) -> GoldBatch:
+        """Compute everything once; folds are selected from it."""
+        batch = model.batch(evidence)
+        grids = [
+            _grid(batch, [getattr(reference, kind) for reference in references]) for kind in ("sure", "possible")
+        ]
+        prior = evidence.hmm_forward * evidence.hmm_backward
+        return cls(batch, model.features(evidence, batch), grids[0], grids[1] | grids[0], prior)
+
+    def select(self, pairs: IntArray) -> GoldBatch:
+        """The given pairs."""
+        cells = ranges(self.batch.grid_start[pairs], self.batch.grid_start[pairs + 1])
+        batch = FertileBatch(self.batch.n_source[pairs], self.batch.n_target[pairs], self.batch.fertility)
+        return GoldBatch(
+            batch, self.features.select(pairs), self.sure[cells], self.possible[cells], self.prior[cells]
+        )
+
+    def __len__(self) -> int:
+        return len(self.batch.n_source)
+
+    @cached_property
+    def kept(self) -> FloatArray:
+        """The gold output of sure links; where words have no room for all, of the most plausible ones."""
+        return self.batch.within_room(np.where(self.sure, 1.0 + self.prior, -1.0))
+
+    def imputed(self, weights: FloatArray) -> FloatArray:
+        """The best output under the weights with all sure links, and no link that is not possible."""
+        scores = self.features.scores(weights)
+        must, never = self.kept[self.batch.cells] > 0.5, ~self.possible
+        far = 1e3 * (1.0 + np.abs(scores).max(initial=0.0))
+        cells = scores[self.batch.cells]
+        scores[self.batch.cells] = np.where(must, far, np.where(never, -far, cells))
+        return self.batch.structure.argmax(scores).z
+
+    def problem(self, C: float, false_negative: float, gold: FloatArray) -> Problem:
+        """The training problem with this gold output."""
+        structure = self.batch.structure
+        weight = np.zeros(structure.n_parts)
+        weight[self.batch.cells] = ~self.possible | (self.sure & (self.kept[self.batch.cells] > 0.5))
+        loss = Hamming(false_positive=1.0, false_negative=false_negative)
+        return Problem.build(structure, self.features, gold, loss, L2(C=C), loss_weight=weight)
+
+    def outputs(self, weights: FloatArray) -> BoolArray:
+        """The predicted links, a 0/1 grid."""
+        return np.asarray(self.batch.structure.argmax(self.features.scores(weights)).z[self.batch.cells] > 0.5)
+
+    def margins(self, weights: FloatArray) -> FloatArray:
+        """By how much each cell is in or out of the best output, a grid."""
+        return self.batch.structure.margins(self.features.scores(weights))[self.batch.cells]
+
+    def evaluate(self, predicted: BoolArray) -> Scores:
+        """AER and the like of a 0/1 grid."""
+        sentence = np.repeat(np.arange(len(self)), np.diff(self.batch.grid_start))
+        counts = [
+            np.bincount(sentence[grid], minlength=len(self))
+            for grid in (predicted, self.sure, self.possible, predicted & self.sure, predicted & self.possible)
+        ]
+        return Scores.of(np.stack(counts, axis=1).astype(np.int64))
+
+
+def _grid(batch: FertileBatch, links: Sequence[IntArray]) -> BoolArray:
+    start, flat = pack(links)
+    pair = sentence_of(start)
+    outside = (flat < 0).any(axis=1) | (flat[:, 0] >= batch.n_source[pair]) | (flat[:, 1] >= batch.n_target[pair])
+    if outside.any():
+        at = int(np.argmax(outside))
+        p = int(pair[at])
+        raise ValueError(
+            f"sentence pair {p + 1}: link {tuple(flat[at].tolist())} is outside its {int(batch.n_source[p])} source and "
+            f"{int(batch.n_target[p])} target words; positions count from 0"
+        )
+    grid = np.zeros(int(batch.grid_start[-1]), dtype=bool)
+    grid[batch.grid_start[pair] + flat[:, 0] * batch.n_target[pair] + flat[:, 1]] = True
+    return grid
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings of one training run."""
+
+    C: float
+    false_negative: float
+
+
+def train(
+    gold: GoldBatch, choice: Choice, *, rounds: int, solver: Solver, stop: Stop, start: FloatArray | None = None
+) -> Solution:
+    """One run on sure links, then ``rounds`` runs on imputed ones; the last one's solution."""
+    solution = None
+    for _ in range(rounds + 1):
+        output = gold.kept if start is None else gold.imputed(start)
+        problem = gold.problem(choice.C, choice.false_negative, output)
+        solution = solve(problem, solver, stop=stop, start=Start(weights=start))
+        start = solution.weights
+    assert solution is not None
+    return solution
+
+
+def folds(n: int, k: int, seed: int) -> list[IntArray]:
+    """``k`` parts of ``n`` pairs, at random."""
+    order = np.random.default_rng(seed).permutation(n)
+    return [np.sort(order[part::k]) for part in range(min(k, n))]
+
+
+Evaluate = Callable[[Choice], float]
+
+
+def choose(Cs: Sequence[float], false_negatives: Sequence[float], aer: Evaluate) -> tuple[Choice, dict[Choice, float]]:
+    """The settings of smallest AER: first over costs at the middle ``C``, then over ``C``, then costs beside the best.
+
+    Of equals the earlier one, as listed.
+    """
+    tried: dict[Choice, float] = {}
+
+    def best(choices: Sequence[Choice]) -> Choice:
+        for choice in choices:
+            if choice not in tried:
+                tried[choice] = aer(choice)
+        return min(choices, key=lambda choice: tried[choice])
+
+    cost = best([Choice(Cs[len(Cs) // 2], cost) for cost in false_negatives]).false_negative
+    C = best([Choice(C, cost) for C in Cs]).C
+    place = false_negatives.index(cost)
+    return best([Choice(C, other) for other in false_negatives[max(place - 1, 0) : place + 2]]), tried
