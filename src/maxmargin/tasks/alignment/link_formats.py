@@ -15,6 +15,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -312,21 +313,21 @@ _KEYS = {"links", "sure", "possible", "confidence"}
 
 def _json(path: AnyPath, data: bytes) -> Table:
     lines = lines_of(data)
-    values: list[Any] = []
-    for number, line in enumerate(lines, start=1):
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    if filled:
+        first = lines[filled[0]]
         try:
-            values.append(_loads(path, number, line) if line.strip() else [])
+            value = _loads(path, filled[0] + 1, first)
         except FileError:
-            if line.strip() not in (b"[", b"{") and any(values):
-                raise
+            # A value that goes on in the next line: then the file is one document.
             return _json_document(path, _loads(path, 1, data))
-    filled = [value for value, line in zip(values, lines, strict=True) if line.strip()]
-    if len(filled) == 1 and _is_document(filled[0]):
-        return _json_document(path, filled[0])
+        if len(filled) == 1 and _is_document(value):
+            return _json_document(path, value)
     rows = _Rows(path)
-    for number, value in enumerate(values):
-        _json_pair(rows, number, value, number + 1)
-    return rows.table(len(values))
+    # Values are not kept: millions of small lists would keep the garbage collector busy.
+    for number in filled:
+        _json_pair(rows, number, _loads(path, number + 1, lines[number]), number + 1)
+    return rows.table(len(lines))
 
 
 def _loads(path: AnyPath, line: int, data: bytes) -> Any:
@@ -366,6 +367,10 @@ def _json_pair(rows: _Rows, sentence: int, value: Any, line: int) -> None:
     def wrong(message: str) -> FileError:
         return problem(rows.path, line or None, where + message)
 
+    if _is_plain(value) and not rows.confidences:
+        for source, target in value:
+            rows.numbers.extend((sentence, source, target, True, line))
+        return
     given = {"links": value} if isinstance(value, list) else value
     if not isinstance(given, dict) or not given or not set(given) <= _KEYS or set(given) == {"confidence"}:
         raise wrong(
@@ -391,6 +396,14 @@ def _json_pair(rows: _Rows, sentence: int, value: Any, line: int) -> None:
             if key == "links" and confidence is not None:
                 certain = _confidence(rows.path, line or None, confidence[place])
             rows.add(sentence, link[0], link[1], sure, certain, line)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a list of pairs of positions and nothing else, found out without a loop in Python."""
+    if type(value) is not list or set(map(type, value)) != {list} or set(map(len, value)) != {2}:
+        return False
+    words = list(chain.from_iterable(value))
+    return set(map(type, words)) == {int} and min(words) >= 0 and max(words) < 10**9
 
 
 def _is_position(value: Any) -> bool:
