@@ -339,6 +339,16 @@ def test_reversed(saved):
     assert file.predictions()[0].links.tolist() == [[0, 2], [1, 0], [1, 1]]
 
 
+def test_chunks_do_not_show_in_naacl(saved, monkeypatch):
+    monkeypatch.setattr(link_formats, "_CHUNK", 32)
+    lines = [f"{number} 1 {number} S" for number in range(1, 60)]
+    assert [len(one) for one in links_in("\n".join(lines), saved)] == [1] * 59
+    for bad, message in (("3 x 1", "'3 x 1' is no link"), ("0 1 1 S", "sentence 0"), ("4 1 1 S 0.5", "some links")):
+        text = "\n".join([*lines[:40], bad, *lines[40:]])
+        with pytest.raises(FileError, match=f"line 4[0-9]: {message}"):
+            links_in(text, saved)
+
+
 def test_chunks_do_not_show(saved, monkeypatch):
     """Files are parsed in pieces, each by the fast way or line by line: the links and the line numbers are the same."""
     rng = np.random.default_rng(0)
@@ -354,6 +364,22 @@ def test_chunks_do_not_show(saved, monkeypatch):
     lines[222] = "0-0:0.5"
     with pytest.raises(FileError, match=r"line \d+: some links of this file have a confidence"):
         read_links(saved("\n".join(lines)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 40), st.integers(0, 40), st.sampled_from("SP ")), max_size=20)
+)
+def test_both_ways_of_reading_naacl(folder, rows):
+    """A confidence on one line only is an error, on all of them it is read line by line: the links are the same."""
+    path = folder / "both"
+    for tail in ("", " 0.5"):
+        lines = [f"{n:04d} {i}\t{j} {mark}{tail}" for n, i, j, mark in rows]
+        path.write_text("\n\n".join(lines) + "\r\n", encoding="utf-8")
+        found = read_references(path, format="naacl", sentences=9)
+        for number, one in enumerate(found, start=1):
+            mine = [(i - 1, j - 1, mark) for n, i, j, mark in rows if n == number and i and j]
+            assert np.array_equal(one.possible, as_links([link[:2] for link in mine]))
+            assert np.array_equal(one.sure, as_links([link[:2] for link in mine if link[2] != "P"]))
 
 
 def test_far_positions_sort(saved):

@@ -13,8 +13,9 @@ import json
 import math
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ FORMATS = ("pharaoh", "naacl", "talp", "json")
 _LINK = re.compile(rb"([0-9]{1,9})([-p])([0-9]{1,9})(?::([-+.0-9eE]{1,40}))?")
 _NUMBER = re.compile(rb"[0-9]{1,9}")
 _CHUNK = 1 << 22
-"""Bytes of Pharaoh lines that are parsed at once."""
+"""Bytes of lines that are parsed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,7 @@ def _confidence(path: AnyPath, line: int | None, text: Any) -> float:
     return value
 
 
-# ---- Pharaoh and TALP
+# ---- Pharaoh and TALP, and what NAACL has in common with them
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:
@@ -145,28 +146,41 @@ def _chunks(data: bytes) -> Iterator[bytes]:
         begin = end
 
 
-def _pharaoh(path: AnyPath, data: bytes) -> Table:
+def _by_chunks(
+    path: AnyPath,
+    data: bytes,
+    fast: Callable[[bytes, int], Table | None],
+    slow: Callable[[AnyPath, bytes, int], Table],
+) -> tuple[Table, int]:
+    """The links of all chunks, each parsed the fast way if that knows it, and the number of lines."""
     tables, lines = [], 0
     for chunk in _chunks(data):
-        table = _pharaoh_vectorised(chunk, lines) or _pharaoh_by_lines(path, chunk, lines)
-        tables.append(table)
-        lines = table.count
-    with_links = [table for table in tables if len(table.sentence)]
-    if any((table.confidence is None) != (with_links[0].confidence is None) for table in with_links):
-        bad = next(t for t in with_links if (t.confidence is None) != (with_links[0].confidence is None))
-        raise problem(
-            path, int(bad.line[0]), "some links of this file have a confidence and some have none; give it to all"
-        )
-    if not with_links:
-        return _Rows(path).table(lines)
+        table = fast(chunk, lines)
+        tables.append(slow(path, chunk, lines) if table is None else table)
+        lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+    count = max((table.count for table in tables), default=0)
+    tables = [table for table in tables if len(table.sentence)]
+    if not tables:
+        return _Rows(path).table(count), lines
+    for table in tables:
+        if (table.confidence is None) != (tables[0].confidence is None):
+            raise problem(
+                path, int(table.line[0]), "some links of this file have a confidence and some have none; give it to all"
+            )
+    sure = [table.confidence for table in tables if table.confidence is not None]
     return Table(
-        np.concatenate([table.sentence for table in with_links]),
-        np.concatenate([table.links for table in with_links]),
-        np.concatenate([table.sure for table in with_links]),
-        None if with_links[0].confidence is None else np.concatenate([t.confidence for t in with_links]),
-        np.concatenate([table.line for table in with_links]),
-        lines,
-    )
+        np.concatenate([table.sentence for table in tables]),
+        np.concatenate([table.links for table in tables]),
+        np.concatenate([table.sure for table in tables]),
+        np.concatenate(sure) if sure else None,
+        np.concatenate([table.line for table in tables]),
+        count,
+    ), lines
+
+
+def _pharaoh(path: AnyPath, data: bytes) -> Table:
+    table, lines = _by_chunks(path, data, _pharaoh_vectorised, _pharaoh_by_lines)
+    return replace(table, count=lines)
 
 
 def _pharaoh_vectorised(chunk: bytes, before: int) -> Table | None:
@@ -193,8 +207,7 @@ def _pharaoh_vectorised(chunk: bytes, before: int) -> Table | None:
         return None
     numbers = _numbers(text, begin, end)
     line = before + np.cumsum(newline, dtype=np.int64)[first] if len(first) else np.zeros(0, dtype=np.int64)
-    count = before + int(newline.sum()) + int(not newline[-1])
-    return Table(line, numbers.reshape(-1, 2), text[joints] == ord("-"), None, line + 1, count)
+    return Table(line, numbers.reshape(-1, 2), text[joints] == ord("-"), None, line + 1, 0)
 
 
 def _numbers(text: npt.NDArray[np.uint8], begin: IntArray, end: IntArray) -> IntArray:
@@ -207,8 +220,8 @@ def _numbers(text: npt.NDArray[np.uint8], begin: IntArray, end: IntArray) -> Int
 
 
 def _pharaoh_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
-    rows, lines = _Rows(path), lines_of(chunk)
-    for number, line in enumerate(lines, start=before):
+    rows = _Rows(path)
+    for number, line in enumerate(lines_of(chunk), start=before):
         for word in line.split():
             match = _LINK.fullmatch(word)
             if match is None:
@@ -220,7 +233,7 @@ def _pharaoh_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
             source, joint, target, confidence = match.groups()
             certain = None if confidence is None else _confidence(path, number + 1, confidence.decode())
             rows.add(number, int(source), int(target), joint == b"-", certain, number + 1)
-    return rows.table(before + len(lines))
+    return rows.table(0)
 
 
 def _without_null(table: Table) -> Table:
@@ -235,8 +248,41 @@ def _without_null(table: Table) -> Table:
 
 
 def _naacl(path: AnyPath, data: bytes) -> Table:
+    return _without_null(_by_chunks(path, data, _naacl_vectorised, _naacl_by_lines)[0])
+
+
+def _naacl_vectorised(chunk: bytes, before: int) -> Table | None:
+    """The links of lines of three numbers with or without S or P; None where something else is."""
+    text = np.frombuffer(chunk, dtype=np.uint8)
+    letter = (text == ord("S")) | (text == ord("P"))
+    newline = text == ord("\n")
+    blank = newline | (text == ord(" ")) | (text == ord("\t")) | (text == ord("\r"))
+    if not (letter | blank | ((text >= ord("0")) & (text <= ord("9")))).all():
+        return None
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], blank, [True]]).astype(np.int8)))
+    begin, end = edges[::2], edges[1::2]
+    if not len(begin):
+        return None
+    line = np.cumsum(newline, dtype=np.int64)[begin]
+    first = np.flatnonzero(np.concatenate([[True], line[1:] != line[:-1]]))
+    words = np.diff(np.concatenate([first, [len(line)]]))
+    marked = letter[begin]
+    # Three numbers, or three numbers and one word of one letter; no letter anywhere else.
+    if not ((words == 3) | (words == 4)).all() or not np.array_equal(np.flatnonzero(marked), first[words == 4] + 3):
+        return None
+    if np.count_nonzero(letter) != np.count_nonzero(marked) or ((end - begin) > np.where(marked, 1, 9)).any():
+        return None
+    numbers = _numbers(text, begin[~marked], end[~marked]).reshape(-1, 3)
+    if not numbers[:, 0].all():
+        return None
+    sure = np.ones(len(numbers), dtype=bool)
+    sure[words == 4] = text[begin[marked]] == ord("S")
+    return Table(numbers[:, 0] - 1, numbers[:, 1:] - 1, sure, None, before + line[first] + 1, int(numbers[:, 0].max()))
+
+
+def _naacl_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
     rows, count = _Rows(path), 0
-    for number, line in enumerate(lines_of(data), start=1):
+    for number, line in enumerate(lines_of(chunk), start=before + 1):
         words = line.split()
         if not words:
             continue
@@ -257,7 +303,7 @@ def _naacl(path: AnyPath, data: bytes) -> Table:
         count = max(count, sentence)
         certain = _confidence(path, number, rest[0].decode("utf-8")) if rest else None
         rows.add(sentence - 1, int(words[1]) - 1, int(words[2]) - 1, mark == b"S", certain, number)
-    return _without_null(rows.table(count))
+    return rows.table(count)
 
 
 # ---- JSON
@@ -267,21 +313,21 @@ _KEYS = {"links", "sure", "possible", "confidence"}
 
 def _json(path: AnyPath, data: bytes) -> Table:
     lines = lines_of(data)
-    values: list[Any] = []
-    for number, line in enumerate(lines, start=1):
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    if filled:
+        first = lines[filled[0]]
         try:
-            values.append(_loads(path, number, line) if line.strip() else [])
+            value = _loads(path, filled[0] + 1, first)
         except FileError:
-            if line.strip() not in (b"[", b"{") and any(values):
-                raise
+            # A value that goes on in the next line: then the file is one document.
             return _json_document(path, _loads(path, 1, data))
-    filled = [value for value, line in zip(values, lines, strict=True) if line.strip()]
-    if len(filled) == 1 and _is_document(filled[0]):
-        return _json_document(path, filled[0])
+        if len(filled) == 1 and _is_document(value):
+            return _json_document(path, value)
     rows = _Rows(path)
-    for number, value in enumerate(values):
-        _json_pair(rows, number, value, number + 1)
-    return rows.table(len(values))
+    # Values are not kept: millions of small lists would keep the garbage collector busy.
+    for number in filled:
+        _json_pair(rows, number, _loads(path, number + 1, lines[number]), number + 1)
+    return rows.table(len(lines))
 
 
 def _loads(path: AnyPath, line: int, data: bytes) -> Any:
@@ -321,6 +367,10 @@ def _json_pair(rows: _Rows, sentence: int, value: Any, line: int) -> None:
     def wrong(message: str) -> FileError:
         return problem(rows.path, line or None, where + message)
 
+    if _is_plain(value) and not rows.confidences:
+        for source, target in value:
+            rows.numbers.extend((sentence, source, target, True, line))
+        return
     given = {"links": value} if isinstance(value, list) else value
     if not isinstance(given, dict) or not given or not set(given) <= _KEYS or set(given) == {"confidence"}:
         raise wrong(
@@ -346,6 +396,14 @@ def _json_pair(rows: _Rows, sentence: int, value: Any, line: int) -> None:
             if key == "links" and confidence is not None:
                 certain = _confidence(rows.path, line or None, confidence[place])
             rows.add(sentence, link[0], link[1], sure, certain, line)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a list of pairs of positions and nothing else, found out without a loop in Python."""
+    if type(value) is not list or set(map(type, value)) != {list} or set(map(len, value)) != {2}:
+        return False
+    words = list(chain.from_iterable(value))
+    return set(map(type, words)) == {int} and min(words) >= 0 and max(words) < 10**9
 
 
 def _is_position(value: Any) -> bool:
