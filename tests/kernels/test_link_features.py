@@ -156,7 +156,7 @@ def test_the_batch_keeps_its_arrays_alive():
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 8), (8, 9), (2, 31), (2, 32), (2, 33), (33, 65)])
-def test_whole_tiles_and_their_remainders(shape):
+def test_whole_tiles_and_their_remainders(shape, every_vector_length):
     rng = np.random.default_rng(sum(shape))
     J, K = shape
     words = ["parlement", "parliament", "1998", ",", "The", "x" * 64, "xy" * 40]
