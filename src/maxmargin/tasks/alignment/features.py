@@ -159,7 +159,7 @@ _WORD_COLUMNS = (
     "expected links, its own direction",
     "second partner",
     "second partner is next to the first",
-    "second partner next to the first",
+    "second partner if next to the first",
     "null",
     "neighbours at its best partner",
 )
