@@ -245,13 +245,19 @@ def test_numbers_that_are_none_are_refused(name, value):
         ({"null_target": np.zeros(2)}, r"null_target must have shape \(3,\), got \(2,\)"),
         ({"n_pairs": np.nan}, "n_pairs must be a number of sentence pairs"),
         ({"n_pairs": -1}, "n_pairs must be a number of sentence pairs"),
-        ({"identity": np.zeros(5)}, r"identity must have shape \(6,\)"),
+        ({"identity": np.zeros(5, dtype=int)}, r"identity must be integers of shape \(6,\), got int64 of shape \(5,\)"),
+        ({"identity": np.zeros(6)}, r"identity must be integers of shape \(6,\), got float64"),
         ({"user": np.zeros((5, 1))}, "user must have one row for each of the 6 word pairs"),
     ],
 )
 def test_evidence_that_does_not_fit(changes, message):
     with pytest.raises(ValueError, match=message):
         evidence([(2, 3)], **changes)
+
+
+def test_words_that_are_none():
+    with pytest.raises(ValueError, match="words must be strings, got 7; split"):
+        LinkFeatures().matrix(evidence([(2, 1)], source_tokens=["a", 7]))
 
 
 def test_evidence_that_lacks_what_the_features_need():

@@ -155,8 +155,37 @@ def test_the_batch_keeps_its_arrays_alive():
     assert (out[:, 0] == 0.25).all()
 
 
+def test_same_bits_for_any_number_of_threads():
+    n = 50
+    words = np.zeros(2 * n, dtype=np.int32)
+    facts = {
+        "source_start": 2 * np.arange(n + 1),
+        "target_start": 2 * np.arange(n + 1),
+        "grid_start": 4 * np.arange(n + 1),
+        "source_word": words,
+        "target_word": words + 1,
+        **{name: np.random.default_rng(i).random(4 * n) for i, name in enumerate(NAMES[10:15])},
+        **{name: np.random.default_rng(i).random(2 * n) for i, name in enumerate(NAMES[15:19])},
+        "identity": np.zeros(4 * n, dtype=np.int32),
+        "user": np.ones((4 * n, 1)),
+    }
+    made, found = batch(**facts), []
+    for threads in (1, 2, 3):
+        status, dense, words = np.zeros(n, dtype=np.int8), np.zeros((4 * n, WIDTH)), np.zeros((2 * n, 14))
+        scores, counts = np.zeros(4 * n), np.zeros(4 * n, dtype=np.int64)
+        made.dense(ALL, True, dense, status, threads)
+        made.scores(ALL, True, 1, np.linspace(-1, 1, WIDTH + 1), scores, status, threads)
+        made.words(False, words, status, threads)
+        made.count(ALL, True, 1, counts, status, threads)
+        start = np.concatenate([[0], np.cumsum(counts)])
+        columns, values = np.zeros(start[-1], dtype=np.int32), np.zeros(start[-1])
+        made.fill(ALL, True, 1, start, columns, values, status, threads)
+        found.append([array.tobytes() for array in (dense, scores, words, counts, columns, values)])
+    assert found[0] == found[1] == found[2]
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (7, 8), (8, 9), (2, 31), (2, 32), (2, 33), (33, 65)])
-def test_whole_tiles_and_their_remainders(shape):
+def test_whole_tiles_and_their_remainders(shape, every_vector_length):
     rng = np.random.default_rng(sum(shape))
     J, K = shape
     words = ["parlement", "parliament", "1998", ",", "The", "x" * 64, "xy" * 40]

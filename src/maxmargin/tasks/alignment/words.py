@@ -35,16 +35,10 @@ def normalise(word: str) -> str:
     return _DIGIT.sub("0", unicodedata.normalize("NFC", folded))
 
 
-class _Normalised(dict[str, str]):
-    def __missing__(self, word: str) -> str:
-        self[word] = found = normalise(word)
-        return found
-
-
-def normalised(sentences: Iterable[Sequence[str]]) -> list[list[str]]:
+def normalised(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
     """All words of all sentences by :func:`normalise`, each distinct word once."""
-    known = _Normalised()
-    return [[known[word] for word in sentence] for sentence in sentences]
+    found = {word: normalise(word) for word in set(chain.from_iterable(sentences))}.__getitem__
+    return [list(map(found, sentence)) for sentence in sentences]
 
 
 @dataclass(frozen=True, eq=False)
