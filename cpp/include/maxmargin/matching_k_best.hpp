@@ -102,13 +102,13 @@ class KBest {
     void find_second(std::size_t number) {
         Cell& cell = cells_[number];
         residual_.close(cell.best.data(), cell.fixed.data());
+        double* cost = z_.data();
+        residual_.costs(cost);
         double least = kFar;
         std::size_t at = 0;
         for (std::size_t e = 0; e < n_edges_; ++e) {
-            if (cell.fixed[e]) continue;
-            const double cost = residual_.cost(static_cast<std::int64_t>(e));
-            if (cost < least) {
-                least = cost;
+            if (cost[e] < least && !cell.fixed[e]) {
+                least = cost[e];
                 at = e;
             }
         }
