@@ -1,11 +1,11 @@
 // The k best b-matchings of an example, best first, on demand.
 //
 // A cell is a set of matchings: those that agree with some fixed edges. It knows its best matching and its second best,
-// which is the best one changed along the cheapest cycle of the residual graph (matching_residual.hpp). The next matching
-// overall is the best among the second ones; its cell is split in two by an edge in which it differs from the cell's
-// best, and both halves know their best at once (Chegireddy and Hamacher 1987; the partition is Lawler's, 1972). Cost of
-// a rank: twice the cheapest cycle, that is shortest paths between all pairs of nodes of the smaller side; memory of a
-// rank: a few bytes per edge.
+// which is the best one changed along the cheapest cycle of the residual graph (matching_residual.hpp). The next
+// matching overall is the best among the second ones; its cell is split in two by an edge in which it differs from the
+// cell's best, and both halves know their best at once (Chegireddy and Hamacher 1987; the partition is Lawler's, 1972).
+// Cost of a rank: twice the cheapest cycle, that is shortest paths between all pairs of nodes of the smaller side;
+// memory of a rank: a few bytes per edge.
 #pragma once
 
 #include <cstdint>

@@ -5,13 +5,14 @@
 //     j -> k at -s  if edge (j, k) is not taken,         k -> j at +s  if it is,
 //     x -> j at 0   if left node j has room,             j -> x at 0   if it has an edge,
 //     k -> x at 0   if right node k has room,            x -> k at 0   if it has an edge.
-// Another matching is the best one changed along cycles of this graph; none of them gains, and the cheapest cycle through
-// the arc of an edge is what it costs to have that edge the other way (Ahuja, Magnanti and Orlin 1993, chapter 9).
+// Another matching is the best one changed along cycles of this graph; none of them gains, and the cheapest cycle
+// through the arc of an edge is what it costs to have that edge the other way (Ahuja, Magnanti and Orlin 1993, chapter
+// 9).
 //
-// Nodes of the larger side (`far`) have few arcs out, to their mates and to x, so they are contracted: arcs run among the
-// smaller side (`near`) and x, n nodes. Potentials by Bellman and Ford from x make all arcs non-negative, where rounding
-// cannot build up in the shortest paths between all pairs (Floyd 1962; Warshall 1962). Cost: O(edges * largest number of
-// mates + n^3), the cube in vectors; memory O(n^2 + edges).
+// Nodes of the larger side (`far`) have few arcs out, to their mates and to x, so they are contracted: arcs run among
+// the smaller side (`near`) and x, n nodes. Potentials by Bellman and Ford from x make all arcs non-negative, where
+// rounding cannot build up in the shortest paths between all pairs (Floyd 1962; Warshall 1962). Cost: O(edges * largest
+// number of mates + n^3), the cube in vectors; memory O(n^2 + edges).
 //
 // Everything holds as well where some edges are fixed: they have no arc.
 #pragma once
@@ -121,7 +122,8 @@ class Residual {
         sort_by_far(listed_.data(), n_edges_, far_start_.data(), by_far_.data());
     }
 
-    // The shortest paths for an optimal matching. Edges with fixed != 0 stay as they are; null fixes none. Both hold 0 or 1.
+    // The shortest paths for an optimal matching. Edges with fixed != 0 stay as they are; null fixes none. Both hold 0
+    // or 1.
     void close(const std::uint8_t* taken, const std::uint8_t* fixed) {
         taken_ = taken;
         contract(fixed);
@@ -131,8 +133,8 @@ class Residual {
         all_pairs(distance_.data(), n_ + 1, ld_);
     }
 
-    // What it costs to have each edge the other way, at least 0; infinite if no matching has it so. Those of fixed edges
-    // mean nothing.
+    // What it costs to have each edge the other way, at least 0; infinite if no matching has it so. Those of fixed
+    // edges mean nothing.
     void costs(double* cost) const {
         const double* h = potential_.data();
         const double* distance = distance_.data();
@@ -143,7 +145,8 @@ class Residual {
             const std::int32_t *first = by_far + far_start_[k], *last = by_far + far_start_[k + 1];
             const double* from_x = far_used_[k] < far_capacity_[k] ? distance + n_ * ld_ : nullptr;
             for (const std::int32_t* e = first; e < last; ++e) cost[*e] = from_x ? from_x[near[*e]] : kFar;
-            // The cycle goes along an edge from near to k, from there to a mate and back: cheapest for one and the other.
+            // The cycle goes along an edge from near to k, from there to a mate and back: cheapest for one and the
+            // other.
             for (std::int32_t i = mate_start_[k]; i < mate_start_[k + 1]; ++i) {
                 const std::int32_t mate = mates[i];
                 const double* from_mate = distance + near[mate] * ld_;
