@@ -1,9 +1,9 @@
 // Maximum-weight bipartite b-matching: max sum_e w_e z_e, z in {0,1}, at most r_j edges at row j, s_k at column k.
 //
-// Only edges of positive weight matter; their cost is c = -w < 0, and a row may stay out at cost 0. Rows enter one after
-// the other along a shortest path in reduced costs c_jk - u_j - v_k (Dijkstra), which ends at a free column or at a row
-// that gives up its edge. Potentials: u_j <= 0, v_k <= 0, v_k = 0 while column k is free. This is for matrices and
-// capacities of one, O(rows * (tree edges + tree nodes * columns)) per example (Jonker and Volgenant 1987); other
+// Only edges of positive weight matter; their cost is c = -w < 0, and a row may stay out at cost 0. Rows enter one
+// after the other along a shortest path in reduced costs c_jk - u_j - v_k (Dijkstra), which ends at a free column or at
+// a row that gives up its edge. Potentials: u_j <= 0, v_k <= 0, v_k = 0 while column k is free. This is for matrices
+// and capacities of one, O(rows * (tree edges + tree nodes * columns)) per example (Jonker and Volgenant 1987); other
 // capacities and sparse graphs are solved on lists of edges (matching_lists.hpp).
 #pragma once
 

@@ -1,11 +1,11 @@
 // The k best b-matchings of an example, best first, on demand.
 //
 // A cell is a set of matchings: those that agree with some fixed edges. It knows its best matching and its second best,
-// which is the best one changed along the cheapest cycle of the residual graph (matching_residual.hpp). The next matching
-// overall is the best among the second ones; its cell is split in two by an edge in which it differs from the cell's
-// best, and both halves know their best at once (Chegireddy and Hamacher 1987; the partition is Lawler's, 1972). Cost of
-// a rank: twice the cheapest cycle, that is shortest paths between all pairs of nodes of the smaller side; memory of a
-// rank: a few bytes per edge.
+// which is the best one changed along the cheapest cycle of the residual graph (matching_residual.hpp). The next
+// matching overall is the best among the second ones; its cell is split in two by an edge in which it differs from the
+// cell's best, and both halves know their best at once (Chegireddy and Hamacher 1987; the partition is Lawler's, 1972).
+// Cost of a rank: twice the cheapest cycle, that is shortest paths between all pairs of nodes of the smaller side;
+// memory of a rank: a few bytes per edge.
 #pragma once
 
 #include <cstdint>
@@ -102,13 +102,13 @@ class KBest {
     void find_second(std::size_t number) {
         Cell& cell = cells_[number];
         residual_.close(cell.best.data(), cell.fixed.data());
+        double* cost = z_.data();
+        residual_.costs(cost);
         double least = kFar;
         std::size_t at = 0;
         for (std::size_t e = 0; e < n_edges_; ++e) {
-            if (cell.fixed[e]) continue;
-            const double cost = residual_.cost(static_cast<std::int64_t>(e));
-            if (cost < least) {
-                least = cost;
+            if (cost[e] < least && !cell.fixed[e]) {
+                least = cost[e];
                 at = e;
             }
         }

@@ -4,10 +4,10 @@
 // binds. Edges between two idle nodes are taken at once, so that the rest of the work is about nodes where edges
 // compete. There rows enter one unit of capacity at a time along a shortest path in reduced costs c_jk - u_j - v_k >= 0
 // (c = -w; <= 0 on edges taken), which ends at a column with room or at a row that gives up one edge or stays out.
-// Potentials: u_j <= 0, v_k <= 0, v_k = 0 while column k has room. Most units find a column with room next to their row;
-// the others search (Dijkstra), never beyond the best end known so far.
-// Cost per example: O(edges) and for each unit at most O(edges log edges), by a heap, or on up to kFew nodes
-// O(edges + nodes^2) by looking through the open nodes.
+// Potentials: u_j <= 0, v_k <= 0, v_k = 0 while column k has room. Most units find a column with room next to their
+// row; the others search (Dijkstra), never beyond the best end known so far. Cost per example: O(edges) and for each
+// unit at most O(edges log edges), by a heap, or on up to kFew nodes O(edges + nodes^2) by looking through the open
+// nodes.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,8 @@ class Margins {
         for (std::int64_t e = 0; e < ex.n_edges; ++e) taken_[e] = z_[e] > 0 ? 1 : 0;
         residual_.open(ex, scores);
         residual_.close(taken_.data(), nullptr);
-        for (std::int64_t e = 0; e < ex.n_edges; ++e)
-            margins[e] = taken_[e] ? residual_.cost(e) : 0.0 - residual_.cost(e);
+        residual_.costs(margins);
+        for (std::int64_t e = 0; e < ex.n_edges; ++e) margins[e] = taken_[e] ? margins[e] : 0.0 - margins[e];
         return kOk;
     }
 
