@@ -189,9 +189,9 @@ def explain(pairs: Sequence[ShownPair], *, width: int = 80) -> Text:
     kinds = {kind for kind, _ in shown}
     entries = [(kind.glyph, kind.style, kind.words) for name, kind in KINDS.items() if name in kinds]
     if any(kind == "link" and confidence is not None for kind, confidence in shown):
-        words = ("confidence 0.75 or more", "0.5 or more", "0.25 or more", "less")
-        entries = [(shade, KINDS["link"].style, word) for (_, shade), word in zip(_SHADES, words, strict=True)]
-        entries += [("■", KINDS["link"].style, "link")] * any(shade == ("link", None) for shade in shown)
+        bounds = ("confidence 0.75 or more", "0.5 or more", "0.25 or more", "less")
+        shades = [(shade, KINDS["link"].style, bound) for (_, shade), bound in zip(_SHADES, bounds, strict=True)]
+        entries = shades + (entries if ("link", None) in shown or len(kinds) > 1 else [])
     text, used = Text(), 0
     for glyph, style, words in entries:
         entry = cell_len(glyph) + 1 + cell_len(words)
@@ -241,8 +241,8 @@ def _listed(pair: ShownPair, links: dict[tuple[int, int], tuple[str, float | Non
 
 
 def _clean(word: str) -> str:
-    """A word without characters that move the cursor or turn the writing direction; an empty one as a sign."""
-    return "".join(c if c in _JOINERS else printable(c) for c in word) or "∅"
+    """A word without characters that move the cursor or turn the writing direction; one of blanks as a sign."""
+    return "".join(c if c in _JOINERS else printable(c) for c in word) if word.strip() else "∅"
 
 
 def _is_right_to_left(text: str) -> bool:
@@ -312,9 +312,10 @@ def page(
     data = {"languages": [source_language, target_language], "pairs": [_record(pair) for pair in pairs]}
     folder = files("maxmargin.tasks.alignment").joinpath("templates")
     layout, style, script = ((folder / name).read_text(encoding="utf-8") for name in _TEMPLATES)
-    # Characters that could end the script element, and halves of pairs that UTF-8 cannot hold, as JSON escapes.
     encoded = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    encoded = re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", encoded)
+    encoded = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", encoded)  # halves that UTF-8 cannot hold
+    # What could end the script element, as JSON escapes.
+    encoded = re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", encoded)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values = {
         "title": html.escape(printable(title)),
@@ -339,7 +340,7 @@ def _record(pair: ShownPair) -> dict[str, object]:
         "target": list(pair.target),
         "gold": pair.reference is not None,
         "links": [
-            [i, j, int(kind not in ("missed", "open")), _GOLD[kind], confidence if confidence is None else round(confidence, 4)]
+            [i, j, int(kind not in ("missed", "open")), _GOLD[kind], confidence and round(confidence, 4)]
             for (i, j), (kind, confidence) in pair.drawn().items()
         ],
     }

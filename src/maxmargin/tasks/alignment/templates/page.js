@@ -22,6 +22,11 @@
     return pen.measureText(word).width;
   };
   const text = (word) => (word.trim() === "" ? "\u2205" : word);
+  const LONGEST = 24; // characters of a word in a figure; tips and the list of links have it whole
+  const short = (word) => {
+    const letters = Array.from(text(word));
+    return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}\u2026` : text(word);
+  };
   const element = (name, attributes = {}, ...children) => {
     const made = document.createElement(name);
     for (const key in attributes) made.setAttribute(key, attributes[key]);
@@ -84,13 +89,13 @@
     made.dataset.kind = kind;
     if (link[4] !== null) {
       made.dataset.confidence = link[4];
-      made.style.setProperty("--o", (0.3 + 0.7 * link[4]).toFixed(3));
+      made.style.setProperty("--o", (0.4 + 0.6 * link[4]).toFixed(3));
     }
     return made;
   };
 
   const wordBox = (side, index, word, x, y, width, height, attributes, bare) => {
-    const label = draw("text", attributes, text(word));
+    const label = draw("text", attributes, short(word));
     const box = draw("rect", { x, y, width, height, rx: 4 });
     const group = draw("g", { class: bare ? "word bare" : "word", [`data-${side}-word`]: index }, box, label);
     const language = data.languages[side === "source" ? 0 : 1];
@@ -99,8 +104,13 @@
     return group;
   };
 
+  // Mistakes last, so that they lie on top.
+  const LAYERS = ["open", "link", "possible", "sure", "missed", "wrong"];
   const shown = (pair) =>
-    pair.links.map((link) => [link, kindOf(pair, link)]).filter(([, kind]) => kind !== null);
+    pair.links.map((link) => [link, kindOf(pair, link)]).filter(([, kind]) => kind !== null)
+      .sort((a, b) => LAYERS.indexOf(a[1]) - LAYERS.indexOf(b[1]));
+
+  const inOrder = (links) => links.slice().sort(([a], [b]) => a[0] - b[0] || a[1] - b[1]);
 
   const linked = (links) => {
     const sides = [new Set(), new Set()];
@@ -113,27 +123,32 @@
     return sides;
   };
 
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  const widthsOf = (pair) => [pair.source, pair.target].map((words) => words.map((word) => measure(short(word), SIZE) + 8));
+  const rowsOf = (pair) => widthsOf(pair).map((widths) => sum(widths) + 6 * (widths.length - 1));
+  const columnsOf = (pair) => widthsOf(pair).map((widths) => Math.max(...widths, 20));
+  const fitsRows = (pair, room) => Math.max(...rowsOf(pair)) <= room;
+
   // Two rows of words where they fit the width, else two columns: nobody scrolls sideways through a long sentence.
   function curves(view, room, beside) {
     const { pair } = view;
     const links = shown(pair);
     const busy = linked(links);
     const sides = [pair.source, pair.target];
-    const widths = sides.map((words) => words.map((word) => measure(text(word), SIZE) + 8));
+    const widths = widthsOf(pair);
     const svg = draw("svg", { role: "img", "font-size": SIZE, "font-family": FONT });
     const anchors = [[], []];
     const back = draw("g");
     const front = draw("g");
-    const sum = (values) => values.reduce((a, b) => a + b, 0);
-    const natural = sides.map((words, s) => sum(widths[s]) + 6 * Math.max(words.length - 1, 0));
+    const natural = rowsOf(pair);
     const full = Math.max(...natural, 60);
     const names = ["source", "target"];
     let curve;
-    if (full <= room) {
+    if (fitsRows(pair, room)) {
       const drop = Math.min(150, 70 + full / 12);
       sides.forEach((words, s) => {
         const gap = words.length > 1 ? Math.min(26, (full - natural[s]) / (words.length - 1)) : 0;
-        let x = (full - natural[s] - gap * Math.max(words.length - 1, 0)) / 2;
+        let x = (full - natural[s] - gap * (words.length - 1)) / 2;
         const y = s === 0 ? 0 : 24 + drop;
         words.forEach((word, index) => {
           const width = widths[s][index];
@@ -148,12 +163,12 @@
       svg.setAttribute("height", Math.ceil(48 + drop));
       curve = ([x, y], [u, v]) => `M${x} ${y}C${x} ${(y + v) / 2} ${u} ${(y + v) / 2} ${u} ${v}`;
     } else {
-      const columns = widths.map((column) => Math.max(...column, 20));
-      const used = columns[0] + columns[1] + 1;
+      const columns = columnsOf(pair);
+      const used = sum(columns) + 1;
       const between = Math.max(90, Math.min(230, (beside >= used + 90 ? beside : room) - used));
       const height = 22 * Math.max(sides[0].length, sides[1].length);
       sides.forEach((words, s) => {
-        const step = Math.min(height / Math.max(words.length, 1), 44);
+        const step = Math.min(height / words.length, 44);
         const top = (height - step * words.length) / 2;
         const edge = s === 0 ? columns[0] : columns[0] + between;
         words.forEach((word, index) => {
@@ -190,8 +205,8 @@
     const n = Math.max(pair.source.length, pair.target.length);
     const wanted = n <= 25 ? 20 : n <= 45 ? 17 : 15;
     const size = Math.max(9, Math.min(13, wanted - 4));
-    const labels = Math.max(...pair.source.map((word) => measure(text(word), size)), 20) + 12;
-    const cell = Math.max(11, Math.min(wanted, Math.floor((room - labels - 30) / Math.max(pair.target.length, 1))));
+    const labels = Math.max(...pair.source.map((word) => measure(short(word), size)), 20) + 12;
+    const cell = Math.max(11, Math.min(wanted, Math.floor((room - labels - 30) / pair.target.length)));
     return { cell, size: Math.max(9, Math.min(13, cell - 3)), labels };
   }
 
@@ -204,9 +219,9 @@
     const rows = pair.source.length;
     const columns = pair.target.length;
     const slope = Math.PI / 3;
-    const longest = Math.max(...pair.target.map((word) => measure(text(word), size)), 20);
+    const longest = Math.max(...pair.target.map((word) => measure(short(word), size)), 20);
     const top = Math.ceil(longest * Math.sin(slope) + 16);
-    const last = Math.max(0, ...pair.target.map((word, j) => measure(text(word), size) * Math.cos(slope) - (columns - j - 1) * cell));
+    const last = Math.max(0, ...pair.target.map((word, j) => measure(short(word), size) * Math.cos(slope) - (columns - j - 1) * cell));
     const width = Math.ceil(labels + columns * cell + last + 12);
     const height = top + rows * cell + 2;
     const svg = draw("svg", { width, height, role: "img", "font-size": size, "font-family": FONT });
@@ -222,7 +237,7 @@
       const x = labels + j * cell;
       bands.append(draw("rect", { class: "band", "data-target-word": j, x, y: top, width: cell, height: rows * cell }));
       const turn = `rotate(-60 ${x + cell / 2} ${top - 5})`;
-      const length = measure(text(word), size);
+      const length = measure(short(word), size);
       const box = wordBox("target", j, word, x + cell / 2 - 4, top - 5 - cell * 0.42, length + 8, cell * 0.84, { x: x + cell / 2, y: top - 5 + size * 0.35, "text-anchor": RIGHT_TO_LEFT.test(word) ? "end" : "start" }, !busy[1].has(j));
       box.setAttribute("transform", turn);
       words.append(box);
@@ -290,16 +305,25 @@
       svg.setAttribute("aria-label", `Sentence ${pair.number} as ${words}, ${count} predicted links`);
       figures.append(element("figure", { class: name, tabindex: 0 }, svg));
     };
-    const grid = mode === "curves" ? null : matrix(view, room);
-    if (mode !== "matrix") {
-      const beside = grid ? room - Number(grid.getAttribute("width")) - GAP : room;
-      add("curves", "curves between source and target words", curves(view, room, beside));
+    if (!pair.source.length || !pair.target.length) {
+      const side = pair.source.length ? "target" : "source";
+      const rest = element("p", { dir: "auto" }, [...pair.source, ...pair.target].join(" "));
+      figures.append(element("p", {}, `The ${side} is empty: there is nothing to link.`), rest);
+    } else {
+      // A matrix with smaller cells leaves room for the curves beside it.
+      const tight = room - GAP - 90 - 1 - sum(columnsOf(pair));
+      const smaller = mode === "both" && !fitsRows(pair, room) && cellOf(pair, tight).cell >= 13;
+      const grid = mode === "curves" ? null : matrix(view, smaller ? tight : room);
+      if (mode !== "matrix") {
+        const beside = grid ? room - Number(grid.getAttribute("width")) - GAP : room;
+        add("curves", "curves between source and target words", curves(view, room, beside));
+      }
+      if (grid) add("matrix", "matrix of source words by target words", grid);
     }
-    if (grid) add("matrix", "matrix of source words by target words", grid);
     const details = element("details", {}, element("summary", {}, "Links as text"));
     details.addEventListener("toggle", () => {
       if (details.open && details.children.length === 1) {
-        details.append(element("ul", {}, ...links.map(([link, kind]) => element("li", { dir: "auto" }, say(pair, link, kind)))));
+        details.append(element("ul", {}, ...inOrder(links).map(([link, kind]) => element("li", { dir: "auto" }, say(pair, link, kind)))));
       }
     });
     const title = element("h2", {}, `Sentence ${pair.number}`);
