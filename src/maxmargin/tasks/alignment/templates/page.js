@@ -260,6 +260,8 @@
 
   // --- cards, drawn when they come into view ---
 
+  const PAPER = 660; // pixels of a sheet between its margins and those of a card
+  let paper = Infinity;
   const main = byId("pairs");
   const list = byId("list");
   const viewOf = new WeakMap();
@@ -296,7 +298,8 @@
   function render(view) {
     const { pair, card } = view;
     const style = getComputedStyle(card);
-    const room = Math.max(card.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), 200);
+    const inside = card.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    const room = Math.max(Math.min(inside, paper), 200);
     const figures = element("div", { class: "figures" });
     const links = shown(pair);
     const mode = document.body.dataset.view;
@@ -312,7 +315,7 @@
     } else {
       // A matrix with smaller cells leaves room for the curves beside it.
       const tight = room - GAP - 90 - 1 - sum(columnsOf(pair));
-      const smaller = mode === "both" && !fitsRows(pair, room) && cellOf(pair, tight).cell >= 13;
+      const smaller = mode === "both" && !fitsRows(pair, room) && cellOf(pair, tight).cell >= (paper < Infinity ? 11 : 13);
       const grid = mode === "curves" ? null : matrix(view, smaller ? tight : room);
       if (mode !== "matrix") {
         const beside = grid ? room - Number(grid.getAttribute("width")) - GAP : room;
@@ -586,7 +589,14 @@
       frame = requestAnimationFrame(redraw);
     }
   });
-  addEventListener("beforeprint", () => { for (const view of sequence) if (!view.drawn) render(view); });
+  addEventListener("beforeprint", () => {
+    paper = PAPER;
+    sequence.forEach(render);
+  });
+  addEventListener("afterprint", () => {
+    paper = Infinity;
+    redraw();
+  });
 
   document.body.dataset.view = "both";
   arrange();
