@@ -14,6 +14,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_linear_master(module);
     maxmargin::bind_matching(module);
     maxmargin::bind_simplex(module);
+    maxmargin::bind_symmetrize(module);
     maxmargin::bind_tree(module);
     module.def("_use_lanes", &maxmargin::simd::use_lanes, nanobind::arg("wanted"),
                "For tests: numbers per vector from now on (2, 4, 8; 0: the machine's own). Returns what is in use.");

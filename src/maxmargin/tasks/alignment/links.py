@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures.base import IntArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 
 def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
@@ -40,3 +40,16 @@ class Reference:
         """From pairs in any order; sure links need not be repeated among the possible ones."""
         certain = as_links(sure)
         return cls(certain, as_links(np.concatenate([certain, as_links(possible)])))
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a program says of one sentence pair.
+
+    Attributes:
+        links: shape ``(k, 2)``.
+        confidence: one number per link, shape ``(k,)``, or None where nothing is known.
+    """
+
+    links: IntArray
+    confidence: FloatArray | None = None

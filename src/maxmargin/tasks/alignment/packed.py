@@ -1,0 +1,51 @@
+"""Links of many sentence pairs in flat arrays, so that nothing loops over links in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.alignment.links import Prediction
+
+
+def pack(links: Sequence[IntArray | Prediction]) -> tuple[IntArray, IntArray]:
+    """Links of ``n`` pairs as offsets ``(n + 1,)`` and one array ``(k, 2)``."""
+    arrays = [one.links if isinstance(one, Prediction) else one for one in links]
+    for number, one in enumerate(arrays):
+        if not isinstance(one, np.ndarray) or one.ndim != 2 or one.shape[1] != 2 or one.dtype != np.int64:
+            raise ValueError(
+                f"sentence {number + 1}: links must be an int64 array of shape (k, 2); make one with as_links(pairs)"
+            )
+    start = offsets_of([len(one) for one in arrays])
+    flat = np.concatenate(arrays) if arrays else np.zeros((0, 2), dtype=np.int64)
+    return start, np.ascontiguousarray(flat)
+
+
+def unpack(start: IntArray, links: IntArray) -> list[IntArray]:
+    """The inverse of :func:`pack`; the arrays share memory with ``links``."""
+    ends = start.tolist()
+    return [links[first:last] for first, last in pairwise(ends)]
+
+
+def sentence_of(start: IntArray) -> IntArray:
+    """The sentence number of each link, shape ``(k,)``."""
+    return np.repeat(np.arange(len(start) - 1, dtype=np.int64), np.diff(start))
+
+
+def link_keys(sentence: IntArray, links: IntArray) -> IntArray:
+    """One number per link, ``(k,)``, equal where sentence and words are, in the order (sentence, source, target)."""
+    if not len(links):
+        return np.zeros(0, dtype=np.int64)
+    source, target = links[:, 0], links[:, 1]
+    rows, columns = int(source.max()) + 1, int(target.max()) + 1
+    if (int(sentence.max()) + 1) * rows * columns >= 1 << 62:
+        # Absurdly large positions: number those that occur.
+        source, target = (np.unique(values, return_inverse=True)[1] for values in (source, target))
+        word = np.stack([sentence, source], axis=1)
+        sentence = np.unique(word, axis=0, return_inverse=True)[1].reshape(-1)
+        return np.asarray(sentence * (int(target.max()) + 1) + target, dtype=np.int64)
+    return np.asarray((sentence * rows + source) * columns + target, dtype=np.int64)
