@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib import resources
 from itertools import groupby
 from typing import NamedTuple
 
@@ -27,7 +27,8 @@ from rich.text import Text
 
 from maxmargin._terminal import printable
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.alignment.links import Reference
+from maxmargin.tasks.alignment.files import Bitext
+from maxmargin.tasks.alignment.links import Prediction, Reference
 
 _TITLE = "Word alignments"
 _LABEL_CELLS = 24  # longest source word of a grid
@@ -131,6 +132,19 @@ class ShownPair:
         sure, possible, wrong, missed = (kinds.count(kind) for kind in ("sure", "possible", "wrong", "missed"))
         total = 2 * sure + possible + wrong + missed
         return 1 - (2 * sure + possible) / total if total else 0.0
+
+
+def shown_pairs(
+    bitext: Bitext, predictions: Sequence[Prediction], references: Sequence[Reference] | None = None
+) -> list[ShownPair]:
+    """All pairs of a bitext with what is predicted and, perhaps, known of each, numbered from 1."""
+    known = [None] * len(bitext) if references is None else references
+    return [
+        ShownPair(source, target, found.links, found.confidence, reference, number)
+        for number, (source, target, found, reference) in enumerate(
+            zip(bitext.source, bitext.target, predictions, known, strict=True), start=1
+        )
+    ]
 
 
 def _pairs(links: npt.ArrayLike) -> list[tuple[int, int]]:
@@ -310,8 +324,9 @@ def page(
         target_language: likewise of the target.
     """
     data = {"languages": [source_language, target_language], "pairs": [_record(pair) for pair in pairs]}
-    folder = files("maxmargin.tasks.alignment").joinpath("templates")
-    layout, style, script = ((folder / name).read_text(encoding="utf-8") for name in _TEMPLATES)
+    folder = resources.files("maxmargin.tasks.alignment").joinpath("templates")
+    layout, style, figures, controls = ((folder / name).read_text(encoding="utf-8") for name in _TEMPLATES)
+    script = f'"use strict";\n{{\n{figures}\n{controls}}}\n'  # a block: no name leaks
     encoded = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     encoded = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", encoded)  # halves that UTF-8 cannot hold
     # What could end the script element, as JSON escapes.
@@ -328,7 +343,7 @@ def page(
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], layout)
 
 
-_TEMPLATES = ("page.html", "page.css", "page.js")
+_TEMPLATES = ("page.html", "page.css", "figures.js", "page.js")
 _GOLD = {"link": 0, "wrong": 0, "possible": 1, "open": 1, "sure": 2, "missed": 2}
 
 

@@ -1,605 +1,353 @@
-"use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const byId = (id) => document.getElementById(id);
-  const theme = new URLSearchParams(location.search).get("theme");
-  if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
+// --- cards, drawn when they come into view ---
 
-  const WORDS = {
-    link: "predicted", sure: "right, sure", possible: "right, possible", wrong: "wrong", missed: "missed, sure",
-    open: "possible, not predicted",
-  };
-  const SVG = "http://www.w3.org/2000/svg";
-  const FONT = getComputedStyle(document.body).fontFamily;
-  const SIZE = 14; // of words in curves, in pixels
-  const GAP = 28; // between the two figures of a pair, as in the style sheet
-  const EAGER = 8; // pairs drawn at once, before anything scrolls
-  const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+const PAPER = 660; // pixels of a sheet between its margins and those of a card
+let paper = Infinity;
+const main = byId("pairs");
+const list = byId("list");
+const viewOf = new WeakMap();
 
-  const pen = document.createElement("canvas").getContext("2d");
-  const measure = (word, size) => {
-    pen.font = `${size}px ${FONT}`;
-    return pen.measureText(word).width;
-  };
-  const text = (word) => (word.trim() === "" ? "\u2205" : word);
-  const LONGEST = 24; // characters of a word in a figure; tips and the list of links have it whole
-  const short = (word) => {
-    const letters = Array.from(text(word));
-    return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}\u2026` : text(word);
-  };
-  const element = (name, attributes = {}, ...children) => {
-    const made = document.createElement(name);
-    for (const key in attributes) made.setAttribute(key, attributes[key]);
-    made.append(...children);
-    return made;
-  };
-  const draw = (name, attributes = {}, ...children) => {
-    const made = document.createElementNS(SVG, name);
-    for (const key in attributes) made.setAttribute(key, attributes[key]);
-    made.append(...children);
-    return made;
-  };
-  const percent = (share) => `${(100 * share).toFixed(1)}%`;
+for (const view of views) {
+  const { pair } = view;
+  view.card = element("article", { id: `sentence-${pair.number}`, "aria-label": `Sentence ${pair.number}`, tabindex: -1 });
+  view.height = 120 + 20 * Math.max(pair.source.length, 6) + 60;
+  view.card.style.minHeight = `${view.height}px`;
+  view.item = element("li");
+  view.rateLabel = element("span", { class: hasGold ? "rate" : "rate plain" });
+  view.button = element("button", { type: "button" },
+    element("span", { class: "number" }, String(pair.number)),
+    element("span", { class: "words", dir: "auto", lang: data.languages[0] }, pair.source.slice(0, 40).join(" ")),
+    view.rateLabel);
+  view.item.append(view.button);
+  view.button.addEventListener("click", () => choose(view));
+  viewOf.set(view.card, view);
+}
 
-  // --- what is known of a pair at a threshold ---
-
-  let threshold = 0;
-  const kindOf = (pair, [, , predicted, gold, confidence]) => {
-    const kept = predicted && (confidence === null || confidence >= threshold);
-    if (!pair.gold) return kept ? "link" : null;
-    if (kept) return ["wrong", "possible", "sure"][gold];
-    return [null, "open", "missed"][gold];
-  };
-  const tally = (pair, counts = { link: 0, sure: 0, possible: 0, wrong: 0, missed: 0, open: 0 }) => {
-    for (const link of pair.links) {
-      const kind = kindOf(pair, link);
-      if (kind) counts[kind] += 1;
-    }
-    return counts;
-  };
-  // Alignment error rate: 1 - (|A & S| + |A & P|) / (|A| + |S|).
-  const errorRate = (counts) => {
-    const total = 2 * counts.sure + counts.possible + counts.wrong + counts.missed;
-    return total ? 1 - (2 * counts.sure + counts.possible) / total : 0;
-  };
-
-  const views = data.pairs.map((pair, place) => ({
-    pair, place, rate: 0, drawn: false,
-    haystack: `${pair.source.join(" ")}\n${pair.target.join(" ")}`.toLowerCase(),
-    confidence: pair.links.reduce((least, link) => (link[4] === null ? least : Math.min(least, link[4])), 2),
-    turned: [pair.source, pair.target].map((words) => {
-      const turned = words.reduce((count, word) => count + (RIGHT_TO_LEFT.test(word) ? 1 : 0), 0);
-      return 2 * turned > words.length;
-    }),
-  }));
-  const hasGold = data.pairs.some((pair) => pair.gold);
-  const hasConfidence = views.some((view) => view.confidence < 2);
-
-  // --- figures ---
-
-  const say = (pair, [i, j, , , confidence], kind) =>
-    `${text(pair.source[i])} \u2013 ${text(pair.target[j])}: ${WORDS[kind]}` +
-    (confidence === null ? "" : `, confidence ${confidence.toFixed(2)}`);
-
-  const describe = (made, pair, link, kind, classes) => {
-    made.setAttribute("class", classes);
-    made.dataset.sentence = pair.number;
-    made.dataset.source = link[0];
-    made.dataset.target = link[1];
-    made.dataset.kind = kind;
-    if (link[4] !== null) {
-      made.dataset.confidence = link[4];
-      made.style.setProperty("--o", (0.4 + 0.6 * link[4]).toFixed(3));
-    }
-    return made;
-  };
-
-  const wordBox = (side, index, word, x, y, width, height, attributes, bare) => {
-    const label = draw("text", attributes, short(word));
-    const box = draw("rect", { x, y, width, height, rx: 4 });
-    const group = draw("g", { class: bare ? "word bare" : "word", [`data-${side}-word`]: index }, box, label);
-    const language = data.languages[side === "source" ? 0 : 1];
-    label.setAttribute("lang", language);
-    label.setAttribute("direction", RIGHT_TO_LEFT.test(word) ? "rtl" : "ltr");
-    return group;
-  };
-
-  // Mistakes last, so that they lie on top.
-  const LAYERS = ["open", "link", "possible", "sure", "missed", "wrong"];
-  const shown = (pair) =>
-    pair.links.map((link) => [link, kindOf(pair, link)]).filter(([, kind]) => kind !== null)
-      .sort((a, b) => LAYERS.indexOf(a[1]) - LAYERS.indexOf(b[1]));
-
-  const inOrder = (links) => links.slice().sort(([a], [b]) => a[0] - b[0] || a[1] - b[1]);
-
-  const linked = (links) => {
-    const sides = [new Set(), new Set()];
-    for (const [link, kind] of links) {
-      if (kind !== "open") {
-        sides[0].add(link[0]);
-        sides[1].add(link[1]);
-      }
-    }
-    return sides;
-  };
-
-  const sum = (values) => values.reduce((a, b) => a + b, 0);
-  const widthsOf = (pair) => [pair.source, pair.target].map((words) => words.map((word) => measure(short(word), SIZE) + 8));
-  const rowsOf = (pair) => widthsOf(pair).map((widths) => sum(widths) + 6 * (widths.length - 1));
-  const columnsOf = (pair) => widthsOf(pair).map((widths) => Math.max(...widths, 20));
-  const fitsRows = (pair, room) => Math.max(...rowsOf(pair)) <= room;
-
-  // Two rows of words where they fit the width, else two columns: nobody scrolls sideways through a long sentence.
-  function curves(view, room, beside) {
-    const { pair } = view;
-    const links = shown(pair);
-    const busy = linked(links);
-    const sides = [pair.source, pair.target];
-    const widths = widthsOf(pair);
-    const svg = draw("svg", { role: "img", "font-size": SIZE, "font-family": FONT });
-    const anchors = [[], []];
-    const back = draw("g");
-    const front = draw("g");
-    const natural = rowsOf(pair);
-    const full = Math.max(...natural, 60);
-    const names = ["source", "target"];
-    let curve;
-    if (fitsRows(pair, room)) {
-      const drop = Math.min(150, 70 + full / 12);
-      sides.forEach((words, s) => {
-        const gap = words.length > 1 ? Math.min(26, (full - natural[s]) / (words.length - 1)) : 0;
-        let x = (full - natural[s] - gap * (words.length - 1)) / 2;
-        const y = s === 0 ? 0 : 24 + drop;
-        words.forEach((word, index) => {
-          const width = widths[s][index];
-          const left = view.turned[s] ? full - x - width : x;
-          const middle = left + width / 2;
-          front.append(wordBox(names[s], index, word, left, y, width, 24, { x: middle, y: y + 17, "text-anchor": "middle" }, !busy[s].has(index)));
-          anchors[s].push([middle, s === 0 ? 25 : y - 1]);
-          x += width + 6 + gap;
-        });
-      });
-      svg.setAttribute("width", Math.ceil(full));
-      svg.setAttribute("height", Math.ceil(48 + drop));
-      curve = ([x, y], [u, v]) => `M${x} ${y}C${x} ${(y + v) / 2} ${u} ${(y + v) / 2} ${u} ${v}`;
-    } else {
-      const columns = columnsOf(pair);
-      const used = sum(columns) + 1;
-      const between = Math.max(90, Math.min(230, (beside >= used + 90 ? beside : room) - used));
-      const height = 22 * Math.max(sides[0].length, sides[1].length);
-      sides.forEach((words, s) => {
-        const step = Math.min(height / words.length, 44);
-        const top = (height - step * words.length) / 2;
-        const edge = s === 0 ? columns[0] : columns[0] + between;
-        words.forEach((word, index) => {
-          const y = top + step * (index + 0.5);
-          const width = widths[s][index];
-          const left = s === 0 ? edge - width : edge;
-          front.append(wordBox(names[s], index, word, left, y - 11, width, 22, { x: left + width / 2, y: y + 5, "text-anchor": "middle" }, !busy[s].has(index)));
-          anchors[s].push([s === 0 ? edge + 2 : edge - 2, y]);
-        });
-      });
-      svg.setAttribute("width", Math.ceil(columns[0] + between + columns[1]));
-      svg.setAttribute("height", Math.ceil(height + 2));
-      curve = ([x, y], [u, v]) => `M${x} ${y}C${(x + u) / 2} ${y} ${(x + u) / 2} ${v} ${u} ${v}`;
-    }
-    for (const [link, kind] of links) {
-      if (kind === "open") continue; // many of these would hide the others; the matrix has them
-      back.append(describe(draw("path", { d: curve(anchors[0][link[0]], anchors[1][link[1]]) }), pair, link, kind, "link"));
-    }
-    svg.append(back, front);
-    return svg;
-  }
-
-  const mark = (kind, x, y, cell) => {
-    const r = cell * 0.32;
-    if (kind === "possible" || kind === "open") {
-      const d = r * 1.2;
-      return draw("path", { d: `M${x} ${y - d}L${x + d} ${y}L${x} ${y + d}L${x - d} ${y}Z` });
-    }
-    if (kind === "wrong") return draw("path", { d: `M${x - r} ${y - r}L${x + r} ${y + r}M${x + r} ${y - r}L${x - r} ${y + r}` });
-    return draw("path", { d: `M${x - r} ${y - r}H${x + r}V${y + r}H${x - r}Z` });
-  };
-
-  function cellOf(pair, room) {
-    const n = Math.max(pair.source.length, pair.target.length);
-    const wanted = n <= 25 ? 20 : n <= 45 ? 17 : 15;
-    const size = Math.max(9, Math.min(13, wanted - 4));
-    const labels = Math.max(...pair.source.map((word) => measure(short(word), size)), 20) + 12;
-    const cell = Math.max(11, Math.min(wanted, Math.floor((room - labels - 30) / pair.target.length)));
-    return { cell, size: Math.max(9, Math.min(13, cell - 3)), labels };
-  }
-
-  // One path for the lines and one mark for each link: the cells themselves are no elements.
-  function matrix(view, room) {
-    const { pair } = view;
-    const links = shown(pair);
-    const busy = linked(links);
-    const { cell, size, labels } = cellOf(pair, room);
-    const rows = pair.source.length;
-    const columns = pair.target.length;
-    const slope = Math.PI / 3;
-    const longest = Math.max(...pair.target.map((word) => measure(short(word), size)), 20);
-    const top = Math.ceil(longest * Math.sin(slope) + 16);
-    const last = Math.max(0, ...pair.target.map((word, j) => measure(short(word), size) * Math.cos(slope) - (columns - j - 1) * cell));
-    const width = Math.ceil(labels + columns * cell + last + 12);
-    const height = top + rows * cell + 2;
-    const svg = draw("svg", { width, height, role: "img", "font-size": size, "font-family": FONT });
-    const bands = draw("g");
-    const words = draw("g");
-    const lines = ["", ""];
-    pair.source.forEach((word, i) => {
-      const y = top + i * cell;
-      bands.append(draw("rect", { class: "band", "data-source-word": i, x: labels, y, width: columns * cell, height: cell }));
-      words.append(wordBox("source", i, word, 0, y, labels - 2, cell, { x: labels - 7, y: y + cell / 2 + size * 0.35, "text-anchor": RIGHT_TO_LEFT.test(word) ? "start" : "end" }, !busy[0].has(i)));
-    });
-    pair.target.forEach((word, j) => {
-      const x = labels + j * cell;
-      bands.append(draw("rect", { class: "band", "data-target-word": j, x, y: top, width: cell, height: rows * cell }));
-      const turn = `rotate(-60 ${x + cell / 2} ${top - 5})`;
-      const length = measure(short(word), size);
-      const box = wordBox("target", j, word, x + cell / 2 - 4, top - 5 - cell * 0.42, length + 8, cell * 0.84, { x: x + cell / 2, y: top - 5 + size * 0.35, "text-anchor": RIGHT_TO_LEFT.test(word) ? "end" : "start" }, !busy[1].has(j));
-      box.setAttribute("transform", turn);
-      words.append(box);
-    });
-    for (let i = 0; i <= rows; i += 1) lines[i % 5 ? 0 : 1] += `M${labels} ${top + i * cell}h${columns * cell}`;
-    for (let j = 0; j <= columns; j += 1) lines[j % 5 ? 0 : 1] += `M${labels + j * cell} ${top}v${rows * cell}`;
-    const marks = draw("g");
-    for (const [link, kind] of links) {
-      const made = mark(kind, labels + (link[1] + 0.5) * cell, top + (link[0] + 0.5) * cell, cell);
-      marks.append(describe(made, pair, link, kind, "link mark"));
-    }
-    svg.append(bands, draw("path", { class: "lines", d: lines[0] }), draw("path", { class: "lines strong", d: lines[1] }), words, marks);
-    svg.cellAt = (x, y) => {
-      const i = Math.floor((y - top) / cell);
-      const j = Math.floor((x - labels) / cell);
-      return i >= 0 && i < rows && j >= 0 && j < columns ? [i, j] : null;
-    };
-    return svg;
-  }
-
-  // --- cards, drawn when they come into view ---
-
-  const PAPER = 660; // pixels of a sheet between its margins and those of a card
-  let paper = Infinity;
-  const main = byId("pairs");
-  const list = byId("list");
-  const viewOf = new WeakMap();
-
-  for (const view of views) {
-    const { pair } = view;
-    view.card = element("article", { id: `sentence-${pair.number}`, "aria-label": `Sentence ${pair.number}`, tabindex: -1 });
-    view.height = 120 + 20 * Math.max(pair.source.length, 6) + 60;
-    view.card.style.minHeight = `${view.height}px`;
-    view.item = element("li");
-    view.rateLabel = element("span", { class: hasGold ? "rate" : "rate plain" });
-    view.button = element("button", { type: "button" },
-      element("span", { class: "number" }, String(pair.number)),
-      element("span", { class: "words", dir: "auto", lang: data.languages[0] }, pair.source.slice(0, 40).join(" ")),
-      view.rateLabel);
-    view.item.append(view.button);
-    view.button.addEventListener("click", () => choose(view));
-    viewOf.set(view.card, view);
-  }
-
-  function countsLine(view) {
-    const counts = tally(view.pair);
-    const line = element("span", { class: "counts" });
-    if (!view.pair.gold) {
-      line.append(counts.link === 1 ? "1 link" : `${counts.link} links`);
-      return line;
-    }
-    line.append(element("b", {}, `AER ${percent(errorRate(counts))}`));
-    const parts = ["sure", "possible", "wrong", "missed"].filter((kind) => counts[kind]).map((kind) => `${counts[kind]} ${kind}`);
-    line.append(` \u00a0 ${parts.join(", ") || "no links"}`);
+function countsLine(view) {
+  const counts = tally(view.pair);
+  const line = element("span", { class: "counts" });
+  if (!view.pair.gold) {
+    line.append(counts.link === 1 ? "1 link" : `${counts.link} links`);
     return line;
   }
+  line.append(element("b", {}, `AER ${percent(errorRate(counts))}`));
+  const parts = ["sure", "possible", "wrong", "missed"].filter((kind) => counts[kind]).map((kind) => `${counts[kind]} ${kind}`);
+  line.append(` \u00a0 ${parts.join(", ") || "no links"}`);
+  return line;
+}
 
-  function render(view) {
-    const { pair, card } = view;
-    const style = getComputedStyle(card);
-    const inside = card.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    const room = Math.max(Math.min(inside, paper), 200);
-    const figures = element("div", { class: "figures" });
-    const links = shown(pair);
-    const mode = document.body.dataset.view;
-    const count = links.filter(([, kind]) => kind !== "missed" && kind !== "open").length;
-    const add = (name, words, svg) => {
-      svg.setAttribute("aria-label", `Sentence ${pair.number} as ${words}, ${count} predicted links`);
-      figures.append(element("figure", { class: name, tabindex: 0 }, svg));
-    };
-    if (!pair.source.length || !pair.target.length) {
-      const side = pair.source.length ? "target" : "source";
-      const rest = element("p", { dir: "auto" }, [...pair.source, ...pair.target].join(" "));
-      figures.append(element("p", {}, `The ${side} is empty: there is nothing to link.`), rest);
+function render(view) {
+  const { pair, card } = view;
+  const style = getComputedStyle(card);
+  const inside = card.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  const room = Math.max(Math.min(inside, paper), 200);
+  const figures = element("div", { class: "figures" });
+  const links = shown(pair);
+  const mode = document.body.dataset.view;
+  const count = links.filter(([, kind]) => kind !== "missed" && kind !== "open").length;
+  const add = (name, words, svg) => {
+    svg.setAttribute("aria-label", `Sentence ${pair.number} as ${words}, ${count} predicted links`);
+    figures.append(element("figure", { class: name, tabindex: 0 }, svg));
+  };
+  if (!pair.source.length || !pair.target.length) {
+    const side = pair.source.length ? "target" : "source";
+    const rest = element("p", { dir: "auto" }, [...pair.source, ...pair.target].join(" "));
+    figures.append(element("p", {}, `The ${side} is empty: there is nothing to link.`), rest);
+  } else {
+    // A matrix with smaller cells leaves room for the curves beside it.
+    const tight = room - GAP - 90 - 1 - sum(columnsOf(pair));
+    const smaller = mode === "both" && !fitsRows(pair, room) && cellOf(pair, tight).cell >= (paper < Infinity ? 11 : 13);
+    const grid = mode === "curves" ? null : matrix(view, smaller ? tight : room);
+    if (mode !== "matrix") {
+      const beside = grid ? room - Number(grid.getAttribute("width")) - GAP : room;
+      add("curves", "curves between source and target words", curves(view, room, beside));
+    }
+    if (grid) add("matrix", "matrix of source words by target words", grid);
+  }
+  const details = element("details", {}, element("summary", {}, "Links as text"));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) {
+      details.append(element("ul", {}, ...inOrder(links).map(([link, kind]) => element("li", { dir: "auto" }, say(pair, link, kind)))));
+    }
+  });
+  const title = element("h2", {}, `Sentence ${pair.number}`);
+  card.replaceChildren(title, countsLine(view), figures, details);
+  card.style.minHeight = "";
+  view.drawn = true;
+  listen(view, figures);
+}
+
+function forget(view) {
+  view.height = view.card.offsetHeight;
+  view.card.style.minHeight = `${view.height}px`;
+  view.card.replaceChildren();
+  view.drawn = false;
+}
+
+const watcher = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    const view = viewOf.get(entry.target);
+    if (entry.isIntersecting && !view.drawn) render(view);
+    else if (!entry.isIntersecting && view.drawn && !view.card.contains(document.activeElement)) forget(view);
+  }
+}, { rootMargin: "1500px 0px" });
+
+// --- words and links that light up ---
+
+const tip = byId("tip");
+function showTip(words, x, y) {
+  tip.hidden = !words;
+  if (!words) return;
+  tip.textContent = words;
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - width - 6))}px`;
+  tip.style.top = `${y + 20 + height > innerHeight ? y - height - 10 : y + 18}px`;
+}
+
+function light(view, i, j) {
+  const { card } = view;
+  const lights = i !== null || j !== null;
+  card.classList.toggle("lighted", lights);
+  const near = { source: new Set(i === null ? [] : [i]), target: new Set(j === null ? [] : [j]) };
+  for (const link of card.querySelectorAll(".link")) {
+    const s = Number(link.dataset.source);
+    const t = Number(link.dataset.target);
+    const lit = lights && (i === null || s === i) && (j === null || t === j);
+    link.classList.toggle("lit", lit);
+    if (lit && link.dataset.kind !== "open") {
+      near.source.add(s);
+      near.target.add(t);
+    }
+  }
+  for (const side of ["source", "target"]) {
+    for (const word of card.querySelectorAll(`[data-${side}-word]`)) {
+      const index = Number(word.getAttribute(`data-${side}-word`));
+      const band = word.classList.contains("band");
+      word.classList.toggle("lit", lights && (band ? index === (side === "source" ? i : j) : near[side].has(index)));
+    }
+  }
+}
+
+function wordTip(view, side, index) {
+  const at = side === "source" ? 0 : 1;
+  const said = shown(view.pair).filter(([link, kind]) => link[at] === index && kind !== "open").map(([link, kind]) => say(view.pair, link, kind));
+  const word = text((side === "source" ? view.pair.source : view.pair.target)[index]);
+  return said.length ? said.join("\n") : `${word}: no links`;
+}
+
+function listen(view, figures) {
+  figures.addEventListener("pointermove", (event) => {
+    const { target } = event;
+    const svg = target.closest("svg");
+    const word = target.closest(".word");
+    const link = target.closest(".link");
+    let i = null;
+    let j = null;
+    let words = "";
+    if (word) {
+      const side = word.hasAttribute("data-source-word") ? "source" : "target";
+      const index = Number(word.getAttribute(`data-${side}-word`));
+      if (side === "source") i = index;
+      else j = index;
+      words = wordTip(view, side, index);
     } else {
-      // A matrix with smaller cells leaves room for the curves beside it.
-      const tight = room - GAP - 90 - 1 - sum(columnsOf(pair));
-      const smaller = mode === "both" && !fitsRows(pair, room) && cellOf(pair, tight).cell >= (paper < Infinity ? 11 : 13);
-      const grid = mode === "curves" ? null : matrix(view, smaller ? tight : room);
-      if (mode !== "matrix") {
-        const beside = grid ? room - Number(grid.getAttribute("width")) - GAP : room;
-        add("curves", "curves between source and target words", curves(view, room, beside));
+      let cell = link ? [Number(link.dataset.source), Number(link.dataset.target)] : null;
+      if (!cell && svg && svg.cellAt) {
+        const frame = svg.getBoundingClientRect();
+        cell = svg.cellAt(event.clientX - frame.left, event.clientY - frame.top);
       }
-      if (grid) add("matrix", "matrix of source words by target words", grid);
-    }
-    const details = element("details", {}, element("summary", {}, "Links as text"));
-    details.addEventListener("toggle", () => {
-      if (details.open && details.children.length === 1) {
-        details.append(element("ul", {}, ...inOrder(links).map(([link, kind]) => element("li", { dir: "auto" }, say(pair, link, kind)))));
-      }
-    });
-    const title = element("h2", {}, `Sentence ${pair.number}`);
-    card.replaceChildren(title, countsLine(view), figures, details);
-    card.style.minHeight = "";
-    view.drawn = true;
-    listen(view, figures);
-  }
-
-  function forget(view) {
-    view.height = view.card.offsetHeight;
-    view.card.style.minHeight = `${view.height}px`;
-    view.card.replaceChildren();
-    view.drawn = false;
-  }
-
-  const watcher = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      const view = viewOf.get(entry.target);
-      if (entry.isIntersecting && !view.drawn) render(view);
-      else if (!entry.isIntersecting && view.drawn && !view.card.contains(document.activeElement)) forget(view);
-    }
-  }, { rootMargin: "1500px 0px" });
-
-  // --- words and links that light up ---
-
-  const tip = byId("tip");
-  function showTip(words, x, y) {
-    tip.hidden = !words;
-    if (!words) return;
-    tip.textContent = words;
-    const { width, height } = tip.getBoundingClientRect();
-    tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - width - 6))}px`;
-    tip.style.top = `${y + 20 + height > innerHeight ? y - height - 10 : y + 18}px`;
-  }
-
-  function light(view, i, j) {
-    const { card } = view;
-    const lights = i !== null || j !== null;
-    card.classList.toggle("lighted", lights);
-    const near = { source: new Set(i === null ? [] : [i]), target: new Set(j === null ? [] : [j]) };
-    for (const link of card.querySelectorAll(".link")) {
-      const s = Number(link.dataset.source);
-      const t = Number(link.dataset.target);
-      const lit = lights && (i === null || s === i) && (j === null || t === j);
-      link.classList.toggle("lit", lit);
-      if (lit && link.dataset.kind !== "open") {
-        near.source.add(s);
-        near.target.add(t);
+      if (cell) {
+        [i, j] = cell;
+        const found = shown(view.pair).find(([known]) => known[0] === i && known[1] === j);
+        words = found ? say(view.pair, ...found) : `${text(view.pair.source[i])} \u2013 ${text(view.pair.target[j])}`;
       }
     }
-    for (const side of ["source", "target"]) {
-      for (const word of card.querySelectorAll(`[data-${side}-word]`)) {
-        const index = Number(word.getAttribute(`data-${side}-word`));
-        const band = word.classList.contains("band");
-        word.classList.toggle("lit", lights && (band ? index === (side === "source" ? i : j) : near[side].has(index)));
-      }
-    }
-  }
-
-  function wordTip(view, side, index) {
-    const at = side === "source" ? 0 : 1;
-    const said = shown(view.pair).filter(([link, kind]) => link[at] === index && kind !== "open").map(([link, kind]) => say(view.pair, link, kind));
-    const word = text((side === "source" ? view.pair.source : view.pair.target)[index]);
-    return said.length ? said.join("\n") : `${word}: no links`;
-  }
-
-  function listen(view, figures) {
-    figures.addEventListener("pointermove", (event) => {
-      const { target } = event;
-      const svg = target.closest("svg");
-      const word = target.closest(".word");
-      const link = target.closest(".link");
-      let i = null;
-      let j = null;
-      let words = "";
-      if (word) {
-        const side = word.hasAttribute("data-source-word") ? "source" : "target";
-        const index = Number(word.getAttribute(`data-${side}-word`));
-        if (side === "source") i = index;
-        else j = index;
-        words = wordTip(view, side, index);
-      } else {
-        let cell = link ? [Number(link.dataset.source), Number(link.dataset.target)] : null;
-        if (!cell && svg && svg.cellAt) {
-          const frame = svg.getBoundingClientRect();
-          cell = svg.cellAt(event.clientX - frame.left, event.clientY - frame.top);
-        }
-        if (cell) {
-          [i, j] = cell;
-          const found = shown(view.pair).find(([known]) => known[0] === i && known[1] === j);
-          words = found ? say(view.pair, ...found) : `${text(view.pair.source[i])} \u2013 ${text(view.pair.target[j])}`;
-        }
-      }
-      light(view, i, j);
-      showTip(words, event.clientX, event.clientY);
-    });
-    figures.addEventListener("pointerleave", () => {
+    light(view, i, j);
+    showTip(words, event.clientX, event.clientY);
+  });
+  figures.addEventListener("pointerleave", () => {
+    light(view, null, null);
+    showTip("");
+  });
+  // Arrow keys walk through the source words (left, right) and the target words (up, down).
+  const steps = { ArrowRight: ["source", 1], ArrowLeft: ["source", -1], ArrowDown: ["target", 1], ArrowUp: ["target", -1] };
+  const at = { source: -1, target: -1 };
+  figures.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
       light(view, null, null);
       showTip("");
-    });
-    // Arrow keys walk through the source words (left, right) and the target words (up, down).
-    const steps = { ArrowRight: ["source", 1], ArrowLeft: ["source", -1], ArrowDown: ["target", 1], ArrowUp: ["target", -1] };
-    const at = { source: -1, target: -1 };
-    figures.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") {
-        light(view, null, null);
-        showTip("");
-      }
-      if (!(event.key in steps)) return;
-      const [side, step] = steps[event.key];
-      const words = side === "source" ? view.pair.source : view.pair.target;
-      if (!words.length) return;
-      event.preventDefault();
-      at[side] = at[side] < 0 ? (step > 0 ? 0 : words.length - 1) : (at[side] + step + words.length) % words.length;
-      light(view, side === "source" ? at[side] : null, side === "target" ? at[side] : null);
-      const frame = view.card.querySelector(`.word[data-${side}-word="${at[side]}"]`).getBoundingClientRect();
-      showTip(wordTip(view, side, at[side]), frame.left, frame.bottom - 10);
-    });
-    figures.addEventListener("focusout", () => {
-      light(view, null, null);
-      showTip("");
-    });
-  }
-
-  // --- order, search, threshold, keys ---
-
-  const ORDERS = [
-    ["file", "of the file", (a, b) => a.place - b.place, true],
-    ["worst", "worst first", (a, b) => b.rate - a.rate || a.place - b.place, hasGold],
-    ["doubt", "least confident first", (a, b) => a.confidence - b.confidence || a.place - b.place, hasConfidence],
-    ["long", "longest first", (a, b) => b.pair.source.length + b.pair.target.length - a.pair.source.length - a.pair.target.length || a.place - b.place, true],
-  ];
-  const order = byId("order");
-  for (const [value, words, , offered] of ORDERS) if (offered) order.append(element("option", { value }, words));
-  const search = byId("search");
-  const slider = byId("threshold");
-  byId("threshold-label").hidden = !hasConfidence;
-
-  let sequence = views; // the pairs that are shown, in their order
-  let current = null;
-
-  function count() {
-    const total = { link: 0, sure: 0, possible: 0, wrong: 0, missed: 0, open: 0 };
-    for (const view of views) {
-      const counts = tally(view.pair);
-      for (const kind in total) total[kind] += counts[kind];
-      if (view.pair.gold) {
-        view.rate = errorRate(counts);
-        view.rateLabel.textContent = percent(view.rate);
-        view.rateLabel.style.setProperty("--share", percent(view.rate));
-      } else {
-        view.rateLabel.textContent = counts.link;
-      }
-      view.button.setAttribute("aria-label", `Sentence ${view.pair.number}, ${view.pair.gold ? `alignment error rate ${percent(view.rate)}` : `${counts.link} links`}`);
     }
-    const summary = byId("summary");
-    const pairs = views.length === 1 ? "1 sentence pair" : `${views.length.toLocaleString("en")} sentence pairs`;
-    summary.replaceChildren(sequence.length < views.length ? `${sequence.length.toLocaleString("en")} of ${pairs}` : pairs);
-    const predicted = total.link + total.sure + total.possible + total.wrong;
-    summary.append(`, ${predicted.toLocaleString("en")} links`);
-    if (hasGold) {
-      const share = (a, b) => (b ? percent(a / b) : "\u2013");
-      summary.append(" \u00a0 ", element("b", {}, `AER ${percent(errorRate(total))}`),
-        ` \u00a0 precision ${share(total.sure + total.possible, total.sure + total.possible + total.wrong)}`,
-        ` \u00a0 recall ${share(total.sure, total.sure + total.missed)}`);
+    if (!(event.key in steps)) return;
+    const [side, step] = steps[event.key];
+    const words = side === "source" ? view.pair.source : view.pair.target;
+    if (!words.length) return;
+    event.preventDefault();
+    at[side] = at[side] < 0 ? (step > 0 ? 0 : words.length - 1) : (at[side] + step + words.length) % words.length;
+    light(view, side === "source" ? at[side] : null, side === "target" ? at[side] : null);
+    const frame = view.card.querySelector(`.word[data-${side}-word="${at[side]}"]`).getBoundingClientRect();
+    showTip(wordTip(view, side, at[side]), frame.left, frame.bottom - 10);
+  });
+  figures.addEventListener("focusout", () => {
+    light(view, null, null);
+    showTip("");
+  });
+}
+
+// --- order, search, threshold, keys ---
+
+const ORDERS = [
+  ["file", "of the file", (a, b) => a.place - b.place, true],
+  ["worst", "worst first", (a, b) => b.rate - a.rate || a.place - b.place, hasGold],
+  ["doubt", "least confident first", (a, b) => a.confidence - b.confidence || a.place - b.place, hasConfidence],
+  ["long", "longest first", (a, b) => b.pair.source.length + b.pair.target.length - a.pair.source.length - a.pair.target.length || a.place - b.place, true],
+];
+const order = byId("order");
+for (const [value, words, , offered] of ORDERS) if (offered) order.append(element("option", { value }, words));
+const search = byId("search");
+const slider = byId("threshold");
+byId("threshold-label").hidden = !hasConfidence;
+
+let sequence = views; // the pairs that are shown, in their order
+let current = null;
+
+function count() {
+  const total = { link: 0, sure: 0, possible: 0, wrong: 0, missed: 0, open: 0 };
+  for (const view of views) {
+    const counts = tally(view.pair);
+    for (const kind in total) total[kind] += counts[kind];
+    if (view.pair.gold) {
+      view.rate = errorRate(counts);
+      view.rateLabel.textContent = percent(view.rate);
+      view.rateLabel.style.setProperty("--share", percent(view.rate));
+    } else {
+      view.rateLabel.textContent = counts.link;
     }
+    view.button.setAttribute("aria-label", `Sentence ${view.pair.number}, ${view.pair.gold ? `alignment error rate ${percent(view.rate)}` : `${counts.link} links`}`);
   }
-
-  function arrange() {
-    const wanted = search.value.trim().toLowerCase();
-    const compare = ORDERS.find(([value]) => value === order.value)[2];
-    sequence = views.filter((view) => !wanted || view.haystack.includes(wanted) || String(view.pair.number) === wanted);
-    sequence = sequence.slice().sort(compare);
-    watcher.disconnect();
-    for (const view of views) if (view.drawn) forget(view);
-    list.replaceChildren(...sequence.map((view) => view.item));
-    main.replaceChildren(...sequence.map((view) => view.card));
-    if (!sequence.length) main.append(element("p", { class: "nothing" }, views.length ? "No sentence pair matches the search." : "There are no sentence pairs."));
-    sequence.slice(0, EAGER).forEach(render);
-    for (const view of sequence) watcher.observe(view.card);
+  const summary = byId("summary");
+  const pairs = views.length === 1 ? "1 sentence pair" : `${views.length.toLocaleString("en")} sentence pairs`;
+  summary.replaceChildren(sequence.length < views.length ? `${sequence.length.toLocaleString("en")} of ${pairs}` : pairs);
+  const predicted = total.link + total.sure + total.possible + total.wrong;
+  summary.append(`, ${predicted.toLocaleString("en")} links`);
+  if (hasGold) {
+    const share = (a, b) => (b ? percent(a / b) : "\u2013");
+    summary.append(" \u00a0 ", element("b", {}, `AER ${percent(errorRate(total))}`),
+      ` \u00a0 precision ${share(total.sure + total.possible, total.sure + total.possible + total.wrong)}`,
+      ` \u00a0 recall ${share(total.sure, total.sure + total.missed)}`);
   }
+}
 
-  function redraw() {
-    for (const view of views) if (view.drawn) render(view);
+function arrange() {
+  const wanted = search.value.trim().toLowerCase();
+  const compare = ORDERS.find(([value]) => value === order.value)[2];
+  sequence = views.filter((view) => !wanted || view.haystack.includes(wanted) || String(view.pair.number) === wanted);
+  sequence = sequence.slice().sort(compare);
+  watcher.disconnect();
+  for (const view of views) if (view.drawn) forget(view);
+  // Through fragments: a call cannot take as many arguments as there may be pairs.
+  const items = new DocumentFragment();
+  const cards = new DocumentFragment();
+  for (const view of sequence) {
+    items.append(view.item);
+    cards.append(view.card);
   }
+  list.replaceChildren(items);
+  main.replaceChildren(cards);
+  if (!sequence.length) main.append(element("p", { class: "nothing" }, views.length ? "No sentence pair matches the search." : "There are no sentence pairs."));
+  sequence.slice(0, EAGER).forEach(render);
+  for (const view of sequence) watcher.observe(view.card);
+}
 
-  function choose(view) {
-    if (current) for (const made of [current.card, current.button]) made.removeAttribute("aria-current");
-    current = view;
-    for (const made of [view.card, view.button]) made.setAttribute("aria-current", "true");
-    if (!view.drawn) render(view);
-    view.card.scrollIntoView({ block: "start" });
-    view.card.focus({ preventScroll: true });
-    const frame = view.item.getBoundingClientRect();
-    const nav = list.parentElement;
-    const window = nav.getBoundingClientRect();
-    if (frame.top < window.top) nav.scrollTop -= window.top - frame.top;
-    else if (frame.bottom > window.bottom) nav.scrollTop += frame.bottom - window.bottom;
+function redraw() {
+  for (const view of views) if (view.drawn) render(view);
+}
+
+function choose(view) {
+  if (current) for (const made of [current.card, current.button]) made.removeAttribute("aria-current");
+  current = view;
+  for (const made of [view.card, view.button]) made.setAttribute("aria-current", "true");
+  if (!view.drawn) render(view);
+  view.card.scrollIntoView({ block: "start" });
+  view.card.focus({ preventScroll: true });
+  const frame = view.item.getBoundingClientRect();
+  const nav = list.parentElement;
+  const window = nav.getBoundingClientRect();
+  if (frame.top < window.top) nav.scrollTop -= window.top - frame.top;
+  else if (frame.bottom > window.bottom) nav.scrollTop += frame.bottom - window.bottom;
+}
+
+const legend = byId("legend");
+for (const kind of hasGold ? ["sure", "possible", "wrong", "missed", "open"] : []) {
+  const sample = draw("svg", { width: 46, height: 18, "aria-hidden": "true" });
+  if (kind !== "open") {
+    const line = draw("path", { d: "M20 9H45" });
+    line.setAttribute("class", "link");
+    line.setAttribute("data-kind", kind);
+    sample.append(draw("g", { class: "curves" }, line));
+  } else sample.setAttribute("width", 18);
+  const symbol = mark(kind, 8, 9, 17);
+  symbol.setAttribute("class", "link mark");
+  symbol.setAttribute("data-kind", kind);
+  sample.append(symbol);
+  legend.append(element("li", {}, sample, WORDS[kind]));
+}
+if (hasConfidence) legend.append(element("li", {}, "fainter: less confident"));
+
+let waiting = 0;
+search.addEventListener("input", () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => { arrange(); count(); }, views.length > 500 ? 150 : 0);
+});
+order.addEventListener("change", arrange);
+byId("view").addEventListener("change", (event) => {
+  document.body.dataset.view = event.target.value;
+  redraw();
+});
+let pending = 0;
+const soon = (action) => {
+  clearTimeout(pending);
+  pending = setTimeout(action, 0);
+};
+slider.addEventListener("input", () => {
+  threshold = Number(slider.value);
+  slider.nextElementSibling.value = threshold.toFixed(2);
+  soon(() => { count(); redraw(); });
+});
+slider.addEventListener("change", () => { if (order.value === "worst") arrange(); });
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && event.target === search) search.blur();
+  if (event.target.closest("input, select")) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    search.focus();
   }
+  const step = { j: 1, k: -1 }[event.key];
+  if (!step || !sequence.length) return;
+  const place = sequence.indexOf(current);
+  choose(sequence[place < 0 ? 0 : Math.max(0, Math.min(sequence.length - 1, place + step))]);
+});
 
-  const legend = byId("legend");
-  for (const kind of hasGold ? ["sure", "possible", "wrong", "missed", "open"] : []) {
-    const sample = draw("svg", { width: 46, height: 18, "aria-hidden": "true" });
-    if (kind !== "open") {
-      const line = draw("path", { d: "M20 9H45" });
-      line.setAttribute("class", "link");
-      line.setAttribute("data-kind", kind);
-      sample.append(draw("g", { class: "curves" }, line));
-    } else sample.setAttribute("width", 18);
-    const symbol = mark(kind, 8, 9, 17);
-    symbol.setAttribute("class", "link mark");
-    symbol.setAttribute("data-kind", kind);
-    sample.append(symbol);
-    legend.append(element("li", {}, sample, WORDS[kind]));
-  }
-  if (hasConfidence) legend.append(element("li", {}, "fainter: less confident"));
-
-  let waiting = 0;
-  search.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => { arrange(); count(); }, views.length > 500 ? 150 : 0);
-  });
-  order.addEventListener("change", arrange);
-  byId("view").addEventListener("change", (event) => {
-    document.body.dataset.view = event.target.value;
-    redraw();
-  });
-  let frame = 0;
-  slider.addEventListener("input", () => {
-    threshold = Number(slider.value);
-    slider.nextElementSibling.value = threshold.toFixed(2);
-    cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => { count(); redraw(); });
-  });
-  slider.addEventListener("change", () => { if (order.value === "worst") arrange(); });
-
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape" && event.target === search) search.blur();
-    if (event.target.closest("input, select")) return;
-    if (event.key === "/") {
-      event.preventDefault();
-      search.focus();
-    }
-    const step = { j: 1, k: -1 }[event.key];
-    if (!step || !sequence.length) return;
-    const place = sequence.indexOf(current);
-    choose(sequence[place < 0 ? 0 : Math.max(0, Math.min(sequence.length - 1, place + step))]);
-  });
-
-  const header = document.querySelector("header");
-  const fit = () => document.documentElement.style.setProperty("--head", `${header.offsetHeight}px`);
-  let width = innerWidth;
-  addEventListener("resize", () => {
-    fit();
-    if (innerWidth !== width) {
-      width = innerWidth;
-      cancelAnimationFrame(frame);
-      frame = requestAnimationFrame(redraw);
-    }
-  });
-  addEventListener("beforeprint", () => {
-    paper = PAPER;
-    sequence.forEach(render);
-  });
-  addEventListener("afterprint", () => {
-    paper = Infinity;
-    redraw();
-  });
-
-  document.body.dataset.view = "both";
-  arrange();
-  count();
+const header = document.querySelector("header");
+const fit = () => document.documentElement.style.setProperty("--head", `${header.offsetHeight}px`);
+let width = innerWidth;
+addEventListener("resize", () => {
   fit();
-})();
+  if (innerWidth !== width) {
+    width = innerWidth;
+    soon(redraw);
+  }
+});
+addEventListener("beforeprint", () => {
+  paper = PAPER;
+  sequence.forEach(render);
+});
+addEventListener("afterprint", () => {
+  paper = Infinity;
+  redraw();
+});
+
+document.body.dataset.view = "both";
+arrange();
+count();
+fit();
