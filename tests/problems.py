@@ -114,8 +114,11 @@ def make(
         features = Stacked(node_features, edge_features)
     else:
         shapes = rng.integers(1, 5, size=(n, 2))
-        capacity = {"left_capacity": np.full(shapes[:, 0].sum(), 2)} if kind == "matching-capacity" else {}
-        structure = Matching.dense(shapes, **capacity)
+        structure = Matching.dense(shapes)
+        if kind == "matching-capacity":  # and its edges in no order
+            order = np.lexsort([rng.random(structure.n_parts), structure._example])
+            capacity = np.full(shapes[:, 0].sum(), 2)
+            structure = Matching(shapes, structure.edges[order], structure.blocks[0].offsets, left_capacity=capacity)
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     hidden = rng.normal(size=features.n_weights)
     mask = None

@@ -178,12 +178,15 @@ void project(const MatchingBatch& checked, const In<double>& point, double tol, 
 // The best, or the k best, of one example at a time.
 class MatchingOracle final : public online::Oracle {
    public:
-    MatchingOracle(const MatchingBatch& checked, std::int64_t ranks)
-        : batch_(checked.view()), matcher_(batch_), most_(ranks) {
+    // `order` says where the edges, which a batch has sorted, stand among the parts; without entries, where they are.
+    MatchingOracle(const MatchingBatch& checked, const Offsets& order, std::int64_t ranks)
+        : batch_(checked.view()), order_(copied(order)), matcher_(batch_), most_(ranks) {
         require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
         std::int64_t most = 0;
         for (std::int64_t i = 0; i < batch_.size(); ++i) most = std::max(most, size(i));
         z_.resize(static_cast<std::size_t>(most));
+        if (!order_.empty()) check_order();
+        sorted_.resize(order_.empty() ? 0 : z_.size());
         if (ranks > 1) k_best_.emplace(batch_);
     }
     std::int64_t n_examples() const override { return batch_.size(); }
@@ -191,9 +194,14 @@ class MatchingOracle final : public online::Oracle {
     std::int64_t ranks() const override { return most_; }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
         double value;
-        if (matcher_.solve(matching::example(batch_, i), scores, z_.data(), &value) != matching::kOk)
+        if (matcher_.solve(matching::example(batch_, i), in_order(i, scores), z_.data(), &value) != matching::kOk)
             return online::Status::nonfinite;
-        nonzeros(z_.data(), size(i), vertex);
+        if (order_.empty()) {
+            nonzeros(z_.data(), size(i), vertex);
+        } else {
+            for (std::int64_t e = 0; e < size(i); ++e) sorted_[place(i, e)] = z_[e];
+            nonzeros(sorted_.data(), size(i), vertex);
+        }
         return online::Status::ok;
     }
     online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
@@ -201,23 +209,48 @@ class MatchingOracle final : public online::Oracle {
         require(k <= most_, "this oracle was made for fewer ranks");
         vertices.resize(1);
         if (k == 1) return argmax(i, scores, vertices[0]);
-        if (k_best_->begin(matching::example(batch_, i), scores) != matching::kOk) return online::Status::nonfinite;
+        if (k_best_->begin(matching::example(batch_, i), in_order(i, scores)) != matching::kOk)
+            return online::Status::nonfinite;
         double value;
         std::size_t r = 0;
         for (; r < static_cast<std::size_t>(k); ++r) {
             const std::vector<std::uint8_t>* taken = k_best_->next(&value);
             if (!taken) break;
             if (r == vertices.size()) vertices.emplace_back();
-            vertices[r].clear();
-            for (std::int64_t e = 0; e < size(i); ++e)
-                if ((*taken)[e]) vertices[r].add(e, 1.0);
+            for (std::int64_t e = 0; e < size(i); ++e) z_[place(i, e)] = (*taken)[e] ? 1.0 : 0.0;
+            nonzeros(z_.data(), size(i), vertices[r]);
         }
         vertices.resize(r);
         return online::Status::ok;
     }
 
    private:
+    // Where edge e of the batch stands among the parts of its example.
+    std::int64_t place(std::int64_t i, std::int64_t e) const {
+        const std::int64_t first = batch_.edge_start[i];
+        return order_.empty() ? e : order_[first + e] - first;
+    }
+    const double* in_order(std::int64_t i, const double* scores) {
+        if (order_.empty()) return scores;
+        for (std::int64_t e = 0; e < size(i); ++e) sorted_[e] = scores[place(i, e)];
+        return sorted_.data();
+    }
+    void check_order() const {
+        require(static_cast<std::int64_t>(order_.size()) == batch_.edge_start.back(), "order must have one entry per edge");
+        std::vector<bool> seen(order_.size(), false);
+        for (std::int64_t i = 0; i < batch_.size(); ++i) {
+            for (std::int64_t e = batch_.edge_start[i]; e < batch_.edge_start[i + 1]; ++e) {
+                const std::int64_t at = order_[e];
+                require(at >= batch_.edge_start[i] && at < batch_.edge_start[i + 1] && !seen[at],
+                        "order must rearrange the edges within each example");
+                seen[at] = true;
+            }
+        }
+    }
+
     Batch batch_;
+    std::vector<std::int64_t> order_;
+    std::vector<double> sorted_;
     matching::Matcher matcher_;
     std::int64_t most_;
     std::optional<matching::KBest> k_best_;
@@ -243,7 +276,8 @@ void bind_matching(nb::module_& module) {
                "duals"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "steps"_a.noconvert(), "threads"_a);
     nb::class_<MatchingOracle, online::Oracle>(module, "MatchingOracle")
-        .def(nb::init<const MatchingBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
+        .def(nb::init<const MatchingBatch&, const Offsets&, std::int64_t>(), "batch"_a, "order"_a.noconvert(), "ranks"_a,
+             nb::keep_alive<1, 2>());
 }
 
 }  // namespace maxmargin

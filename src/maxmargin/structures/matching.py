@@ -345,7 +345,9 @@ class Matching(Structure):
 
     def oracle(self, ranks: int = 1) -> Any:
         """The best matching, or the ``ranks`` best, of one example at a time."""
-        return _kernels.MatchingOracle(self._batch, ranks)
+        return _kernels.MatchingOracle(
+            self._batch, np.zeros(0, dtype=np.int64) if self._order is None else self._order, ranks
+        )
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""

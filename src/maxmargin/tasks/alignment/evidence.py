@@ -64,7 +64,8 @@ class Evidence:
         count_target: the same of target words.
         n_pairs: number of sentence pairs of the bitext.
         identity: numbers of frequent word pairs, -1 for all others, a grid of int32; or None.
-        user: further columns, shape ``(cells, m)``; or None.
+        opinions: what further models say, shape ``(cells, m)``; or None.
+        user: the user's columns, shape ``(cells, m)``; or None.
     """
 
     source_start: IntArray
@@ -82,6 +83,7 @@ class Evidence:
     count_target: FloatArray
     n_pairs: float
     identity: npt.NDArray[np.int32] | None = None
+    opinions: FloatArray | None = None
     user: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -113,11 +115,14 @@ class Evidence:
                     f"identity must be integers of shape ({cells},), got {identity.dtype} of shape {identity.shape}"
                 )
             object.__setattr__(self, "identity", np.ascontiguousarray(identity, dtype=np.int32))
-        if self.user is not None:
-            user = np.ascontiguousarray(self.user, dtype=np.float64)
-            if user.ndim != 2 or len(user) != cells:
-                raise ValueError(f"user must have one row for each of the {cells} word pairs, got shape {user.shape}")
-            object.__setattr__(self, "user", user)
+        for name in ("opinions", "user"):
+            if getattr(self, name) is not None:
+                given = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+                if given.ndim != 2 or len(given) != cells:
+                    raise ValueError(
+                        f"{name} must have one row for each of the {cells} word pairs, got shape {given.shape}"
+                    )
+                object.__setattr__(self, name, given)
 
     @property
     def n_examples(self) -> int:
@@ -133,6 +138,12 @@ class Evidence:
     def n_cells(self) -> int:
         """Number of word pairs."""
         return int(self.grid_start[-1])
+
+    @property
+    def _columns(self) -> FloatArray:
+        """Opinions, then the user's columns."""
+        given = [columns for columns in (self.opinions, self.user) if columns is not None]
+        return np.concatenate(given, axis=1) if len(given) > 1 else given[0] if given else np.zeros((self.n_cells, 0))
 
     @cached_property
     def _batch(self) -> Any:
@@ -172,6 +183,6 @@ class Evidence:
             self.null_source,
             self.null_target,
             np.zeros(0, dtype=np.int32) if self.identity is None else self.identity,
-            np.zeros((self.n_cells, 0)) if self.user is None else self.user,
+            self._columns,
             float(self.n_pairs),
         )

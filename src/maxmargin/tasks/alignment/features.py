@@ -22,7 +22,7 @@ Cost: about 100 features of a cell in a few hundred cycles; scores are computed 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -144,7 +144,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """Groups whose columns do not depend on the data, in the kernel's order, and the names of their columns."""
 
-GROUPS = (*_COLUMNS, "user", "identity")
+GROUPS = (*_COLUMNS, "opinions", "user", "identity")
 """All groups, in the order of their columns."""
 
 _WORD_COLUMNS = (
@@ -180,12 +180,14 @@ class LinkFeatures:
     Attributes:
         groups: which groups of columns, of :data:`GROUPS`, in any order; columns come in the order of :data:`GROUPS`.
         n_identity: how many frequent word pairs have a column of their own, in the group ``identity``.
+        opinion_names: names of the columns of further models, in the group ``opinions``.
         user_names: names of the user's columns, in the group ``user``.
         identity_names: names of the frequent word pairs, or none.
     """
 
     groups: Sequence[str] = tuple(_COLUMNS)
     n_identity: int = 0
+    opinion_names: Sequence[str] = ()
     user_names: Sequence[str] = ()
     identity_names: Sequence[str] = ()
 
@@ -202,6 +204,7 @@ class LinkFeatures:
         if self.identity_names and len(self.identity_names) != self.n_identity:
             raise ValueError(f"identity_names has {len(self.identity_names)} names for {self.n_identity} word pairs")
         object.__setattr__(self, "groups", tuple(group for group in GROUPS if group in self.groups))
+        object.__setattr__(self, "opinion_names", tuple(self.opinion_names))
         object.__setattr__(self, "user_names", tuple(self.user_names))
         object.__setattr__(self, "identity_names", tuple(self.identity_names))
 
@@ -216,6 +219,8 @@ class LinkFeatures:
         return self._n_dense + self._n_identity
 
     def _columns(self, group: str) -> Sequence[str]:
+        if group == "opinions":
+            return self.opinion_names
         if group == "user":
             return self.user_names
         if group == "identity":
@@ -235,18 +240,29 @@ class LinkFeatures:
         return self.n_identity if "identity" in self.groups else 0
 
     def _prepare(self, evidence: Evidence) -> tuple[Any, bool]:
-        """The kernel's view of evidence that has what the groups need, and whether the user's columns are wanted."""
-        wanted = len(self.user_names) if "user" in self.groups else 0
-        found = 0 if evidence.user is None else evidence.user.shape[1]
-        if wanted and wanted != found:
-            raise ValueError(f"the evidence has {found} user columns where {wanted} are named; give the same columns")
+        """The kernel's view of evidence that has what the groups need, and whether further columns are wanted."""
+        unused: dict[str, Any] = {}
+        wanted_any = False
+        for group, names in (("opinions", self.opinion_names), ("user", self.user_names)):
+            wanted = len(names) if group in self.groups else 0
+            columns = getattr(evidence, group)
+            found = 0 if columns is None else columns.shape[1]
+            if wanted and wanted != found:
+                raise ValueError(
+                    f"the evidence has {found} {group} columns where {wanted} are named; give the same columns"
+                )
+            if found and not wanted:
+                unused[group] = None
+            wanted_any |= wanted > 0
+        if wanted_any and unused:
+            evidence = replace(evidence, **unused)
         if self._n_identity:
             if evidence.identity is None:
                 raise ValueError("the evidence has no identity; give it, or leave the group 'identity' out")
             largest = int(evidence.identity.max(initial=-1))
             if largest >= self.n_identity:
                 raise ValueError(f"identity has the number {largest}, but there are {self.n_identity} word pairs")
-        return evidence._batch, wanted > 0
+        return evidence._batch, wanted_any
 
     def matrix(self, evidence: Evidence) -> FloatArray | sp.csr_matrix:
         """Features of all cells, shape ``(cells, n_features)``: dense, or CSR where the group ``identity`` is on."""
@@ -281,6 +297,7 @@ class LinkFeatures:
         return {
             "groups": list(self.groups),
             "n_identity": self.n_identity,
+            "opinion_names": list(self.opinion_names),
             "user_names": list(self.user_names),
             "identity_names": list(self.identity_names),
         }
@@ -291,7 +308,7 @@ class LinkFeatures:
         if not isinstance(header, Mapping):
             raise ValueError("the settings of the features are no JSON object; save the model again")
         names = {}
-        for key in ("groups", "user_names", "identity_names"):
+        for key in ("groups", "opinion_names", "user_names", "identity_names"):
             value = header.get(key)
             if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
                 raise ValueError(f"{key} of the features must be a list of names, got {value!r}; save the model again")

@@ -1,10 +1,10 @@
 """Training of link weights: a max-margin problem over matchings with fertility, in which possible links are free.
 
-The loss of an alignment counts each missed sure link at ``false_negative`` and each link that is not even possible at 1;
-possible links cost nothing either way. Which of them the gold output has is not known, so it is imputed: after a first
-run on sure links alone, ``rounds`` times, the best output under the weights found that has all sure links and otherwise
-only possible ones becomes the gold output (the concave-convex procedure; Yu and Joachims 2009). Each run is convex and
-ends with a certificate.
+The loss of an alignment counts each missed sure link at ``false_negative`` and each link that is not even possible at
+1; possible links cost nothing either way. Which of them the gold output has is not known, so it is imputed: after a
+first run on sure links alone, ``rounds`` times, the best output under the weights found that has all sure links and
+otherwise only possible ones becomes the gold output (the concave-convex procedure; Yu and Joachims 2009). Each run is
+convex and ends with a certificate.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class LinkModel:
                 at += rows.shape[1]
         return PartFeatures(matrix, offsets)
 
-    def _sparse(self, batch: FertileBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray) -> sp.csr_matrix:
+    def _sparse(
+        self, batch: FertileBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray
+    ) -> sp.csr_matrix:
         blocks, parts, at = [sp.csr_matrix(links)], [batch.cells], links.shape[1]
         blocks[0].resize((links.shape[0], self.n_weights))
         for place in range(batch.n_places):
@@ -131,9 +133,7 @@ class GoldBatch:
     def build(cls, model: LinkModel, evidence: Evidence, references: Sequence[Reference]) -> GoldBatch:
         """Compute everything once; folds are selected from it."""
         batch = model.batch(evidence)
-        grids = [
-            _grid(batch, [getattr(reference, kind) for reference in references]) for kind in ("sure", "possible")
-        ]
+        grids = [_grid(batch, [getattr(reference, kind) for reference in references]) for kind in ("sure", "possible")]
         prior = evidence.hmm_forward * evidence.hmm_backward
         return cls(batch, model.features(evidence, batch), grids[0], grids[1] | grids[0], prior)
 
@@ -141,9 +141,7 @@ class GoldBatch:
         """The given pairs."""
         cells = ranges(self.batch.grid_start[pairs], self.batch.grid_start[pairs + 1])
         batch = FertileBatch(self.batch.n_source[pairs], self.batch.n_target[pairs], self.batch.fertility)
-        return GoldBatch(
-            batch, self.features.select(pairs), self.sure[cells], self.possible[cells], self.prior[cells]
-        )
+        return GoldBatch(batch, self.features.select(pairs), self.sure[cells], self.possible[cells], self.prior[cells])
 
     def __len__(self) -> int:
         return len(self.batch.n_source)
@@ -196,8 +194,8 @@ def _grid(batch: FertileBatch, links: Sequence[IntArray]) -> BoolArray:
         at = int(np.argmax(outside))
         p = int(pair[at])
         raise ValueError(
-            f"sentence pair {p + 1}: link {tuple(flat[at].tolist())} is outside its {int(batch.n_source[p])} source and "
-            f"{int(batch.n_target[p])} target words; positions count from 0"
+            f"sentence pair {p + 1}: link {tuple(flat[at].tolist())} is outside its {int(batch.n_source[p])} source "
+            f"and {int(batch.n_target[p])} target words; positions count from 0"
         )
     grid = np.zeros(int(batch.grid_start[-1]), dtype=bool)
     grid[batch.grid_start[pair] + flat[:, 0] * batch.n_target[pair] + flat[:, 1]] = True

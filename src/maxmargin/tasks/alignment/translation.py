@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +30,6 @@ import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.features import Evidence
 from maxmargin.tasks.alignment.words import Vocabulary, normalised
 
 Sentences = Sequence[Sequence[str]]
@@ -108,36 +106,26 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class TranslationModel:
-    """Model 1 and hidden Markov models of a bitext. Build it with :func:`learn`.
+class Lexicon:
+    """The words of a bitext and which of them meet.
 
     Attributes:
         source: the source vocabulary; its counts are the numbers of pairs a word occurs in.
         target: the target vocabulary.
-        n_pairs: how many pairs it was learnt from.
+        n_pairs: how many pairs there were.
+        letters: words are normalised and cut after this many letters; 0 for whole words.
         row_start: shape ``(n_source + 1,)``; the slots of source word ``e`` are ``row_start[e]:row_start[e + 1]``.
         column: the target word of each slot, rising within a row.
         together: in how many pairs the two words of a slot meet.
-        links: how many links between the two words the hidden Markov models expect in the bitext.
-        model1: probabilities of Model 1.
-        hmm: word probabilities of the hidden Markov models.
-        jumps: ``c`` of the forward and the backward model, shape ``(2, 2 width + 1)``.
-        null: the probability of the empty word.
-        history: one entry per iteration.
     """
 
     source: Vocabulary
     target: Vocabulary
     n_pairs: int
+    letters: int
     row_start: IntArray
     column: npt.NDArray[np.int32]
     together: npt.NDArray[np.int32]
-    links: Float32Array
-    model1: Tables
-    hmm: Tables
-    jumps: FloatArray
-    null: float
-    history: tuple[Progress, ...] = ()
 
     @property
     def n_slots(self) -> int:
@@ -146,66 +134,13 @@ class TranslationModel:
 
     def batch(self, source: Sentences, target: Sentences) -> Batch:
         """Sentence pairs as numbers."""
-        return _batch(normalised(source), normalised(target), self.source, self.target)
+        return _batch(_forms(source, self.letters), _forms(target, self.letters), self.source, self.target)
 
     def slots(self, batch: Batch) -> IntArray:
         """The slot of every cell, -1 where two words never met."""
         slots = np.empty(batch.grid_start[-1], dtype=np.int64)
         _kernels.lexicon_find(batch.kernel, self.row_start, self.column, slots, _threads.current())
         return slots
-
-    def posteriors(self, batch: Batch, slots: IntArray | None = None, *, model: str = "hmm") -> Posteriors:
-        """What "model1" or "hmm" believes of the links in a batch."""
-        slots = self.slots(batch) if slots is None else slots
-        tables = self.model1 if model == "model1" else self.hmm
-        forth, back = (_NO_JUMPS, _NO_JUMPS) if model == "model1" else self.jumps
-        cells = int(batch.grid_start[-1])
-        found = Posteriors(
-            np.empty(cells), np.empty(cells), np.empty(len(batch.target)), np.empty(len(batch.source))
-        )
-        likelihood = np.empty((len(batch), 2))
-        _kernels.translation_posteriors(
-            batch.kernel, slots, *tables, UNSEEN, forth, back, self.null, *found, likelihood, _threads.current()
-        )
-        return found
-
-    def evidence(
-        self, source: Sentences, target: Sentences, *, identity: IntArray | None = None, user: FloatArray | None = None
-    ) -> Evidence:
-        """All that the features of a batch are made of.
-
-        Args:
-            source: source sentences.
-            target: target sentences, as many.
-            identity: slots, rising, of the word pairs that are told apart (see :meth:`frequent`), or None.
-            user: further columns of the cells, shape ``(cells, m)``, or None.
-        """
-        batch = self.batch(source, target)
-        slots = self.slots(batch)
-        first, second = self.posteriors(batch, slots, model="model1"), self.posteriors(batch, slots)
-        numbers: npt.NDArray[np.int32] | None = None
-        if identity is not None:
-            place = np.searchsorted(identity, slots)
-            same = np.append(identity, -2)[place] == slots
-            numbers = np.where(same, place, -1).astype(np.int32)
-        return Evidence(
-            source_start=batch.source_start,
-            target_start=batch.target_start,
-            source_tokens=list(chain.from_iterable(source)),
-            target_tokens=list(chain.from_iterable(target)),
-            model1_forward=first.forward,
-            model1_backward=first.backward,
-            hmm_forward=second.forward,
-            hmm_backward=second.backward,
-            null_source=second.null_source,
-            null_target=second.null_target,
-            together=_at(self.together, slots),
-            count_source=_at(self.source.counts, batch.source),
-            count_target=_at(self.target.counts, batch.target),
-            n_pairs=self.n_pairs,
-            identity=numbers,
-            user=user,
-        )
 
     def names(self, slots: IntArray) -> list[str]:
         """The word pairs of slots, as text."""
@@ -215,6 +150,51 @@ class TranslationModel:
             for e, f in zip(rows.tolist(), self.column[slots].tolist(), strict=True)
         ]
 
+    def select(self, kept: npt.NDArray[np.bool_]) -> Self:
+        """Only the slots that are marked."""
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return replace(
+            self,
+            row_start=before[self.row_start].astype(np.int64),
+            column=self.column[kept],
+            together=self.together[kept],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TranslationModel:
+    """Model 1 and hidden Markov models of a bitext. Build it with :func:`learn`.
+
+    Attributes:
+        lexicon: the words and which of them meet.
+        links: how many links between the two words the hidden Markov models expect in the bitext.
+        model1: probabilities of Model 1.
+        hmm: word probabilities of the hidden Markov models.
+        jumps: ``c`` of the forward and the backward model, shape ``(2, 2 width + 1)``.
+        null: the probability of the empty word.
+        history: one entry per iteration.
+    """
+
+    lexicon: Lexicon
+    links: Float32Array
+    model1: Tables
+    hmm: Tables
+    jumps: FloatArray
+    null: float
+    history: tuple[Progress, ...] = ()
+
+    def posteriors(self, batch: Batch, slots: IntArray, *, model: str = "hmm") -> Posteriors:
+        """What "model1" or "hmm" believes of the links in a batch, whose cells have these slots of the lexicon."""
+        tables = self.model1 if model == "model1" else self.hmm
+        forth, back = (_NO_JUMPS, _NO_JUMPS) if model == "model1" else self.jumps
+        cells = int(batch.grid_start[-1])
+        found = Posteriors(np.empty(cells), np.empty(cells), np.empty(len(batch.target)), np.empty(len(batch.source)))
+        likelihood = np.empty((len(batch), 2))
+        _kernels.translation_posteriors(
+            batch.kernel, slots, *tables, UNSEEN, forth, back, self.null, *found, likelihood, _threads.current()
+        )
+        return found
+
     def frequent(self, n: int) -> IntArray:
         """The slots of the ``n`` word pairs that are linked most often, rising; fewer if fewer are linked at all."""
         linked = np.flatnonzero(self.links >= 1.0)
@@ -223,24 +203,46 @@ class TranslationModel:
             linked = np.sort(linked[order[:n]])
         return linked.astype(np.int64)
 
-    def pruned(self, least: float = 1e-4) -> Self:
-        """Without word pairs of which no model thinks that their probability is at least this."""
-        kept = (np.maximum(self.model1.word, self.hmm.word) >= least).any(axis=1)
-        before = np.concatenate([[0], np.cumsum(kept)])
+    def select(self, lexicon: Lexicon, kept: npt.NDArray[np.bool_]) -> Self:
+        """With a lexicon of the marked slots only."""
         return replace(
             self,
-            row_start=before[self.row_start].astype(np.int64),
-            column=self.column[kept],
-            together=self.together[kept],
+            lexicon=lexicon,
             links=self.links[kept],
             model1=self.model1._replace(word=self.model1.word[kept]),
             hmm=self.hmm._replace(word=self.hmm.word[kept]),
         )
 
+    def likely(self, least: float) -> npt.NDArray[np.bool_]:
+        """Slots of which a model thinks that one of their probabilities is at least this."""
+        return np.asarray((np.maximum(self.model1.word, self.hmm.word) >= least).any(axis=1))
+
+
+class PreparedBitext:
+    """A bitext with its lexicon and the slot of every cell, to learn models from."""
+
+    def __init__(self, source: Sentences, target: Sentences, *, letters: int = 0) -> None:
+        forms = _forms(source, letters), _forms(target, letters)
+        vocabularies = Vocabulary.build(forms[0]), Vocabulary.build(forms[1])
+        self.batch = _batch(*forms, *vocabularies)
+        self.kernel = _kernels.Bitext(self.batch.kernel, _threads.current())
+        n_slots = self.kernel.n_slots
+        row_start = np.empty(len(vocabularies[0]) + 1, dtype=np.int64)
+        column, together = np.empty(n_slots, dtype=np.int32), np.empty(n_slots, dtype=np.int32)
+        _kernels.bitext_lexicon(self.kernel, row_start, column, together)
+        self.lexicon = Lexicon(
+            replace(vocabularies[0], counts=_pairs_with(self.batch.source_start, self.batch.source, vocabularies[0])),
+            replace(vocabularies[1], counts=_pairs_with(self.batch.target_start, self.batch.target, vocabularies[1])),
+            len(self.batch),
+            letters,
+            row_start,
+            column,
+            together,
+        )
+
 
 def learn(
-    source: Sentences,
-    target: Sentences,
+    bitext: PreparedBitext,
     *,
     model1_iterations: int = 5,
     hmm_iterations: int = 5,
@@ -253,8 +255,7 @@ def learn(
     """Learn translation models from sentence pairs.
 
     Args:
-        source: source sentences, lists of words.
-        target: target sentences, as many.
+        bitext: the sentence pairs.
         model1_iterations: iterations of Model 1.
         hmm_iterations: iterations of the hidden Markov models, which start from Model 1.
         agreement: whether the hidden Markov models train on what both agree on.
@@ -263,34 +264,21 @@ def learn(
         width: jumps up to this many positions have a probability of their own.
         on_iteration: called after every iteration.
     """
-    source, target = normalised(source), normalised(target)
-    vocabularies = Vocabulary.build(source), Vocabulary.build(target)
-    batch = _batch(source, target, *vocabularies)
-    learner = _Learner(batch, prior, null, width, on_iteration)
+    learner = _Learner(bitext, prior, null, width, on_iteration)
     for _ in range(model1_iterations):
         learner.step("model1", agree=False)
     model1 = learner.tables
     for _ in range(hmm_iterations):
         learner.step("hmm", agree=agreement)
     return TranslationModel(
-        *(
-            replace(vocabulary, counts=_pairs_with(start, words, len(vocabulary)))
-            for vocabulary, start, words in (
-                (vocabularies[0], batch.source_start, batch.source),
-                (vocabularies[1], batch.target_start, batch.target),
-            )
-        ),
-        n_pairs=len(batch),
-        row_start=learner.row_start,
-        column=learner.column,
-        together=learner.together,
-        links=learner.links,
-        model1=model1,
-        hmm=learner.tables,
-        jumps=learner.jumps,
-        null=null,
-        history=tuple(learner.history),
+        bitext.lexicon, learner.links, model1, learner.tables, learner.jumps, null, tuple(learner.history)
     )
+
+
+def _forms(sentences: Sentences, letters: int) -> list[list[str]]:
+    """Words as models see them: normalised, and cut after so many letters (0: whole)."""
+    whole = normalised(sentences)
+    return [[word[:letters] for word in sentence] for sentence in whole] if letters else whole
 
 
 def _batch(source: Sentences, target: Sentences, left: Vocabulary, right: Vocabulary) -> Batch:
@@ -299,32 +287,28 @@ def _batch(source: Sentences, target: Sentences, left: Vocabulary, right: Vocabu
     return Batch(*left.encode(source), *right.encode(target), (len(left), len(right)))
 
 
-def _pairs_with(start: IntArray, words: npt.NDArray[np.int32], n_words: int) -> IntArray:
+def _pairs_with(start: IntArray, words: npt.NDArray[np.int32], vocabulary: Vocabulary) -> IntArray:
     """In how many sentences each word occurs."""
+    n_words = len(vocabulary)
     sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
     distinct = np.unique(sentence * max(n_words, 1) + words)
     return np.bincount(distinct % max(n_words, 1), minlength=n_words).astype(np.int64)
-
-
-def _at(counts: npt.NDArray[Any], places: npt.NDArray[Any]) -> FloatArray:
-    """Counts at places, 0 at place -1."""
-    return np.append(counts, 0)[places].astype(np.float64)
 
 
 class _Learner:
     """The parameters in training."""
 
     def __init__(
-        self, batch: Batch, prior: float, null: float, width: int, on_iteration: Callable[[Progress], None] | None
+        self,
+        bitext: PreparedBitext,
+        prior: float,
+        null: float,
+        width: int,
+        on_iteration: Callable[[Progress], None] | None,
     ) -> None:
         self._prior, self._null, self._on_iteration = prior, null, on_iteration
-        self._bitext = _kernels.Bitext(batch.kernel, _threads.current())
-        n_source, n_target = batch.vocabulary_sizes
-        n_slots = self._bitext.n_slots
-        self.row_start = np.empty(n_source + 1, dtype=np.int64)
-        self.column = np.empty(n_slots, dtype=np.int32)
-        self.together = np.empty(n_slots, dtype=np.int32)
-        _kernels.bitext_lexicon(self._bitext, self.row_start, self.column, self.together)
+        batch, self._bitext = bitext.batch, bitext.kernel
+        (n_source, n_target), n_slots = batch.vocabulary_sizes, bitext.lexicon.n_slots
         self.tables = Tables(
             np.tile(np.array([1 / max(n_target, 1), 1 / max(n_source, 1)], dtype=np.float32), (n_slots, 1)),
             np.full(n_target, 1 / max(n_target, 1), dtype=np.float32),
@@ -343,7 +327,7 @@ class _Learner:
 
     def step(self, model: str, agree: bool) -> None:
         markov = model == "hmm"
-        counts = Tables(*(np.zeros(table.shape, dtype=np.uint64) for table in self.tables))
+        counts = [np.zeros(table.shape, dtype=np.uint64) for table in self.tables]
         distances = np.zeros(self.jumps.shape, dtype=np.uint64)
         side = self._longest + 1
         departures = np.zeros((2, side, side), dtype=np.uint64)
@@ -354,9 +338,9 @@ class _Learner:
             *counts, distances, departures, likelihood, _threads.current(),
         )  # fmt: skip
         word = np.empty_like(self.tables.word)
-        _kernels.translation_maximise(self._bitext, counts.word, self._scale, self._prior, word, _threads.current())
+        _kernels.translation_maximise(self._bitext, counts[0], self._scale, self._prior, word, _threads.current())
         self.tables = Tables(word, *(_shares(table) for table in counts[1:]))
-        self.links = (counts.word[:, 0] / self._scale).astype(np.float32)
+        self.links = (counts[0][:, 0] / self._scale).astype(np.float32)
         if markov:
             self.jumps = np.stack(
                 [
