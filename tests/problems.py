@@ -115,8 +115,8 @@ def make(
     else:
         shapes = rng.integers(1, 5, size=(n, 2))
         structure = Matching.dense(shapes)
-        if kind == "matching-capacity":  # and its edges in no order
-            order = np.lexsort([rng.random(structure.n_parts), structure._example])
+        if kind == "matching-capacity":  # and its edges listed backwards
+            order = np.lexsort([-np.arange(structure.n_parts), structure._example])
             capacity = np.full(shapes[:, 0].sum(), 2)
             structure = Matching(shapes, structure.edges[order], structure.blocks[0].offsets, left_capacity=capacity)
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
