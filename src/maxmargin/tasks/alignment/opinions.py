@@ -143,13 +143,24 @@ class BitextModels:
             [_columns(model.posteriors(batch, slots)) for model in (self.stems, self.cautious)], axis=1
         )
 
-    def pruned(self, least: float = 1e-4) -> Self:
-        """Without word pairs that no model gives at least this probability: smaller, hardly worse."""
+    def pruned(self, least: float = 1e-4, *, keep: IntArray | None = None) -> tuple[Self, IntArray]:
+        """Without word pairs that no model gives at least this probability: smaller, hardly worse.
+
+        Args:
+            least: the probability.
+            keep: slots of the lexicon of words that stay in any case.
+
+        Returns:
+            the smaller models, and where the slots of ``keep`` are in them.
+        """
+        slots = np.zeros(0, dtype=np.int64) if keep is None else keep
         kept = self.words.likely(least)
+        kept[slots] = True
         words = self.words.select(self.words.lexicon.select(kept), kept)
+        places = np.asarray((np.cumsum(kept) - 1)[slots], dtype=np.int64)
         kept = self.stems.likely(least) | self.cautious.likely(least)
         lexicon = self.stems.lexicon.select(kept)
-        return type(self)(words, self.stems.select(lexicon, kept), self.cautious.select(lexicon, kept))
+        return type(self)(words, self.stems.select(lexicon, kept), self.cautious.select(lexicon, kept)), places
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a model file holds."""

@@ -21,7 +21,7 @@ from maxmargin.features.parts import PartFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers import Solution, Stop, solve
+from maxmargin.solvers import Solution, Stop, auto, solve
 from maxmargin.solvers.base import Solver, Start
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
@@ -133,9 +133,22 @@ class GoldBatch:
     def build(cls, model: LinkModel, evidence: Evidence, references: Sequence[Reference]) -> GoldBatch:
         """Compute everything once; folds are selected from it."""
         batch = model.batch(evidence)
-        grids = [_grid(batch, [getattr(reference, kind) for reference in references]) for kind in ("sure", "possible")]
+        sure, possible = (
+            _grid(batch, [getattr(reference, kind) for reference in references]) for kind in ("sure", "possible")
+        )
+        return cls._of(model, evidence, batch, sure, possible | sure)
+
+    @classmethod
+    def labelled(cls, model: LinkModel, evidence: Evidence, links: BoolArray) -> GoldBatch:
+        """With links, a 0/1 grid, that are all sure."""
+        return cls._of(model, evidence, model.batch(evidence), links, links)
+
+    @classmethod
+    def _of(
+        cls, model: LinkModel, evidence: Evidence, batch: FertileBatch, sure: BoolArray, possible: BoolArray
+    ) -> GoldBatch:
         prior = evidence.hmm_forward * evidence.hmm_backward
-        return cls(batch, model.features(evidence, batch), grids[0], grids[1] | grids[0], prior)
+        return cls(batch, model.features(evidence, batch), sure, possible, prior)
 
     def select(self, pairs: IntArray) -> GoldBatch:
         """The given pairs."""
@@ -211,15 +224,19 @@ class Choice:
 
 
 def train(
-    gold: GoldBatch, choice: Choice, *, rounds: int, solver: Solver, stop: Stop, start: FloatArray | None = None
+    gold: GoldBatch, choice: Choice, *, rounds: int, solver: Solver | None, stop: Stop, seed: int = 0
 ) -> Solution:
-    """One run on sure links, then ``rounds`` runs on imputed ones; the last one's solution."""
-    solution = None
+    """One run on sure links, then ``rounds`` runs on imputed ones; the last one's solution.
+
+    ``solver`` None takes what suits the problem.
+    """
+    solution: Solution | None = None
     for _ in range(rounds + 1):
-        output = gold.kept if start is None else gold.imputed(start)
+        weights = None if solution is None else solution.weights
+        output = gold.kept if weights is None else gold.imputed(weights)
         problem = gold.problem(choice.C, choice.false_negative, output)
-        solution = solve(problem, solver, stop=stop, start=Start(weights=start))
-        start = solution.weights
+        chosen, why = auto.choose(problem) if solver is None else (solver, "")
+        solution = solve(problem, chosen, stop=stop, start=Start(weights=weights), random_state=seed, why=why)
     assert solution is not None
     return solution
 

@@ -1,0 +1,423 @@
+"""The word aligner: learns from hand-aligned sentence pairs and a bitext, or from the bitext alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import _threads, model_file
+from maxmargin._version import __version__
+from maxmargin.model_file import ModelFileError
+from maxmargin.solvers import Solution, Stop
+from maxmargin.solvers.base import Solver
+from maxmargin.structures._arrays import ranges
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment import bootstrap
+from maxmargin.tasks.alignment.confidence import Calibration
+from maxmargin.tasks.alignment.evidence import Evidence
+from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures
+from maxmargin.tasks.alignment.links import Prediction
+from maxmargin.tasks.alignment.metrics import Scores, evaluate
+from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
+from maxmargin.tasks.alignment.progress import Stages
+from maxmargin.tasks.alignment.sentences import (
+    SentencePair,
+    alignable,
+    as_pairs,
+    as_references,
+    extra_column,
+    extra_names,
+    pieces,
+    warn_of_long,
+)
+from maxmargin.tasks.alignment.symmetrize import symmetrize
+from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, LinkModel, choose, folds, train
+from maxmargin.tasks.alignment.translation import best_links
+
+KIND = "word alignment"
+
+_ROUGH = 1e-2
+"""The relative gap of the runs that only serve to compare settings."""
+
+
+class WordAligner(BaseEstimator):  # type: ignore[misc]
+    """Word alignment by maximum-weight matchings with learnt scores.
+
+    Translation models (:mod:`~maxmargin.tasks.alignment.opinions`) are learnt from a bitext without annotations; a
+    max-margin model over their opinions, positions, spelling and frequencies from few annotated pairs. Words may have
+    up to ``fertility`` links, at a learnt cost for all beyond the first.
+
+    Args:
+        fertility: how many links a word may have.
+        features: groups of link features, of :data:`~maxmargin.tasks.alignment.features.GROUPS`; None for all.
+        frequent_pairs: how many frequent word pairs have a weight of their own.
+        C: regularisation, ``1/(2C) ||w||^2`` against the sum of hinge losses; one number, or several to choose from.
+        false_negative: cost of a missed sure link, a wrong one costing 1; one number, or several to choose from.
+        rounds: how often possible links are imputed (see :mod:`~maxmargin.tasks.alignment.training`).
+        folds: parts of the annotated pairs for choosing and calibrating where no others are given for that.
+        solver: "auto", or a solver of :mod:`maxmargin.solvers`.
+        tol: relative duality gap of the training runs.
+        models: translation models learnt before (``aligner.models_``); None to learn them in ``fit``.
+        random_state: seed of the folds and of solvers that draw random numbers.
+        n_jobs: threads, as scikit-learn reads it; None for one.
+        verbose: whether to draw a progress bar on a terminal.
+
+    Attributes:
+        models_: the translation models.
+        coef_: the weights, shape ``(n_weights,)``, named by ``feature_names_``.
+        choice_: the settings used, and ``choices_``: the AER of all that were tried.
+        solution_: certificate, status and history of the last training run.
+        calibration_: the curve from margins to confidences.
+        held_out_: :class:`~maxmargin.tasks.alignment.metrics.Scores` of pairs that were not trained on, or None.
+    """
+
+    held_out_: Scores | None
+
+    def __init__(
+        self,
+        *,
+        fertility: int = 2,
+        features: Sequence[str] | None = None,
+        frequent_pairs: int = 300,
+        C: float | Sequence[float] = (0.03, 0.1, 0.3),
+        false_negative: float | Sequence[float] = (1.0, 2.0, 3.0),
+        rounds: int = 2,
+        folds: int = 5,
+        solver: Solver | str = "auto",
+        tol: float = 1e-3,
+        models: BitextModels | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.fertility = fertility
+        self.features = features
+        self.frequent_pairs = frequent_pairs
+        self.C = C
+        self.false_negative = false_negative
+        self.rounds = rounds
+        self.folds = folds
+        self.solver = solver
+        self.tol = tol
+        self.models = models
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        *,
+        bitext: Sequence[Any] = (),
+        dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    ) -> Self:
+        """Learn from annotated sentence pairs.
+
+        Args:
+            X: sentence pairs: :class:`SentencePair`, or tuples ``(source, target)`` of lists of words or of strings
+                with words separated by blanks.
+            y: for each pair a :class:`Reference`, or its links, which are then all sure, as ``(source, target)``.
+            bitext: further sentence pairs without annotations, for the translation models: the more the better. Pairs
+                that will be aligned later may be among them.
+            dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them parts of ``X`` are held
+                out in turn.
+        """
+        Cs, costs = self._check()
+        pairs, references = as_pairs(X), as_references(y, len(X))
+        if not pairs:
+            raise ValueError("no sentence pairs to learn from; give some, or use bootstrap() on a bitext alone")
+        dev_pairs, dev_references = ([], []) if dev is None else (as_pairs(dev[0]), as_references(dev[1], len(dev[0])))
+        extra = extra_names([*pairs, *dev_pairs])
+        with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
+            self._learn_models([*as_pairs(bitext), *pairs, *dev_pairs], stages)
+            self._begin(self._groups(), extra)
+            gold = GoldBatch.build(self.link_model_, self._evidence(pairs), references)
+            held = GoldBatch.build(self.link_model_, self._evidence(dev_pairs), dev_references) if dev_pairs else None
+            choice = self._choose(gold, held, Cs, costs, stages)
+            self._finish(gold, choice, stages)
+        return self
+
+    def bootstrap(self, bitext: Sequence[Any], *, n_pairs: int = 1000) -> Self:
+        """Learn from a bitext alone, see :mod:`~maxmargin.tasks.alignment.bootstrap`.
+
+        Settings are not chosen, as nothing is there to choose by: ``C`` and ``false_negative`` are taken if they are
+        single numbers, else those of the module.
+
+        Args:
+            bitext: sentence pairs without annotations, as in :meth:`fit`.
+            n_pairs: how many of them, at random, links are taken from to learn.
+        """
+        Cs, costs = self._check()
+        if isinstance(n_pairs, bool) or not isinstance(n_pairs, int) or n_pairs < 1:
+            raise ValueError(f"n_pairs must be a positive integer, got {n_pairs!r}")
+        pairs = as_pairs(bitext)
+        n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
+        n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
+        chosen = bootstrap.sample(n_source, n_target, n_pairs, self.random_state)
+        if not len(chosen):
+            raise ValueError("the bitext has no pair with words on both sides; give sentence pairs to learn from")
+        with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
+            self._learn_models(pairs, stages)
+            self._begin(bootstrap.groups(self._groups()), extra_names(pairs))
+            evidence = self._evidence([pairs[at] for at in chosen])
+            gold = GoldBatch.labelled(self.link_model_, evidence, bootstrap.labels(evidence))
+            choice = Choice(
+                Cs[0] if len(Cs) == 1 else bootstrap.C, costs[0] if len(costs) == 1 else bootstrap.FALSE_NEGATIVE
+            )
+            self._choose(gold, None, (choice.C,), (choice.false_negative,), stages)
+            self.held_out_ = None  # it was measured against the labels, not against annotators
+            self._finish(gold, choice, stages)
+        return self
+
+    def predict(self, X: Sequence[Any]) -> list[IntArray]:
+        """The links of each pair, ``(k, 2)`` arrays of positions from 0; none for pairs with an empty side."""
+        return [prediction.links for prediction in self._predictions(as_pairs(X), None, margins=False)]
+
+    def align(self, X: Sequence[Any], *, threshold: float | None = None) -> list[Prediction]:
+        """The links of each pair with confidences.
+
+        Args:
+            X: sentence pairs.
+            threshold: the least confidence of a link, in [0, 1]: a high one for precision, a low one for recall. None
+                for the best alignment, whose links may be of any confidence.
+        """
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise ValueError(f"threshold must be a number in [0, 1], got {threshold!r}")
+        return list(self._predictions(as_pairs(X), threshold, margins=True))
+
+    def align_hmm(self, X: Sequence[Any], *, method: str = "intersection") -> list[IntArray]:
+        """The links of the hidden Markov models of words, without anything learnt from annotations: a baseline.
+
+        ``method`` is one of :data:`~maxmargin.tasks.alignment.symmetrize.METHODS`.
+        """
+        check_is_fitted(self)
+        found: list[IntArray] = []
+        with _threads.threads(self.n_jobs):
+            for piece in pieces(as_pairs(X)):
+                evidence = self._evidence(alignable(piece))
+                forward, backward = (_links(evidence, grid) for grid in best_links(evidence))
+                found += symmetrize(forward, backward, method)
+        return found
+
+    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+        """``1 - AER``."""
+        return 1.0 - evaluate(as_references(y, len(X)), self.predict(X)).aer
+
+    def _check(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The settings to choose from, all of them checked."""
+        for name, least in (("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+        if not (isinstance(self.solver, Solver) or self.solver == "auto"):
+            raise ValueError(f'solver must be "auto" or a solver, such as mm.BlockFrankWolfe(), got {self.solver!r}')
+        return _positive(self.C, "C"), _positive(self.false_negative, "false_negative")
+
+    def _groups(self) -> tuple[str, ...]:
+        return tuple(GROUPS if self.features is None else self.features)
+
+    def _learn_models(self, pairs: Sequence[SentencePair], stages: Stages) -> None:
+        if self.models is not None:
+            self.models_ = self.models
+            return
+        iterations = 5
+        stages.begin("translation models", 3 * 2 * iterations)
+        self.models_ = BitextModels.learn(
+            [pair.source for pair in pairs],
+            [pair.target for pair in pairs],
+            model1_iterations=iterations,
+            hmm_iterations=iterations,
+            on_iteration=lambda model, progress: stages.advance(),
+        )
+
+    def _begin(self, groups: Sequence[str], extra: tuple[str, ...]) -> None:
+        """The layout of the weights."""
+        self.identity_ = self.models_.words.frequent(self.frequent_pairs)
+        features = LinkFeatures(
+            groups=groups,
+            n_identity=len(self.identity_),
+            opinion_names=OPINION_NAMES,
+            user_names=extra,
+            identity_names=self.models_.words.lexicon.names(self.identity_),
+        )
+        self.link_model_ = LinkModel(features, int(self.fertility))
+
+    def _evidence(self, pairs: Sequence[SentencePair]) -> Evidence:
+        names = self.link_model_.links.user_names
+        user = np.stack([extra_column(pairs, name) for name in names], axis=1) if names else None
+        return self.models_.evidence(
+            [pair.source for pair in pairs], [pair.target for pair in pairs], identity=self.identity_, user=user
+        )
+
+    def _solve(self, gold: GoldBatch, choice: Choice, tol: float) -> Solution:
+        solver = self.solver if isinstance(self.solver, Solver) else None
+        return train(gold, choice, rounds=int(self.rounds), solver=solver, stop=Stop(tol=tol), seed=self.random_state)
+
+    def _choose(
+        self,
+        gold: GoldBatch,
+        held: GoldBatch | None,
+        Cs: tuple[float, ...],
+        costs: tuple[float, ...],
+        stages: Stages,
+    ) -> Choice:
+        """The settings of smallest AER on held-out pairs, and the calibration there."""
+        n = len(gold)
+        parts = [] if held is not None else folds(n, int(self.folds), self.random_state) if n > 1 else []
+        judge = gold if held is None else held
+        self.choices_: dict[Choice, float] = {}
+        self.held_out_ = None
+        if held is None and len(parts) < 2:
+            self.calibration_ = Calibration()
+            return Choice(Cs[len(Cs) // 2], costs[len(costs) // 2])
+        stages.begin("choosing settings", (len(Cs) + len(costs)) * max(len(parts), 1))
+        margins: dict[Choice, FloatArray] = {}
+        tol = max(float(self.tol), _ROUGH) if len(Cs) * len(costs) > 1 else float(self.tol)
+
+        def aer(choice: Choice) -> float:
+            found = np.empty(len(judge.sure))
+            if held is not None:
+                found[:] = held.margins(self._solve(gold, choice, tol).weights)
+                stages.advance()
+            for part in parts:
+                solution = self._solve(gold.select(np.setdiff1d(np.arange(n), part)), choice, tol)
+                cells = ranges(gold.batch.grid_start[part], gold.batch.grid_start[part + 1])
+                found[cells] = gold.select(part).margins(solution.weights)
+                stages.advance()
+            margins[choice] = found
+            return judge.evaluate(found > 0).aer
+
+        best, self.choices_ = choose(Cs, costs, aer)
+        self.calibration_ = Calibration.fit(margins[best], judge.possible)
+        self.held_out_ = judge.evaluate(margins[best] > 0)
+        return best
+
+    def _finish(self, gold: GoldBatch, choice: Choice, stages: Stages) -> None:
+        stages.begin("training", 1)
+        self.choice_ = choice
+        self.solution_ = self._solve(gold, choice, float(self.tol))
+        self.coef_ = self.solution_.weights
+        self.feature_names_ = self.link_model_.names
+        stages.advance()
+
+    def _predictions(
+        self, pairs: list[SentencePair], threshold: float | None, *, margins: bool
+    ) -> Iterator[Prediction]:
+        check_is_fitted(self)
+        warn_of_long(pairs)
+        with _threads.threads(self.n_jobs):
+            for piece in pieces(pairs):
+                evidence = self._evidence(alignable(piece))
+                batch = self.link_model_.batch(evidence)
+                scores = self.link_model_.scores(evidence, batch, self.coef_)
+                if not margins:
+                    chosen = batch.structure.argmax(scores).z[batch.cells] > 0.5
+                    yield from (Prediction(links) for links in _links(evidence, chosen))
+                    continue
+                margin = batch.structure.margins(scores)[batch.cells]
+                confidence = self.calibration_(margin)
+                if threshold is None:
+                    chosen = batch.structure.argmax(scores).z[batch.cells] > 0.5
+                else:
+                    chosen = confidence >= threshold
+                sizes = np.add.reduceat(np.append(chosen, False), evidence.grid_start[:-1])
+                sizes = np.where(np.diff(evidence.grid_start) > 0, sizes, 0)
+                values = np.split(confidence[chosen], np.cumsum(sizes)[:-1])
+                yield from (
+                    Prediction(links, value) for links, value in zip(_links(evidence, chosen), values, strict=True)
+                )
+
+    def save(self, path: str | Path, *, least: float = 1e-4) -> None:
+        """Write the model to a file, which is replaced only when complete; nothing in it can execute.
+
+        Args:
+            path: the file.
+            least: word pairs of smaller probability in all translation models are left out; 0 keeps all.
+        """
+        check_is_fitted(self)
+        models, identity = self.models_.pruned(least, keep=self.identity_)
+        header = {
+            "kind": KIND,
+            "library": __version__,
+            "fertility": self.link_model_.fertility,
+            "features": self.link_model_.links.header(),
+            "models": models.header(),
+            "calibration": [self.calibration_.slope, self.calibration_.intercept],
+            "facts": self._facts(),
+        }
+        model_file.write(path, header, {"weights": self.coef_, "identity": identity, **models.arrays()})
+
+    def _facts(self) -> dict[str, Any]:
+        """How it was trained, as plain JSON values."""
+        certificate = self.solution_.certificate
+        return {
+            "status": str(self.solution_.status),
+            "relative gap": float(certificate.relative_gap),
+            "C": self.choice_.C,
+            "false_negative": self.choice_.false_negative,
+            **({} if self.held_out_ is None else {"held-out AER": self.held_out_.aer}),
+        }
+
+
+def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
+    """Load an aligner that was written by ``save``. Nothing in the file is ever executed.
+
+    Raises:
+        ModelFileError: the file is not one, or is damaged.
+    """
+    header, arrays = model_file.read(path)
+    try:
+        if header.get("kind") != KIND:
+            raise ValueError(f"it holds a model of kind {header.get('kind')!r}, not {KIND!r}")
+        aligner = WordAligner(n_jobs=n_jobs)
+        aligner.models_ = BitextModels.restore(header["models"], arrays)
+        features, fertility = LinkFeatures.from_header(header["features"]), header["fertility"]
+        if isinstance(fertility, bool) or not isinstance(fertility, int) or not 1 <= fertility <= 1000:
+            raise ValueError("its fertility is damaged")
+        if features.opinion_names != OPINION_NAMES:
+            raise ValueError("its opinions are not those of this version")
+        aligner.link_model_ = LinkModel(features, fertility)
+        identity, weights = arrays["identity"], arrays["weights"]
+        if identity.dtype != np.int64 or identity.shape != (features.n_identity,) or (np.diff(identity) <= 0).any():
+            raise ValueError("its frequent word pairs are damaged")
+        if weights.dtype != np.float64 or weights.shape != (aligner.link_model_.n_weights,):
+            raise ValueError(f"it needs {aligner.link_model_.n_weights} weights, it has shape {weights.shape}")
+        if not np.isfinite(weights).all():
+            raise ValueError("its weights are not finite")
+        slope, intercept = (float(value) for value in header["calibration"])
+        if not (np.isfinite(slope) and np.isfinite(intercept) and slope > 0):
+            raise ValueError("its calibration is damaged")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelFileError(f"{path} cannot be loaded: {reason}") from None
+    aligner.fertility = fertility
+    aligner.identity_, aligner.coef_ = identity, weights
+    aligner.calibration_ = Calibration(slope, intercept)
+    aligner.feature_names_ = aligner.link_model_.names
+    return aligner
+
+
+def _positive(value: Any, name: str) -> tuple[float, ...]:
+    listed = tuple(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else (value,)
+    for number in listed:
+        good = isinstance(number, int | float | np.number) and not isinstance(number, bool)
+        if not good or not np.isfinite(number) or not number > 0:
+            raise ValueError(f"{name} must be a positive number or several, got {value!r}")
+    if not listed:
+        raise ValueError(f"{name} is empty; give at least one number")
+    return tuple(float(number) for number in listed)
+
+
+def _links(evidence: Evidence, grid: BoolArray) -> list[IntArray]:
+    """The links of each pair from a 0/1 grid."""
+    cells = np.flatnonzero(grid)
+    pair = np.searchsorted(evidence.grid_start, cells, side="right") - 1
+    width = np.diff(evidence.target_start)[pair]
+    links = np.stack(np.divmod(cells - evidence.grid_start[pair], np.maximum(width, 1)), axis=1)
+    return np.split(links, np.searchsorted(cells, evidence.grid_start[1:-1])) if evidence.n_examples else []

@@ -1,0 +1,58 @@
+"""How sure the aligner is of a link: from its margin, calibrated on sentence pairs that it was not trained on.
+
+The margin of a link is the score of the best alignment with it, less that of the best one without it. The confidence is
+``sigmoid(slope * margin + intercept)``, the probability that annotators call the link possible (Platt 1999); the two
+numbers maximise the likelihood of held-out links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from maxmargin.structures.base import FloatArray
+
+NEAR = 5.0
+"""Links further out than this many standard deviations of the margins of predicted ones say nothing of the rest."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The curve from margins to confidences."""
+
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    def __call__(self, margins: FloatArray) -> FloatArray:
+        """Confidences, in [0, 1], rising with the margin."""
+        return np.asarray(expit(self.slope * margins + self.intercept))
+
+    @classmethod
+    def fit(cls, margins: FloatArray, right: npt.NDArray[np.bool_]) -> Self:
+        """The curve that fits held-out links best: their margins, and whether annotators have them.
+
+        Where the two kinds cannot be told apart, or one is missing, the curve stays ``sigmoid(margin)``, scaled to
+        the margins.
+        """
+        inside = margins[margins > 0]
+        spread = float(inside.std()) if len(inside) > 1 and inside.std() > 0 else 1.0
+        near = np.isfinite(margins) & (margins > -NEAR * spread)
+        x, target = margins[near] / spread, right[near]
+        if not target.any() or target.all():
+            return cls(1.0 / spread, 0.0)
+        # Soft targets keep the curve finite where the two kinds are apart.
+        n_right, n_wrong = float(target.sum()), float((~target).sum())
+        wanted = np.where(target, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
+
+        def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+            score = parameters[0] * x + parameters[1]
+            error = expit(score) - wanted
+            return float(np.logaddexp(0, score).sum() - wanted @ score), np.array([error @ x, error.sum()])
+
+        found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", bounds=[(1e-3, None), (None, None)])
+        return cls(float(found.x[0] / spread), float(found.x[1]))

@@ -1,0 +1,165 @@
+"""Sentence pairs and references however users give them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin._callers import callers_level
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.links import Prediction, Reference, as_links
+from maxmargin.tasks.alignment.packed import pack, sentence_of
+
+LONGEST = 1000
+"""Sentence pairs with more words than this on a side are not aligned: their cost grows with the cube of the length."""
+
+_PIECE = 200_000
+"""So many word pairs are treated at a time in prediction."""
+
+
+@dataclass(frozen=True, eq=False)
+class SentencePair:
+    """Two sentences that translate each other.
+
+    Attributes:
+        source: the source words.
+        target: the target words.
+        extra: columns of one's own: for each name, links, of value 1 or of their confidence (another aligner's output,
+            for example). All pairs of a fit, and those of later predictions, need the same names.
+    """
+
+    source: Sequence[str]
+    target: Sequence[str]
+    extra: Mapping[str, IntArray | Prediction] = field(default_factory=dict)
+
+
+def as_pairs(X: Sequence[Any]) -> list[SentencePair]:
+    """Sentence pairs however they are given."""
+    found = []
+    for number, x in enumerate(X):
+        if isinstance(x, SentencePair):
+            source, target, extra = x.source, x.target, x.extra
+        else:
+            try:
+                source, target = x
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"sentence pair {number + 1} must be a SentencePair or two sentences, got {type(x).__name__}"
+                ) from None
+            extra = {}
+        sides = []
+        for words in (source, target):
+            listed = words.split() if isinstance(words, str) else words
+            if not isinstance(listed, Sequence) or not all(map(_is_word, listed)):
+                raise ValueError(f"sentence pair {number + 1}: a sentence must be a string or a list of strings")
+            sides.append(listed)
+        found.append(SentencePair(sides[0], sides[1], extra))
+    return found
+
+
+def _is_word(word: object) -> bool:
+    return isinstance(word, str)
+
+
+def as_references(y: Sequence[Any], n: int) -> list[Reference]:
+    """References of ``n`` pairs; plain links are all sure."""
+    if len(y) != n:
+        raise ValueError(f"there are {n} sentence pairs but {len(y)} references; give one for each")
+    found = []
+    for number, one in enumerate(y):
+        if isinstance(one, Reference):
+            found.append(one)
+            continue
+        try:
+            found.append(Reference.of(one.links if isinstance(one, Prediction) else one))
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"sentence pair {number + 1}: a reference must be a Reference or (source, target) positions"
+            ) from None
+    return found
+
+
+def extra_names(pairs: Sequence[SentencePair]) -> tuple[str, ...]:
+    """The names of the extra columns, the same for all pairs."""
+    names = tuple(sorted(pairs[0].extra)) if pairs else ()
+    for number, pair in enumerate(pairs):
+        if tuple(sorted(pair.extra)) != names:
+            raise ValueError(
+                f"sentence pair {number + 1} has the extra columns {sorted(pair.extra)}, the first one {list(names)}; "
+                "give the same to all"
+            )
+    return names
+
+
+def extra_column(pairs: Sequence[SentencePair], name: str) -> FloatArray:
+    """An extra column of all cells: 1, or the confidence, where there is a link."""
+    n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
+    n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
+    values: list[npt.ArrayLike] = []
+    links = []
+    for number, pair in enumerate(pairs):
+        if name not in pair.extra:
+            raise ValueError(
+                f"sentence pair {number + 1} has no extra column {name!r}, which the model was trained with"
+            )
+        given = pair.extra[name]
+        one = given if isinstance(given, Prediction) else Prediction(as_links(given))
+        links.append(one.links)
+        values.append(np.ones(len(one.links)) if one.confidence is None else one.confidence)
+    start, flat = pack(links)
+    of = sentence_of(start)
+    outside = (flat < 0).any(axis=1) | (flat[:, 0] >= n_source[of]) | (flat[:, 1] >= n_target[of])
+    if outside.any():
+        raise ValueError(f"sentence pair {int(of[np.argmax(outside)]) + 1}: a link of {name!r} is outside its words")
+    grid_start = offsets_of(n_source * n_target)
+    column = np.zeros(int(grid_start[-1]))
+    if len(flat):
+        column[grid_start[of] + flat[:, 0] * n_target[of] + flat[:, 1]] = np.concatenate(values)
+    return column
+
+
+def pieces(pairs: list[SentencePair]) -> Iterator[list[SentencePair]]:
+    """Runs of pairs that have few enough cells together."""
+    piece: list[SentencePair] = []
+    cells = 0
+    for pair in pairs:
+        if piece and cells >= _PIECE:
+            yield piece
+            piece, cells = [], 0
+        piece.append(pair)
+        cells += len(pair.source) * len(pair.target) if not too_long(pair) else 0
+    if piece:
+        yield piece
+
+
+def too_long(pair: SentencePair) -> bool:
+    """Whether a pair is not aligned."""
+    return max(len(pair.source), len(pair.target)) > LONGEST
+
+
+def alignable(pairs: list[SentencePair]) -> list[SentencePair]:
+    """Pairs that are too long without their words, so that they have no links."""
+    return [
+        SentencePair([], [], {name: np.zeros((0, 2), dtype=np.int64) for name in pair.extra})
+        if too_long(pair)
+        else pair
+        for pair in pairs
+    ]
+
+
+def warn_of_long(pairs: list[SentencePair]) -> None:
+    """Say so where pairs are not aligned."""
+    long = [number for number, pair in enumerate(pairs) if too_long(pair)]
+    if long:
+        warnings.warn(
+            f"sentence pair {long[0] + 1} has more than {LONGEST} words on a side and gets no links "
+            f"({len(long)} such pairs); split it",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
