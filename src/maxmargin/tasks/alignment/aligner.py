@@ -73,6 +73,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         choice_: the settings used, and ``choices_``: the AER of all that were tried.
         solution_: certificate, status and history of the last training run.
         calibration_: the curve from margins to confidences.
+        facts_: how it was trained, plain values that a saved model keeps.
         held_out_: :class:`~maxmargin.tasks.alignment.metrics.Scores` of pairs that were not trained on, or None.
     """
 
@@ -304,6 +305,15 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         self.solution_ = self._solve(gold, choice, float(self.tol))
         self.coef_ = self.solution_.weights
         self.feature_names_ = self.link_model_.names
+        self.facts_ = {
+            "C": choice.C,
+            "false_negative": choice.false_negative,
+            "held-out AER": None if self.held_out_ is None else self.held_out_.aer,
+            "weights": len(self.coef_),
+            "solver": type(self.solution_.solver).__name__,
+            "status": str(self.solution_.status),
+            "relative gap": float(self.solution_.certificate.relative_gap),
+        }
         stages.advance()
 
     def _predictions(
@@ -349,20 +359,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             "features": self.link_model_.links.header(),
             "models": models.header(),
             "calibration": [self.calibration_.slope, self.calibration_.intercept],
-            "facts": self._facts(),
+            "facts": self.facts_,
         }
         model_file.write(path, header, {"weights": self.coef_, "identity": identity, **models.arrays()})
-
-    def _facts(self) -> dict[str, Any]:
-        """How it was trained, as plain JSON values."""
-        certificate = self.solution_.certificate
-        return {
-            "status": str(self.solution_.status),
-            "relative gap": float(certificate.relative_gap),
-            "C": self.choice_.C,
-            "false_negative": self.choice_.false_negative,
-            **({} if self.held_out_ is None else {"held-out AER": self.held_out_.aer}),
-        }
 
 
 def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
@@ -390,6 +389,9 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
             raise ValueError(f"it needs {aligner.link_model_.n_weights} weights, it has shape {weights.shape}")
         if not np.isfinite(weights).all():
             raise ValueError("its weights are not finite")
+        facts = header["facts"]
+        if not isinstance(facts, dict):
+            raise ValueError("its facts are damaged")
         slope, intercept = (float(value) for value in header["calibration"])
         if not (np.isfinite(slope) and np.isfinite(intercept) and slope > 0):
             raise ValueError("its calibration is damaged")
@@ -400,6 +402,7 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
     aligner.identity_, aligner.coef_ = identity, weights
     aligner.calibration_ = Calibration(slope, intercept)
     aligner.feature_names_ = aligner.link_model_.names
+    aligner.facts_ = facts
     return aligner
 
 

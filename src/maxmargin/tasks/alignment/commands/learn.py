@@ -1,0 +1,266 @@
+"""Verbs around models: ``train``, ``bootstrap`` and ``predict``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin._terminal import fail, printable
+from maxmargin.model_file import ModelFileError
+from maxmargin.tasks.alignment.aligner import WordAligner, load_aligner
+from maxmargin.tasks.alignment.commands.options import (
+    Decoder,
+    ReadFormat,
+    TargetOption,
+    WriteFormat,
+    once,
+    optional_bitext,
+)
+from maxmargin.tasks.alignment.files import Bitext, FileError, open_links, read_bitext, write_links
+from maxmargin.tasks.alignment.links import Prediction
+from maxmargin.tasks.alignment.sentences import SentencePair
+
+BitextSource = Annotated[
+    str | None,
+    typer.Option("--bitext-source", help="Source sentences without links, or lines 'source ||| target'."),
+]
+BitextTarget = Annotated[str | None, typer.Option("--bitext-target", help="Their target sentences.")]
+Extra = Annotated[
+    list[str] | None,
+    typer.Option("--extra", metavar="NAME=FILE", help="Links of another aligner as a feature; may be repeated."),
+]
+Jobs = Annotated[int, typer.Option("--jobs", help="Threads; -1 for all cores.")]
+Fertility = Annotated[int, typer.Option("--fertility", min=1, max=10, help="How many links a word may have.")]
+Tol = Annotated[float, typer.Option("--tol", min=0.0, help="Relative duality gap of training.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
+Reuse = Annotated[
+    Path | None,
+    typer.Option("--reuse", metavar="MODEL", help="Take the translation models of this model, learn none."),
+]
+Confidence = Annotated[bool, typer.Option("--confidence", help="Write how sure the model is of each link.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", min=0.0, max=1.0, help="Write the links of at least this confidence."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Report as one JSON object.")]
+
+
+@contextmanager
+def _errors_of(name: str = "") -> Iterator[None]:
+    """Errors and warnings as one line each."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    except ModelFileError as error:
+        fail(str(error))
+    except FileError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error.filename or name}: {error.strerror or error}")
+    except ValueError as error:
+        fail(f"{name}: {error}" if name else str(error))
+    for warning in caught:
+        print(f"warning: {printable(warning.message)}", file=sys.stderr)
+
+
+def _writable(path: Path) -> None:
+    """Refuse before hours of training what cannot be written after them."""
+    if path.is_dir():
+        fail(f"{path} is a folder; give --out a file")
+    if not path.resolve().parent.is_dir():
+        fail(f"{path}: its folder does not exist; make it, or give another --out")
+
+
+def _extras(given: Sequence[str] | None, bitext: Bitext, option: str = "--extra") -> dict[str, list[Prediction]]:
+    found: dict[str, list[Prediction]] = {}
+    for one in given or ():
+        name, _, path = one.partition("=")
+        if not name or not path:
+            fail(f"{option} {one}: write NAME=FILE")
+        if name in found:
+            fail(f"{option} {one}: the name {name} is given twice")
+        found[name] = open_links(path).predictions(bitext=bitext)
+    return found
+
+
+def _pairs(bitext: Bitext, extras: dict[str, list[Prediction]] | None = None) -> list[SentencePair]:
+    return [
+        SentencePair(source, target, {name: links[number] for name, links in (extras or {}).items()})
+        for number, (source, target) in enumerate(zip(bitext.source, bitext.target, strict=True))
+    ]
+
+
+def _report(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(facts))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None)
+    for key, value in facts.items():
+        shown = f"{value:.4g}" if isinstance(value, float) else printable(value)
+        table.add_row(Text(key), Text(shown))
+    Console().print(table)
+
+
+def _saved(aligner: WordAligner, out: Path, began: float, as_json: bool, pairs: int) -> None:
+    aligner.save(out)
+    facts = {
+        "model": str(out),
+        "megabytes": out.stat().st_size / 1e6,
+        "sentence pairs of the translation models": aligner.models_.n_pairs,
+        "annotated sentence pairs": pairs,
+        **{key: value for key, value in aligner.facts_.items() if value is not None},
+        "seconds": time.perf_counter() - began,
+    }
+    _report(facts, as_json)
+
+
+def train(
+    source: Annotated[str, typer.Option("--source", help="Annotated source sentences, or 'source ||| target'.")],
+    gold: Annotated[str, typer.Option("--gold", help="Their links: NAACL, Pharaoh or JSON.")],
+    out: Annotated[Path, typer.Option("--out", help="The model file to write.")],
+    target: TargetOption = None,
+    bitext_source: BitextSource = None,
+    bitext_target: BitextTarget = None,
+    dev_source: Annotated[str | None, typer.Option("--dev-source", help="Annotated pairs to choose by.")] = None,
+    dev_target: Annotated[str | None, typer.Option("--dev-target", help="Their target sentences.")] = None,
+    dev_gold: Annotated[str | None, typer.Option("--dev-gold", help="Their links.")] = None,
+    fertility: Fertility = 2,
+    C: Annotated[
+        list[float] | None,
+        typer.Option("--C", help="Regularisation; several to choose from.", show_default="0.03 0.1 0.3"),
+    ] = None,
+    false_negative: Annotated[
+        list[float] | None,
+        typer.Option("--false-negative", help="Cost of a missed link; several to choose from.", show_default="1 2 3"),
+    ] = None,
+    extra: Extra = None,
+    dev_extra: Annotated[
+        list[str] | None, typer.Option("--dev-extra", metavar="NAME=FILE", help="The same for the dev pairs.")
+    ] = None,
+    reuse: Reuse = None,
+    gold_form: Annotated[ReadFormat, typer.Option("--gold-format", help="Format of the gold.")] = ReadFormat.auto,
+    tol: Tol = 1e-3,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from annotated sentence pairs, and from a bitext without annotations, as much of it as there is."""
+    began = time.perf_counter()
+    _writable(out)
+    with _errors_of():
+        once([source, target, gold, bitext_source, bitext_target, dev_source, dev_target, dev_gold])
+        bitext = read_bitext(source, target)
+        references = open_links(gold, format=gold_form.known()).references(bitext=bitext)
+        unlabelled = optional_bitext(bitext_source, bitext_target, "--bitext-")
+        held = optional_bitext(dev_source, dev_target, "--dev-")
+        if (held is None) != (dev_gold is None):
+            fail("--dev-source and --dev-gold belong together; give both, or neither")
+        dev = None
+        if held is not None and dev_gold is not None:
+            dev_references = open_links(dev_gold, format=gold_form.known()).references(bitext=held)
+            dev = _pairs(held, _extras(dev_extra, held, "--dev-extra")), dev_references
+        pairs = _pairs(bitext, _extras(extra, bitext))
+    with _errors_of():
+        chosen = ("C", C), ("false_negative", false_negative)
+        settings: dict[str, Any] = {name: tuple(value) for name, value in chosen if value}
+        models = None if reuse is None else load_aligner(reuse).models_
+        aligner = WordAligner(
+            fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=models, verbose=True, **settings
+        )
+        aligner.fit(pairs, references, bitext=[] if unlabelled is None else _pairs(unlabelled), dev=dev)
+        _saved(aligner, out, began, as_json, len(pairs) + (0 if dev is None else len(dev[0])))
+
+
+def bootstrap(
+    bitext_source: Annotated[str, typer.Option("--bitext-source", help="Source sentences, or 'source ||| target'.")],
+    bitext_target: BitextTarget = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The model file to write.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", help="Sentences to align at once, in place of a model file; else the bitext's own."),
+    ] = None,
+    target: TargetOption = None,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="How many pairs links are learnt from.")] = 1000,
+    fertility: Fertility = 2,
+    reuse: Reuse = None,
+    decoder: Annotated[Decoder, typer.Option("--method", help="What makes the links.")] = Decoder.matching,
+    form: Annotated[WriteFormat, typer.Option("--format", help="Format of the links.")] = WriteFormat.pharaoh,
+    confidence: Confidence = False,
+    threshold: Threshold = None,
+    tol: Tol = 1e-3,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from a bitext alone. With --out a model is written, without it links, as by fast_align."""
+    began = time.perf_counter()
+    if out is not None:
+        _writable(out)
+        if source is not None:
+            fail("--out writes a model, --source asks for links; give one of them, and use align predict")
+    with _errors_of():
+        once([bitext_source, bitext_target, source, target])
+        bitext = read_bitext(bitext_source, bitext_target)
+        asked = optional_bitext(source, target)
+    with _errors_of():
+        models = None if reuse is None else load_aligner(reuse).models_
+        aligner = WordAligner(fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=models, verbose=True)
+        learnt = _pairs(bitext)
+        aligner.bootstrap([*learnt, *(_pairs(asked) if asked is not None else ())], n_pairs=pairs)
+        if out is not None:
+            _saved(aligner, out, began, as_json, 0)
+            return
+        _write(aligner, learnt if asked is None else _pairs(asked), decoder, form, confidence, threshold)
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model written by align train or align bootstrap.")],
+    source: Annotated[str, typer.Option("--source", help="Source sentences, or lines 'source ||| target'.")],
+    target: TargetOption = None,
+    form: Annotated[WriteFormat, typer.Option("--format", help="Format of the links.")] = WriteFormat.pharaoh,
+    confidence: Confidence = False,
+    threshold: Threshold = None,
+    decoder: Annotated[Decoder, typer.Option("--method", help="What makes the links.")] = Decoder.matching,
+    extra: Extra = None,
+    jobs: Jobs = -1,
+) -> None:
+    """Align sentence pairs: a line of links per pair (NAACL: a line per link) on standard output."""
+    with _errors_of():
+        once([source, target])
+        aligner = load_aligner(model, n_jobs=jobs)
+        bitext = read_bitext(source, target)
+        pairs = _pairs(bitext, _extras(extra, bitext))
+    with _errors_of():
+        _write(aligner, pairs, decoder, form, confidence, threshold)
+
+
+def _write(
+    aligner: WordAligner,
+    pairs: list[SentencePair],
+    decoder: Decoder,
+    form: WriteFormat,
+    confidence: bool,
+    threshold: float | None,
+) -> None:
+    if decoder is not Decoder.matching:
+        if confidence or threshold is not None:
+            fail(f"--method {decoder.value} has no confidences; leave --confidence and --threshold out")
+        write_links(sys.stdout, aligner.align_hmm(pairs, method=decoder.value), form.value)
+    elif confidence or threshold is not None:
+        found = aligner.align(pairs, threshold=threshold)
+        write_links(sys.stdout, found if confidence else [one.links for one in found], form.value)
+    else:
+        write_links(sys.stdout, aligner.predict(pairs), form.value)

@@ -1,0 +1,96 @@
+"""Options and checks that the verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from maxmargin.tasks.alignment.files import Bitext, FileError, LinkFile, read_bitext
+from maxmargin.tasks.alignment.text import STANDARD_INPUT, name_of
+
+
+class ReadFormat(StrEnum):
+    """Formats of links that are read."""
+
+    auto = "auto"
+    pharaoh = "pharaoh"
+    naacl = "naacl"
+    talp = "talp"
+    json = "json"
+
+    def known(self) -> str | None:
+        """None where the content of the file decides."""
+        return None if self is ReadFormat.auto else self.value
+
+
+class WriteFormat(StrEnum):
+    """Formats of links that are written."""
+
+    pharaoh = "pharaoh"
+    naacl = "naacl"
+    talp = "talp"
+    json = "json"
+
+
+class Method(StrEnum):
+    """Ways to make one alignment of two."""
+
+    intersection = "intersection"
+    union = "union"
+    grow_diag = "grow-diag"
+    grow_diag_final = "grow-diag-final"
+    grow_diag_final_and = "grow-diag-final-and"
+    forward = "forward"
+    backward = "backward"
+
+
+class Decoder(StrEnum):
+    """What makes links: the learnt matching, or the hidden Markov models of words, symmetrised."""
+
+    matching = "matching"
+    intersection = "intersection"
+    union = "union"
+    grow_diag = "grow-diag"
+    grow_diag_final = "grow-diag-final"
+    grow_diag_final_and = "grow-diag-final-and"
+    forward = "forward"
+    backward = "backward"
+
+
+SourceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--source", help="Source sentences, one per line, or lines 'source ||| target' if there is no --target."
+    ),
+]
+TargetOption = Annotated[str | None, typer.Option("--target", help="Target sentences, one per line.")]
+
+
+def once(paths: Sequence[str | None]) -> None:
+    """Refuse to read standard input twice."""
+    if sum(path == STANDARD_INPUT for path in paths) > 1:
+        raise FileError("standard input (-) can be read once only; give the other inputs as files")
+
+
+def optional_bitext(source: str | None, target: str | None, option: str = "--") -> Bitext | None:
+    """The sentences if they are given; ``option`` begins the names of their options."""
+    if source is None and target is not None:
+        raise FileError(f"{option}target needs {option}source; give both, or neither")
+    return None if source is None else read_bitext(source, target)
+
+
+def pairs_of(files: Sequence[LinkFile], bitext: Bitext | None) -> int:
+    """How many sentence pairs the files speak of: NAACL files do not say it, others do and must agree."""
+    if bitext is not None:
+        return len(bitext)
+    counted = [file for file in files if file.counted]
+    for file in counted[1:]:
+        if file.sentences != counted[0].sentences:
+            raise FileError(
+                f"{name_of(counted[0].path)} has {counted[0].sentences} lines and {name_of(file.path)} has "
+                f"{file.sentences}; both need one line per sentence pair"
+            )
+    return counted[0].sentences if counted else max(file.sentences for file in files)
