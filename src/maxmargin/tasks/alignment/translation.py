@@ -43,6 +43,7 @@ UNSEEN = 1e-7
 
 _NO_JUMPS = np.zeros(0)
 _JUMP_STEPS = 30
+_MEMORY = 1 << 29  # bytes for tables of counts of further threads
 
 
 class Tables(NamedTuple):
@@ -335,7 +336,7 @@ class _Learner:
         forth, back = self.jumps if markov else (_NO_JUMPS, _NO_JUMPS)
         _kernels.translation_expect(
             self._bitext, *self.tables, forth, back, self._null, agree, self._longest, self._scale,
-            *counts, distances, departures, likelihood, _threads.current(),
+            *counts, distances, departures, likelihood, _MEMORY, _threads.current(),
         )  # fmt: skip
         word = np.empty_like(self.tables.word)
         _kernels.translation_maximise(self._bitext, counts[0], self._scale, self._prior, word, _threads.current())
