@@ -413,7 +413,7 @@ def test_arrays_of_other_lengths_and_types_are_refused(function):
         if not isinstance(value, np.ndarray):
             continue
         for wrong in (value.ravel()[:-1], np.append(value.ravel(), value.ravel()[-1:])):
-            with pytest.raises(ValueError, match="must|too|fit|outside"):
+            with pytest.raises(ValueError, match=r"must|too|fit|outside"):
                 getattr(_kernels, function)(**{**good, name: np.ascontiguousarray(wrong)})
         with pytest.raises(TypeError):
             getattr(_kernels, function)(**{**good, name: value.astype(np.complex128)})
@@ -460,7 +460,7 @@ def test_values_out_of_range_are_refused(function, name, value):
     value = np.array(value) if isinstance(value, list) else value
     if isinstance(value, np.ndarray) and name == "source":
         value = value[:3]
-    with pytest.raises(ValueError, match="must|too|fit|outside|out of range"):
+    with pytest.raises(ValueError, match=r"must|too|fit|outside|out of range"):
         getattr(_kernels, function)(**{**good, name: value})
 
 

@@ -115,7 +115,7 @@ def jump_counts(jumps: FloatArray, width: int) -> FloatArray:
 
 
 def _improved(moved: FloatArray, departures: FloatArray, c: FloatArray) -> FloatArray:
-    """Thirty rounds of ``c_b = moved_b / sum over departures of their share of bucket b, over its c_b``."""
+    """Up to 30 rounds of ``c_b = moved_b / sum over departures of their share of bucket b, over its c_b``."""
     width = len(c) // 2
     for _ in range(30):
         below = np.zeros(len(c))
@@ -125,9 +125,13 @@ def _improved(moved: FloatArray, departures: FloatArray, c: FloatArray) -> Float
                 total = sum(c[b] for b in reach)
                 for b in reach:
                     below[b] += n / total
-        c = np.array([m / b if b > 0 else m / 1e-300 for m, b in zip(moved, below, strict=True)])
-        c = np.maximum(c, 1e-9 * c.max())
-        c = c / c.sum()
+        better = np.array([m / b if b > 0 else 0.0 for m, b in zip(moved, below, strict=True)])
+        better = np.maximum(better, 1e-9 * better.max())
+        better = better / better.sum()
+        least = jump_objective(moved, departures, c) - 1e-9 * moved.sum()
+        if jump_objective(moved, departures, better) < least:
+            break
+        c = better
     return c
 
 
@@ -172,7 +176,7 @@ class _Direction:
             else:
                 self.words[e, f] = count / under if under > 0 else 0.0
         total = sum(self.null_counts.values())
-        self.null = {f: count / total for f, count in self.null_counts.items()} if total > 0 else self.null
+        self.null = {f: count / total if total > 0 else 1 / len(self.null) for f, count in self.null_counts.items()}
         if markov and self.moved.sum() > 0:
             self.c = _improved(self.moved, self.departures, self.c)
 
