@@ -116,20 +116,21 @@ translation::Tables tables(const In<float>& word, const In<float>& null_target, 
     return {view(word), view(null_target), view(null_source), unseen};
 }
 
-translation::Jumps jumps(const In<double>& c, double null) {
-    require(c.size() % 2 == 1, "jumps must have an odd number of entries");
+translation::Jumps jumps(const In<double>& c, double null, std::int64_t most_positions) {
+    require(c.size() % 2 == 1 && c.size() >= 3, "jumps must have an odd number of entries, at least 3");
     for (std::size_t d = 0; d < c.size(); ++d)
         require(std::isfinite(c.data()[d]) && c.data()[d] > 0, "jumps must be positive");
     require(null >= 0 && null < 1, "null must be a probability below 1");
-    return {view(c), null};
+    return {view(c), null, most_positions};
 }
 
-// One expectation step; jump arrays without entries stand for Model 1.
+// One expectation step; jump arrays without entries stand for Model 1. Each thread but the first adds to a table of its
+// own as long as these take no more than `memory` bytes together; else all of them add to the same.
 void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_target, const In<float>& null_source,
             const In<double>& forth, const In<double>& back, double null, bool agree, std::int64_t longest,
             double scale, Out<std::uint64_t> counts, Out<std::uint64_t> null_target_counts,
             Out<std::uint64_t> null_source_counts, Out<std::uint64_t> distances, Out<std::uint64_t> departures,
-            Out<double> likelihood, int threads) {
+            Out<double> likelihood, std::int64_t memory, int threads) {
     const Pairs pairs = bitext.pairs();
     const auto table =
         tables(word, null_target, null_source, 0.5, bitext.n_slots(), bitext.n_source(), bitext.n_target());
@@ -137,41 +138,50 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
                 null_source_counts.size() == null_source.size(),
             "counts must have one entry per probability");
     require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(), "likelihood must have two entries per pair");
-    require(scale >= 1 && std::isfinite(scale), "scale must be at least 1");
+    require(scale >= 1 && scale <= 0x1p62, "scale must be at least 1 and at most 2^62");
     require(longest >= 0 && longest < (1 << 20), "longest is out of range");
     const bool markov = forth.size() > 0;
-    translation::Jumps forth_jumps{}, back_jumps{};
-    translation::JumpCounts forth_counts{}, back_counts{};
+    translation::Jumps forth_jumps, back_jumps;
+    translation::Counts totals{view(counts), view(null_target_counts), view(null_source_counts), {}, {}, scale, false};
     if (markov) {
-        forth_jumps = jumps(forth, null);
-        back_jumps = jumps(back, null);
+        forth_jumps = jumps(forth, null, longest);
+        back_jumps = jumps(back, null, longest);
         const std::int64_t side = longest + 1;
         require(forth.size() == back.size() && distances.size() == 2 * forth.size(),
                 "distances must have one entry per jump and direction");
         require(static_cast<std::int64_t>(departures.size()) == 2 * side * side, "departures must be (2, side, side)");
-        forth_counts = {{distances.data(), forth.size()}, {departures.data(), departures.size() / 2}, side};
-        back_counts = {{distances.data() + forth.size(), forth.size()},
+        totals.forth = {{distances.data(), forth.size()}, {departures.data(), departures.size() / 2}, side};
+        totals.back = {{distances.data() + forth.size(), forth.size()},
                        {departures.data() + departures.size() / 2, departures.size() / 2},
                        side};
     }
-    const translation::Counts totals{view(counts), view(null_target_counts), view(null_source_counts), scale};
     double* values = likelihood.data();
     const NoGil unlocked;
-    std::vector<translation::Worker> workers(std::max(threads, 1));
-    parallel_blocks(pairs.size(), bitext::kGrain, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        auto& worker = workers[thread];
+    const int workers = static_cast<int>(std::clamp<std::int64_t>(pairs.size() / bitext::kGrain, 1, std::max(threads, 1)));
+    const auto bytes = static_cast<std::int64_t>(counts.size() * sizeof(std::uint64_t));
+    totals.shared = workers > 1 && bytes > memory / (workers - 1);
+    std::vector<std::vector<std::uint64_t>> own(totals.shared ? 0 : workers - 1);
+    for (auto& one : own) one.assign(counts.size(), 0);
+    std::vector<translation::Worker> scratch(workers);
+    parallel_blocks(pairs.size(), bitext::kGrain, workers, [&](int thread, std::int64_t begin, std::int64_t end) {
+        auto& worker = scratch[thread];
+        auto sums = totals;
+        if (!totals.shared && thread > 0) sums.word = own[thread - 1];
         for (std::int64_t p = begin; p < end; ++p) {
             values[2 * p] = values[2 * p + 1] = 0;
             if (std::max(pairs.sources(p), pairs.targets(p)) > longest || pairs.sources(p) == 0 || pairs.targets(p) == 0)
                 continue;
-            worker.gather(pairs, p, bitext.slots(p), table);
-            const auto [first, second] =
-                markov ? worker.hmm(forth_jumps, back_jumps, &forth_counts, &back_counts, scale) : worker.model1();
+            worker.gather(pairs, p, bitext.slots(p), bitext::kNoSlot, table);
+            const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, &sums) : worker.model1();
             values[2 * p] = first;
             values[2 * p + 1] = second;
-            if (agree) worker.agree();
-            worker.count(pairs, p, bitext.slots(p), totals);
+            worker.count(pairs, p, bitext.slots(p), agree, sums);
         }
+    });
+    if (own.empty()) return;
+    parallel_blocks(bytes / 8, 1 << 16, workers, [&](int, std::int64_t begin, std::int64_t end) {
+        for (const auto& one : own)
+            for (std::int64_t c = begin; c < end; ++c) totals.word[c] += one[c];
     });
 }
 
@@ -206,7 +216,7 @@ void find(const SentencePairs& checked, const Offsets& row_start, const Words& c
 }
 
 // Posteriors of both directions over the cells; jump arrays without entries stand for Model 1.
-void posteriors(const SentencePairs& checked, const Out<std::int64_t>& slots, const In<float>& word,
+void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, const In<float>& word,
                 const In<float>& null_target, const In<float>& null_source, double unseen, const In<double>& forth,
                 const In<double>& back, double null, Out<double> forward, Out<double> backward,
                 Out<double> empty_target, Out<double> empty_source, Out<double> likelihood, int threads) {
@@ -216,38 +226,39 @@ void posteriors(const SentencePairs& checked, const Out<std::int64_t>& slots, co
     const auto cells = static_cast<std::size_t>(pairs.cell_start.back());
     require(slots.size() == cells && forward.size() == cells && backward.size() == cells,
             "grids must have one entry per cell");
-    for (std::size_t c = 0; c < cells; ++c) require(slots.data()[c] < n_slots, "a slot is out of range");
+    for (std::size_t c = 0; c < cells; ++c) require(slots.data()[c] >= -1 && slots.data()[c] < n_slots, "a slot is out of range");
     require(empty_target.size() == pairs.target.size() && empty_source.size() == pairs.source.size(),
             "posteriors of the empty word must be one per token");
     require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(), "likelihood must have two entries per pair");
     const bool markov = forth.size() > 0;
-    translation::Jumps forth_jumps{}, back_jumps{};
+    translation::Jumps forth_jumps, back_jumps;
     if (markov) {
-        forth_jumps = jumps(forth, null);
-        back_jumps = jumps(back, null);
+        std::int64_t sources = 0, targets = 0;
+        for (std::int64_t p = 0; p < pairs.size(); ++p) {
+            sources = std::max(sources, pairs.sources(p));
+            targets = std::max(targets, pairs.targets(p));
+        }
+        forth_jumps = jumps(forth, null, sources);
+        back_jumps = jumps(back, null, targets);
     }
     const std::int64_t* in = slots.data();
     double *out_forward = forward.data(), *out_backward = backward.data(), *out_target = empty_target.data(),
            *out_source = empty_source.data(), *values = likelihood.data();
     const NoGil unlocked;
-    const int count = std::max(threads, 1);
-    std::vector<translation::Worker> workers(count);
-    std::vector<std::vector<std::uint32_t>> found(count);
+    std::vector<translation::Worker> workers(std::max(threads, 1));
     parallel_blocks(pairs.size(), 8, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         auto& worker = workers[thread];
         for (std::int64_t p = begin; p < end; ++p) {
-            const std::int64_t first_cell = pairs.cell_start[p], n = pairs.cell_start[p + 1] - first_cell;
-            found[thread].resize(n);
-            for (std::int64_t c = 0; c < n; ++c)
-                found[thread][c] =
-                    in[first_cell + c] < 0 ? bitext::kNoSlot : static_cast<std::uint32_t>(in[first_cell + c]);
-            worker.gather(pairs, p, found[thread].data(), table);
-            const auto [first, second] =
-                markov ? worker.hmm(forth_jumps, back_jumps, nullptr, nullptr, 1.0) : worker.model1();
+            worker.gather(pairs, p, in + pairs.cell_start[p], std::int64_t{-1}, table);
+            const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, nullptr) : worker.model1();
             values[2 * p] = first;
             values[2 * p + 1] = second;
-            std::copy(worker.forward.begin(), worker.forward.end(), out_forward + first_cell);
-            std::copy(worker.backward.begin(), worker.backward.end(), out_backward + first_cell);
+            std::int64_t cell = pairs.cell_start[p];
+            for (std::int64_t j = 0; j < pairs.sources(p); ++j)
+                for (std::int64_t k = 0; k < pairs.targets(p); ++k, ++cell) {
+                    out_forward[cell] = worker.forward(j, k);
+                    out_backward[cell] = worker.backward(j, k);
+                }
             std::copy(worker.null_target.begin(), worker.null_target.end(), out_target + pairs.target_start[p]);
             std::copy(worker.null_source.begin(), worker.null_source.end(), out_source + pairs.source_start[p]);
         }
@@ -271,7 +282,7 @@ void bind_translation(nb::module_& module) {
                "null_source"_a.noconvert(), "forth"_a.noconvert(), "back"_a.noconvert(), "null"_a, "agree"_a,
                "longest"_a, "scale"_a, "counts"_a.noconvert(), "null_target_counts"_a.noconvert(),
                "null_source_counts"_a.noconvert(), "distances"_a.noconvert(), "departures"_a.noconvert(),
-               "likelihood"_a.noconvert(), "threads"_a);
+               "likelihood"_a.noconvert(), "memory"_a, "threads"_a);
     module.def("translation_maximise", &maximise, "bitext"_a, "counts"_a.noconvert(), "scale"_a, "prior"_a,
                "word"_a.noconvert(), "threads"_a);
     module.def("lexicon_find", &find, "pairs"_a, "row_start"_a.noconvert(), "column"_a.noconvert(),

@@ -3,20 +3,22 @@
 // as Och and Ney 2003 have it).
 //
 // "Forward" means that source words generate target words, t(f | e); "backward" the other way round. Cost per pair of
-// J and K words: O(J K) for Model 1, O(J K (J + K)) for the hidden Markov models.
+// J and K words: O(J K) for Model 1, O(J K width) for the hidden Markov models.
 //
 // Expected counts are sums of fixed-point numbers, which come out the same in any order: so they have the same bits
-// for any number of threads, without a copy of the tables for each of them.
+// for any number of threads, whether these add to the same table or to tables of their own.
 #pragma once
 
 #include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "maxmargin/bitext.hpp"
 #include "maxmargin/simd.hpp"
+#include "maxmargin/word_chain.hpp"
 
 namespace maxmargin::translation {
 
@@ -28,222 +30,141 @@ struct Tables {
     double unseen;  // the probability of a word given one that it never met
 };
 
-struct Counts {
-    std::span<std::uint64_t> word, null_target, null_source;
-    double scale;  // a count of one is this much
-
-    void add(std::uint64_t& to, double count) const {
-        std::atomic_ref<std::uint64_t>(to).fetch_add(static_cast<std::uint64_t>(count * scale + 0.5),
-                                                     std::memory_order_relaxed);
-    }
-};
-
-// Jumps between the positions that generate neighbouring words: p(i | i') = (1 - null) c(i - i') / sum_l c(l - i').
-// c has one entry per distance -width..width; distances beyond share the outermost ones.
-struct Jumps {
-    std::span<const double> c;
-    double null;
-
-    std::int64_t width() const { return static_cast<std::int64_t>(c.size()) / 2; }
-    double at(std::int64_t distance) const { return c[std::clamp(distance, -width(), width()) + width()]; }
-};
-
-// Expected jumps by distance, and departures by (i' + 1, number of positions): a matrix of `side` squared.
+// Expected jumps by distance, and departures by (place, number of positions): a matrix of `side` squared.
 struct JumpCounts {
     std::span<std::uint64_t> distance, departures;
     std::int64_t side;
 };
 
-static MM_CLONES void add_scaled(const double* MM_RESTRICT x, double a, std::int64_t n, double* MM_RESTRICT y) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] += a * x[i];
+struct Counts {
+    std::span<std::uint64_t> word, null_target, null_source;
+    JumpCounts forth, back;
+    double scale;  // a count of one is this much
+    bool shared;   // whether other threads add to `word` at the same time; the rest is always shared
+
+    std::uint64_t fixed(double count) const {
+        return static_cast<std::uint64_t>(static_cast<std::int64_t>(count * scale + 0.5));
+    }
+    void add_shared(std::uint64_t& to, double count) const {
+        std::atomic_ref<std::uint64_t>(to).fetch_add(fixed(count), std::memory_order_relaxed);
+    }
+};
+
+// Posteriors of Model 1 from word probabilities, rows as in ChainView; the log-likelihood.
+template <class Vec>
+MM_INLINE double shares_at(int, double* rows, double* null, std::int64_t words, std::int64_t positions,
+                           std::int64_t stride) {
+    double likelihood = 0;
+    for (std::int64_t k = 0; k < words; ++k) {
+        double* row = rows + k * stride;
+        Vec sums{};
+        for (std::int64_t i = 0; i < stride; i += simd::lanes<Vec>) sums += simd::load<Vec>(row + i);
+        const double sum = null[k] + simd::total<Vec>(sums), inverse = 1 / sum;
+        likelihood += std::log(sum / static_cast<double>(positions + 1));
+        null[k] *= inverse;
+        for (std::int64_t i = 0; i < stride; i += simd::lanes<Vec>)
+            simd::store<Vec>(row + i, inverse * simd::load<Vec>(row + i));
+    }
+    return likelihood;
 }
 
-// The working memory of one thread. After model1() or hmm() the posteriors of a pair are in `forward` and `backward`
-// (row-major source x target), those of the empty word in `null_target` and `null_source`.
+MM_LEVELS(double, shares,
+          (int widest, double* rows, double* null, std::int64_t words, std::int64_t positions, std::int64_t stride),
+          (widest, rows, null, words, positions, stride))
+
+// The working memory of one thread. After model1() or hmm() it holds the posteriors of a pair.
 class Worker {
    public:
-    std::vector<double> forward, backward, null_target, null_source;
+    std::vector<double> null_target, null_source;
+
+    double& forward(std::int64_t j, std::int64_t k) { return forward_[k * forward_stride_ + j + 1]; }
+    double& backward(std::int64_t j, std::int64_t k) { return backward_[j * backward_stride_ + k + 1]; }
 
     // The word probabilities of pair p, by the slots of its cells.
-    void gather(const Pairs& pairs, std::int64_t p, const std::uint32_t* slots, const Tables& tables) {
-        begin(pairs, p, tables);
-        for (std::int64_t c = 0; c < rows_ * columns_; ++c) {
-            const std::uint32_t slot = slots[c];
-            const bool known = slot != bitext::kNoSlot;
-            forward[c] = known ? std::max<double>(tables.word[2 * std::size_t{slot}], kLeast) : tables.unseen;
-            backward[c] = known ? std::max<double>(tables.word[2 * std::size_t{slot} + 1], kLeast) : tables.unseen;
-        }
+    template <class Slot>
+    void gather(const Pairs& pairs, std::int64_t p, const Slot* slots, Slot none, const Tables& tables) {
+        rows_ = pairs.sources(p);
+        columns_ = pairs.targets(p);
+        forward_stride_ = stride_of(rows_);
+        backward_stride_ = stride_of(columns_);
+        forward_.assign(columns_ * forward_stride_, 0.0);
+        backward_.assign(rows_ * backward_stride_, 0.0);
+        empty(pairs.target.data() + pairs.target_start[p], columns_, tables.null_target, tables.unseen, null_target);
+        empty(pairs.source.data() + pairs.source_start[p], rows_, tables.null_source, tables.unseen, null_source);
+        for (std::int64_t j = 0; j < rows_; ++j)
+            for (std::int64_t k = 0; k < columns_; ++k) {
+                const Slot slot = slots[j * columns_ + k];
+                const float* word = tables.word.data() + 2 * static_cast<std::size_t>(slot);
+                forward(j, k) = slot != none ? probability(word[0]) : tables.unseen;
+                backward(j, k) = slot != none ? probability(word[1]) : tables.unseen;
+            }
     }
 
     // Posteriors of Model 1; the two log-likelihoods.
     std::pair<double, double> model1() {
-        double forth = 0, back = 0;
-        sums_.assign(null_target.begin(), null_target.end());
-        for (std::int64_t j = 0; j < rows_; ++j) add_scaled(forward.data() + j * columns_, 1.0, columns_, sums_.data());
-        for (std::int64_t k = 0; k < columns_; ++k) {
-            forth += std::log(sums_[k] / static_cast<double>(rows_ + 1));
-            null_target[k] /= sums_[k];
-        }
-        for (std::int64_t j = 0; j < rows_; ++j) {
-            double* row = forward.data() + j * columns_;
-            for (std::int64_t k = 0; k < columns_; ++k) row[k] /= sums_[k];
-            double* other = backward.data() + j * columns_;
-            double sum = null_source[j];
-            for (std::int64_t k = 0; k < columns_; ++k) sum += other[k];
-            back += std::log(sum / static_cast<double>(columns_ + 1));
-            null_source[j] /= sum;
-            for (std::int64_t k = 0; k < columns_; ++k) other[k] /= sum;
-        }
-        return {forth, back};
+        const int widest = simd::lanes_in_use();
+        return {shares(widest, forward_.data(), null_target.data(), columns_, rows_, forward_stride_),
+                shares(widest, backward_.data(), null_source.data(), rows_, columns_, backward_stride_)};
     }
 
     // Posteriors of the hidden Markov models; the two log-likelihoods. Jumps are counted if counts are given.
-    std::pair<double, double> hmm(const Jumps& forth, const Jumps& back, const JumpCounts* forth_counts,
-                                  const JumpCounts* back_counts, double scale) {
-        turned_.resize(forward.size());
-        for (std::int64_t j = 0; j < rows_; ++j)
-            for (std::int64_t k = 0; k < columns_; ++k) turned_[k * rows_ + j] = forward[j * columns_ + k];
-        const double first = chain(turned_.data(), null_target.data(), rows_, columns_, forth, forth_counts, scale);
-        for (std::int64_t j = 0; j < rows_; ++j)
-            for (std::int64_t k = 0; k < columns_; ++k) forward[j * columns_ + k] = turned_[k * rows_ + j];
-        const double second = chain(backward.data(), null_source.data(), columns_, rows_, back, back_counts, scale);
+    std::pair<double, double> hmm(const Jumps& forth, const Jumps& back, const Counts* counts) {
+        const double first = chain_.run(forward_.data(), null_target.data(), columns_, rows_, forth, counts != nullptr);
+        if (counts) count_jumps(rows_, counts->forth, *counts);
+        const double second =
+            chain_.run(backward_.data(), null_source.data(), rows_, columns_, back, counts != nullptr);
+        if (counts) count_jumps(columns_, counts->back, *counts);
         return {first, second};
     }
 
-    // Both directions believe only what they agree on (Liang, Taskar and Klein 2006).
-    void agree() {
-        for (std::size_t c = 0; c < forward.size(); ++c) forward[c] = backward[c] = forward[c] * backward[c];
-    }
-
-    void count(const Pairs& pairs, std::int64_t p, const std::uint32_t* slots, const Counts& counts) const {
-        for (std::int64_t c = 0; c < rows_ * columns_; ++c) {
-            if (slots[c] == bitext::kNoSlot) continue;
-            counts.add(counts.word[2 * std::size_t{slots[c]}], forward[c]);
-            counts.add(counts.word[2 * std::size_t{slots[c]} + 1], backward[c]);
-        }
+    // Adds the posteriors up; with `agree` both directions believe only what they agree on (Liang, Taskar and Klein
+    // 2006).
+    void count(const Pairs& pairs, std::int64_t p, const std::uint32_t* slots, bool agree, const Counts& counts) {
+        for (std::int64_t j = 0; j < rows_; ++j)
+            for (std::int64_t k = 0; k < columns_; ++k) {
+                const std::uint32_t slot = slots[j * columns_ + k];
+                if (slot == bitext::kNoSlot) continue;
+                double forth = forward(j, k), back = backward(j, k);
+                if (agree) forth = back = forth * back;
+                const std::uint64_t one = counts.fixed(forth), two = counts.fixed(back);
+                if ((one | two) == 0) continue;
+                std::uint64_t* to = counts.word.data() + 2 * std::size_t{slot};
+                if (counts.shared) {
+                    std::atomic_ref<std::uint64_t>(to[0]).fetch_add(one, std::memory_order_relaxed);
+                    std::atomic_ref<std::uint64_t>(to[1]).fetch_add(two, std::memory_order_relaxed);
+                } else {
+                    to[0] += one;
+                    to[1] += two;
+                }
+            }
         for (std::int64_t k = 0; k < columns_; ++k)
             if (const std::int32_t f = pairs.target[pairs.target_start[p] + k]; f >= 0)
-                counts.add(counts.null_target[f], null_target[k]);
+                counts.add_shared(counts.null_target[f], null_target[k]);
         for (std::int64_t j = 0; j < rows_; ++j)
             if (const std::int32_t e = pairs.source[pairs.source_start[p] + j]; e >= 0)
-                counts.add(counts.null_source[e], null_source[j]);
+                counts.add_shared(counts.null_source[e], null_source[j]);
     }
-
-    std::int64_t cells() const { return rows_ * columns_; }
 
    private:
-    // A word pair that has met keeps at least this probability, so that no sentence becomes impossible.
-    static constexpr double kLeast = 1e-30;
+    // A word pair that has met keeps at least 1e-30, so that no sentence becomes impossible. NaN becomes that too.
+    static double probability(float value) { return std::min(1.0, std::max(1e-30, static_cast<double>(value))); }
 
-    void begin(const Pairs& pairs, std::int64_t p, const Tables& tables) {
-        rows_ = pairs.sources(p);
-        columns_ = pairs.targets(p);
-        forward.resize(rows_ * columns_);
-        backward.resize(rows_ * columns_);
-        null_target.resize(columns_);
-        null_source.resize(rows_);
-        for (std::int64_t k = 0; k < columns_; ++k) {
-            const std::int32_t f = pairs.target[pairs.target_start[p] + k];
-            null_target[k] = f >= 0 ? std::max<double>(tables.null_target[f], kLeast) : tables.unseen;
-        }
-        for (std::int64_t j = 0; j < rows_; ++j) {
-            const std::int32_t e = pairs.source[pairs.source_start[p] + j];
-            null_source[j] = e >= 0 ? std::max<double>(tables.null_source[e], kLeast) : tables.unseen;
-        }
+    static void empty(const std::int32_t* words, std::int64_t n, std::span<const float> table, double unseen,
+                      std::vector<double>& out) {
+        out.resize(n);
+        for (std::int64_t k = 0; k < n; ++k) out[k] = words[k] >= 0 ? probability(table[words[k]]) : unseen;
     }
 
-    // Forward-backward over n words, each generated by one of `states` positions or by the empty word. `emission` is
-    // (n, states), `null` (n,); both become posteriors. A memory of the last position (states of them, and the start,
-    // which is the last one) lives through empty words.
-    double chain(double* emission, double* null, std::int64_t states, std::int64_t n, const Jumps& jumps,
-                 const JumpCounts* counts, double scale) {
-        if (n == 0) return 0;
-        const std::int64_t memories = states + 1;
-        jump_table(states, jumps);
-        const double stay = states ? jumps.null : 1.0;
-        before_.resize((n + 1) * memories);
-        alpha_.assign(n * states, 0.0);
-        norm_.resize(n);
-        std::fill(before_.begin(), before_.begin() + memories, 0.0);
-        before_[states] = 1;
-        double likelihood = 0;
-        for (std::int64_t k = 0; k < n; ++k) {
-            const double* from = before_.data() + k * memories;
-            double* to = before_.data() + (k + 1) * memories;
-            double* a = alpha_.data() + k * states;
-            for (std::int64_t m = 0; m < memories; ++m)
-                if (from[m] > 0) add_scaled(table_.data() + m * states, from[m], states, a);
-            double sum = 0;
-            for (std::int64_t i = 0; i < states; ++i) {
-                a[i] *= emission[k * states + i];
-                to[i] = a[i] + stay * null[k] * from[i];
-                sum += to[i];
-            }
-            to[states] = stay * null[k] * from[states];
-            sum += to[states];
-            sum = std::max(sum, 1e-300);
-            const double inverse = 1 / sum;
-            for (std::int64_t i = 0; i < states; ++i) a[i] *= inverse;
-            for (std::int64_t m = 0; m < memories; ++m) to[m] *= inverse;
-            norm_[k] = sum;
-            likelihood += std::log(sum);
-        }
-        beta_.assign(memories, 1.0);
-        if (counts) moves_.assign(memories * states, 0.0);
-        ahead_.resize(states);
-        for (std::int64_t k = n - 1; k >= 0; --k) {
-            const double* from = before_.data() + k * memories;
-            const double inverse = 1 / norm_[k];
-            double empty = 0;
-            for (std::int64_t m = 0; m < memories; ++m) empty += from[m] * beta_[m];
-            for (std::int64_t i = 0; i < states; ++i) ahead_[i] = emission[k * states + i] * beta_[i] * inverse;
-            for (std::int64_t i = 0; i < states; ++i) emission[k * states + i] = alpha_[k * states + i] * beta_[i];
-            const double kept = stay * null[k] * inverse;
-            null[k] = empty * kept;
-            if (counts)
-                for (std::int64_t m = 0; m < memories; ++m)
-                    if (from[m] > 0) add_scaled(ahead_.data(), from[m], states, moves_.data() + m * states);
-            for (std::int64_t m = 0; m < memories; ++m) beta_[m] *= kept;
-            for (std::int64_t i = 0; i < states; ++i)
-                add_scaled(turned_table_.data() + i * memories, ahead_[i], memories, beta_.data());
-        }
-        if (counts) count_jumps(states, *counts, scale, jumps.width());
-        return likelihood;
+    void count_jumps(std::int64_t positions, const JumpCounts& jumps, const Counts& counts) {
+        for (std::int64_t m = 0; m <= positions; ++m)
+            counts.add_shared(jumps.departures[m * jumps.side + positions], chain_.departures[m]);
+        for (std::size_t d = 0; d < jumps.distance.size(); ++d)
+            counts.add_shared(jumps.distance[d], chain_.distances[d]);
     }
 
-    void jump_table(std::int64_t states, const Jumps& jumps) {
-        const std::int64_t memories = states + 1;
-        table_.resize(memories * states);
-        turned_table_.resize(memories * states);
-        for (std::int64_t m = 0; m < memories; ++m) {
-            const std::int64_t last = m == states ? -1 : m;
-            double sum = 0;
-            for (std::int64_t i = 0; i < states; ++i) sum += table_[m * states + i] = jumps.at(i - last);
-            const double factor = (1 - jumps.null) / sum;
-            for (std::int64_t i = 0; i < states; ++i)
-                turned_table_[i * memories + m] = table_[m * states + i] *= factor;
-        }
-    }
-
-    void count_jumps(std::int64_t states, const JumpCounts& counts, double scale, std::int64_t width) {
-        const Counts fixed{{}, {}, {}, scale};
-        by_distance_.assign(2 * width + 1, 0.0);
-        for (std::int64_t m = 0; m <= states; ++m) {
-            const std::int64_t last = m == states ? -1 : m;
-            double departures = 0;
-            for (std::int64_t i = 0; i < states; ++i) {
-                const double moved = moves_[m * states + i] * table_[m * states + i];
-                departures += moved;
-                by_distance_[std::clamp(i - last, -width, width) + width] += moved;
-            }
-            fixed.add(counts.departures[(last + 1) * counts.side + states], departures);
-        }
-        for (std::int64_t d = 0; d < 2 * width + 1; ++d) fixed.add(counts.distance[d], by_distance_[d]);
-    }
-
-    std::int64_t rows_ = 0, columns_ = 0;
-    std::vector<double> sums_, turned_, table_, turned_table_, before_, alpha_, beta_, norm_, ahead_, moves_,
-        by_distance_;
+    std::int64_t rows_ = 0, columns_ = 0, forward_stride_ = 0, backward_stride_ = 0;
+    std::vector<double> forward_, backward_;  // (targets, sources) and (sources, targets), rows as in ChainView
+    WordChain chain_;
 };
 
 // exp(digamma(x)), what a Dirichlet prior makes of a count in variational Bayes, by the asymptotic series after a few

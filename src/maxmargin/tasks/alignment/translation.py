@@ -14,8 +14,9 @@ and the jumps ``c``, which share their normaliser, are improved by a minorise-ma
 ``agreement`` the two hidden Markov models train each other: expected counts are the products of both posteriors (Liang,
 Taskar and Klein 2006). That is no longer a likelihood method, and aligns far better.
 
-Cost per iteration: ``O(J K)`` per pair for Model 1, ``O(J K (J + K))`` for the hidden Markov models, threads over the
-pairs; memory: 4 bytes per word pair of the text, 40 bytes per distinct pair of words that meet.
+Cost per iteration: ``O(J K)`` per pair for Model 1, ``O(J K width)`` for the hidden Markov models, threads over the
+pairs; memory: 4 bytes per word pair of the text, 40 bytes per distinct pair of words that meet, and 16 more for every
+thread but the first, as long as these take at most 512 MiB.
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ Sentences = Sequence[Sequence[str]]
 Float32Array = npt.NDArray[np.float32]
 
 LONGEST = 200
-"""Sentence pairs with more words than this on a side teach nothing: their cost grows with the cube of the length."""
+"""Sentence pairs with more words than this on a side teach nothing: they are long, and seldom translations."""
 
 UNSEEN = 1e-7
 """The probability of a word given one that it never met, when posteriors are asked for."""
 
 _NO_JUMPS = np.zeros(0)
 _JUMP_STEPS = 30
+_MEMORY = 1 << 29  # bytes for tables of counts of further threads
 
 
 class Tables(NamedTuple):
@@ -186,6 +188,8 @@ class TranslationModel:
 
     def posteriors(self, batch: Batch, slots: IntArray, *, model: str = "hmm") -> Posteriors:
         """What "model1" or "hmm" believes of the links in a batch, whose cells have these slots of the lexicon."""
+        if model not in ("model1", "hmm"):
+            raise ValueError(f"model must be 'model1' or 'hmm', got {model!r}")
         tables = self.model1 if model == "model1" else self.hmm
         forth, back = (_NO_JUMPS, _NO_JUMPS) if model == "model1" else self.jumps
         cells = int(batch.grid_start[-1])
@@ -265,6 +269,17 @@ def learn(
         width: jumps up to this many positions have a probability of their own.
         on_iteration: called after every iteration.
     """
+    for name, number, least in (
+        ("model1_iterations", model1_iterations, 0),
+        ("hmm_iterations", hmm_iterations, 0),
+        ("width", width, 1),
+    ):
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+            raise ValueError(f"{name} must be an integer >= {least}, got {number!r}")
+    if not 0 <= null < 1:
+        raise ValueError(f"null must be a probability below 1, got {null!r}")
+    if not 0 <= prior < np.inf:
+        raise ValueError(f"prior must be a finite number >= 0, got {prior!r}")
     learner = _Learner(bitext, prior, null, width, on_iteration)
     for _ in range(model1_iterations):
         learner.step("model1", agree=False)
@@ -362,7 +377,7 @@ class _Learner:
         forth, back = self.jumps if markov else (_NO_JUMPS, _NO_JUMPS)
         _kernels.translation_expect(
             self._bitext, *self.tables, forth, back, self._null, agree, self._longest, self._scale,
-            *counts, distances, departures, likelihood, _threads.current(),
+            *counts, distances, departures, likelihood, _MEMORY, _threads.current(),
         )  # fmt: skip
         word = np.empty_like(self.tables.word)
         _kernels.translation_maximise(self._bitext, counts[0], self._scale, self._prior, word, _threads.current())
@@ -403,8 +418,16 @@ def _jumps(moved: FloatArray, departures: FloatArray, c: FloatArray) -> FloatArr
     m = ((distance >= low[:, None]) & (distance <= high[:, None])).astype(np.float64)
     m[:, 0] = np.maximum(0, np.minimum(high, -width) - low + 1)
     m[:, -1] = np.maximum(0, high - np.maximum(low, width) + 1)
+
+    def fit(c: FloatArray) -> float:
+        return float(moved @ np.log(c) - n @ np.log(m @ c))
+
     for _ in range(_JUMP_STEPS):
-        c = moved / np.maximum(m.T @ (n / (m @ c)), 1e-300)
-        c = np.maximum(c, 1e-9 * c.max())
-        c /= c.sum()
+        below = m.T @ (n / (m @ c))
+        better = np.divide(moved, below, out=np.zeros_like(c), where=below > 0)
+        better = np.maximum(better, 1e-9 * better.max())  # no jump becomes impossible
+        better /= better.sum()
+        if fit(better) < fit(c) - 1e-9 * moved.sum():  # only where that bound is in the way
+            break
+        c = better
     return c

@@ -1,0 +1,469 @@
+"""Kernels of translation models against twins that enumerate alignments."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maxmargin import _kernels
+from maxmargin.testing import translation as twin
+
+UNSEEN = 1e-7
+SCALE = 2.0**50
+NONE = np.zeros(0)
+
+
+def packed(sentences):
+    start = np.concatenate([[0], np.cumsum([len(one) for one in sentences])]).astype(np.int64)
+    return start, np.array([word for one in sentences for word in one], dtype=np.int32)
+
+
+def sentence_pairs(pairs, n_source=5, n_target=5):
+    return _kernels.SentencePairs(
+        *packed([source for source, _ in pairs]), *packed([target for _, target in pairs]), n_source, n_target
+    )
+
+
+class Case:
+    """Random tables for a bitext."""
+
+    def __init__(self, pairs, *, seed=0, n_words=5, width=3, power=1.0, threads=1):
+        rng = np.random.default_rng(seed)
+        self.pairs, self.n_words, self.threads = pairs, n_words, threads
+        self.checked = sentence_pairs(pairs, n_words, n_words)
+        self.bitext = _kernels.Bitext(self.checked, threads)
+        self.n_slots = self.bitext.n_slots
+        self.row_start = np.empty(n_words + 1, dtype=np.int64)
+        self.column, self.together = np.empty(self.n_slots, np.int32), np.empty(self.n_slots, np.int32)
+        _kernels.bitext_lexicon(self.bitext, self.row_start, self.column, self.together)
+        self.tables = [
+            (rng.random(shape) ** power).astype(np.float32) for shape in ((self.n_slots, 2), n_words, n_words)
+        ]
+        self.jumps = rng.random((2, 2 * width + 1)) + 0.01
+        self.cells = sum(len(source) * len(target) for source, target in pairs)
+        self.longest = max([len(side) for pair in pairs for side in pair], default=0)
+
+    @property
+    def slot(self):
+        rows = np.repeat(np.arange(self.n_words), np.diff(self.row_start))
+        return {key: slot for slot, key in enumerate(zip(rows.tolist(), self.column.tolist(), strict=True))}
+
+    def slots(self):
+        slots = np.empty(self.cells, dtype=np.int64)
+        _kernels.lexicon_find(self.checked, self.row_start, self.column, slots, self.threads)
+        return slots
+
+    def posteriors(self, markov, null=0.1):
+        found = [
+            np.empty(self.cells),
+            np.empty(self.cells),
+            np.empty(sum(len(target) for _, target in self.pairs)),
+            np.empty(sum(len(source) for source, _ in self.pairs)),
+            np.empty((len(self.pairs), 2)),
+        ]
+        jumps = self.jumps if markov else (NONE, NONE)
+        _kernels.translation_posteriors(
+            self.checked, self.slots(), *self.tables, UNSEEN, *jumps, null, *found, self.threads
+        )
+        return found
+
+    def expect(self, markov, agree=False, null=0.1, longest=None, memory=1 << 20):
+        longest = self.longest if longest is None else longest
+        counts = [np.zeros(table.shape, dtype=np.uint64) for table in self.tables]
+        distances = np.zeros(self.jumps.shape, dtype=np.uint64)
+        departures = np.zeros((2, longest + 1, longest + 1), dtype=np.uint64)
+        likelihood = np.empty((len(self.pairs), 2))
+        jumps = self.jumps if markov else (NONE, NONE)
+        _kernels.translation_expect(
+            self.bitext, *self.tables, *jumps, null, agree, longest, SCALE,
+            *counts, distances, departures, likelihood, memory, self.threads,
+        )  # fmt: skip
+        return [*counts, distances, departures, likelihood]
+
+    def beliefs(self, markov, null=0.1, unseen=UNSEEN):
+        """The twin's, of every pair: forward, and backward (links turned to source x target)."""
+        word, null_target, null_source = (table.astype(np.float64) for table in self.tables)
+        slot = self.slot
+
+        def emission(source, target, way):
+            grid = [[word[slot[e, f], way] if (e, f) in slot else unseen for f in target] for e in source]
+            return np.maximum(np.array(grid).reshape(len(source), len(target)), 1e-30)
+
+        def empty(table, words):
+            return np.array([max(table[word], 1e-30) if word >= 0 else unseen for word in words])
+
+        for source, target in self.pairs:
+            grids = emission(source, target, 0), emission(source, target, 1).T
+            nulls = empty(null_target, target), empty(null_source, source)
+            if markov:
+                yield [twin.hmm(grids[way], nulls[way], self.jumps[way], null) for way in (0, 1)]
+            else:
+                yield [twin.model1(grids[way], nulls[way]) for way in (0, 1)]
+
+
+def sentence(most, unknown=True):
+    return st.lists(st.integers(-1 if unknown else 0, 4), max_size=most)
+
+
+TINY = st.lists(st.tuples(sentence(4), sentence(4)), max_size=4)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.lists(st.tuples(sentence(9), sentence(9)), max_size=30), st.integers(1, 3))
+def test_the_lexicon_has_the_words_that_meet(pairs, threads):
+    case = Case(pairs, threads=threads)
+    rows = np.repeat(np.arange(5), np.diff(case.row_start)).tolist()
+    found = dict(zip(zip(rows, case.column.tolist(), strict=True), case.together.tolist(), strict=True))
+    assert list(found.items()) == list(twin.lexicon(pairs).items())
+    expected = [case.slot.get((e, f), -1) for source, target in pairs for e in source for f in target]
+    assert case.slots().tolist() == expected
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(TINY, st.integers(0, 99), st.booleans(), st.sampled_from([0.0, 0.1, 0.7]), st.integers(1, 3))
+def test_posteriors_are_sums_over_all_alignments(pairs, seed, markov, null, width):
+    case = Case(pairs, seed=seed, width=width, power=4.0)
+    forward, backward, null_target, null_source, likelihood = case.posteriors(markov, null)
+    both = list(case.beliefs(markov, null))
+    cell = source_at = target_at = 0
+    for number, ((source, target), (forth, back)) in enumerate(zip(pairs, both, strict=True)):
+        J, K = len(source), len(target)
+        grid = slice(cell, cell + J * K)
+        np.testing.assert_allclose(forward[grid].reshape(J, K), forth.links, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(backward[grid].reshape(J, K), back.links.T, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(null_target[target_at : target_at + K], forth.null, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(null_source[source_at : source_at + J], back.null, rtol=1e-9, atol=1e-12)
+        expected = [forth.likelihood, back.likelihood]
+        np.testing.assert_allclose(likelihood[number], expected, rtol=1e-9, atol=1e-9)
+        cell, source_at, target_at = cell + J * K, source_at + J, target_at + K
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    TINY, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.1, 0.7]), st.sampled_from([2, 4])
+)
+def test_expected_counts_are_those_of_the_twin(pairs, seed, markov, agree, null, longest):
+    case = Case(pairs, seed=seed, power=3.0)
+    word, null_target, null_source = (np.zeros(table.shape) for table in case.tables)
+    distances, departures = np.zeros(case.jumps.shape), np.zeros((2, longest + 1, longest + 1))
+    likelihoods = []
+    for (source, target), (forth, back) in zip(pairs, case.beliefs(markov, null, unseen=0.5), strict=True):
+        if not source or not target or max(len(source), len(target)) > longest:
+            likelihoods.append([0.0, 0.0])
+            continue
+        likelihoods.append([forth.likelihood, back.likelihood])
+        links = [forth.links, back.links.T]
+        if agree:
+            links = [links[0] * links[1]] * 2
+        for j, e in enumerate(source):
+            null_source[e] += back.null[j] if e >= 0 else 0
+            for k, f in enumerate(target):
+                if min(e, f) >= 0:
+                    word[case.slot[e, f]] += links[0][j, k], links[1][j, k]
+        for k, f in enumerate(target):
+            null_target[f] += forth.null[k] if f >= 0 else 0
+        for way, (believed, n) in enumerate(((forth, len(source)), (back, len(target)))):
+            distances[way] += twin.jump_counts(believed.jumps, 3)
+            departures[way, : n + 1, n] += believed.jumps.sum(axis=1)
+    found = case.expect(markov, agree, null, longest)
+    for values, expected in zip(found, [word, null_target, null_source, distances, departures], strict=False):
+        np.testing.assert_allclose(values / SCALE, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found[-1], np.reshape(likelihoods, (-1, 2)), rtol=1e-9, atol=1e-9)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(TINY, st.integers(0, 99), st.sampled_from([0.0, 0.01, 1.0, 7.0]), st.integers(1, 3))
+def test_the_maximisation_step(pairs, seed, prior, threads):
+    from scipy.special import digamma
+
+    case = Case(pairs, threads=threads)
+    counts = np.random.default_rng(seed).random((case.n_slots, 2)) ** 3 * (np.arange(case.n_slots) % 3 > 0)[:, None]
+    word = np.empty((case.n_slots, 2), dtype=np.float32)
+    _kernels.translation_maximise(case.bitext, (counts * SCALE).astype(np.uint64), SCALE, prior, word, threads)
+    rows = np.repeat(np.arange(5), np.diff(case.row_start))
+    for way, groups in ((0, rows), (1, case.column)):
+        total = np.bincount(groups, weights=counts[:, way], minlength=5)[groups]
+        entries = np.bincount(groups, minlength=5)[groups]
+        if prior > 0:
+            expected = np.exp(digamma(counts[:, way] + prior) - digamma(total + prior * entries))
+        else:
+            expected = np.divide(counts[:, way], total, out=np.zeros(len(total)), where=total > 0)
+        np.testing.assert_allclose(word[:, way], expected, rtol=1e-6, atol=1e-30)
+
+
+def text(seed=0, n=40, most=60, n_words=30):
+    """Long sentences, with some that are empty or have one word."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, most, (n, 2))
+    sizes[::9, 0] = 0
+    sizes[4::9, 1] = 0
+    sizes[2::9] = 1
+    return [tuple(rng.integers(-1, n_words, size).tolist() for size in row) for row in sizes.tolist()]
+
+
+@pytest.mark.parametrize("markov", [False, True])
+@pytest.mark.parametrize("power", [1.0, 30.0])
+@pytest.mark.parametrize("width", [1, 4, 10, 80])
+def test_posteriors_of_long_sentences_sum_to_one(markov, power, width):
+    case = Case(text(seed=3), n_words=30, power=power, width=width)
+    forward, backward, null_target, null_source, likelihood = case.posteriors(markov)
+    cells = np.concatenate([[0], np.cumsum([len(source) * len(target) for source, target in case.pairs])])
+    source_start, target_start = (packed([pair[side] for pair in case.pairs])[0] for side in (0, 1))
+    for p, (begin, end) in enumerate(pairwise(cells.tolist())):
+        shape = len(case.pairs[p][0]), len(case.pairs[p][1])
+        columns = forward[begin:end].reshape(shape).sum(axis=0) + null_target[target_start[p] : target_start[p + 1]]
+        rows = backward[begin:end].reshape(shape).sum(axis=1) + null_source[source_start[p] : source_start[p + 1]]
+        np.testing.assert_allclose(columns, 1.0, atol=1e-9)
+        np.testing.assert_allclose(rows, 1.0, atol=1e-9)
+    for values in (forward, backward, null_target, null_source):
+        assert (values >= 0).all()
+        assert (values <= 1 + 1e-9).all()
+    assert np.isfinite(likelihood).all()
+
+
+def dense(emission, null, c, p_null):
+    """Forward and backward over a full table of jumps between (position, empty or not), in logarithms."""
+    J, K = emission.shape
+    width = len(c) // 2
+    distance = np.arange(J)[None, :] - np.append(np.arange(J), -1)[:, None]
+    table = c[np.clip(distance, -width, width) + width]
+    table = (1 - p_null) * table / table.sum(axis=1, keepdims=True)
+    ahead, alphas = np.append(np.zeros(J), 1.0), []
+    for k in range(K):
+        moved, kept = (ahead @ table) * emission[:, k], p_null * null[k] * ahead
+        total = moved.sum() + kept.sum()
+        alphas.append((ahead, moved / total, total))
+        ahead = np.append(moved, 0.0) / total + kept / total
+    beta, links, empty, jumps = np.ones(J + 1), np.zeros((J, K)), np.zeros(K), np.zeros((J + 1, J))
+    for k in reversed(range(K)):
+        before, moved, total = alphas[k]
+        links[:, k] = moved * beta[:J]
+        empty[k] = (before * beta).sum() * p_null * null[k] / total
+        jumps += before[:, None] * table * (emission[:, k] * beta[:J] / total)[None, :]
+        beta = table @ (emission[:, k] * beta[:J] / total) + p_null * null[k] / total * beta
+    return links, empty, jumps, sum(np.log(total) for _, _, total in alphas)
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 10, 25])
+def test_long_sentences_against_a_full_table_of_jumps(width, every_vector_length):
+    rng = np.random.default_rng(width)
+    sizes = [(1, 1), (1, 9), (9, 1), (2, 3), (7, 8), (8, 7), (16, 17), (33, 12), (47, 64), (64, 70)]
+    pairs = [(rng.integers(0, 30, j).tolist(), rng.integers(0, 30, k).tolist()) for j, k in sizes]
+    case = Case(pairs, seed=width, n_words=30, power=6.0, width=width)
+    word = np.maximum(case.tables[0], np.float32(1e-30)).astype(np.float64)
+    found, slots = case.posteriors(True, 0.2), case.slots()
+    distances, departures = np.zeros(case.jumps.shape), np.zeros((2, case.longest + 1, case.longest + 1))
+    cell = s = t = 0
+    for number, (source, target) in enumerate(pairs):
+        J, K = len(source), len(target)
+        grid = slots[cell : cell + J * K].reshape(J, K)
+        null_target = case.tables[1][target].astype(np.float64)
+        null_source = case.tables[2][source].astype(np.float64)
+        for way, (emission, null, where) in enumerate(
+            ((word[grid, 0], null_target, slice(t, t + K)), (word[grid, 1].T, null_source, slice(s, s + J)))
+        ):
+            links, empty, jumps, likelihood = dense(emission, null, case.jumps[way], 0.2)
+            mine = found[way][cell : cell + J * K].reshape(J, K)
+            np.testing.assert_allclose(mine if way == 0 else mine.T, links, rtol=1e-8, atol=1e-11)
+            np.testing.assert_allclose(found[2 + way][where], empty, rtol=1e-8, atol=1e-11)
+            np.testing.assert_allclose(found[4][number, way], likelihood, rtol=1e-10)
+            size = len(emission)
+            at, i = np.indices((size + 1, size))
+            bucket = np.clip(i - (np.where(at == size, -1, at)), -width, width) + width
+            distances[way] += np.bincount(bucket.ravel(), weights=jumps.ravel(), minlength=2 * width + 1)
+            departures[way, 1 : size + 1, size] += jumps[:size].sum(axis=1)
+            departures[way, 0, size] += jumps[size].sum()
+        cell, s, t = cell + J * K, s + J, t + K
+    counted = case.expect(True, null=0.2)
+    np.testing.assert_allclose(counted[3] / SCALE, distances, rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(counted[4] / SCALE, departures, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("agree", [False, True])
+@pytest.mark.parametrize("markov", [False, True])
+def test_same_bits_for_any_number_of_threads(markov, agree):
+    pairs = text(seed=1, n=400, most=25)
+    results = []
+    for threads, memory in ((1, 0), (2, 1 << 20), (3, 1 << 20), (2, 0), (3, 1 << 14)):
+        case = Case(pairs, seed=5, n_words=30, threads=threads)
+        counted = case.expect(markov, agree, memory=memory)
+        word = np.empty(case.tables[0].shape, dtype=np.float32)
+        _kernels.translation_maximise(case.bitext, counted[0], SCALE, 0.01, word, threads)
+        results.append([case.row_start, case.column, case.together, *case.posteriors(markov), *counted, word])
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            assert one.tobytes() == two.tobytes()
+
+
+def test_counts_are_added_to_what_is_there():
+    case = Case(text(seed=2, n=70, most=9, n_words=5), threads=2)
+    once = case.expect(True)
+    jumps, null, longest = case.jumps, 0.1, case.longest
+    totals = [array.copy() for array in once[:-1]]
+    _kernels.translation_expect(
+        case.bitext, *case.tables, *jumps, null, False, longest, SCALE, *totals, once[-1], 1 << 20, 2
+    )
+    for one, two in zip(once, totals, strict=False):
+        np.testing.assert_array_equal(2 * one, two)
+
+
+def test_no_pairs_and_no_words():
+    for pairs in ([], [([], [])], [([], [0, 1]), ([2], [])]):
+        case = Case(pairs)
+        for markov in (False, True):
+            posteriors = case.posteriors(markov)
+            np.testing.assert_array_equal(posteriors[2], 1.0)
+            np.testing.assert_array_equal(posteriors[3], 1.0)
+            counted = case.expect(markov)
+            assert not any(array.any() for array in counted[:-1])
+    none = Case([], n_words=0)
+    assert none.bitext.n_slots == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e-45, 1e30])
+@pytest.mark.parametrize("markov", [False, True])
+def test_bad_probabilities_give_finite_posteriors(value, markov):
+    case = Case(text(seed=4, n=20, most=9, n_words=5))
+    for table in case.tables:
+        table.ravel()[::3] = value
+    for values in case.posteriors(markov):
+        assert np.isfinite(values).all()
+    case.expect(markov)
+
+
+def good_arguments():
+    case = Case([([0, 1], [1, 2, 3]), ([4], [0])])
+    expected = {
+        "bitext": case.bitext,
+        **dict(zip(("word", "null_target", "null_source"), case.tables, strict=True)),
+        "forth": case.jumps[0].copy(),
+        "back": case.jumps[1].copy(),
+        "null": 0.1,
+        "agree": True,
+        "longest": 3,
+        "scale": SCALE,
+        "counts": np.zeros(case.tables[0].shape, dtype=np.uint64),
+        "null_target_counts": np.zeros(5, dtype=np.uint64),
+        "null_source_counts": np.zeros(5, dtype=np.uint64),
+        "distances": np.zeros((2, 7), dtype=np.uint64),
+        "departures": np.zeros((2, 4, 4), dtype=np.uint64),
+        "likelihood": np.empty((2, 2)),
+        "memory": 1 << 20,
+        "threads": 1,
+    }
+    believed = {
+        "pairs": case.checked,
+        "slots": case.slots(),
+        **dict(zip(("word", "null_target", "null_source"), case.tables, strict=True)),
+        "unseen": UNSEEN,
+        "forth": case.jumps[0].copy(),
+        "back": case.jumps[1].copy(),
+        "null": 0.1,
+        "forward": np.empty(7),
+        "backward": np.empty(7),
+        "empty_target": np.empty(4),
+        "empty_source": np.empty(3),
+        "likelihood": np.empty((2, 2)),
+        "threads": 1,
+    }
+    maximised = {
+        "bitext": case.bitext,
+        "counts": np.zeros(case.tables[0].shape, dtype=np.uint64),
+        "scale": SCALE,
+        "prior": 0.0,
+        "word": np.empty(case.tables[0].shape, dtype=np.float32),
+        "threads": 1,
+    }
+    written = {
+        "bitext": case.bitext,
+        "row_start": np.empty(6, dtype=np.int64),
+        "column": np.empty(case.n_slots, dtype=np.int32),
+        "together": np.empty(case.n_slots, dtype=np.int32),
+    }
+    made = {
+        "source_start": np.array([0, 2, 3]),
+        "source": np.array([0, 1, 4], dtype=np.int32),
+        "target_start": np.array([0, 3, 4]),
+        "target": np.array([1, 2, 3, 0], dtype=np.int32),
+        "n_source": 5,
+        "n_target": 5,
+    }
+    return {
+        "translation_expect": expected,
+        "translation_posteriors": believed,
+        "translation_maximise": maximised,
+        "bitext_lexicon": written,
+        "SentencePairs": made,
+    }
+
+
+FUNCTIONS = sorted(good_arguments())
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_arrays_of_other_lengths_and_types_are_refused(function):
+    good = good_arguments()[function]
+    getattr(_kernels, function)(**good)
+    for name, value in good.items():
+        if not isinstance(value, np.ndarray):
+            continue
+        for wrong in (value.ravel()[:-1], np.append(value.ravel(), value.ravel()[-1:])):
+            with pytest.raises(ValueError, match=r"must|too|fit|outside"):
+                getattr(_kernels, function)(**{**good, name: np.ascontiguousarray(wrong)})
+        with pytest.raises(TypeError):
+            getattr(_kernels, function)(**{**good, name: value.astype(np.complex128)})
+        with pytest.raises(TypeError):
+            getattr(_kernels, function)(**{**good, name: None})
+
+
+BAD: list[tuple[str, str, Any]] = [
+    *(
+        (function, name, values)
+        for function in ("translation_expect", "translation_posteriors")
+        for name in ("forth", "back")
+        for values in ([np.nan] * 7, [1.0] * 6 + [np.inf], [0.0] * 7, [-1.0] * 7, [1.0], [1.0] * 6)
+    ),
+    *(
+        (function, "null", value)
+        for function in ("translation_expect", "translation_posteriors")
+        for value in (np.nan, -0.1, 1.0, np.inf)
+    ),
+    *(("translation_posteriors", "unseen", value) for value in (0.0, 1.0, np.nan, -1.0)),
+    ("translation_posteriors", "slots", np.full(7, 2**40)),
+    ("translation_posteriors", "slots", np.full(7, 9)),
+    *(("translation_expect", "scale", value) for value in (0.0, np.nan, np.inf, 1e300, -1.0)),
+    *(("translation_expect", "longest", value) for value in (-1, 2, 2**21)),
+    *(("translation_maximise", "scale", value) for value in (0.0, np.nan, np.inf)),
+    *(("translation_maximise", "prior", value) for value in (-1.0, np.nan, np.inf)),
+    *(("SentencePairs", name, value) for name in ("n_source", "n_target") for value in (-1, 0, 3)),
+    *(
+        ("SentencePairs", name, np.array(value))
+        for name in ("source_start", "target_start")
+        for value in ([0, 4, 3], [1, 2, 3], [0, -1, 3], [0, 2, 9], [0])
+    ),
+    *(
+        ("SentencePairs", name, np.array(value, dtype=np.int32))
+        for name in ("source", "target")
+        for value in ([0, 1, 5, 0], [0, -2, 4, 0])
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "name", "value"), BAD)
+def test_values_out_of_range_are_refused(function, name, value):
+    good = good_arguments()[function]
+    value = np.array(value) if isinstance(value, list) else value
+    if isinstance(value, np.ndarray) and name == "source":
+        value = value[:3]
+    with pytest.raises(ValueError, match=r"must|too|fit|outside|out of range"):
+        getattr(_kernels, function)(**{**good, name: value})
+
+
+def test_a_bitext_needs_pairs():
+    with pytest.raises(TypeError):
+        _kernels.Bitext(None, 1)
