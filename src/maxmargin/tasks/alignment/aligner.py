@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,9 +19,11 @@ from maxmargin.solvers.base import Solver
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment import bootstrap
+from maxmargin.tasks.alignment.adaptation import adapt as adapted_to
 from maxmargin.tasks.alignment.confidence import Calibration
 from maxmargin.tasks.alignment.evidence import Evidence
 from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures
+from maxmargin.tasks.alignment.fertility import FertileBatch
 from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.alignment.metrics import Scores, evaluate
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
@@ -36,13 +39,20 @@ from maxmargin.tasks.alignment.sentences import (
     warn_of_long,
 )
 from maxmargin.tasks.alignment.symmetrize import symmetrize
-from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, LinkModel, choose, folds, train
+from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, choose, folds, train
 from maxmargin.tasks.alignment.translation import best_links
 
 KIND = "word alignment"
 
 _ROUGH = 1e-2
 """The relative gap of the runs that only serve to compare settings."""
+
+
+class _View(NamedTuple):
+    """Translation models, and the number of a frequent word pair, or -1, for each slot of their lexicon of words."""
+
+    models: BitextModels
+    numbers: npt.NDArray[np.int32]
 
 
 class WordAligner(BaseEstimator):  # type: ignore[misc]
@@ -138,8 +148,11 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models([*as_pairs(bitext), *pairs, *dev_pairs], stages)
             self._begin(self._groups(), extra)
-            gold = GoldBatch.build(self.link_model_, self._evidence(pairs), references)
-            held = GoldBatch.build(self.link_model_, self._evidence(dev_pairs), dev_references) if dev_pairs else None
+            view = self._view()
+            gold = GoldBatch.build(self.link_model_, self._evidence(pairs, view), references)
+            held = None
+            if dev_pairs:
+                held = GoldBatch.build(self.link_model_, self._evidence(dev_pairs, view), dev_references)
             choice = self._choose(gold, held, Cs, costs, stages)
             self._finish(gold, choice, stages)
         return self
@@ -166,7 +179,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models(pairs, stages)
             self._begin(bootstrap.groups(self._groups()), extra_names(pairs))
-            evidence = self._evidence([pairs[at] for at in chosen])
+            evidence = self._evidence([pairs[at] for at in chosen], self._view())
             gold = GoldBatch.labelled(self.link_model_, evidence, bootstrap.labels(evidence))
             choice = Choice(
                 Cs[0] if len(Cs) == 1 else bootstrap.C, costs[0] if len(costs) == 1 else bootstrap.FALSE_NEGATIVE
@@ -176,23 +189,49 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             self._finish(gold, choice, stages)
         return self
 
-    def predict(self, X: Sequence[Any]) -> list[IntArray]:
-        """The links of each pair, ``(k, 2)`` arrays of positions from 0; none for pairs with an empty side."""
-        return [prediction.links for prediction in self._predictions(as_pairs(X), None, margins=False)]
+    def predict(self, X: Sequence[Any], *, adapt: bool = False) -> list[IntArray]:
+        """The links of each pair, ``(k, 2)`` arrays of positions from 0; none for pairs with an empty side.
 
-    def align(self, X: Sequence[Any], *, threshold: float | None = None) -> list[Prediction]:
+        Args:
+            X: sentence pairs.
+            adapt: whether the translation models learn from these pairs, as from a bitext, before they are aligned
+                (see :mod:`~maxmargin.tasks.alignment.adaptation`): better for text that was not among the bitext, but
+                the links of a pair then depend on the others.
+        """
+        check_is_fitted(self)
+        found: list[IntArray] = []
+        with _threads.threads(self.n_jobs):
+            for evidence in self._pieces(as_pairs(X), adapt):
+                batch, scores = self._scores(evidence)
+                found += _links(evidence, np.flatnonzero(batch.structure.argmax(scores).z[batch.cells] > 0.5))
+        return found
+
+    def align(self, X: Sequence[Any], *, threshold: float | None = None, adapt: bool = False) -> list[Prediction]:
         """The links of each pair with confidences.
 
         Args:
             X: sentence pairs.
             threshold: the least confidence of a link, in [0, 1]: a high one for precision, a low one for recall. None
                 for the best alignment, whose links may be of any confidence.
+            adapt: as in :meth:`predict`.
         """
         if threshold is not None and not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be a number in [0, 1], got {threshold!r}")
-        return list(self._predictions(as_pairs(X), threshold, margins=True))
+        check_is_fitted(self)
+        found: list[Prediction] = []
+        with _threads.threads(self.n_jobs):
+            for evidence in self._pieces(as_pairs(X), adapt):
+                batch, scores = self._scores(evidence)
+                confidence = self.calibration_(batch.structure.margins(scores)[batch.cells])
+                if threshold is None:
+                    cells = np.flatnonzero(batch.structure.argmax(scores).z[batch.cells] > 0.5)
+                else:
+                    cells = np.flatnonzero(confidence >= threshold)
+                values = np.split(confidence[cells], np.searchsorted(cells, evidence.grid_start[1:-1]))
+                found += map(Prediction, _links(evidence, cells), values[: evidence.n_examples])
+        return found
 
-    def align_hmm(self, X: Sequence[Any], *, method: str = "intersection") -> list[IntArray]:
+    def align_hmm(self, X: Sequence[Any], *, method: str = "intersection", adapt: bool = False) -> list[IntArray]:
         """The links of the hidden Markov models of words, without anything learnt from annotations: a baseline.
 
         ``method`` is one of :data:`~maxmargin.tasks.alignment.symmetrize.METHODS`.
@@ -200,9 +239,8 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         found: list[IntArray] = []
         with _threads.threads(self.n_jobs):
-            for piece in pieces(as_pairs(X)):
-                evidence = self._evidence(alignable(piece))
-                forward, backward = (_links(evidence, grid) for grid in best_links(evidence))
+            for evidence in self._pieces(as_pairs(X), adapt):
+                forward, backward = (_links(evidence, np.flatnonzero(grid)) for grid in best_links(evidence))
                 found += symmetrize(forward, backward, method)
         return found
 
@@ -249,11 +287,20 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         )
         self.link_model_ = LinkModel(features, int(self.fertility))
 
-    def _evidence(self, pairs: Sequence[SentencePair]) -> Evidence:
+    def _view(self, pairs: Sequence[SentencePair] | None = None) -> _View:
+        """The translation models, adapted to pairs if they are given."""
+        numbers = np.full(self.models_.words.lexicon.n_slots + 1, -1, dtype=np.int32)  # the last one for slot -1
+        numbers[self.identity_] = np.arange(len(self.identity_), dtype=np.int32)
+        if pairs is None:
+            return _View(self.models_, numbers[:-1])
+        models, slots = adapted_to(self.models_, [pair.source for pair in pairs], [pair.target for pair in pairs])
+        return _View(models, numbers[slots])
+
+    def _evidence(self, pairs: Sequence[SentencePair], view: _View) -> Evidence:
         names = self.link_model_.links.user_names
         user = np.stack([extra_column(pairs, name) for name in names], axis=1) if names else None
-        return self.models_.evidence(
-            [pair.source for pair in pairs], [pair.target for pair in pairs], identity=self.identity_, user=user
+        return view.models.evidence(
+            [pair.source for pair in pairs], [pair.target for pair in pairs], identity=view.numbers, user=user
         )
 
     def _solve(self, gold: GoldBatch, choice: Choice, tol: float) -> Solution:
@@ -316,32 +363,17 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         }
         stages.advance()
 
-    def _predictions(
-        self, pairs: list[SentencePair], threshold: float | None, *, margins: bool
-    ) -> Iterator[Prediction]:
-        check_is_fitted(self)
+    def _pieces(self, pairs: list[SentencePair], adapt: bool) -> Iterator[Evidence]:
+        """The evidence of the pairs, a piece at a time."""
         warn_of_long(pairs)
-        with _threads.threads(self.n_jobs):
-            for piece in pieces(pairs):
-                evidence = self._evidence(alignable(piece))
-                batch = self.link_model_.batch(evidence)
-                scores = self.link_model_.scores(evidence, batch, self.coef_)
-                if not margins:
-                    chosen = batch.structure.argmax(scores).z[batch.cells] > 0.5
-                    yield from (Prediction(links) for links in _links(evidence, chosen))
-                    continue
-                margin = batch.structure.margins(scores)[batch.cells]
-                confidence = self.calibration_(margin)
-                if threshold is None:
-                    chosen = batch.structure.argmax(scores).z[batch.cells] > 0.5
-                else:
-                    chosen = confidence >= threshold
-                sizes = np.add.reduceat(np.append(chosen, False), evidence.grid_start[:-1])
-                sizes = np.where(np.diff(evidence.grid_start) > 0, sizes, 0)
-                values = np.split(confidence[chosen], np.cumsum(sizes)[:-1])
-                yield from (
-                    Prediction(links, value) for links, value in zip(_links(evidence, chosen), values, strict=True)
-                )
+        pairs = alignable(pairs)
+        view = self._view(pairs if adapt else None)
+        for piece in pieces(pairs):
+            yield self._evidence(piece, view)
+
+    def _scores(self, evidence: Evidence) -> tuple[FertileBatch, FloatArray]:
+        batch = self.link_model_.batch(evidence)
+        return batch, self.link_model_.scores(evidence, batch, self.coef_)
 
     def save(self, path: str | Path, *, least: float = 1e-4) -> None:
         """Write the model to a file, which is replaced only when complete; nothing in it can execute.
@@ -417,10 +449,9 @@ def _positive(value: Any, name: str) -> tuple[float, ...]:
     return tuple(float(number) for number in listed)
 
 
-def _links(evidence: Evidence, grid: BoolArray) -> list[IntArray]:
-    """The links of each pair from a 0/1 grid."""
-    cells = np.flatnonzero(grid)
+def _links(evidence: Evidence, cells: IntArray) -> list[IntArray]:
+    """The links of each pair from the numbers of their cells, rising."""
     pair = np.searchsorted(evidence.grid_start, cells, side="right") - 1
     width = np.diff(evidence.target_start)[pair]
-    links = np.stack(np.divmod(cells - evidence.grid_start[pair], np.maximum(width, 1)), axis=1)
+    links = np.stack(np.divmod(cells - evidence.grid_start[pair], width), axis=1)
     return np.split(links, np.searchsorted(cells, evidence.grid_start[1:-1])) if evidence.n_examples else []

@@ -98,24 +98,26 @@ class BitextModels:
         return self.words.lexicon.n_pairs
 
     def evidence(
-        self, source: Sentences, target: Sentences, *, identity: IntArray | None = None, user: FloatArray | None = None
+        self,
+        source: Sentences,
+        target: Sentences,
+        *,
+        identity: npt.NDArray[np.int32] | None = None,
+        user: FloatArray | None = None,
     ) -> Evidence:
         """All that the features of a batch are made of.
 
         Args:
             source: source sentences.
             target: target sentences, as many.
-            identity: slots, rising, of the word pairs that are told apart (``words.frequent``), or None.
+            identity: for each slot of the lexicon of words the number of a word pair that is told apart, -1 for the
+                others; or None.
             user: the user's columns, shape ``(cells, m)``, or None.
         """
         lexicon = self.words.lexicon
         batch = lexicon.batch(source, target)
         slots = lexicon.slots(batch)
         first, main = self.words.posteriors(batch, slots, model="model1"), self.words.posteriors(batch, slots)
-        numbers: npt.NDArray[np.int32] | None = None
-        if identity is not None:
-            place = np.searchsorted(identity, slots)
-            numbers = np.where(np.append(identity, -2)[place] == slots, place, -1).astype(np.int32)
         return Evidence(
             source_start=batch.source_start,
             target_start=batch.target_start,
@@ -131,7 +133,7 @@ class BitextModels:
             count_source=_at(lexicon.source.counts, batch.source),
             count_target=_at(lexicon.target.counts, batch.target),
             n_pairs=lexicon.n_pairs,
-            identity=numbers,
+            identity=None if identity is None else np.append(identity, np.int32(-1))[slots],
             opinions=self._opinions(source, target),
             user=user,
         )

@@ -337,6 +337,42 @@ def _pairs_with(start: IntArray, words: npt.NDArray[np.int32], vocabulary: Vocab
     return np.bincount(distinct % max(n_words, 1), minlength=n_words).astype(np.int64)
 
 
+class Counts(NamedTuple):
+    """What a model expects of a bitext: counts as integers, each count of one being ``scale``.
+
+    Shapes as in :class:`Tables`; ``distances`` and ``departures`` of jumps are those of :func:`_jumps`, per direction;
+    ``likelihood`` holds the two log-likelihoods.
+    """
+
+    word: npt.NDArray[np.uint64]
+    null_target: npt.NDArray[np.uint64]
+    null_source: npt.NDArray[np.uint64]
+    distances: npt.NDArray[np.uint64]
+    departures: npt.NDArray[np.uint64]
+    likelihood: FloatArray
+    scale: float
+
+
+def expect(bitext: PreparedBitext, tables: Tables, jumps: FloatArray | None, null: float, *, agree: bool) -> Counts:
+    """The expectation step: of the hidden Markov models with these jumps, or of Model 1 without any."""
+    batch = bitext.batch
+    lengths = np.concatenate([np.diff(batch.source_start), np.diff(batch.target_start)])
+    longest = min(LONGEST, int(lengths.max(initial=0)))
+    # As fine as 64 bits allow for the largest possible count.
+    tokens = max(len(batch.source), len(batch.target), 1)
+    scale = 2.0 ** (62 - int(np.ceil(np.log2(tokens + 1))))
+    word, null_target, null_source = (np.zeros(table.shape, dtype=np.uint64) for table in tables)
+    forth, back = (_NO_JUMPS, _NO_JUMPS) if jumps is None else jumps
+    distances = np.zeros((2, len(forth)), dtype=np.uint64)
+    departures = np.zeros((2, longest + 1, longest + 1), dtype=np.uint64)
+    likelihood = np.empty((len(batch), 2))
+    _kernels.translation_expect(
+        bitext.kernel, *tables, forth, back, null, agree, longest, scale,
+        word, null_target, null_source, distances, departures, likelihood, _MEMORY, _threads.current(),
+    )  # fmt: skip
+    return Counts(word, null_target, null_source, distances, departures, likelihood.sum(axis=0), scale)
+
+
 class _Learner:
     """The parameters in training."""
 
@@ -349,8 +385,8 @@ class _Learner:
         on_iteration: Callable[[Progress], None] | None,
     ) -> None:
         self._prior, self._null, self._on_iteration = prior, null, on_iteration
-        batch, self._bitext = bitext.batch, bitext.kernel
-        (n_source, n_target), n_slots = batch.vocabulary_sizes, bitext.lexicon.n_slots
+        self._bitext = bitext
+        (n_source, n_target), n_slots = bitext.batch.vocabulary_sizes, bitext.lexicon.n_slots
         self.tables = Tables(
             np.tile(np.array([1 / max(n_target, 1), 1 / max(n_source, 1)], dtype=np.float32), (n_slots, 1)),
             np.full(n_target, 1 / max(n_target, 1), dtype=np.float32),
@@ -360,37 +396,23 @@ class _Learner:
         self.jumps: FloatArray = np.tile(start / start.sum(), (2, 1))
         self.links = np.zeros(n_slots, dtype=np.float32)
         self.history: list[Progress] = []
-        lengths = np.concatenate([np.diff(batch.source_start), np.diff(batch.target_start)])
-        self._longest = min(LONGEST, int(lengths.max(initial=0)))
-        self._n_pairs = len(batch)
-        # As fine as 64 bits allow for the largest possible count.
-        tokens = max(len(batch.source), len(batch.target), 1)
-        self._scale = 2.0 ** (62 - int(np.ceil(np.log2(tokens + 1))))
 
     def step(self, model: str, agree: bool) -> None:
-        markov = model == "hmm"
-        counts = [np.zeros(table.shape, dtype=np.uint64) for table in self.tables]
-        distances = np.zeros(self.jumps.shape, dtype=np.uint64)
-        side = self._longest + 1
-        departures = np.zeros((2, side, side), dtype=np.uint64)
-        likelihood = np.empty((self._n_pairs, 2))
-        forth, back = self.jumps if markov else (_NO_JUMPS, _NO_JUMPS)
-        _kernels.translation_expect(
-            self._bitext, *self.tables, forth, back, self._null, agree, self._longest, self._scale,
-            *counts, distances, departures, likelihood, _MEMORY, _threads.current(),
-        )  # fmt: skip
+        found = expect(self._bitext, self.tables, self.jumps if model == "hmm" else None, self._null, agree=agree)
         word = np.empty_like(self.tables.word)
-        _kernels.translation_maximise(self._bitext, counts[0], self._scale, self._prior, word, _threads.current())
-        self.tables = Tables(word, *(_shares(table) for table in counts[1:]))
-        self.links = (counts[0][:, 0] / self._scale).astype(np.float32)
-        if markov:
+        _kernels.translation_maximise(
+            self._bitext.kernel, found.word, found.scale, self._prior, word, _threads.current()
+        )
+        self.tables = Tables(word, _shares(found.null_target), _shares(found.null_source))
+        self.links = (found.word[:, 0] / found.scale).astype(np.float32)
+        if model == "hmm":
             self.jumps = np.stack(
                 [
-                    _jumps(moved / self._scale, left / self._scale, before)
-                    for moved, left, before in zip(distances, departures, self.jumps, strict=True)
+                    _jumps(moved / found.scale, left / found.scale, before)
+                    for moved, left, before in zip(found.distances, found.departures, self.jumps, strict=True)
                 ]
             )
-        forward, backward = likelihood.sum(axis=0)
+        forward, backward = found.likelihood
         self.history.append(Progress(model, float(forward), float(backward)))
         if self._on_iteration is not None:
             self._on_iteration(self.history[-1])
