@@ -234,6 +234,10 @@ def predict(
     confidence: Confidence = False,
     threshold: Threshold = None,
     decoder: Annotated[Decoder, typer.Option("--method", help="What makes the links.")] = Decoder.matching,
+    adapt: Annotated[
+        bool,
+        typer.Option(help="Let the translation models learn from this text before it is aligned, or take them as is."),
+    ] = True,
     extra: Extra = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -244,7 +248,7 @@ def predict(
         bitext = read_bitext(source, target)
         pairs = _pairs(bitext, _extras(extra, bitext))
     with _errors_of():
-        _write(aligner, pairs, decoder, form, confidence, threshold)
+        _write(aligner, pairs, decoder, form, confidence, threshold, adapt=adapt)
 
 
 def _write(
@@ -254,13 +258,15 @@ def _write(
     form: WriteFormat,
     confidence: bool,
     threshold: float | None,
+    *,
+    adapt: bool = False,
 ) -> None:
     if decoder is not Decoder.matching:
         if confidence or threshold is not None:
             fail(f"--method {decoder.value} has no confidences; leave --confidence and --threshold out")
-        write_links(sys.stdout, aligner.align_hmm(pairs, method=decoder.value), form.value)
+        write_links(sys.stdout, aligner.align_hmm(pairs, method=decoder.value, adapt=adapt), form.value)
     elif confidence or threshold is not None:
-        found = aligner.align(pairs, threshold=threshold)
+        found = aligner.align(pairs, threshold=threshold, adapt=adapt)
         write_links(sys.stdout, found if confidence else [one.links for one in found], form.value)
     else:
-        write_links(sys.stdout, aligner.predict(pairs), form.value)
+        write_links(sys.stdout, aligner.predict(pairs, adapt=adapt), form.value)
