@@ -119,7 +119,7 @@ translation::Tables tables(const In<float>& word, const In<float>& null_target, 
 translation::Jumps jumps(const In<double>& c, double null, std::int64_t most_positions) {
     require(c.size() % 2 == 1 && c.size() >= 3, "jumps must have an odd number of entries, at least 3");
     for (std::size_t d = 0; d < c.size(); ++d)
-        require(std::isfinite(c.data()[d]) && c.data()[d] > 0, "jumps must be positive");
+        require(c.data()[d] >= 1e-100 && c.data()[d] <= 1e100, "jumps must be positive, from 1e-100 to 1e100");
     require(null >= 0 && null < 1, "null must be a probability below 1");
     return {view(c), null, most_positions};
 }

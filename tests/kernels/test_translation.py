@@ -426,7 +426,16 @@ BAD: list[tuple[str, str, Any]] = [
         (function, name, values)
         for function in ("translation_expect", "translation_posteriors")
         for name in ("forth", "back")
-        for values in ([np.nan] * 7, [1.0] * 6 + [np.inf], [0.0] * 7, [-1.0] * 7, [1.0], [1.0] * 6)
+        for values in (
+            [np.nan] * 7,
+            [1.0] * 6 + [np.inf],
+            [0.0] * 7,
+            [5e-324] * 7,
+            [1e300] * 7,
+            [-1.0] * 7,
+            [1.0],
+            [1.0] * 6,
+        )
     ),
     *(
         (function, "null", value)
