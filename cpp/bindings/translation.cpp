@@ -64,19 +64,30 @@ class SentencePairs {
     std::vector<std::int32_t> source_, target_;
 };
 
-void check_lexicon(const Lexicon& lexicon, std::int64_t n_source, std::int64_t n_target) {
-    require(static_cast<std::int64_t>(lexicon.row_start.size()) == n_source + 1 &&
-                rising(lexicon.row_start, lexicon.column.size()),
-            "rows of the lexicon do not fit");
-    require(below(lexicon.column, 0, n_target), "a word of the lexicon is outside its vocabulary");
-}
+// A lexicon that was checked when it was made.
+class WordPairs {
+   public:
+    WordPairs(const Offsets& row_start, const Words& column, std::int64_t n_target)
+        : n_target(n_target), row_start_(copied(row_start)), column_(copied(column)) {
+        require(rising(row_start_, column_.size()), "rows of the lexicon do not fit");
+        require(below(column_, 0, n_target), "a word of the lexicon is outside its vocabulary");
+    }
+
+    Lexicon view() const { return {row_start_, column_}; }
+    std::int64_t n_source() const { return static_cast<std::int64_t>(row_start_.size()) - 1; }
+
+    const std::int64_t n_target;
+
+   private:
+    std::vector<std::int64_t> row_start_;
+    std::vector<std::int32_t> column_;
+};
 
 // A bitext with its lexicon and the slot of every cell: what expectation steps go over again and again.
 class Bitext {
    public:
     Bitext(std::shared_ptr<SentencePairs> pairs, int threads)
-        : pairs_(std::move(pairs)),
-          lexicon_(pairs_->view(), pairs_->n_source, pairs_->n_target, threads) {
+        : pairs_(std::move(pairs)), lexicon_(pairs_->view(), pairs_->n_source, pairs_->n_target, threads) {
         require(lexicon_.column.size() < bitext::kNoSlot, "more than 4 billion different word pairs; split the bitext");
         slots_ = bitext::slots_of(pairs_->view(), lexicon_.view(), pairs_->n_target, threads);
     }
@@ -119,7 +130,7 @@ translation::Tables tables(const In<float>& word, const In<float>& null_target, 
 translation::Jumps jumps(const In<double>& c, double null, std::int64_t most_positions) {
     require(c.size() % 2 == 1 && c.size() >= 3, "jumps must have an odd number of entries, at least 3");
     for (std::size_t d = 0; d < c.size(); ++d)
-        require(std::isfinite(c.data()[d]) && c.data()[d] > 0, "jumps must be positive");
+        require(c.data()[d] >= 1e-100 && c.data()[d] <= 1e100, "jumps must be positive, from 1e-100 to 1e100");
     require(null >= 0 && null < 1, "null must be a probability below 1");
     return {view(c), null, most_positions};
 }
@@ -172,6 +183,9 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
             if (std::max(pairs.sources(p), pairs.targets(p)) > longest || pairs.sources(p) == 0 || pairs.targets(p) == 0)
                 continue;
             worker.gather(pairs, p, bitext.slots(p), bitext::kNoSlot, table);
+            worker.fetch(bitext.slots(p), pairs.cell_start[p + 1] - pairs.cell_start[p], sums.word.data());
+            if (p + 1 < end)
+                worker.fetch(bitext.slots(p + 1), pairs.cell_start[p + 2] - pairs.cell_start[p + 1], table.word.data());
             const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, &sums) : worker.model1();
             values[2 * p] = first;
             values[2 * p + 1] = second;
@@ -197,20 +211,23 @@ void maximise(const Bitext& bitext, const In<std::uint64_t>& counts, double scal
 }
 
 // Slots of the cells of any sentence pairs, -1 for words that never met.
-void find(const SentencePairs& checked, const Offsets& row_start, const Words& column, Out<std::int64_t> slots,
-          int threads) {
+void find(const WordPairs& word_pairs, const SentencePairs& checked, Out<std::int64_t> slots, int threads) {
     const Pairs pairs = checked.view();
-    const Lexicon lexicon{view(row_start), view(column)};
-    check_lexicon(lexicon, checked.n_source, checked.n_target);
+    const Lexicon lexicon = word_pairs.view();
+    require(word_pairs.n_source() == checked.n_source && word_pairs.n_target == checked.n_target,
+            "the lexicon does not fit the vocabularies of the sentence pairs");
     require(static_cast<std::int64_t>(slots.size()) == pairs.cell_start.back(), "slots must have one entry per cell");
     std::int64_t* out = slots.data();
     const NoGil unlocked;
     parallel_blocks(pairs.size(), bitext::kGrain, threads, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t p = begin; p < end; ++p) {
-            std::int64_t* cell = out + pairs.cell_start[p];
-            for (std::int64_t j = pairs.source_start[p]; j < pairs.source_start[p + 1]; ++j)
-                for (std::int64_t k = pairs.target_start[p]; k < pairs.target_start[p + 1]; ++k)
-                    *cell++ = lexicon.find(pairs.source[j], pairs.target[k]);
+            const std::int64_t n = pairs.targets(p);
+            std::int64_t* row = out + pairs.cell_start[p];
+            for (std::int64_t j = pairs.source_start[p]; j < pairs.source_start[p + 1]; ++j, row += n) {
+                const std::int32_t e = pairs.source[j];
+                const std::int64_t first = e < 0 ? 0 : lexicon.row_start[e], last = e < 0 ? 0 : lexicon.row_start[e + 1];
+                bitext::search(lexicon.column.data(), first, last, pairs.target.data() + pairs.target_start[p], n, row);
+            }
         }
     });
 }
@@ -285,8 +302,10 @@ void bind_translation(nb::module_& module) {
                "likelihood"_a.noconvert(), "memory"_a, "threads"_a);
     module.def("translation_maximise", &maximise, "bitext"_a, "counts"_a.noconvert(), "scale"_a, "prior"_a,
                "word"_a.noconvert(), "threads"_a);
-    module.def("lexicon_find", &find, "pairs"_a, "row_start"_a.noconvert(), "column"_a.noconvert(),
-               "slots"_a.noconvert(), "threads"_a);
+    nb::class_<WordPairs>(module, "WordPairs")
+        .def(nb::init<const Offsets&, const Words&, std::int64_t>(), "row_start"_a.noconvert(), "column"_a.noconvert(),
+             "n_target"_a)
+        .def("find", &find, "pairs"_a, "slots"_a.noconvert(), "threads"_a);
     module.def("translation_posteriors", &posteriors, "pairs"_a, "slots"_a.noconvert(), "word"_a.noconvert(),
                "null_target"_a.noconvert(), "null_source"_a.noconvert(), "unseen"_a, "forth"_a.noconvert(),
                "back"_a.noconvert(), "null"_a, "forward"_a.noconvert(), "backward"_a.noconvert(),

@@ -55,7 +55,7 @@ class Case:
 
     def slots(self):
         slots = np.empty(self.cells, dtype=np.int64)
-        _kernels.lexicon_find(self.checked, self.row_start, self.column, slots, self.threads)
+        _kernels.WordPairs(self.row_start, self.column, self.n_words).find(self.checked, slots, self.threads)
         return slots
 
     def posteriors(self, markov, null=0.1):
@@ -393,7 +393,9 @@ def good_arguments():
         "n_source": 5,
         "n_target": 5,
     }
+    listed = {"row_start": np.array([0, 2, 3]), "column": np.array([0, 4, 1], dtype=np.int32), "n_target": 5}
     return {
+        "WordPairs": listed,
         "translation_expect": expected,
         "translation_posteriors": believed,
         "translation_maximise": maximised,
@@ -426,7 +428,16 @@ BAD: list[tuple[str, str, Any]] = [
         (function, name, values)
         for function in ("translation_expect", "translation_posteriors")
         for name in ("forth", "back")
-        for values in ([np.nan] * 7, [1.0] * 6 + [np.inf], [0.0] * 7, [-1.0] * 7, [1.0], [1.0] * 6)
+        for values in (
+            [np.nan] * 7,
+            [1.0] * 6 + [np.inf],
+            [0.0] * 7,
+            [5e-324] * 7,
+            [1e300] * 7,
+            [-1.0] * 7,
+            [1.0],
+            [1.0] * 6,
+        )
     ),
     *(
         (function, "null", value)
@@ -440,6 +451,9 @@ BAD: list[tuple[str, str, Any]] = [
     *(("translation_expect", "longest", value) for value in (-1, 2, 2**21)),
     *(("translation_maximise", "scale", value) for value in (0.0, np.nan, np.inf)),
     *(("translation_maximise", "prior", value) for value in (-1.0, np.nan, np.inf)),
+    *(("WordPairs", "n_target", value) for value in (-1, 0, 4)),
+    *(("WordPairs", "row_start", np.array(value)) for value in ([], [0], [1, 3], [0, 4, 3], [0, -1, 3], [0, 4])),
+    *(("WordPairs", "column", np.array(value, dtype=np.int32)) for value in ([0, -1, 1], [0, 5, 1], [])),
     *(("SentencePairs", name, value) for name in ("n_source", "n_target") for value in (-1, 0, 3)),
     *(
         ("SentencePairs", name, np.array(value))
@@ -462,6 +476,17 @@ def test_values_out_of_range_are_refused(function, name, value):
         value = value[:3]
     with pytest.raises(ValueError, match=r"must|too|fit|outside|out of range"):
         getattr(_kernels, function)(**{**good, name: value})
+
+
+def test_slots_of_other_lengths_and_vocabularies_are_refused():
+    case = Case([([0, 1], [1, 2, 3]), ([4], [0])])
+    lexicon = _kernels.WordPairs(case.row_start, case.column, 5)
+    for n in (6, 8):
+        with pytest.raises(ValueError, match="one entry per cell"):
+            lexicon.find(case.checked, np.empty(n, dtype=np.int64), 1)
+    for sizes in ((6, 5), (5, 6)):
+        with pytest.raises(ValueError, match="does not fit the vocabularies"):
+            lexicon.find(sentence_pairs(case.pairs, *sizes), np.empty(7, dtype=np.int64), 1)
 
 
 def test_a_bitext_needs_pairs():

@@ -91,13 +91,23 @@ class Worker {
         backward_.assign(rows_ * backward_stride_, 0.0);
         empty(pairs.target.data() + pairs.target_start[p], columns_, tables.null_target, tables.unseen, null_target);
         empty(pairs.source.data() + pairs.source_start[p], rows_, tables.null_source, tables.unseen, null_source);
-        for (std::int64_t j = 0; j < rows_; ++j)
-            for (std::int64_t k = 0; k < columns_; ++k) {
-                const Slot slot = slots[j * columns_ + k];
+        const std::int64_t rows = rows_, columns = columns_, step = forward_stride_;
+        for (std::int64_t j = 0; j < rows; ++j) {
+            double *forth = forward_.data() + j + 1, *back = backward_.data() + j * backward_stride_ + 1;
+            for (std::int64_t k = 0; k < columns; ++k) {
+                const Slot slot = slots[j * columns + k];
                 const float* word = tables.word.data() + 2 * static_cast<std::size_t>(slot);
-                forward(j, k) = slot != none ? probability(word[0]) : tables.unseen;
-                backward(j, k) = slot != none ? probability(word[1]) : tables.unseen;
+                forth[k * step] = slot != none ? probability(word[0]) : tables.unseen;
+                back[k] = slot != none ? probability(word[1]) : tables.unseen;
             }
+        }
+    }
+
+    // Tables are larger than caches, and their slots known ahead of time.
+    template <class T>
+    static void fetch(const std::uint32_t* slots, std::int64_t n, const T* table) {
+        for (std::int64_t c = 0; c < n; ++c)
+            if (slots[c] != bitext::kNoSlot) __builtin_prefetch(table + 2 * std::size_t{slots[c]}, 0, 2);
     }
 
     // Posteriors of Model 1; the two log-likelihoods.
@@ -120,16 +130,19 @@ class Worker {
     // Adds the posteriors up; with `agree` both directions believe only what they agree on (Liang, Taskar and Klein
     // 2006).
     void count(const Pairs& pairs, std::int64_t p, const std::uint32_t* slots, bool agree, const Counts& counts) {
-        for (std::int64_t j = 0; j < rows_; ++j)
-            for (std::int64_t k = 0; k < columns_; ++k) {
-                const std::uint32_t slot = slots[j * columns_ + k];
-                if (slot == bitext::kNoSlot) continue;
-                double forth = forward(j, k), back = backward(j, k);
+        const std::int64_t rows = rows_, columns = columns_, step = forward_stride_;
+        std::uint64_t* const word = counts.word.data();
+        const bool shared = counts.shared;
+        for (std::int64_t j = 0; j < rows; ++j) {
+            const double *forths = forward_.data() + j + 1, *backs = backward_.data() + j * backward_stride_ + 1;
+            for (std::int64_t k = 0; k < columns; ++k) {
+                const std::uint32_t slot = slots[j * columns + k];
+                double forth = forths[k * step], back = backs[k];
                 if (agree) forth = back = forth * back;
                 const std::uint64_t one = counts.fixed(forth), two = counts.fixed(back);
-                if ((one | two) == 0) continue;
-                std::uint64_t* to = counts.word.data() + 2 * std::size_t{slot};
-                if (counts.shared) {
+                if ((one | two) == 0 || slot == bitext::kNoSlot) continue;
+                std::uint64_t* to = word + 2 * std::size_t{slot};
+                if (shared) {
                     std::atomic_ref<std::uint64_t>(to[0]).fetch_add(one, std::memory_order_relaxed);
                     std::atomic_ref<std::uint64_t>(to[1]).fetch_add(two, std::memory_order_relaxed);
                 } else {
@@ -137,6 +150,7 @@ class Worker {
                     to[1] += two;
                 }
             }
+        }
         for (std::int64_t k = 0; k < columns_; ++k)
             if (const std::int32_t f = pairs.target[pairs.target_start[p] + k]; f >= 0)
                 counts.add_shared(counts.null_target[f], null_target[k]);
@@ -147,7 +161,10 @@ class Worker {
 
    private:
     // A word pair that has met keeps at least 1e-30, so that no sentence becomes impossible. NaN becomes that too.
-    static double probability(float value) { return std::min(1.0, std::max(1e-30, static_cast<double>(value))); }
+    static double probability(float value) {
+        value = value > 1e-30f ? value : 1e-30f;
+        return value < 1.0f ? value : 1.0f;
+    }
 
     static void empty(const std::int32_t* words, std::int64_t n, std::span<const float> table, double unseen,
                       std::vector<double>& out) {

@@ -21,7 +21,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment import bootstrap
 from maxmargin.tasks.alignment.adaptation import adapt as adapted_to
 from maxmargin.tasks.alignment.confidence import Calibration
-from maxmargin.tasks.alignment.evidence import Evidence
+from maxmargin.tasks.alignment.evidence import Evidence, best_links
 from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures
 from maxmargin.tasks.alignment.fertility import FertileBatch
 from maxmargin.tasks.alignment.links import Prediction
@@ -40,7 +40,6 @@ from maxmargin.tasks.alignment.sentences import (
 )
 from maxmargin.tasks.alignment.symmetrize import symmetrize
 from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, choose, folds, train
-from maxmargin.tasks.alignment.translation import best_links
 
 KIND = "word alignment"
 

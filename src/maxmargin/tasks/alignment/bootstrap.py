@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.evidence import Evidence
+from maxmargin.tasks.alignment.evidence import Evidence, best_links
 from maxmargin.tasks.alignment.training import BoolArray
-from maxmargin.tasks.alignment.translation import best_links
 
 WITHHELD = ("hmm", "neighbours", "null")
 """Groups of features that are made of the labels' own model."""

@@ -186,3 +186,29 @@ class Evidence:
             self._columns,
             float(self.n_pairs),
         )
+
+
+def best_links(evidence: Evidence) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """For every target word the source word that the forward model gives it, and the other way round: two 0/1 grids.
+
+    The one of largest posterior, the first of equals, and none where the empty word has a larger one.
+    """
+    n_source, n_target = np.diff(evidence.source_start), np.diff(evidence.target_start)
+    pair = np.repeat(np.arange(evidence.n_examples), np.diff(evidence.grid_start))
+    local = np.arange(evidence.n_cells) - evidence.grid_start[pair]
+    row = evidence.source_start[pair] + local // n_target[pair]
+    column = evidence.target_start[pair] + local % n_target[pair]
+    return (
+        _best(evidence.hmm_forward, column, evidence.null_target, int(n_target.sum())),
+        _best(evidence.hmm_backward, row, evidence.null_source, int(n_source.sum())),
+    )
+
+
+def _best(posterior: FloatArray, word: IntArray, null: FloatArray, n_words: int) -> npt.NDArray[np.bool_]:
+    largest = np.zeros(n_words)
+    np.maximum.at(largest, word, posterior)
+    cells = np.flatnonzero((posterior == largest[word]) & (posterior > null[word]))
+    _, first = np.unique(word[cells], return_index=True)
+    grid = np.zeros(len(posterior), dtype=bool)
+    grid[cells[first]] = True
+    return grid

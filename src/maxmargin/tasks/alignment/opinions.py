@@ -252,11 +252,12 @@ def _fitting(model: TranslationModel) -> TranslationModel:
             if not good or (table < 0).any() or (table > 1.001).any():
                 raise ValueError("its probabilities are damaged")
     jumps = model.jumps
-    if jumps.dtype != np.float64 or jumps.ndim != 2 or len(jumps) != 2 or jumps.shape[1] % 2 != 1:
+    if jumps.dtype != np.float64 or jumps.ndim != 2 or len(jumps) != 2 or jumps.shape[1] % 2 != 1 or jumps.size < 6:
         raise ValueError("its jumps are damaged")
-    if not np.isfinite(jumps).all() or (jumps <= 0).any():
+    if not np.isfinite(jumps).all() or (jumps < 1e-30).any() or (jumps > 1.001).any():
         raise ValueError("its jumps are damaged")
-    if model.links.dtype != np.float32 or model.links.shape != (n_slots,):
+    links = model.links
+    if links.dtype != np.float32 or links.shape != (n_slots,) or not np.isfinite(links).all() or (links < 0).any():
         raise ValueError("its counts of links are damaged")
     return replace(model, jumps=np.ascontiguousarray(jumps))
 

@@ -21,18 +21,20 @@ thread but the first, as long as these take at most 512 MiB.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
+from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.evidence import Evidence
-from maxmargin.tasks.alignment.words import Vocabulary, normalised
+from maxmargin.tasks.alignment.words import Vocabulary, normalise
 
 Sentences = Sequence[Sequence[str]]
 Float32Array = npt.NDArray[np.float32]
@@ -104,6 +106,10 @@ class Batch:
             self.source_start, self.source, self.target_start, self.target, *self.vocabulary_sizes
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the kernel object, which is made again from the rest."""
+        return {name: value for name, value in self.__dict__.items() if name != "kernel"}
+
     def __len__(self) -> int:
         return len(self.source_start) - 1
 
@@ -135,14 +141,23 @@ class Lexicon:
         """How many pairs of words meet."""
         return len(self.column)
 
+    @cached_property
+    def _kernel(self) -> Any:
+        """The word pairs as kernels take them, checked once."""
+        return _kernels.WordPairs(self.row_start, self.column, len(self.target))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the kernel object, which is made again from the rest."""
+        return {name: value for name, value in self.__dict__.items() if name != "_kernel"}
+
     def batch(self, source: Sentences, target: Sentences) -> Batch:
         """Sentence pairs as numbers."""
-        return _batch(_forms(source, self.letters), _forms(target, self.letters), self.source, self.target)
+        return _batch(source, target, self.source, self.target, self.letters)
 
     def slots(self, batch: Batch) -> IntArray:
         """The slot of every cell, -1 where two words never met."""
         slots = np.empty(batch.grid_start[-1], dtype=np.int64)
-        _kernels.lexicon_find(batch.kernel, self.row_start, self.column, slots, _threads.current())
+        self._kernel.find(batch.kernel, slots, _threads.current())
         return slots
 
     def names(self, slots: IntArray) -> list[str]:
@@ -227,9 +242,8 @@ class PreparedBitext:
     """A bitext with its lexicon and the slot of every cell, to learn models from."""
 
     def __init__(self, source: Sentences, target: Sentences, *, letters: int = 0) -> None:
-        forms = _forms(source, letters), _forms(target, letters)
-        vocabularies = Vocabulary.build(forms[0]), Vocabulary.build(forms[1])
-        self.batch = _batch(*forms, *vocabularies)
+        vocabularies = _vocabulary(source, letters), _vocabulary(target, letters)
+        self.batch = _batch(source, target, *vocabularies, letters)
         self.kernel = _kernels.Bitext(self.batch.kernel, _threads.current())
         n_slots = self.kernel.n_slots
         row_start = np.empty(len(vocabularies[0]) + 1, dtype=np.int64)
@@ -291,49 +305,39 @@ def learn(
     )
 
 
-def _forms(sentences: Sentences, letters: int) -> list[list[str]]:
-    """Words as models see them: normalised, and cut after so many letters (0: whole)."""
-    whole = normalised(sentences)
-    return [[word[:letters] for word in sentence] for sentence in whole] if letters else whole
+def _form(word: str, letters: int) -> str:
+    """A word as models see it: normalised, and cut after so many letters (0: whole)."""
+    whole = normalise(word)
+    return whole[:letters] if letters else whole
 
 
-def best_links(evidence: Evidence) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """For every target word the source word that the forward model gives it, and the other way round: two 0/1 grids.
-
-    The one of largest posterior, the first of equals, and none where the empty word has a larger one.
-    """
-    n_source, n_target = np.diff(evidence.source_start), np.diff(evidence.target_start)
-    pair = np.repeat(np.arange(evidence.n_examples), np.diff(evidence.grid_start))
-    local = np.arange(evidence.n_cells) - evidence.grid_start[pair]
-    row = evidence.source_start[pair] + local // n_target[pair]
-    column = evidence.target_start[pair] + local % n_target[pair]
-    return (
-        _best(evidence.hmm_forward, column, evidence.null_target, int(n_target.sum())),
-        _best(evidence.hmm_backward, row, evidence.null_source, int(n_source.sum())),
-    )
+def _vocabulary(sentences: Sentences, letters: int) -> Vocabulary:
+    """The forms of all words, by falling frequency, then by first occurrence; each distinct word is looked at once."""
+    counts: Counter[str] = Counter()
+    for word, count in Counter(chain.from_iterable(sentences)).items():
+        counts[_form(word, letters)] += count
+    ordered = counts.most_common()
+    return Vocabulary([word for word, _ in ordered], np.array([count for _, count in ordered], dtype=np.int64))
 
 
-def _best(posterior: FloatArray, word: IntArray, null: FloatArray, n_words: int) -> npt.NDArray[np.bool_]:
-    largest = np.zeros(n_words)
-    np.maximum.at(largest, word, posterior)
-    cells = np.flatnonzero((posterior == largest[word]) & (posterior > null[word]))
-    _, first = np.unique(word[cells], return_index=True)
-    grid = np.zeros(len(posterior), dtype=bool)
-    grid[cells[first]] = True
-    return grid
-
-
-def _batch(source: Sentences, target: Sentences, left: Vocabulary, right: Vocabulary) -> Batch:
+def _batch(source: Sentences, target: Sentences, left: Vocabulary, right: Vocabulary, letters: int) -> Batch:
     if len(source) != len(target):
         raise ValueError(f"{len(source)} source sentences but {len(target)} target sentences; give one for each")
-    return Batch(*left.encode(source), *right.encode(target), (len(left), len(right)))
+    sides = []
+    for sentences, vocabulary in ((source, left), (target, right)):
+        start = offsets_of(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)))
+        numbers = {word: vocabulary.index.get(_form(word, letters), -1) for word in set(chain.from_iterable(sentences))}
+        words = map(numbers.__getitem__, chain.from_iterable(sentences))
+        sides += [start, np.fromiter(words, dtype=np.int32, count=int(start[-1]))]
+    return Batch(*sides, (len(left), len(right)))
 
 
 def _pairs_with(start: IntArray, words: npt.NDArray[np.int32], vocabulary: Vocabulary) -> IntArray:
     """In how many sentences each word occurs."""
     n_words = len(vocabulary)
     sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    distinct = np.unique(sentence * max(n_words, 1) + words)
+    keys = np.sort(sentence * max(n_words, 1) + words)
+    distinct = keys[np.diff(keys, prepend=-1) > 0]
     return np.bincount(distinct % max(n_words, 1), minlength=n_words).astype(np.int64)
 
 
