@@ -41,7 +41,7 @@ def hansards(folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
     import _data
     import figure7_alignment
 
-    links = figure7_alignment.Links(*_data.bitext(folder))
+    links = figure7_alignment.Links(_data.bitext(folder))
     pairs = _data.hansards(folder, "train")
     return [links(pair) for pair in pairs], [pair.matching() for pair in pairs]
 

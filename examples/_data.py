@@ -5,9 +5,7 @@ The folder with the sets is an argument, else MAXMARGIN_DATA, else ``../shared/d
 
 from __future__ import annotations
 
-import gzip
 import os
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import maximum_bipartite_matching
 from scipy.spatial import cKDTree
+
+from maxmargin.tasks.alignment import Bitext, BitextModels, Reference, read_bitext, read_references
+from maxmargin.tasks.alignment.translation import best_links
+from maxmargin.tasks.alignment.words import Vocabulary
 
 FOLDER = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -114,57 +116,36 @@ def spin_images(points: np.ndarray, reaches: tuple[float, ...], shape: tuple[int
     return np.concatenate(images, axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Alignment:
-    """A sentence pair, its links that are sure, and those that are at least possible."""
+    """A sentence pair and what annotators, or a program, say of its links."""
 
     english: list[str]
     french: list[str]
-    sure: frozenset[tuple[int, int]]
-    possible: frozenset[tuple[int, int]]
+    reference: Reference
 
     def matching(self) -> np.ndarray:
         """A largest set of sure links that uses no word twice, shape ``(k, 2)``: a legal output of a matching."""
-        return largest_matching(self.sure, (len(self.english), len(self.french)))
-
-
-def largest_matching(links: frozenset[tuple[int, int]], shape: tuple[int, int]) -> np.ndarray:
-    """A largest subset of the links that uses no node twice."""
-    pairs = np.array(sorted(links), dtype=np.int64).reshape(-1, 2)
-    graph = sp.csr_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=shape)
-    partner = maximum_bipartite_matching(graph, perm_type="column")
-    left = np.flatnonzero(partner >= 0)
-    return np.stack([left, partner[left]], axis=1).astype(np.int64)
+        sure = self.reference.sure
+        shape = len(self.english), len(self.french)
+        graph = sp.csr_matrix((np.ones(len(sure)), (sure[:, 0], sure[:, 1])), shape=shape)
+        partner = maximum_bipartite_matching(graph, perm_type="column")
+        left = np.flatnonzero(partner >= 0)
+        return np.stack([left, partner[left]], axis=1).astype(np.int64)
 
 
 def hansards(folder: Path, part: str) -> list[Alignment]:
     """The hand-aligned pairs of a part, "train" or "dev"."""
     base = folder / "alignment" / "hansards"
-    english, french = (_sentences(base / f"{part}.{language}") for language in "ef")
-    sure: list[set[tuple[int, int]]] = [set() for _ in english]
-    possible: list[set[tuple[int, int]]] = [set() for _ in english]
-    first = None
-    for line in (base / f"{part}.wa").read_text(encoding="utf-8").splitlines():
-        sentence, e, f, kind = line.split()
-        first = int(sentence) if first is None else first
-        link = int(e) - 1, int(f) - 1
-        possible[int(sentence) - first].add(link)
-        if kind == "S":
-            sure[int(sentence) - first].add(link)
-    return [
-        Alignment(e, f, frozenset(s), frozenset(p)) for e, f, s, p in zip(english, french, sure, possible, strict=True)
-    ]
+    pairs = read_bitext(base / f"{part}.e", base / f"{part}.f")
+    references = read_references(base / f"{part}.wa", bitext=pairs)
+    return [Alignment(*pair) for pair in zip(pairs.source, pairs.target, references, strict=True)]
 
 
-def bitext(folder: Path) -> tuple[list[list[str]], list[list[str]]]:
+def bitext(folder: Path) -> Bitext:
     """The unlabelled pairs."""
     base = folder / "alignment" / "hansards"
-    return _sentences(base / "bitext.e.gz"), _sentences(base / "bitext.f.gz")
-
-
-def _sentences(file: Path) -> list[list[str]]:
-    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as stream:
-        return [line.split() for line in stream.read().decode("utf-8", errors="replace").split("\n")[:-1]]
+    return read_bitext(base / "bitext.e.gz", base / "bitext.f.gz")
 
 
 def synthetic_bitext(n: int, seed: int, words: int = 400) -> list[Alignment]:
@@ -187,86 +168,53 @@ def synthetic_bitext(n: int, seed: int, words: int = 400) -> list[Alignment]:
         chosen = rng.choice(words, size=length, p=share / share.sum())
         order = np.argsort(np.arange(length) + rng.normal(scale=1.2, size=length))
         order = order[rng.random(length) < 0.9]
-        translated, sure, possible = [], set(), set()
+        translated, sure, possible = [], [], []
         for source in order:
             if rng.random() < 0.1:
                 translated.append(rng.choice(french[int(rng.choice(words, p=share / share.sum()))]))
             link = int(source), len(translated)
-            possible.add(link)
+            possible.append(link)
             if rng.random() < 0.9:
-                sure.add(link)
+                sure.append(link)
             translated.append(str(rng.choice(french[chosen[source]])))
         if not translated:
             translated.append(french[0][0])
-        pairs.append(Alignment([english[k] for k in chosen], translated, frozenset(sure), frozenset(possible)))
+        pairs.append(Alignment([english[k] for k in chosen], translated, Reference.of(sure, possible)))
     return pairs
 
 
 class Counts:
-    """How often words of two languages occur in sentence pairs, alone and together."""
+    """How often words of two languages, spelt as they are, occur in sentence pairs, alone and together."""
 
-    def __init__(self, english: list[list[str]], french: list[list[str]]) -> None:
-        self.rows, left = _incidence(english)
-        self.columns, right = _incidence(french)
+    def __init__(self, pairs: Bitext) -> None:
+        self.english, left = _incidence(pairs.source)
+        self.french, right = _incidence(pairs.target)
         self.together = sp.csr_matrix(left.T @ right)
         self.left = np.asarray(left.sum(axis=0)).ravel()
         self.right = np.asarray(right.sum(axis=0)).ravel()
 
     def dice(self, english: list[str], french: list[str]) -> np.ndarray:
         """``2 c(e, f) / (c(e) + c(f))`` for all pairs of words, shape ``(n_english, n_french)``; 0 for unseen words."""
-        i = np.array([self.rows.get(word, -1) for word in english])
-        j = np.array([self.columns.get(word, -1) for word in french])
+        i, j = self.english.encode([english])[1], self.french.encode([french])[1]
         both = self.together[np.maximum(i, 0)][:, np.maximum(j, 0)].toarray()
         seen = (i >= 0)[:, None] & (j >= 0)[None, :]
         return np.where(seen, 2 * both / (self.left[np.maximum(i, 0)][:, None] + self.right[np.maximum(j, 0)]), 0.0)
 
 
-def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matrix]:
-    numbers: dict[str, int] = {}
-    columns, starts = [], [0]
-    for sentence in sentences:
-        columns += [numbers.setdefault(word, len(numbers)) for word in dict.fromkeys(sentence)]
-        starts.append(len(columns))
-    shape = (len(sentences), len(numbers))
-    return numbers, sp.csr_matrix((np.ones(len(columns)), columns, starts), shape=shape)
+def _incidence(sentences: list[list[str]]) -> tuple[Vocabulary, sp.csr_matrix]:
+    """The words by falling frequency, and a 1 where a sentence has a word."""
+    vocabulary = Vocabulary.build(sentences)
+    starts, words = vocabulary.encode(sentences)
+    counts = sp.csr_matrix((np.ones(len(words)), words, starts), shape=(len(sentences), len(vocabulary)))
+    return vocabulary, (counts > 0).astype(np.float64)
 
 
-def frequent(sentences: list[list[str]], n: int = 5) -> list[str]:
-    """The most frequent words."""
-    return [word for word, _ in Counter(word for sentence in sentences for word in sentence).most_common(n)]
-
-
-def intersected_model1(english: list[list[str]], french: list[list[str]], rounds: int = 5) -> list[Alignment]:
-    """Sentence pairs with the links on which IBM Model 1 (Brown et al. 1993) agrees in both directions."""
-    there, back = _model1(english, french, rounds), _model1(french, english, rounds)
-    found = []
-    for e, f, forward, backward in zip(english, french, there, back, strict=True):
-        links = frozenset((int(i), j) for j, i in enumerate(forward) if i >= 0 and backward[i] == j)
-        found.append(Alignment(e, f, links, links))
-    return found
-
-
-def _model1(source: list[list[str]], target: list[list[str]], rounds: int) -> list[np.ndarray]:
-    """For each target position the source position (-1: none) of the largest ``t(target | source)``."""
-    rows, _ = _incidence(source)
-    columns, _ = _incidence(target)
-    e, f, slot, where, starts = [], [], [], [], [0]
-    for first, second in zip(source, target, strict=True):
-        a = np.array([len(rows), *(rows[word] for word in first)])  # the last number is the empty word
-        b = np.array([columns[word] for word in second])
-        e.append(np.tile(a, len(b)))
-        f.append(np.repeat(b, len(a)))
-        slot.append(starts[-1] + np.repeat(np.arange(len(b)), len(a)))
-        where.append(np.tile(np.arange(-1, len(first)), len(b)))
-        starts.append(starts[-1] + len(b))
-    e, f, slot, where = map(np.concatenate, (e, f, slot, where))
-    pairs, pair = np.unique(e * len(columns) + f, return_inverse=True)
-    of = pairs // len(columns)
-    t = np.ones(len(pairs))
-    for _ in range(rounds):
-        share = t[pair] / np.bincount(slot, t[pair])[slot]
-        counts = np.bincount(pair, share)
-        t = counts / np.bincount(of, counts)[of]
-    order = np.lexsort((t[pair], slot))
-    last = np.flatnonzero(np.diff(slot[order], append=-1))
-    return np.split(where[order[last]], starts[1:-1])
+def agreed_links(pairs: Bitext) -> list[Alignment]:
+    """The pairs with the links on which hidden Markov models, learnt from these pairs, agree in both directions."""
+    evidence = BitextModels.learn(pairs.source, pairs.target).evidence(pairs.source, pairs.target)
+    forward, backward = best_links(evidence)
+    grids = np.split(forward & backward, evidence.grid_start[1:-1])
+    return [
+        Alignment(e, f, Reference.of(np.argwhere(grid.reshape(len(e), len(f)))))
+        for e, f, grid in zip(pairs.source, pairs.target, grids, strict=True)
+    ]

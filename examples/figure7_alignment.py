@@ -2,10 +2,10 @@
 
 The report trains on 100 hand-aligned sentence pairs of the Canadian Hansards (panels a and b), then on pairs that
 GIZA++ aligned (e and f), and measures the alignment error rate (AER). Here: of the 100 pairs at hand 60 to train on and
-40 to test, the 37 of `dev` to validate; in place of GIZA++ the links on which IBM Model 1 agrees in both directions,
-for pairs of at most 20 words a side. Features: Dice coefficients of the words and of their neighbours, positions,
-spelling, the five most frequent words of each side. With --synthetic, or where the data are not at hand, two made-up
-languages.
+40 to test, the 37 of `dev` to validate; in place of GIZA++ the links on which hidden Markov models agree in both
+directions, for pairs of at most 20 words a side. Features: Dice coefficients of the words and of their neighbours,
+positions, spelling, the five most frequent words of each side. With --synthetic, or where the data are not at hand, two
+made-up languages.
 Panels c and d, the report's projected gradient and perceptron, are left out.
 
     python examples/figure7_alignment.py [--data FOLDER] [--synthetic] [--quick] [--out out]
@@ -14,15 +14,15 @@ Panels c and d, the report's projected gradient and perceptron, are left out.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import _account
 import numpy as np
-from _data import Alignment, Counts, bitext, frequent, hansards, intersected_model1, synthetic_bitext
+from _data import Alignment, Counts, agreed_links, bitext, hansards, synthetic_bitext
 
 import maxmargin as mm
 from maxmargin.report.plots import EXACT, ITERATES
+from maxmargin.tasks.alignment import Bitext, Reference, evaluate
 
 LOSS = mm.losses.Hamming(false_positive=1, false_negative=3)
 
@@ -30,9 +30,9 @@ LOSS = mm.losses.Hamming(false_positive=1, false_negative=3)
 class Links:
     """Features of all links of a sentence pair, from the counts of a bitext."""
 
-    def __init__(self, english: list[list[str]], french: list[list[str]]) -> None:
-        self.counts = Counts(english, french)
-        self.frequent = frequent(english), frequent(french)
+    def __init__(self, pairs: Bitext) -> None:
+        self.counts = Counts(pairs)
+        self.frequent = self.counts.english.words[:5], self.counts.french.words[:5]
 
     def __call__(self, pair: Alignment) -> np.ndarray:
         """Shape ``(n_english, n_french, n_features)``."""
@@ -71,18 +71,10 @@ def _common_prefix(english: list[str], french: list[str]) -> np.ndarray:
     return same / longer
 
 
-def aer(gold: Sequence[Any], predicted: Sequence[np.ndarray]) -> float:
-    """Alignment error rate ``1 - (|A and S| + |A and P|) / (|A| + |S|)`` over all pairs."""
-    right = total = 0
-    for truth, links in zip(gold, predicted, strict=True):
-        found = {(int(e), int(f)) for e, f in links}
-        if isinstance(truth, Alignment):
-            sure, possible = truth.sure, truth.possible
-        else:  # training outputs are plain links, all of them sure
-            sure = possible = frozenset((int(e), int(f)) for e, f in truth)
-        right += len(found & sure) + len(found & possible)
-        total += len(found) + len(sure)
-    return 1.0 - right / total if total else 0.0
+def aer(gold: list[Any], predicted: list[np.ndarray]) -> float:
+    """Alignment error rate; training outputs are plain links, all of them sure."""
+    references = [truth.reference if isinstance(truth, Alignment) else Reference.of(truth) for truth in gold]
+    return evaluate(references, predicted).aer
 
 
 def draw(paths: dict[str, mm.RegularizationPath], about: str) -> Any:
@@ -139,16 +131,17 @@ def main() -> None:
         about = "Word alignment: Canadian Hansards"
         gold, validation = hansards(options.data, "train"), hansards(options.data, "dev")
         train, test = gold[:60], gold[60:]
-        english, french = bitext(options.data)
+        unlabelled = bitext(options.data)
     else:
         about = "Word alignment: two made-up languages"
         train, validation, test = (synthetic_bitext(n, seed) for n, seed in ((60, 1), (37, 2), (40, 3)))
-        unlabelled = synthetic_bitext(1000 if options.quick else 8000, 4)
-        english, french = [pair.english for pair in unlabelled], [pair.french for pair in unlabelled]
-    links = Links(english, french)
-    short = [(e, f) for e, f in zip(english, french, strict=True) if 0 < len(e) <= 20 and 0 < len(f) <= 20]
+        made = synthetic_bitext(1000 if options.quick else 8000, 4)
+        unlabelled = Bitext([pair.english for pair in made], [pair.french for pair in made])
+    links = Links(unlabelled)
+    both = zip(unlabelled.source, unlabelled.target, strict=True)
+    short = [pair for pair in both if all(0 < len(words) <= 20 for words in pair)]
     short = short[: 1000 if options.quick else 10_000]
-    labelled = intersected_model1(*map(list, zip(*short, strict=True)))[: sizes[-1]]
+    labelled = agreed_links(Bitext(*map(list, zip(*short, strict=True))))[: sizes[-1]]
     data = {f"{len(train)} by hand": train} | {f"{size} pairs": labelled[:size] for size in sizes}
     X_valid, X_test = ([links(pair) for pair in part] for part in (validation, test))
     print(f"{about}; features ready after {time.perf_counter() - began:.0f} s")

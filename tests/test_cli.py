@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import maxmargin as mm
 from maxmargin import model_file
 from maxmargin.cli import app
+from maxmargin.tasks.alignment import WordAligner, load_corpus
 
 runner = CliRunner()
 
@@ -65,6 +66,18 @@ def test_inspect_as_json(models, kind):
     assert facts["trained status"] == "converged"
     assert facts["trained C"] == (1.0 if kind == "parts" else 0.5)
     assert ("labels" in facts) == (kind in ("chain", "tree"))
+
+
+def test_inspect_a_word_aligner(tmp_path):
+    corpus = load_corpus().select(range(12))
+    pairs = list(zip(corpus.source, corpus.target, strict=True))
+    WordAligner(C=0.1, false_negative=1.0, folds=0, rounds=0).fit(pairs, corpus.references).save(tmp_path / "aligner")
+    facts = json.loads(runner.invoke(app, ["inspect", str(tmp_path / "aligner"), "--json"]).stdout)
+    assert facts["kind"] == "word alignment"
+    assert facts["trained C"] == 0.1
+    assert facts["sentence pairs of the translation models"] == 12
+    with pytest.raises(mm.ModelFileError, match=r"unknown kind of model, 'word alignment'; .* its task's loader"):
+        mm.load(tmp_path / "aligner")
 
 
 def test_files_that_cannot_be_read(models, tmp_path):

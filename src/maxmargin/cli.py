@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 import maxmargin
+from maxmargin import model_file
 from maxmargin._terminal import fail, printable
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.structures.base import IntArray, Structure
+from maxmargin.tasks.alignment import aligner
 from maxmargin.tasks.alignment.commands import app as align
 
 app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
@@ -35,6 +37,19 @@ def describe(model: Model) -> dict[str, Any]:
     }
 
 
+def describe_aligner(model: aligner.WordAligner) -> dict[str, Any]:
+    """The same of a word aligner."""
+    return {
+        "kind": aligner.KIND,
+        "weights": len(model.coef_),
+        "nonzero": int((model.coef_ != 0).sum()),
+        **{f"trained {key}": value for key, value in model.facts_.items() if key != "weights"},
+        "fertility": model.fertility,
+        "features": list(model.link_model_.links.groups),
+        "sentence pairs of the translation models": model.models_.n_pairs,
+    }
+
+
 @app.command()
 def inspect(
     path: Annotated[Path, typer.Argument(help="A model file written by save().")],
@@ -42,8 +57,11 @@ def inspect(
 ) -> None:
     """Show what a model file holds: kind, size, how it was trained and its certificate."""
     try:
-        # The structure of a model of one's own is not needed to describe it.
-        facts = describe(load(path, structure=_never_applied))
+        if model_file.read(path)[0].get("kind") == aligner.KIND:
+            facts = describe_aligner(aligner.load_aligner(path))
+        else:
+            # The structure of a model of one's own is not needed to describe it.
+            facts = describe(load(path, structure=_never_applied))
     except ModelFileError as error:
         fail(str(error))
     except OSError as error:
