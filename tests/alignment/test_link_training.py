@@ -28,7 +28,7 @@ def link_model(fertility=2, *, identity=False):
 
 
 def evidence(corpus=SOME):
-    return MODELS.evidence(corpus.source, corpus.target, identity=IDENTITY)
+    return MODELS.evidence(corpus.source, corpus.target, identity=MODELS.words.numbered(IDENTITY))
 
 
 @pytest.mark.parametrize("fertility", [1, 2, 4])
@@ -112,7 +112,7 @@ def test_imputed_outputs_are_the_best_that_references_allow(fertility):
     source, target = [["the", "house"], ["a", "small", "house"]], [["la", "maison"], ["une", "petite", "maison"]]
     references = [Reference.of([(1, 1)], [(0, 0), (0, 1)]), Reference.of([(0, 0)], [(1, 1), (2, 2), (1, 2)])]
     model = link_model(fertility)
-    facts = MODELS.evidence(source, target, identity=IDENTITY)
+    facts = MODELS.evidence(source, target, identity=MODELS.words.numbered(IDENTITY))
     batch = GoldBatch.build(model, facts, references)
     for seed in range(10):
         weights = np.random.default_rng(seed).standard_normal(model.n_weights)

@@ -288,12 +288,11 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
     def _view(self, pairs: Sequence[SentencePair] | None = None) -> _View:
         """The translation models, adapted to pairs if they are given."""
-        numbers = np.full(self.models_.words.lexicon.n_slots + 1, -1, dtype=np.int32)  # the last one for slot -1
-        numbers[self.identity_] = np.arange(len(self.identity_), dtype=np.int32)
+        numbers = self.models_.words.numbered(self.identity_)
         if pairs is None:
-            return _View(self.models_, numbers[:-1])
+            return _View(self.models_, numbers)
         models, slots = adapted_to(self.models_, [pair.source for pair in pairs], [pair.target for pair in pairs])
-        return _View(models, numbers[slots])
+        return _View(models, np.append(numbers, np.int32(-1))[slots])
 
     def _evidence(self, pairs: Sequence[SentencePair], view: _View) -> Evidence:
         names = self.link_model_.links.user_names

@@ -223,6 +223,12 @@ class TranslationModel:
             linked = np.sort(linked[order[:n]])
         return linked.astype(np.int64)
 
+    def numbered(self, slots: IntArray) -> npt.NDArray[np.int32]:
+        """For each slot of the lexicon its place among these, -1 for the others."""
+        numbers = np.full(self.lexicon.n_slots, -1, dtype=np.int32)
+        numbers[slots] = np.arange(len(slots), dtype=np.int32)
+        return numbers
+
     def select(self, lexicon: Lexicon, kept: npt.NDArray[np.bool_]) -> Self:
         """With a lexicon of the marked slots only."""
         return replace(
@@ -323,13 +329,15 @@ def _vocabulary(sentences: Sentences, letters: int) -> Vocabulary:
 def _batch(source: Sentences, target: Sentences, left: Vocabulary, right: Vocabulary, letters: int) -> Batch:
     if len(source) != len(target):
         raise ValueError(f"{len(source)} source sentences but {len(target)} target sentences; give one for each")
-    sides = []
-    for sentences, vocabulary in ((source, left), (target, right)):
-        start = offsets_of(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)))
-        numbers = {word: vocabulary.index.get(_form(word, letters), -1) for word in set(chain.from_iterable(sentences))}
-        words = map(numbers.__getitem__, chain.from_iterable(sentences))
-        sides += [start, np.fromiter(words, dtype=np.int32, count=int(start[-1]))]
-    return Batch(*sides, (len(left), len(right)))
+    return Batch(*_encoded(source, left, letters), *_encoded(target, right, letters), (len(left), len(right)))
+
+
+def _encoded(sentences: Sentences, vocabulary: Vocabulary, letters: int) -> tuple[IntArray, npt.NDArray[np.int32]]:
+    """Offsets of the sentences and the numbers of their words; each distinct word is looked at once."""
+    start = offsets_of(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)))
+    numbers = {word: vocabulary.index.get(_form(word, letters), -1) for word in set(chain.from_iterable(sentences))}
+    words = map(numbers.__getitem__, chain.from_iterable(sentences))
+    return start, np.fromiter(words, dtype=np.int32, count=int(start[-1]))
 
 
 def _pairs_with(start: IntArray, words: npt.NDArray[np.int32], vocabulary: Vocabulary) -> IntArray:
