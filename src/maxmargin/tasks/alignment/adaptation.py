@@ -74,19 +74,30 @@ class _Old:
         )
 
     def adapted(self, model: TranslationModel, *, agree: bool, prior: float = 0.0) -> TranslationModel:
-        model1 = self._tables(model.model1, None, model.null, agree=False, prior=prior)
-        hmm = self._tables(model.hmm, model.jumps, model.null, agree=agree, prior=prior)
+        model1 = self._tables(model.model1, None, model.null, None, agree=False, prior=prior)
+        hmm = self._tables(model.hmm, model.jumps, model.null, model1, agree=agree, prior=prior)
         return TranslationModel(
             self._lexicon, _at(model.links, self.slots).astype(np.float32), model1, hmm, model.jumps, model.null
         )
 
-    def _tables(self, old: Tables, jumps: FloatArray | None, null: float, *, agree: bool, prior: float) -> Tables:
+    def _tables(
+        self,
+        old: Tables,
+        jumps: FloatArray | None,
+        null: float,
+        start: Tables | None,
+        *,
+        agree: bool,
+        prior: float,
+    ) -> Tables:
+        """Tables from old ones; what the bitext does not know begins as in ``start``, or all alike."""
         known = self.slots >= 0
         word = np.where(known[:, None], old.word[np.maximum(self.slots, 0)], 0.0).astype(np.float64)
         nulls = _at(old.null_target, self._target), _at(old.null_source, self._source)
         # The empty word has had a share of all tokens.
         n_null = null * self._n_target.sum(), null * self._n_source.sum()
-        tables = Tables(_floor(word), _floor(nulls[0]), _floor(nulls[1]))
+        begin = word if start is None else np.where(known[:, None], word, start.word)
+        tables = Tables(_floor(begin), _floor(nulls[0]), _floor(nulls[1]))
         columns = self._bitext.lexicon.column.astype(np.int64)
         for _ in range(ITERATIONS):
             found = expect(self._bitext, tables, jumps, null, agree=agree)

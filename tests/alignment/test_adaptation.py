@@ -1,0 +1,95 @@
+"""Translation models that learn from the text they align."""
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from maxmargin.tasks.alignment import BitextModels, WordAligner, evaluate, load_corpus
+from maxmargin.tasks.alignment.adaptation import adapt
+from maxmargin.tasks.alignment.sentences import as_pairs
+from maxmargin.tasks.alignment.words import normalise
+
+CORPUS = load_corpus()
+TRAIN, TEST = CORPUS.split()
+MODELS = BitextModels.learn(TRAIN.source, TRAIN.target)
+NEW = [
+    ("the xylo is in the zorp .", "le xilo est dans la zorpe ."),
+    ("we see the zorp .", "nous voyons la zorpe ."),
+    ("the xylo is red .", "le xilo est rouge ."),
+] * 3
+
+
+def probabilities(tables, lexicon):
+    """Sums of the probabilities that each word generates, forward and backward."""
+    rows = np.repeat(np.arange(len(lexicon.source)), np.diff(lexicon.row_start))
+    return np.bincount(rows, tables.word[:, 0]), np.bincount(lexicon.column, tables.word[:, 1])
+
+
+def test_adapted_models_are_of_the_words_of_the_text_alone():
+    adapted, slots = adapt(MODELS, TEST.source, TEST.target)
+    for name in ("words", "stems", "cautious"):
+        model = getattr(adapted, name)
+        for tables in (model.model1, model.hmm):
+            for sums in probabilities(tables, model.lexicon):
+                assert (sums < 1.001).all()
+            assert all((table > 0).all() and (table <= 1).all() for table in tables)
+    lexicon, old = adapted.words.lexicon, MODELS.words.lexicon
+    assert set(lexicon.source.words) == {normalise(word) for sentence in TEST.source for word in sentence}
+    assert adapted.n_pairs == MODELS.n_pairs + len(TEST)
+    known = np.flatnonzero(slots >= 0)
+    assert lexicon.names(known[:50]) == old.names(slots[known[:50]])
+    assert (lexicon.together[known] > old.together[slots[known]]).all()
+
+
+def test_what_the_bitext_says_often_stays():
+    adapted, slots = adapt(MODELS, TEST.source, TEST.target)
+    known = np.flatnonzero(slots >= 0)
+    before, after = MODELS.words.hmm.word[slots[known], 0], adapted.words.hmm.word[known, 0]
+    rows = np.repeat(np.arange(len(adapted.words.lexicon.source)), np.diff(adapted.words.lexicon.row_start))[known]
+    often = adapted.words.lexicon.source.counts[rows] > 60
+    assert np.abs(before - after)[often].max() < 0.25
+    assert np.abs(before - after)[often].mean() < 0.02
+
+
+def test_new_words_are_learnt_from_the_text():
+    source, target = ([pair[side].split() for pair in NEW] for side in (0, 1))
+    adapted, _ = adapt(MODELS, source, target)
+    lexicon = adapted.words.lexicon
+    batch = lexicon.batch(source[:1], target[:1])
+    found = adapted.words.posteriors(batch, lexicon.slots(batch))
+    both = (found.forward * found.backward).reshape(7, 7)
+    assert both[1].argmax() == 1
+    assert both[5].argmax() == 5
+    assert min(both[1, 1], both[5, 5]) > 0.5
+
+
+@pytest.mark.parametrize("text", [[], [([], [])], [(["a"], [])], [(["x"], ["y"])]])
+def test_texts_of_nothing(text):
+    source, target = [list(pair[0]) for pair in text], [list(pair[1]) for pair in text]
+    adapted, _ = adapt(MODELS, source, target)
+    assert adapted.evidence(source, target).n_examples == len(text)
+
+
+def test_same_bits_for_any_number_of_threads():
+    found = []
+    for threads in (1, 2, 3):
+        with mm.threads(threads):
+            adapted, _ = adapt(MODELS, TEST.source, TEST.target)
+            found.append([table for name in ("words", "stems", "cautious") for table in getattr(adapted, name).hmm])
+    for other in found[1:]:
+        assert all((one == two).all() for one, two in zip(found[0], other, strict=True))
+
+
+def test_aligner_that_adapts_keeps_its_frequent_pairs_and_finds_more():
+    pairs = list(zip(TRAIN.source, TRAIN.target, strict=True))
+    aligner = WordAligner(C=0.1, false_negative=2.0, models=MODELS, folds=0).fit(pairs, TRAIN.references)
+    unseen = list(zip(TEST.source, TEST.target, strict=True))
+    adapted = aligner._view(as_pairs(unseen))
+    numbers = adapted.numbers
+    names = aligner.link_model_.links.identity_names
+    lexicon = adapted.models.words.lexicon
+    for slot in np.flatnonzero(numbers >= 0).tolist():
+        assert lexicon.names(np.array([slot])) == [names[numbers[slot]]]
+    plain = evaluate(TEST.references, aligner.predict(unseen)).aer
+    better = evaluate(TEST.references, aligner.predict(unseen, adapt=True)).aer
+    assert better < plain
