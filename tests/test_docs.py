@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -12,16 +15,23 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of the blocks that run."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^```(python|sh)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
     namespace: dict[str, object] = {}
-    for code in blocks(page):
-        exec(compile(code, str(page), "exec"), namespace)
+    for language, code in blocks(page):
+        if language == "sh":
+            done = subprocess.run(["sh", "-e"], input=code, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+        else:
+            exec(compile(code, str(page), "exec"), namespace)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
