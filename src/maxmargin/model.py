@@ -250,6 +250,10 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
     return weights
 
 
+TASK_LOADERS = {"word alignment": "maxmargin.tasks.alignment.load_aligner(path)"}
+"""Kinds of models that belong to tasks, and what loads them."""
+
+
 def load(
     path: str | Path,
     *,
@@ -269,6 +273,8 @@ def load(
     header, arrays = model_file.read(path)
     try:
         kind, facts = header["kind"], header.get("facts", {})
+        if isinstance(kind, str) and kind in TASK_LOADERS:
+            raise ValueError(f"it holds a model of {kind}; load it with {TASK_LOADERS[kind]}")
         if not isinstance(facts, dict) or not isinstance(header["packer"], dict):
             raise ValueError("its header is incomplete")
         if kind == PartsPacker.kind:

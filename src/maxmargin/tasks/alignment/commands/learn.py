@@ -168,6 +168,10 @@ def train(
         held = optional_bitext(dev_source, dev_target, "--dev-")
         if (held is None) != (dev_gold is None):
             fail("--dev-source and --dev-gold belong together; give both, or neither")
+        if held is None and dev_extra:
+            fail("--dev-extra needs --dev-source and --dev-gold; give them, or leave it out")
+        if reuse is not None and unlabelled is not None:
+            fail("--reuse takes translation models that are there, --bitext-source learns some; give one of them")
         dev = None
         if held is not None and dev_gold is not None:
             dev_references = open_links(dev_gold, format=gold_form.known()).references(bitext=held)
