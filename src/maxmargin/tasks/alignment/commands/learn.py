@@ -80,6 +80,10 @@ def _writable(path: Path) -> None:
         fail(f"{path}: its folder does not exist; make it, or give another --out")
 
 
+def _files(extras: Sequence[str] | None) -> list[str]:
+    return [one.partition("=")[2] for one in extras or ()]
+
+
 def _extras(given: Sequence[str] | None, bitext: Bitext, option: str = "--extra") -> dict[str, list[Prediction]]:
     found: dict[str, list[Prediction]] = {}
     for one in given or ():
@@ -161,7 +165,8 @@ def train(
     began = time.perf_counter()
     _writable(out)
     with _errors_of():
-        once([source, target, gold, bitext_source, bitext_target, dev_source, dev_target, dev_gold])
+        bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
+        once([*bitexts, gold, dev_gold, *_files(extra), *_files(dev_extra)])
         bitext = read_bitext(source, target)
         references = open_links(gold, format=gold_form.known()).references(bitext=bitext)
         unlabelled = optional_bitext(bitext_source, bitext_target, "--bitext-")
@@ -243,7 +248,7 @@ def predict(
 ) -> None:
     """Align sentence pairs: a line of links per pair (NAACL: a line per link) on standard output."""
     with _errors_of():
-        once([source, target])
+        once([source, target, *_files(extra)])
         aligner = load_aligner(model, n_jobs=jobs)
         bitext = read_bitext(source, target)
         pairs = _pairs(bitext, _extras(extra, bitext))
