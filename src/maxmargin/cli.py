@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +15,15 @@ from maxmargin._terminal import fail, printable
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.structures.base import IntArray, Structure
-from maxmargin.tasks.alignment import aligner
+from maxmargin.tasks.alignment.aligner import KIND as ALIGNMENT
 from maxmargin.tasks.alignment.commands import app as align
+from maxmargin.tasks.alignment.commands.describe import describe as describe_aligner
 
 app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
 app.add_typer(align, name="align")
+
+TASKS: dict[str, Callable[[Path], dict[str, Any]]] = {ALIGNMENT: describe_aligner}
+"""Kinds of models that belong to tasks, and what describes their files."""
 
 
 def _never_applied(sizes: IntArray) -> Structure:
@@ -37,17 +42,13 @@ def describe(model: Model) -> dict[str, Any]:
     }
 
 
-def describe_aligner(model: aligner.WordAligner) -> dict[str, Any]:
-    """The same of a word aligner."""
-    return {
-        "kind": aligner.KIND,
-        "weights": len(model.coef_),
-        "nonzero": int((model.coef_ != 0).sum()),
-        **{f"trained {key}": value for key, value in model.facts_.items() if key != "weights"},
-        "fertility": model.fertility,
-        "features": list(model.link_model_.links.groups),
-        "sentence pairs of the translation models": model.models_.n_pairs,
-    }
+def describe_file(path: Path) -> dict[str, Any]:
+    """What a model file of any kind says about its model."""
+    kind = model_file.read(path)[0].get("kind")
+    if isinstance(kind, str) and kind in TASKS:
+        return TASKS[kind](path)
+    # The structure of a model of one's own is not needed to describe it.
+    return describe(load(path, structure=_never_applied))
 
 
 @app.command()
@@ -57,11 +58,7 @@ def inspect(
 ) -> None:
     """Show what a model file holds: kind, size, how it was trained and its certificate."""
     try:
-        if model_file.read(path)[0].get("kind") == aligner.KIND:
-            facts = describe_aligner(aligner.load_aligner(path))
-        else:
-            # The structure of a model of one's own is not needed to describe it.
-            facts = describe(load(path, structure=_never_applied))
+        facts = describe_file(path)
     except ModelFileError as error:
         fail(str(error))
     except OSError as error:

@@ -250,6 +250,10 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
     return weights
 
 
+TASK_LOADERS = {"word alignment": "maxmargin.tasks.alignment.load_aligner(path)"}
+"""Kinds of models that belong to tasks, and what loads them."""
+
+
 def load(
     path: str | Path,
     *,
@@ -269,16 +273,18 @@ def load(
     header, arrays = model_file.read(path)
     try:
         kind, facts = header["kind"], header.get("facts", {})
-        if kind != PartsPacker.kind and kind not in PACKERS:
-            raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin, or use its task's loader")
+        if isinstance(kind, str) and kind in TASK_LOADERS:
+            raise ValueError(f"it holds a model of {kind}; load it with {TASK_LOADERS[kind]}")
         if not isinstance(facts, dict) or not isinstance(header["packer"], dict):
             raise ValueError("its header is incomplete")
         if kind == PartsPacker.kind:
             if structure is None:
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
             packer: Packer = PartsPacker(structure, checks.integer(header["packer"]["n_features"], "n_features"))
-        else:
+        elif kind in PACKERS:
             packer = PACKERS[kind].from_header(header["packer"]).with_arrays(arrays)
+        else:
+            raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
         weights = _restored(arrays, packer.n_weights)
         signed = packer.nonnegative()
         if signed is not None and (weights[signed] < 0).any():

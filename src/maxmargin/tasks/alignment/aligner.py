@@ -24,18 +24,21 @@ from maxmargin.tasks.alignment.confidence import Calibration
 from maxmargin.tasks.alignment.evidence import Evidence, best_links
 from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures
 from maxmargin.tasks.alignment.fertility import FertileBatch
-from maxmargin.tasks.alignment.links import Prediction
+from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.metrics import Scores, evaluate
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
 from maxmargin.tasks.alignment.progress import Stages
 from maxmargin.tasks.alignment.sentences import (
+    LONGEST,
     SentencePair,
     alignable,
     as_pairs,
     as_references,
     extra_column,
     extra_names,
+    learnable,
     pieces,
+    require_extra,
     warn_of_long,
 )
 from maxmargin.tasks.alignment.symmetrize import symmetrize
@@ -144,14 +147,13 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             raise ValueError("no sentence pairs to learn from; give some, or use bootstrap() on a bitext alone")
         dev_pairs, dev_references = ([], []) if dev is None else (as_pairs(dev[0]), as_references(dev[1], len(dev[0])))
         extra = extra_names([*pairs, *dev_pairs])
+        warn_of_long([*pairs, *dev_pairs], "is not learnt from")
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models([*as_pairs(bitext), *pairs, *dev_pairs], stages)
             self._begin(self._groups(), extra)
             view = self._view()
-            gold = GoldBatch.build(self.link_model_, self._evidence(pairs, view), references)
-            held = None
-            if dev_pairs:
-                held = GoldBatch.build(self.link_model_, self._evidence(dev_pairs, view), dev_references)
+            gold = self._gold(pairs, references, view)
+            held = self._gold(dev_pairs, dev_references, view) if dev_pairs else None
             choice = self._choose(gold, held, Cs, costs, stages)
             self._finish(gold, choice, stages)
         return self
@@ -174,7 +176,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
         chosen = bootstrap.sample(n_source, n_target, n_pairs, self.random_state)
         if not len(chosen):
-            raise ValueError("the bitext has no pair with words on both sides; give sentence pairs to learn from")
+            raise ValueError(
+                f"the bitext has no pair with 1 to {LONGEST} words on both sides; give sentence pairs to learn from"
+            )
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models(pairs, stages)
             self._begin(bootstrap.groups(self._groups()), extra_names(pairs))
@@ -214,7 +218,8 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
                 for the best alignment, whose links may be of any confidence.
             adapt: as in :meth:`predict`.
         """
-        if threshold is not None and not 0 <= threshold <= 1:
+        number = isinstance(threshold, int | float | np.number)
+        if threshold is not None and not (number and 0 <= threshold <= 1):
             raise ValueError(f"threshold must be a number in [0, 1], got {threshold!r}")
         check_is_fitted(self)
         found: list[Prediction] = []
@@ -249,12 +254,19 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
     def _check(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The settings to choose from, all of them checked."""
-        for name, least in (("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0)):
+        whole = ("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0), ("random_state", 0)
+        for name, least in whole:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
         if not (isinstance(self.solver, Solver) or self.solver == "auto"):
             raise ValueError(f'solver must be "auto" or a solver, such as mm.BlockFrankWolfe(), got {self.solver!r}')
+        if not isinstance(self.tol, int | float | np.number) or not (np.isfinite(self.tol) and self.tol >= 0):
+            raise ValueError(f"tol must be a finite number >= 0, got {self.tol!r}; 1e-3 is a good choice")
+        if self.models is not None and not isinstance(self.models, BitextModels):
+            raise ValueError(f"models must be the models_ of an aligner, or None, got {type(self.models).__name__}")
+        if not isinstance(self.features, Sequence | None) or isinstance(self.features, str):
+            raise ValueError(f"features must be a list of groups, or None for all, got {self.features!r}")
         return _positive(self.C, "C"), _positive(self.false_negative, "false_negative")
 
     def _groups(self) -> tuple[str, ...]:
@@ -300,6 +312,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         return view.models.evidence(
             [pair.source for pair in pairs], [pair.target for pair in pairs], identity=view.numbers, user=user
         )
+
+    def _gold(self, pairs: Sequence[SentencePair], references: Sequence[Reference], view: _View) -> GoldBatch:
+        return GoldBatch.build(self.link_model_, self._evidence(alignable(pairs), view), learnable(pairs, references))
 
     def _solve(self, gold: GoldBatch, choice: Choice, tol: float) -> Solution:
         solver = self.solver if isinstance(self.solver, Solver) else None
@@ -363,6 +378,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
     def _pieces(self, pairs: list[SentencePair], adapt: bool) -> Iterator[Evidence]:
         """The evidence of the pairs, a piece at a time."""
+        require_extra(pairs, self.link_model_.links.user_names)
         warn_of_long(pairs)
         pairs = alignable(pairs)
         view = self._view(pairs if adapt else None)
@@ -415,6 +431,8 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
         identity, weights = arrays["identity"], arrays["weights"]
         if identity.dtype != np.int64 or identity.shape != (features.n_identity,) or (np.diff(identity) <= 0).any():
             raise ValueError("its frequent word pairs are damaged")
+        if len(identity) and not 0 <= identity[0] <= identity[-1] < aligner.models_.words.lexicon.n_slots:
+            raise ValueError("its frequent word pairs are damaged")
         if weights.dtype != np.float64 or weights.shape != (aligner.link_model_.n_weights,):
             raise ValueError(f"it needs {aligner.link_model_.n_weights} weights, it has shape {weights.shape}")
         if not np.isfinite(weights).all():
@@ -425,7 +443,7 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
         slope, intercept = (float(value) for value in header["calibration"])
         if not (np.isfinite(slope) and np.isfinite(intercept) and slope > 0):
             raise ValueError("its calibration is damaged")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ModelFileError(f"{path} cannot be loaded: {reason}") from None
     aligner.fertility = fertility

@@ -13,6 +13,7 @@ import numpy as np
 
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.evidence import Evidence, best_links
+from maxmargin.tasks.alignment.sentences import LONGEST
 from maxmargin.tasks.alignment.training import BoolArray
 
 WITHHELD = ("hmm", "neighbours", "null")
@@ -22,6 +23,8 @@ C = 0.01
 FALSE_NEGATIVE = 1.0
 LENGTHS = (3, 40)
 """Pairs with fewer or more words than this on a side are not used, unless there are no others."""
+LONG = 20
+"""So many pairs are used where all are longer than that."""
 
 
 def groups(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -35,6 +38,9 @@ def sample(n_source: IntArray, n_target: IntArray, n_pairs: int, seed: int) -> I
     usual = np.flatnonzero((shorter >= LENGTHS[0]) & (longer <= LENGTHS[1]))
     if not len(usual):
         usual = np.flatnonzero((shorter > 0) & (longer <= LENGTHS[1]))
+    if not len(usual):  # the shortest of long ones, for their cost grows with the cube of the length
+        usual = np.flatnonzero((shorter > 0) & (longer <= LONGEST))
+        return np.sort(usual[np.argsort(longer[usual], kind="stable")[: min(n_pairs, LONG)]])
     if len(usual) > n_pairs:
         usual = np.random.default_rng(seed).choice(usual, n_pairs, replace=False)
     return np.sort(usual).astype(np.int64)

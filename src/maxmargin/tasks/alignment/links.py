@@ -17,10 +17,13 @@ from maxmargin.structures.base import FloatArray, IntArray
 
 
 def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
-    """Pairs in any order, with or without repetitions, as links."""
-    listed = pairs if isinstance(pairs, np.ndarray) else list(pairs)  # type: ignore[arg-type]
-    array = np.asarray(listed, dtype=np.int64).reshape(-1, 2)
-    return np.unique(array, axis=0)
+    """Pairs in any order, with or without repetitions, as links; ValueError if they are no pairs of integers."""
+    array = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs))  # type: ignore[arg-type]
+    if not array.size:
+        return np.zeros((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ValueError("links must be pairs (source position, target position) of integers")
+    return np.unique(array.astype(np.int64), axis=0)
 
 
 @dataclass(frozen=True, eq=False)

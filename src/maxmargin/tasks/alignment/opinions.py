@@ -43,7 +43,7 @@ OPINION_NAMES = tuple(f"{model} {column}" for model in MODELS[1:] for column in 
 """Names of the columns of :attr:`Evidence.opinions`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BitextModels:
     """What a bitext teaches. Build it with :meth:`learn`.
 
@@ -91,6 +91,13 @@ class BitextModels:
         bitext = PreparedBitext(source, target, letters=STEM_LETTERS)
         stems = one("stems", bitext)
         return cls(words, stems, one("cautious", bitext, agreement=False, prior=PRIOR))
+
+    def __repr__(self) -> str:
+        return f"<BitextModels of {self.n_pairs} sentence pairs>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Itself, as nothing in it ever changes: clones of an aligner share it."""
+        return self
 
     @property
     def n_pairs(self) -> int:
@@ -193,7 +200,7 @@ class BitextModels:
         """The inverse of :meth:`header` and :meth:`arrays`; ValueError or KeyError if they make no sense."""
         n_pairs, letters, nulls = header["n_pairs"], header["stem_letters"], header["null"]
         for value in (n_pairs, letters):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 53:
                 raise ValueError("its counts of pairs and letters must be integers >= 0")
         if (
             not isinstance(nulls, list)

@@ -59,12 +59,36 @@ def as_pairs(X: Sequence[Any]) -> list[SentencePair]:
             if not isinstance(listed, Sequence) or not all(map(_is_word, listed)):
                 raise ValueError(f"sentence pair {number + 1}: a sentence must be a string or a list of strings")
             sides.append(listed)
-        found.append(SentencePair(sides[0], sides[1], extra))
+        found.append(SentencePair(sides[0], sides[1], _checked(extra, number, *map(len, sides)) if extra else {}))
     return found
 
 
 def _is_word(word: object) -> bool:
     return isinstance(word, str)
+
+
+def _pairs(links: Any) -> IntArray:
+    return np.asarray(links, dtype=np.int64).reshape(-1, 2)
+
+
+def _checked(extra: Any, number: int, n_source: int, n_target: int) -> dict[str, Prediction]:
+    """The extra columns of a pair as predictions whose links lie inside."""
+    if not isinstance(extra, Mapping) or not all(map(_is_word, extra)):
+        raise ValueError(f"sentence pair {number + 1}: extra columns must be a dictionary from names to links")
+    found = {}
+    for name, given in extra.items():
+        where = f"sentence pair {number + 1}, extra column {name!r}"
+        try:
+            links = _pairs(given.links) if isinstance(given, Prediction) else as_links(given)
+        except (TypeError, ValueError):
+            raise ValueError(f"{where}: links must be pairs (source position, target position) of integers") from None
+        if len(links) and ((links < 0).any() or (links >= (n_source, n_target)).any()):
+            raise ValueError(f"{where}: a link is outside its {n_source} source and {n_target} target words")
+        confidence = given.confidence if isinstance(given, Prediction) else None
+        if confidence is not None and (np.shape(confidence) != (len(links),) or not np.isfinite(confidence).all()):
+            raise ValueError(f"{where}: there must be a finite confidence for each of its {len(links)} links")
+        found[name] = Prediction(links, confidence)
+    return found
 
 
 def as_references(y: Sequence[Any], n: int) -> list[Reference]:
@@ -97,26 +121,29 @@ def extra_names(pairs: Sequence[SentencePair]) -> tuple[str, ...]:
     return names
 
 
+def require_extra(pairs: Sequence[SentencePair], names: Sequence[str]) -> None:
+    """Refuse pairs without the extra columns of a model."""
+    for number, pair in enumerate(pairs if names else ()):
+        for name in names:
+            if name not in pair.extra:
+                raise ValueError(
+                    f"sentence pair {number + 1} has no extra column {name!r}, which the model was trained with"
+                )
+
+
 def extra_column(pairs: Sequence[SentencePair], name: str) -> FloatArray:
-    """An extra column of all cells: 1, or the confidence, where there is a link."""
+    """An extra column of all cells of pairs that :func:`as_pairs` has checked: 1, or the confidence, at a link."""
     n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
     n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
     values: list[npt.ArrayLike] = []
     links = []
-    for number, pair in enumerate(pairs):
-        if name not in pair.extra:
-            raise ValueError(
-                f"sentence pair {number + 1} has no extra column {name!r}, which the model was trained with"
-            )
+    for pair in pairs:
         given = pair.extra[name]
         one = given if isinstance(given, Prediction) else Prediction(as_links(given))
         links.append(one.links)
         values.append(np.ones(len(one.links)) if one.confidence is None else one.confidence)
     start, flat = pack(links)
     of = sentence_of(start)
-    outside = (flat < 0).any(axis=1) | (flat[:, 0] >= n_source[of]) | (flat[:, 1] >= n_target[of])
-    if outside.any():
-        raise ValueError(f"sentence pair {int(of[np.argmax(outside)]) + 1}: a link of {name!r} is outside its words")
     grid_start = offsets_of(n_source * n_target)
     column = np.zeros(int(grid_start[-1]))
     if len(flat):
@@ -143,7 +170,7 @@ def too_long(pair: SentencePair) -> bool:
     return max(len(pair.source), len(pair.target)) > LONGEST
 
 
-def alignable(pairs: list[SentencePair]) -> list[SentencePair]:
+def alignable(pairs: Sequence[SentencePair]) -> list[SentencePair]:
     """Pairs that are too long without their words, so that they have no links."""
     return [
         SentencePair([], [], {name: np.zeros((0, 2), dtype=np.int64) for name in pair.extra})
@@ -153,12 +180,18 @@ def alignable(pairs: list[SentencePair]) -> list[SentencePair]:
     ]
 
 
-def warn_of_long(pairs: list[SentencePair]) -> None:
-    """Say so where pairs are not aligned."""
+def learnable(pairs: Sequence[SentencePair], references: Sequence[Reference]) -> list[Reference]:
+    """The references that belong to :func:`alignable` pairs: none for pairs that are too long."""
+    none = Reference.of([])
+    return [none if too_long(pair) else one for pair, one in zip(pairs, references, strict=True)]
+
+
+def warn_of_long(pairs: list[SentencePair], consequence: str = "gets no links") -> None:
+    """Say so where pairs are not aligned, or not learnt from."""
     long = [number for number, pair in enumerate(pairs) if too_long(pair)]
     if long:
         warnings.warn(
-            f"sentence pair {long[0] + 1} has more than {LONGEST} words on a side and gets no links "
+            f"sentence pair {long[0] + 1} has more than {LONGEST} words on a side and {consequence} "
             f"({len(long)} such pairs); split it",
             UserWarning,
             stacklevel=callers_level(),

@@ -80,6 +80,10 @@ def _writable(path: Path) -> None:
         fail(f"{path}: its folder does not exist; make it, or give another --out")
 
 
+def _files(extras: Sequence[str] | None) -> list[str]:
+    return [one.partition("=")[2] for one in extras or ()]
+
+
 def _extras(given: Sequence[str] | None, bitext: Bitext, option: str = "--extra") -> dict[str, list[Prediction]]:
     found: dict[str, list[Prediction]] = {}
     for one in given or ():
@@ -161,13 +165,18 @@ def train(
     began = time.perf_counter()
     _writable(out)
     with _errors_of():
-        once([source, target, gold, bitext_source, bitext_target, dev_source, dev_target, dev_gold])
+        bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
+        once([*bitexts, gold, dev_gold, *_files(extra), *_files(dev_extra)])
         bitext = read_bitext(source, target)
         references = open_links(gold, format=gold_form.known()).references(bitext=bitext)
         unlabelled = optional_bitext(bitext_source, bitext_target, "--bitext-")
         held = optional_bitext(dev_source, dev_target, "--dev-")
         if (held is None) != (dev_gold is None):
             fail("--dev-source and --dev-gold belong together; give both, or neither")
+        if held is None and dev_extra:
+            fail("--dev-extra needs --dev-source and --dev-gold; give them, or leave it out")
+        if reuse is not None and unlabelled is not None:
+            fail("--reuse takes translation models that are there, --bitext-source learns some; give one of them")
         dev = None
         if held is not None and dev_gold is not None:
             dev_references = open_links(dev_gold, format=gold_form.known()).references(bitext=held)
@@ -243,7 +252,7 @@ def predict(
 ) -> None:
     """Align sentence pairs: a line of links per pair (NAACL: a line per link) on standard output."""
     with _errors_of():
-        once([source, target])
+        once([source, target, *_files(extra)])
         aligner = load_aligner(model, n_jobs=jobs)
         bitext = read_bitext(source, target)
         pairs = _pairs(bitext, _extras(extra, bitext))
