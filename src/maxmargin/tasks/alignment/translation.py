@@ -323,13 +323,15 @@ def _vocabulary(sentences: Sentences, letters: int) -> Vocabulary:
 def _batch(source: Sentences, target: Sentences, left: Vocabulary, right: Vocabulary, letters: int) -> Batch:
     if len(source) != len(target):
         raise ValueError(f"{len(source)} source sentences but {len(target)} target sentences; give one for each")
-    sides = []
-    for sentences, vocabulary in ((source, left), (target, right)):
-        start = offsets_of(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)))
-        numbers = {word: vocabulary.index.get(_form(word, letters), -1) for word in set(chain.from_iterable(sentences))}
-        words = map(numbers.__getitem__, chain.from_iterable(sentences))
-        sides += [start, np.fromiter(words, dtype=np.int32, count=int(start[-1]))]
-    return Batch(*sides, (len(left), len(right)))
+    return Batch(*_encoded(source, left, letters), *_encoded(target, right, letters), (len(left), len(right)))
+
+
+def _encoded(sentences: Sentences, vocabulary: Vocabulary, letters: int) -> tuple[IntArray, npt.NDArray[np.int32]]:
+    """Where the sentences begin, and their words as numbers; each distinct word is looked up once."""
+    start = offsets_of(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)))
+    numbers = {word: vocabulary.index.get(_form(word, letters), -1) for word in set(chain.from_iterable(sentences))}
+    words = map(numbers.__getitem__, chain.from_iterable(sentences))
+    return start, np.fromiter(words, dtype=np.int32, count=int(start[-1]))
 
 
 def _pairs_with(start: IntArray, words: npt.NDArray[np.int32], vocabulary: Vocabulary) -> IntArray:
