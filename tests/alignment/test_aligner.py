@@ -302,7 +302,9 @@ def test_unknown_words(aligner):
 def test_long_sentences(aligner, make, few):
     long = "a " * 1001, "b"
     for call in (aligner.predict, aligner.align):
-        with pytest.warns(UserWarning, match=r"sentence pair 2 has more than 1000 words .* gets no links \(2 such pairs"):
+        with pytest.warns(
+            UserWarning, match=r"sentence pair 2 has more than 1000 words .* gets no links \(2 such pairs"
+        ):
             found = call([few[0][0], long, long[::-1], few[0][1]])
         found = [one.links if isinstance(one, Prediction) else one for one in found]
         assert same(found, [aligner.predict(few[0][:1])[0], NONE, NONE, aligner.predict(few[0][1:2])[0]])
@@ -348,7 +350,9 @@ def test_small_and_odd_gold(X, y, fertility, folds):
         legal(links, [side.split() for side in pair], fertility)
     for one in aligner.align(X):
         assert np.isfinite(one.confidence).all()
-    aligner = WordAligner(fertility=fertility, C=(0.1, 1.0), rounds=0, tol=1e-2).fit([("a b", "x y")], [[(0, 1)]], dev=(X, y))
+    aligner = WordAligner(fertility=fertility, C=(0.1, 1.0), rounds=0, tol=1e-2).fit(
+        [("a b", "x y")], [[(0, 1)]], dev=(X, y)
+    )
     assert aligner.held_out_.sentences == len(X)
 
 
@@ -386,7 +390,10 @@ def test_extra_columns(make, few, others):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ({"other": [(0, 2)]}, "sentence pair 2, extra column 'other': a link is outside its 2 source and 2 target words"),
+        (
+            {"other": [(0, 2)]},
+            "sentence pair 2, extra column 'other': a link is outside its 2 source and 2 target words",
+        ),
         ({"other": [(-1, 0)]}, "sentence pair 2, extra column 'other': a link is outside"),
         ({"other": [(0, 0.5)]}, "sentence pair 2, extra column 'other': links must be pairs"),
         ({"other": Prediction(as_links([(0, 0)]), np.array([np.nan]))}, "'other': there must be a finite confidence"),

@@ -415,6 +415,8 @@ def test_arrays_of_other_lengths_and_types_are_refused(function):
         if not isinstance(value, np.ndarray):
             continue
         for wrong in (value.ravel()[:-1], np.append(value.ravel(), value.ravel()[-1:])):
+            if function == "WordPairs" and name == "row_start" and len(wrong) > len(value):
+                continue  # one more row, which is empty
             with pytest.raises(ValueError, match=r"must|too|fit|outside"):
                 getattr(_kernels, function)(**{**good, name: np.ascontiguousarray(wrong)})
         with pytest.raises(TypeError):
@@ -452,7 +454,10 @@ BAD: list[tuple[str, str, Any]] = [
     *(("translation_maximise", "scale", value) for value in (0.0, np.nan, np.inf)),
     *(("translation_maximise", "prior", value) for value in (-1.0, np.nan, np.inf)),
     *(("WordPairs", "n_target", value) for value in (-1, 0, 4)),
-    *(("WordPairs", "row_start", np.array(value)) for value in ([], [0], [1, 3], [0, 4, 3], [0, -1, 3], [0, 4])),
+    *(
+        ("WordPairs", "row_start", np.array(value, dtype=np.int64))
+        for value in ([], [0], [1, 3], [0, 4, 3], [0, -1, 3], [0, 4])
+    ),
     *(("WordPairs", "column", np.array(value, dtype=np.int32)) for value in ([0, -1, 1], [0, 5, 1], [])),
     *(("SentencePairs", name, value) for name in ("n_source", "n_target") for value in (-1, 0, 3)),
     *(

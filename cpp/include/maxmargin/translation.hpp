@@ -119,12 +119,16 @@ class Worker {
 
     // Posteriors of the hidden Markov models; the two log-likelihoods. Jumps are counted if counts are given.
     std::pair<double, double> hmm(const Jumps& forth, const Jumps& back, const Counts* counts) {
-        const double first = chain_.run(forward_.data(), null_target.data(), columns_, rows_, forth, counts != nullptr);
-        if (counts) count_jumps(rows_, counts->forth, *counts);
-        const double second =
-            chain_.run(backward_.data(), null_source.data(), rows_, columns_, back, counts != nullptr);
-        if (counts) count_jumps(columns_, counts->back, *counts);
-        return {first, second};
+        ChainView one = forth_.begin(forward_.data(), null_target.data(), columns_, rows_, forth, counts != nullptr);
+        ChainView two = back_.begin(backward_.data(), null_source.data(), rows_, columns_, back, counts != nullptr);
+        forward_backward(simd::lanes_in_use(), one, two);
+        if (counts) {
+            forth_.end(one);
+            back_.end(two);
+            count_jumps(forth_, rows_, counts->forth, *counts);
+            count_jumps(back_, columns_, counts->back, *counts);
+        }
+        return {one.likelihood, two.likelihood};
     }
 
     // Adds the posteriors up; with `agree` both directions believe only what they agree on (Liang, Taskar and Klein
@@ -172,16 +176,17 @@ class Worker {
         for (std::int64_t k = 0; k < n; ++k) out[k] = words[k] >= 0 ? probability(table[words[k]]) : unseen;
     }
 
-    void count_jumps(std::int64_t positions, const JumpCounts& jumps, const Counts& counts) {
+    static void count_jumps(const WordChain& chain, std::int64_t positions, const JumpCounts& jumps,
+                            const Counts& counts) {
         for (std::int64_t m = 0; m <= positions; ++m)
-            counts.add_shared(jumps.departures[m * jumps.side + positions], chain_.departures[m]);
+            counts.add_shared(jumps.departures[m * jumps.side + positions], chain.departures[m]);
         for (std::size_t d = 0; d < jumps.distance.size(); ++d)
-            counts.add_shared(jumps.distance[d], chain_.distances[d]);
+            counts.add_shared(jumps.distance[d], chain.distances[d]);
     }
 
     std::int64_t rows_ = 0, columns_ = 0, forward_stride_ = 0, backward_stride_ = 0;
     std::vector<double> forward_, backward_;  // (targets, sources) and (sources, targets), rows as in ChainView
-    WordChain chain_;
+    WordChain forth_, back_;
 };
 
 // exp(digamma(x)), what a Dirichlet prior makes of a count in variational Bayes, by the asymptotic series after a few

@@ -56,132 +56,147 @@ struct ChainView {
     double *emission, *null;
     std::int64_t words, positions, stride;
     const double* c;  // of distance 0
-    std::int64_t width;
-    double stay;            // the probability of the empty word
-    const double* factor;   // (stride): (1 - null) / total of each place
+    std::int64_t width, taps;  // distances up to taps are summed one by one
+    bool far;                  // whether there are distances of width or more
+    double stay;               // the probability of the empty word
+    const double* factor;      // (stride): (1 - null) / total of each place
     double *before, *reached;  // (words + 1, stride), (words, stride)
     double *norm, *beta;       // (words), (stride)
     double *mass, *ahead;      // (stride), with zeros around them
-    double* outer;             // (stride), zeros beyond the places
+    double *low, *high;        // (stride): sums over distances of -width and below, of width and above
     bool counts;
     double* departures;  // (stride)
     double* moves;       // (2 width + 1) vectors: sums of mass times ahead by distance
-    double ends[2];      // the same for distances of -width and below, of width and above
+    double likelihood;
 };
 
 template <class Vec>
-MM_INLINE double forward_pass(const ChainView& v) {
+MM_INLINE void forward_step(ChainView& v, std::int64_t k) {
     constexpr std::int64_t step = simd::lanes<Vec>;
-    const std::int64_t taps = std::min(v.width - 1, v.positions);
-    const bool far = v.positions >= v.width;
-    double likelihood = 0;
-    for (std::int64_t k = 0; k < v.words; ++k) {
-        const double *from = v.before + k * v.stride, *emission = v.emission + k * v.stride;
-        double *to = v.before + (k + 1) * v.stride, *reached = v.reached + k * v.stride;
-        for (std::int64_t i = 0; i < v.stride; i += step)
-            simd::store<Vec>(v.mass + i, simd::load<Vec>(from + i) * simd::load<Vec>(v.factor + i));
-        if (far) {
-            std::fill(v.outer, v.outer + v.width, 0.0);
-            double high = 0, low = 0;
-            for (std::int64_t i = v.width; i <= v.positions; ++i) v.outer[i] = v.c[v.width] * (high += v.mass[i - v.width]);
-            for (std::int64_t i = v.positions - v.width; i >= 0; --i)
-                v.outer[i] += v.c[-v.width] * (low += v.mass[i + v.width]);
+    const std::int64_t taps = v.taps;
+    const double *from = v.before + k * v.stride, *emission = v.emission + k * v.stride;
+    double *to = v.before + (k + 1) * v.stride, *reached = v.reached + k * v.stride;
+    for (std::int64_t i = 0; i < v.stride; i += step)
+        simd::store<Vec>(v.mass + i, simd::load<Vec>(from + i) * simd::load<Vec>(v.factor + i));
+    if (v.far) {
+        double high = 0, low = 0;
+        for (std::int64_t i = v.width; i <= v.positions; ++i) {
+            v.high[i] = high += v.mass[i - v.width];
+            v.low[v.positions - i] = low += v.mass[v.positions + v.width - i];
         }
-        const double kept = v.stay * v.null[k];
-        Vec sums{};
-        for (std::int64_t i = 0; i < v.stride; i += step) {
-            Vec sum = far ? simd::load<Vec>(v.outer + i) : Vec{};
-            for (std::int64_t d = -taps; d <= taps; ++d) sum += v.c[d] * simd::load<Vec>(v.mass + i - d);
-            simd::store<Vec>(reached + i, sum);
-            const Vec next = sum * simd::load<Vec>(emission + i) + kept * simd::load<Vec>(from + i);
-            simd::store<Vec>(to + i, next);
-            sums += next;
-        }
-        const double sum = std::max(simd::total<Vec>(sums), 1e-300), inverse = 1 / sum;
-        for (std::int64_t i = 0; i < v.stride; i += step) simd::store<Vec>(to + i, inverse * simd::load<Vec>(to + i));
-        v.norm[k] = sum;
-        likelihood += std::log(sum);
     }
-    return likelihood;
+    const double kept = v.stay * v.null[k], low = v.c[-v.width], high = v.c[v.width];
+    Vec sums{};
+    for (std::int64_t i = 0; i < v.stride; i += step) {
+        Vec sum = v.far ? low * simd::load<Vec>(v.low + i) + high * simd::load<Vec>(v.high + i) : Vec{};
+        for (std::int64_t d = -taps; d <= taps; ++d) sum += v.c[d] * simd::load<Vec>(v.mass + i - d);
+        simd::store<Vec>(reached + i, sum);
+        const Vec next = sum * simd::load<Vec>(emission + i) + kept * simd::load<Vec>(from + i);
+        simd::store<Vec>(to + i, next);
+        sums += next;
+    }
+    const double sum = std::max(simd::total<Vec>(sums), 1e-300), inverse = 1 / sum;
+    for (std::int64_t i = 0; i < v.stride; i += step) simd::store<Vec>(to + i, inverse * simd::load<Vec>(to + i));
+    v.norm[k] = sum;
+    v.likelihood += std::log(sum);
 }
 
 template <class Vec, bool counts>
-MM_INLINE void backward_pass(ChainView& v) {
+MM_INLINE void backward_step(ChainView& v, std::int64_t k) {
     constexpr std::int64_t step = simd::lanes<Vec>;
-    const std::int64_t taps = std::min(v.width - 1, v.positions);
-    const bool far = v.positions >= v.width;
-    for (std::int64_t k = v.words - 1; k >= 0; --k) {
-        const double *from = v.before + k * v.stride, *reached = v.reached + k * v.stride;
-        double* emission = v.emission + k * v.stride;
-        const double inverse = 1 / v.norm[k];
-        Vec empty{};
-        for (std::int64_t i = 0; i < v.stride; i += step) {
-            const Vec beta = simd::load<Vec>(v.beta + i), before = simd::load<Vec>(from + i);
-            const Vec ahead = simd::load<Vec>(emission + i) * beta * inverse;
-            simd::store<Vec>(v.ahead + i, ahead);
-            simd::store<Vec>(emission + i, simd::load<Vec>(reached + i) * ahead);
-            simd::store<Vec>(v.mass + i, before * simd::load<Vec>(v.factor + i));
-            empty += before * beta;
+    const std::int64_t taps = v.taps;
+    const double *from = v.before + k * v.stride, *reached = v.reached + k * v.stride;
+    double* emission = v.emission + k * v.stride;
+    const double inverse = 1 / v.norm[k];
+    Vec empty{};
+    for (std::int64_t i = 0; i < v.stride; i += step) {
+        const Vec beta = simd::load<Vec>(v.beta + i), before = simd::load<Vec>(from + i);
+        const Vec ahead = simd::load<Vec>(emission + i) * beta * inverse;
+        simd::store<Vec>(v.ahead + i, ahead);
+        simd::store<Vec>(emission + i, simd::load<Vec>(reached + i) * ahead);
+        simd::store<Vec>(v.mass + i, before * simd::load<Vec>(v.factor + i));
+        empty += before * beta;
+    }
+    const double kept = v.stay * v.null[k] * inverse;
+    v.null[k] = simd::total<Vec>(empty) * kept;
+    if (v.far) {
+        double high = 0, low = 0;
+        for (std::int64_t m = v.width; m <= v.positions; ++m) {
+            v.low[m] = low += v.ahead[m - v.width];
+            v.high[v.positions - m] = high += v.ahead[v.positions + v.width - m];
         }
-        const double kept = v.stay * v.null[k] * inverse;
-        v.null[k] = simd::total<Vec>(empty) * kept;
-        if (far) {
-            std::fill(v.outer, v.outer + v.width, 0.0);
-            double high = 0, low = 0, lowest = 0, highest = 0;
-            for (std::int64_t m = v.width; m <= v.positions; ++m) {
-                low += v.ahead[m - v.width];
-                v.outer[m] = v.c[-v.width] * low;
-                if (counts) lowest += v.mass[m] * low;
+    }
+    const double lowest = v.c[-v.width], highest = v.c[v.width];
+    for (std::int64_t m = 0; m < v.stride; m += step) {
+        const Vec mass = simd::load<Vec>(v.mass + m);
+        Vec sum{};
+        if (v.far) {
+            const Vec low = simd::load<Vec>(v.low + m), high = simd::load<Vec>(v.high + m);
+            sum = lowest * low + highest * high;
+            if (counts) {
+                double *below = v.moves, *above = v.moves + 2 * v.width * step;
+                simd::store<Vec>(below, simd::load<Vec>(below) + mass * low);
+                simd::store<Vec>(above, simd::load<Vec>(above) + mass * high);
             }
-            for (std::int64_t m = v.positions - v.width; m >= 0; --m) {
-                high += v.ahead[m + v.width];
-                v.outer[m] += v.c[v.width] * high;
-                if (counts) highest += v.mass[m] * high;
-            }
-            v.ends[0] += lowest;
-            v.ends[1] += highest;
         }
-        for (std::int64_t m = 0; m < v.stride; m += step) {
-            Vec sum = far ? simd::load<Vec>(v.outer + m) : Vec{};
-            const Vec mass = simd::load<Vec>(v.mass + m);
-            for (std::int64_t d = -taps; d <= taps; ++d) {
-                const Vec ahead = simd::load<Vec>(v.ahead + m + d);
-                sum += v.c[d] * ahead;
-                if (counts) {
-                    double* moves = v.moves + (d + v.width) * step;
-                    simd::store<Vec>(moves, simd::load<Vec>(moves) + mass * ahead);
-                }
+        for (std::int64_t d = -taps; d <= taps; ++d) {
+            const Vec ahead = simd::load<Vec>(v.ahead + m + d);
+            sum += v.c[d] * ahead;
+            if (counts) {
+                double* moves = v.moves + (d + v.width) * step;
+                simd::store<Vec>(moves, simd::load<Vec>(moves) + mass * ahead);
             }
-            if (counts) simd::store<Vec>(v.departures + m, simd::load<Vec>(v.departures + m) + mass * sum);
-            simd::store<Vec>(v.beta + m, kept * simd::load<Vec>(v.beta + m) + simd::load<Vec>(v.factor + m) * sum);
         }
+        if (counts) simd::store<Vec>(v.departures + m, simd::load<Vec>(v.departures + m) + mass * sum);
+        simd::store<Vec>(v.beta + m, kept * simd::load<Vec>(v.beta + m) + simd::load<Vec>(v.factor + m) * sum);
     }
 }
 
-// The log-likelihood; afterwards `moves` has one number per distance at its front.
+// What the running sums of the forward pass have left is of no use to the backward pass, which fills other places.
+inline void clear_ends(ChainView& v) {
+    std::fill(v.low, v.low + v.stride, 0.0);
+    std::fill(v.high, v.high + v.stride, 0.0);
+}
+
+template <class Vec, bool counts>
+MM_INLINE void both_ways(ChainView& one, ChainView& two) {
+    const std::int64_t most = std::max(one.words, two.words);
+    for (std::int64_t k = 0; k < most; ++k) {
+        if (k < one.words) forward_step<Vec>(one, k);
+        if (k < two.words) forward_step<Vec>(two, k);
+    }
+    clear_ends(one);
+    clear_ends(two);
+    for (std::int64_t k = most - 1; k >= 0; --k) {
+        if (k < one.words) backward_step<Vec, counts>(one, k);
+        if (k < two.words) backward_step<Vec, counts>(two, k);
+    }
+}
+
+// Two chains at a time, step by step in turn: a step needs what the one before has just written, so that one chain
+// alone would leave the machine waiting. Afterwards `moves` has one number per distance at its front.
 template <class Vec>
-MM_INLINE double forward_backward_at(int, ChainView& v) {
-    const double likelihood = forward_pass<Vec>(v);
-    if (!v.counts) {
-        backward_pass<Vec, false>(v);
-        return likelihood;
+MM_INLINE void forward_backward_at(int, ChainView& one, ChainView& two) {
+    if (!one.counts) {
+        both_ways<Vec, false>(one, two);
+        return;
     }
-    backward_pass<Vec, true>(v);
-    for (std::int64_t b = 0; b <= 2 * v.width; ++b)
-        v.moves[b] = simd::total<Vec>(simd::load<Vec>(v.moves + b * simd::lanes<Vec>));
-    return likelihood;
+    both_ways<Vec, true>(one, two);
+    for (ChainView* v : {&one, &two})
+        for (std::int64_t b = 0; b <= 2 * v->width; ++b)
+            v->moves[b] = simd::total<Vec>(simd::load<Vec>(v->moves + b * simd::lanes<Vec>));
 }
 
-MM_LEVELS(double, forward_backward, (int widest, ChainView& v), (widest, v))
+MM_LEVELS(void, forward_backward, (int widest, ChainView& one, ChainView& two), (widest, one, two))
 
-// The memory of chains, and what the last of them counted: `departures` by place, `distances` by distance.
+// The memory of a chain, and what the last one counted: `departures` by place, `distances` by distance.
 class WordChain {
    public:
     std::vector<double> departures, distances;
 
     // `emission` is (words, stride_of(positions)); see ChainView.
-    double run(double* emission, double* null, std::int64_t words, std::int64_t positions, const Jumps& jumps,
-               bool counts) {
+    ChainView begin(double* emission, double* null, std::int64_t words, std::int64_t positions, const Jumps& jumps,
+                    bool counts) {
         const std::int64_t width = jumps.width(), stride = stride_of(positions);
         const std::int64_t around = (std::min(width, positions + 1) + 7) / 8 * 8;
         at_least(before_, (words + 1) * stride);
@@ -198,27 +213,26 @@ class WordChain {
         }
         mass_.assign(stride + 2 * around, 0.0);
         ahead_.assign(stride + 2 * around, 0.0);
-        outer_.assign(std::max(stride, width), 0.0);
+        low_.assign(stride, 0.0);
+        high_.assign(stride, 0.0);
         if (counts) {
             departures.assign(stride, 0.0);
             moves_.assign((2 * width + 1) * kLongestVector, 0.0);
         }
-        ChainView view{emission, null, words, positions, stride, jumps.middle(), width, positions ? jumps.null : 1.0,
-                       factor_.data(), before_.data(), reached_.data(), norm_.data(), beta_.data(),
-                       mass_.data() + around, ahead_.data() + around, outer_.data(), counts, departures.data(),
-                       moves_.data(), {0, 0}};
-        const double likelihood = forward_backward(simd::lanes_in_use(), view);
-        if (counts) {
-            distances.assign(2 * width + 1, 0.0);
-            for (std::int64_t b = 1; b < 2 * width; ++b) distances[b] = moves_[b] * jumps.middle()[b - width];
-            distances[0] = view.ends[0] * jumps.middle()[-width];
-            distances[2 * width] = view.ends[1] * jumps.middle()[width];
-        }
-        return likelihood;
+        return {emission, null, words, positions, stride, jumps.middle(), width, std::min(width - 1, positions),
+                positions >= width, positions ? jumps.null : 1.0, factor_.data(), before_.data(), reached_.data(),
+                norm_.data(), beta_.data(), mass_.data() + around, ahead_.data() + around, low_.data(), high_.data(),
+                counts, departures.data(), moves_.data(), 0.0};
+    }
+
+    void end(const ChainView& view) {
+        if (!view.counts) return;
+        distances.assign(2 * view.width + 1, 0.0);
+        for (std::int64_t b = 0; b <= 2 * view.width; ++b) distances[b] = moves_[b] * view.c[b - view.width];
     }
 
    private:
-    std::vector<double> before_, reached_, norm_, factor_, beta_, mass_, ahead_, outer_, moves_;
+    std::vector<double> before_, reached_, norm_, factor_, beta_, mass_, ahead_, low_, high_, moves_;
 };
 
 }  // namespace maxmargin::translation

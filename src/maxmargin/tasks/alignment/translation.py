@@ -333,7 +333,7 @@ def _batch(source: Sentences, target: Sentences, left: Vocabulary, right: Vocabu
 
 
 def _encoded(sentences: Sentences, vocabulary: Vocabulary, letters: int) -> tuple[IntArray, npt.NDArray[np.int32]]:
-    """Offsets of the sentences and the numbers of their words; each distinct word is looked at once."""
+    """Where the sentences begin, and their words as numbers; each distinct word is looked up once."""
     start = offsets_of(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)))
     numbers = {word: vocabulary.index.get(_form(word, letters), -1) for word in set(chain.from_iterable(sentences))}
     words = map(numbers.__getitem__, chain.from_iterable(sentences))
