@@ -82,12 +82,13 @@ def _chart(axes: Any, records: Records) -> None:
                 axes.plot(record["AER %"], at, "o", color=COLOURS[section], ms=6)
             seconds = record.get("training seconds", record.get("seconds"))
             label = f"{record['AER %']:.1f}" if "AER %" in record else ""
-            time = f"{seconds:.0f} s" if seconds else f"{record['CPU seconds']:.0f} s CPU"
+            cpu = record["CPU seconds"]
+            time = f"{seconds:.0f} s" if seconds else f"{cpu:.0f} s CPU" if cpu else ""
             axes.text(right + 0.2, at, label, va="center", ha="left", fontsize=9, fontweight="bold")
             axes.text(right + 3.6, at, time, va="center", ha="right", fontsize=9)
     for aim, word in AIMS.items():
         axes.axvline(aim, color="0.3", lw=1, ls="--" if word == "must" else ":")
-        axes.text(aim, -0.4, f"{word} {aim:g}", ha="center", va="bottom", fontsize=9)
+        axes.text(aim, -0.6, f"{word} {aim:g}", ha="left" if word == "must" else "right", va="bottom", fontsize=9)
     axes.set(yticks=ticks, yticklabels=names, ylim=(at + 0.8, -0.5), xlim=(0, right))
     axes.set_xlabel("alignment error rate, %     ● all 137 pairs with 95 % interval     | train100     × dev37")
     axes.set_title("AER and seconds of every configuration", pad=18)
@@ -96,7 +97,7 @@ def _chart(axes: Any, records: Records) -> None:
 
 
 def _thresholds(axes: Any, calibration: dict[str, Any] | None, records: Records) -> None:
-    axes.set(title="Links above a threshold of confidence, out of fold", xlabel="recall of sure links, %")
+    axes.set(title="Links by threshold of confidence, out of fold", xlabel="recall of sure links, %")
     axes.set_ylabel("precision, %")
     axes.grid(alpha=0.3)
     if calibration is None:
@@ -104,7 +105,7 @@ def _thresholds(axes: Any, calibration: dict[str, Any] | None, records: Records)
     curve = calibration["curve"]
     axes.plot([p["recall %"] for p in curve], [p["precision %"] for p in curve], "o-", color="C2", ms=3)
     for point in curve:
-        if point["threshold"] in (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99):
+        if point["threshold"] in (0.3, 0.5, 0.7, 0.9, 0.99):
             axes.annotate(
                 f"{point['threshold']:g}", (point["recall %"], point["precision %"]), (4, 4), fontsize=8,
                 textcoords="offset points",
@@ -124,9 +125,10 @@ def _thresholds(axes: Any, calibration: dict[str, Any] | None, records: Records)
                     marker,
                     label=label,
                     color=COLOURS[section],
-                    ms=9,
+                    ms=13 if marker == "*" else 9,
                     mec="w",
                 )
+    axes.set_ylim(60, 102)
     axes.legend(fontsize=8, loc="lower left")
 
 
