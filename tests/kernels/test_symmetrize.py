@@ -132,6 +132,12 @@ def test_predictions_are_taken_as_links():
     assert symmetrize([Prediction(links)], [links], "union")[0].tolist() == [[0, 0]]
 
 
+def test_links_in_any_memory_order():
+    links = as_links([(0, 0), (1, 1)])
+    found = symmetrize([np.asfortranarray(links)], [np.argwhere(np.eye(2))], "union")
+    assert np.array_equal(found[0], links)
+
+
 def test_refused_input():
     good = as_links([(0, 0), (1, 1)])
     with pytest.raises(ValueError, match=r"no method 'grow'; choose one of intersection"):

@@ -18,7 +18,7 @@ def pack(links: Sequence[IntArray | Prediction]) -> tuple[IntArray, IntArray]:
     if not arrays:
         return np.zeros(1, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
     try:
-        flat = np.concatenate(arrays)
+        flat = np.ascontiguousarray(np.concatenate(arrays))  # of Fortran order if all the arrays are
         good = flat.ndim == 2 and flat.shape[1] == 2 and flat.dtype == np.int64
     except (TypeError, ValueError):
         good = False

@@ -1,0 +1,325 @@
+"""Word alignment on the Hansards: error of every configuration with seconds, throughput, memory and calibration.
+
+    python benchmarks/alignment_hansards.py [--quick] [--peers] [--jobs 2] [--data ../shared/data]
+        [--out out/alignment_hansards.png] [--redraw]
+
+AER over the 137 annotated pairs (``train`` and ``dev``), cross-validated in ten folds: C and the cost of missed links
+are chosen inside each training part by the aligner's own folds, so nothing is tuned on what is measured. Intervals are
+of 95 %, sentences resampled. Translation models are learnt once, from the unlabelled pairs and the text (not the links)
+of the annotated ones, as the peers' were. Only the solvers are compared at fixed settings, on sure links alone (no
+rounds: one convex problem per fold), with a limit of seconds for each; ``Exact``, the referee, is not among them.
+
+Prints one JSON object; progress and a table go to standard error. Every result is written to a ``.jsonl`` file beside
+the plot as soon as it is there, which --redraw draws again without measuring. --quick takes a small part of the bitext
+and fixed settings: two minutes, other figures. --peers also runs eflomal if its command is there (``pip install
+eflomal``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from alignment_drawing import draw, table
+from alignment_measures import (
+    FIXED,
+    N_TRAIN,
+    SEED,
+    STEPS,
+    Task,
+    bootstrap_row,
+    calibration,
+    child,
+    clock,
+    crossed,
+    directed,
+    eflomal,
+    gold_batch,
+    learning_curve,
+    one_way,
+    parts,
+    solver_row,
+    speed,
+)
+from tasks import DATA, need
+
+import maxmargin as mm
+from maxmargin import _threads
+from maxmargin.tasks.alignment import BitextModels, WordAligner, evaluate, load_aligner
+from maxmargin.tasks.alignment.symmetrize import symmetrize
+from maxmargin.tasks.alignment.translation import PreparedBitext, TranslationModel, learn
+
+FOLDS = 10
+
+PEERS = (
+    # AER % on train100 and dev37 and seconds of CPU, measured for this project on such a machine with the same pairs.
+    ("fast_align, intersection", 12.7, 15.5, 42),
+    ("fast_align, grow-diag-final-and", 17.8, 16.1, 42),
+    ("GIZA++ Model 4, intersection", 10.4, 12.4, 600),
+    ("GIZA++ Model 4, grow-diag-final-and", 14.5, 15.0, 600),
+    ("eflomal, intersection", 8.9, 8.8, 59),
+    ("eflomal, grow-diag-final-and", 9.2, 10.9, 59),
+)
+
+SOLVERS: dict[str, mm.solvers.Solver | None] = {
+    "chosen by the library": None,
+    "simplicial decomposition, product": mm.SimplicialDecomposition(),
+    "simplicial decomposition, one": mm.SimplicialDecomposition(master="one"),
+    "block Frank-Wolfe": mm.BlockFrankWolfe(),
+    "block Frank-Wolfe, gap sampling": mm.BlockFrankWolfe(sampling="gap", cache=0.25),
+    "cutting planes, n-slack": mm.CuttingPlane(slacks="n"),
+    "cutting planes, 1-slack": mm.CuttingPlane(slacks="one"),
+    "extragradient": mm.Extragradient(),
+    "dual extragradient": mm.DualExtragradient(),
+    "dual extragradient, memory-efficient": mm.DualExtragradient(store_duals=False),
+    "exponentiated gradient": mm.ExponentiatedGradient(),
+    "projected gradient": mm.ProjectedGradient(),
+    "subgradient": mm.Subgradient(),
+    "column generation": mm.ColumnGeneration(),
+    "averaged perceptron": mm.AveragedPerceptron(),
+    "MIRA": mm.Mira(),
+}
+
+PROGRAM = [sys.executable, "-c", "from maxmargin.cli import app; app()", "align"]
+
+
+class Results:
+    """Records of named sections, in a file as soon as they are there."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.records = file, []
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+
+    def add(self, section: str, name: str, work: Callable[[], dict[str, Any]]) -> None:
+        """Do the work and keep what it finds, or why it failed: an hour of other results must not be lost with it."""
+        print(f"{section}: {name} ...", file=sys.stderr, flush=True)
+        began, cpu = time.perf_counter(), time.process_time()
+        try:
+            found = work()
+        except Exception as error:
+            found = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+        seconds = {
+            "seconds": round(time.perf_counter() - began, 1),
+            "CPU seconds": round(time.process_time() - cpu, 1),
+        }
+        record = {"section": section, "name": name, **seconds, **found}
+        self.records.append(record)
+        with self.file.open("a") as stream:
+            stream.write(json.dumps(record) + "\n")
+
+
+def commands(results: Results, options: argparse.Namespace, n_bitext: int | None, n_predict: int) -> None:
+    """``align train`` and ``align predict`` as programs. To be called first: Linux counts what this process holds."""
+    data = options.data / "alignment/hansards"
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for side in "ef":
+            with gzip.open(data / f"bitext.{side}.gz", "rt", encoding="utf-8") as stream:
+                lines = stream.readlines()
+            (folder / f"bitext.{side}").write_text("".join(lines[:n_bitext]), encoding="utf-8")
+            (folder / f"predict.{side}").write_text("".join(lines[:n_predict]), encoding="utf-8")
+        del lines
+        model = folder / "model"
+        training = [*PROGRAM, "train", "--out", model, "--jobs", options.jobs]
+        for option, part in (("", data / "train"), ("bitext-", folder / "bitext")):
+            training += [f"--{option}source", f"{part}.e", f"--{option}target", f"{part}.f"]
+        training += ["--gold", data / "train.wa"]
+        if options.quick:
+            training += ["--C", FIXED["C"], "--false-negative", FIXED["false_negative"]]
+        results.add("programs", "align train", lambda: {"pairs": N_TRAIN, **child(list(map(str, training)))})
+        if not model.exists():
+            return
+        prediction = [*PROGRAM, "predict", model, "--jobs", options.jobs]
+        prediction += ["--source", folder / "predict.e", "--target", folder / "predict.f"]
+
+        def predict(*more: str) -> dict[str, Any]:
+            found = child([*map(str, prediction), *more], folder / "links")
+            return {"pairs": n_predict, "pairs/s": round(n_predict / found["seconds"]), **found}
+
+        results.add("programs", "align predict", predict)
+        results.add("programs", "align predict --confidence", lambda: predict("--confidence"))
+
+        def load() -> dict[str, Any]:
+            with clock() as elapsed:
+                load_aligner(model)
+                return {"MB": round(model.stat().st_size / 1e6, 1), "load seconds": elapsed()}
+
+        results.add("programs", "model file", load)
+
+
+def peers(results: Results, task: Task, *, run: bool) -> None:
+    for name, train100, dev37, cpu in PEERS:
+        published = {"train100 %": train100, "dev37 %": dev37, "seconds": None, "CPU seconds": cpu}
+        results.add("peers, as measured before", name, lambda published=published: published)
+    if not run:
+        return
+    found: dict[str, Any] = {}
+
+    def work() -> dict[str, Any]:
+        with TemporaryDirectory() as folder:
+            links, usage = eflomal(task, Path(folder))
+        found.update({method: parts(evaluate(task.references, links[method])) | usage for method in links})
+        return usage
+
+    results.add("peers, same run", "eflomal", work)
+    for method, row in found.items():
+        results.add("peers, same run", f"eflomal, {method}", lambda row=row: row)
+
+
+def translation(results: Results, task: Task, jobs: int) -> tuple[BitextModels, TranslationModel]:
+    """The aligner's models, and those of words that train without regard to each other."""
+    source, target = [pair.source for pair in task.text], [pair.target for pair in task.text]
+    learnt: list[Any] = []
+
+    def ours() -> dict[str, Any]:
+        ends: dict[str, float] = {}
+        with _threads.threads(jobs), clock() as elapsed:
+            learnt.append(
+                BitextModels.learn(source, target, on_iteration=lambda model, _: ends.update({model: elapsed()}))
+            )
+        return {"pairs": len(source), "threads": jobs, "seconds until each is there": ends}
+
+    def plain() -> dict[str, Any]:
+        with _threads.threads(jobs):
+            model = learn(PreparedBitext(source, target), agreement=False)
+        learnt.append(model)
+        rising = all(b.forward >= a.forward and b.backward >= a.backward for a, b in pairwise(model.history))
+        return {"pairs": len(source), "threads": jobs, "log-likelihoods never fall": rising}
+
+    results.add("throughput", "translation models, 5 + 5 iterations", ours)
+    results.add("throughput", "words alone, no agreement, 5 + 5 iterations", plain)
+    models, model = learnt
+    return models, model
+
+
+def baselines(results: Results, task: Task, models: BitextModels, plain: TranslationModel) -> None:
+    for name, model, kind, methods in (
+        ("Model 1", models.words, "model1", ["intersection"]),
+        ("HMM, no agreement", plain, "hmm", ["intersection"]),
+        ("HMM", models.words, "hmm", ["forward", "backward", "union", "grow-diag-final-and", "intersection"]),
+    ):
+        both = directed(task, models, model, kind)
+        for method in methods:
+            row = parts(evaluate(task.references, symmetrize(*both, method)))
+            results.add("own models, no training", f"{name}, {method}", lambda row=row: row)
+
+
+def throughput(results: Results, task: Task, base: dict[str, Any], n: int) -> None:
+    fitted: list[WordAligner] = []
+    most = base["n_jobs"]
+
+    def fit() -> dict[str, Any]:
+        fitted.append(WordAligner(**base).fit(task.pairs[:N_TRAIN], task.references[:N_TRAIN]))
+        return {"pairs": N_TRAIN, "threads": most}
+
+    results.add("throughput", "fit with choice of settings", fit)
+    for jobs in sorted({1, most}):
+        for confidence in (False, True):
+            name = f"prediction{', confidences' if confidence else ''}, {jobs} thread{'s' if jobs > 1 else ''}"
+            results.add("throughput", name, lambda jobs=jobs, c=confidence: speed(task, fitted[0], jobs, n, c))
+
+
+def supervised(results: Results, task: Task, base: dict[str, Any], *, quick: bool) -> None:
+    k = 5 if quick else FOLDS
+    chosen = {**base, **FIXED, "folds": 0} if quick else base
+    calibrated = {**base, **FIXED, "folds": 2} if quick else base
+    kept: list[Any] = []
+    results.add("all features", "fertility 2, 2 rounds", lambda: crossed(task, calibrated, k, kept))
+    whole = {key: value for key, value in results.records[-1].items() if key not in ("section", "name")}
+    results.add("calibration", "out of fold", lambda: calibration(task, *kept))
+    both = np.arange(N_TRAIN), np.arange(N_TRAIN, len(task.pairs))
+    results.add("one way", "train100, tested on dev37", lambda: one_way(task, chosen, *both))
+    results.add("one way", "dev37, tested on train100", lambda: one_way(task, chosen, *both[::-1]))
+    for name, settings in {
+        "one-to-one": {"fertility": 1},
+        "fertility 3": {"fertility": 3},
+        "0 rounds": {"rounds": 0},
+    }.items():
+        if not quick or name == "one-to-one":
+            results.add("all features", name, lambda settings=settings: crossed(task, chosen | settings, k))
+    for n in range(1, len(STEPS)):
+        if not quick or STEPS[n - 1] in ("association", "hmm"):
+            settings = {**chosen, "features": ("bias", *STEPS[:n])}
+            name = "bias, association" if n == 1 else f"+ {STEPS[n - 1]}"
+            results.add("features", name, lambda settings=settings: crossed(task, settings, k))
+    results.add("features", f"+ {STEPS[-1]}", lambda: whole)  # all of them
+    for size in (10, 100) if quick else (10, 25, 50, 100):
+        results.add(
+            "learning curve",
+            f"{size} annotated pairs",
+            lambda size=size: learning_curve(task, chosen, size, 2 if quick else 5),
+        )
+
+
+def measure(options: argparse.Namespace, results: Results) -> None:
+    quick, jobs = options.quick, options.jobs
+    n_bitext, n_predict = (5_000, 2_000) if quick else (None, 20_000)
+    commands(results, options, n_bitext, n_predict)
+    task = Task.read(options.data / "alignment/hansards", n_bitext)
+    peers(results, task, run=options.peers)
+    models, plain = translation(results, task, jobs)
+    base: dict[str, Any] = {"models": models, "n_jobs": jobs, "random_state": SEED}
+    throughput(results, task, base | FIXED if quick else base, n_predict)
+    baselines(results, task, models, plain)
+    for size in [500] if quick else [1000, 5000]:
+        results.add("no annotations", f"bootstrap, {size:,} pairs", lambda size=size: bootstrap_row(task, base, size))
+    with _threads.threads(jobs):
+        gold = gold_batch(task, models)
+        for name, solver in SOLVERS.items():
+            if not quick or name in ("chosen by the library", "MIRA"):
+                results.add(
+                    "solvers",
+                    name,
+                    lambda solver=solver: solver_row(gold, solver, options.seconds, 5 if quick else FOLDS),
+                )
+    supervised(results, task, base, quick=quick)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--out", type=Path, default=Path("out/alignment_hansards.png"))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=3.0, help="limit of each run of a solver that is compared")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--redraw", action="store_true", help="draw the results of the last run again")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    file = options.out.with_suffix(".jsonl")
+    if options.redraw:
+        records = [json.loads(line) for line in need(file).read_text().splitlines()]
+    else:
+        need(options.data / "alignment/hansards")
+        load = os.getloadavg()
+        results = Results(file)
+        try:
+            measure(options, results)
+        finally:
+            records = results.records
+        records.insert(0, {"section": "run", "name": "quick" if options.quick else "whole", "load before": load})
+    table(records)
+    draw(records).savefig(options.out, dpi=130)
+    sections: dict[str, dict[str, Any]] = {}
+    for record in records:
+        rest = {key: value for key, value in record.items() if key not in ("section", "name")}
+        sections.setdefault(record["section"], {})[record["name"]] = rest
+    print(json.dumps({"benchmark": "alignment_hansards", **sections}, indent=1))
+    if any("error" in record for record in records):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
