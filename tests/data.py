@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import maxmargin as mm
 from maxmargin.structures import Block, Points, Structure
+
+FOLDER = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+"""Public data sets that are not part of the project; tests that need them skip where they are absent."""
 
 
 def chains(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = ("a", "b", "c"), edges: bool = False):

@@ -9,15 +9,13 @@ import subprocess
 import sys
 
 import pytest
+from commands import failed, run, runner
 from data import KINDS, PickOne, picks
-from typer.testing import CliRunner
 
 import maxmargin as mm
 from maxmargin import model_file
 from maxmargin.cli import app
 from maxmargin.tasks.alignment import WordAligner, load_corpus
-
-runner = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -30,37 +28,20 @@ def models(tmp_path_factory):
     return folder
 
 
-def failed(*arguments: str) -> str:
-    """The one line that a failing command writes."""
-    answer = runner.invoke(app, list(arguments))
-    assert answer.exit_code == 2
-    assert answer.stdout == ""
-    assert answer.stderr.startswith("error: ")
-    assert answer.stderr.count("\n") == 1
-    assert isinstance(answer.exception, SystemExit)
-    return answer.stderr
-
-
 def test_version():
-    answer = runner.invoke(app, ["version"])
-    assert answer.exit_code == 0
-    assert answer.stdout == f"{mm.__version__}\n"
+    assert run("version") == f"{mm.__version__}\n"
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "parts"])
 def test_inspect(models, kind):
-    answer = runner.invoke(app, ["inspect", str(models / kind)])
-    assert answer.exit_code == 0, answer.output
-    assert answer.stderr == ""
-    assert kind in answer.stdout
-    assert "converged" in answer.stdout
+    text = run("inspect", str(models / kind))
+    assert kind in text
+    assert "converged" in text
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "parts"])
 def test_inspect_as_json(models, kind):
-    answer = runner.invoke(app, ["inspect", str(models / kind), "--json"])
-    assert answer.exit_code == 0
-    facts = json.loads(answer.stdout)
+    facts = json.loads(run("inspect", str(models / kind), "--json"))
     assert facts["kind"] == kind
     assert facts["weights"] > 0
     assert facts["trained status"] == "converged"
@@ -72,7 +53,7 @@ def test_inspect_a_word_aligner(tmp_path):
     corpus = load_corpus().select(range(12))
     pairs = list(zip(corpus.source, corpus.target, strict=True))
     WordAligner(C=0.1, false_negative=1.0, folds=0, rounds=0).fit(pairs, corpus.references).save(tmp_path / "aligner")
-    facts = json.loads(runner.invoke(app, ["inspect", str(tmp_path / "aligner"), "--json"]).stdout)
+    facts = json.loads(run("inspect", str(tmp_path / "aligner"), "--json"))
     assert facts["kind"] == "word alignment"
     assert facts["trained C"] == 0.1
     assert facts["sentence pairs of the translation models"] == 12
@@ -101,11 +82,10 @@ def test_text_in_a_file_is_neither_markup_nor_control(models, tmp_path):
     prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
     body = text + bytes(-(52 + len(text)) % 64) + data[52 + length + -(52 + length) % 64 :]
     (tmp_path / "odd").write_bytes(prefix + hashlib.sha256(prefix + body).digest() + body)
-    answer = runner.invoke(app, ["inspect", str(tmp_path / "odd")])
-    assert answer.exit_code == 0, answer.output
-    assert "\x1b" not in answer.stdout
-    assert "[/red]" in answer.stdout
-    assert json.loads(runner.invoke(app, ["inspect", str(tmp_path / "odd"), "--json"]).stdout)["kind"] == "cut"
+    text = run("inspect", str(tmp_path / "odd"))
+    assert "\x1b" not in text
+    assert "[/red]" in text
+    assert json.loads(run("inspect", str(tmp_path / "odd"), "--json"))["kind"] == "cut"
 
 
 def test_wrong_use_is_explained():

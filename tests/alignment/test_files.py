@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from data import FOLDER
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -426,9 +425,7 @@ def test_refused_writing():
         open_links("-", format="giza")
 
 
-HANSARDS = (
-    Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[3] / "shared" / "data")) / "alignment" / "hansards"
-)
+HANSARDS = FOLDER / "alignment" / "hansards"
 
 
 @pytest.mark.skipif(not HANSARDS.is_dir(), reason="the Hansards are not at hand (set MAXMARGIN_DATA)")

@@ -6,13 +6,14 @@ import gzip
 import json
 import subprocess
 import sys
+from functools import partial
 
+import commands
 import pytest
-from typer.testing import CliRunner
 
 from maxmargin.cli import app
 
-runner = CliRunner()
+run, failed = partial(commands.run, "align"), partial(commands.failed, "align")
 
 FILES = {
     "source": "a b c\nd e\n\n",
@@ -38,23 +39,6 @@ def at(tmp_path, monkeypatch):
     (tmp_path / "latin").write_bytes(b"0-0\n\xe9\n\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments: str, given: str | None = None) -> str:
-    answer = runner.invoke(app, ["align", *arguments], input=given)
-    assert answer.exit_code == 0, answer.output
-    assert answer.stderr == ""
-    return answer.stdout
-
-
-def failed(*arguments: str) -> str:
-    answer = runner.invoke(app, ["align", *arguments])
-    assert answer.exit_code == 2
-    assert answer.stdout == ""
-    assert answer.stderr.startswith("error: ")
-    assert answer.stderr.count("\n") == 1
-    assert isinstance(answer.exception, SystemExit)
-    return answer.stderr
 
 
 def measured(*arguments: str, given: str | None = None):
@@ -170,7 +154,7 @@ def test_refused_symmetrize(at, arguments, message):
 
 
 def test_an_unknown_method_is_a_usage_error(at):
-    answer = runner.invoke(
+    answer = commands.runner.invoke(
         app, ["align", "symmetrize", "--forward", "forward", "--backward", "backward", "--method", "grow"]
     )
     assert answer.exit_code == 2
