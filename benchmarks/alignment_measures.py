@@ -29,12 +29,13 @@ from maxmargin.tasks.alignment import (
     read_links,
     read_references,
 )
+from maxmargin.tasks.alignment.evidence import best_links
 from maxmargin.tasks.alignment.features import LinkFeatures
 from maxmargin.tasks.alignment.metrics import interval_of
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES
 from maxmargin.tasks.alignment.symmetrize import symmetrize
 from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, folds, train
-from maxmargin.tasks.alignment.translation import TranslationModel, best_links
+from maxmargin.tasks.alignment.translation import TranslationModel
 
 SEED = 0
 N_TRAIN = 100

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from scipy.spatial import cKDTree
 
 from maxmargin.tasks.alignment import Bitext, BitextModels, Reference, read_bitext, read_references
-from maxmargin.tasks.alignment.translation import best_links
+from maxmargin.tasks.alignment.evidence import best_links
 from maxmargin.tasks.alignment.words import Vocabulary
 
 FOLDER = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
