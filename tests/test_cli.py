@@ -57,7 +57,7 @@ def test_inspect_a_word_aligner(tmp_path):
     assert facts["kind"] == "word alignment"
     assert facts["trained C"] == 0.1
     assert facts["sentence pairs of the translation models"] == 12
-    with pytest.raises(mm.ModelFileError, match="load it with maxmargin.tasks.alignment.load_aligner"):
+    with pytest.raises(mm.ModelFileError, match=r"load it with maxmargin\.tasks\.alignment\.load_aligner"):
         mm.load(tmp_path / "aligner")
 
 

@@ -22,6 +22,7 @@ Koehn, Och and Marcu, *Statistical phrase-based translation*, 2003; Koehn et al.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +33,21 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.alignment.packed import pack, unpack
 
-_COMPILED = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
-"""In the order of the numbers that the kernel knows them by."""
 
-METHODS = (*_COMPILED, "forward", "backward")
+class Method(StrEnum):
+    """The methods by name; the first five in the order of the numbers that the kernel knows them by."""
+
+    intersection = "intersection"
+    union = "union"
+    grow_diag = "grow-diag"
+    grow_diag_final = "grow-diag-final"
+    grow_diag_final_and = "grow-diag-final-and"
+    forward = "forward"
+    backward = "backward"
+
+
+METHODS = tuple(method.value for method in Method)
+_COMPILED = METHODS[:5]
 
 
 def symmetrize(

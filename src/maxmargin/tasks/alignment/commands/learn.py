@@ -17,7 +17,6 @@ from maxmargin._terminal import fail, printable
 from maxmargin.model_file import ModelFileError
 from maxmargin.tasks.alignment.aligner import WordAligner, load_aligner
 from maxmargin.tasks.alignment.commands.options import (
-    Decoder,
     ReadFormat,
     TargetOption,
     WriteFormat,
@@ -27,6 +26,7 @@ from maxmargin.tasks.alignment.commands.options import (
 from maxmargin.tasks.alignment.files import Bitext, FileError, open_links, read_bitext, write_links
 from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.alignment.sentences import SentencePair
+from maxmargin.tasks.alignment.symmetrize import Method
 
 BitextSource = Annotated[
     str | None,
@@ -49,6 +49,14 @@ Confidence = Annotated[bool, typer.Option("--confidence", help="Write how sure t
 Threshold = Annotated[
     float | None,
     typer.Option("--threshold", min=0.0, max=1.0, help="Write the links of at least this confidence."),
+]
+Symmetrised = Annotated[
+    Method | None,
+    typer.Option(
+        "--method",
+        help="Write the links of the hidden Markov models of words, made one by this method: a baseline.",
+        show_default="the learnt matching",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Report as one JSON object.")]
 
@@ -159,7 +167,15 @@ def train(
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    as_json: AsJson = False,
+    as_json: Symmetrised = Annotated[
+    Method | None,
+    typer.Option(
+        "--method",
+        help="Write the links of the hidden Markov models of words, made one by this method: a baseline.",
+        show_default="the learnt matching",
+    ),
+]
+AsJson = False,
 ) -> None:
     """Learn from annotated sentence pairs, and from a bitext without annotations, as much of it as there is."""
     began = time.perf_counter()
@@ -205,14 +221,22 @@ def bootstrap(
     pairs: Annotated[int, typer.Option("--pairs", min=1, help="How many pairs links are learnt from.")] = 1000,
     fertility: Fertility = 2,
     reuse: Reuse = None,
-    decoder: Annotated[Decoder, typer.Option("--method", help="What makes the links.")] = Decoder.matching,
+    method: Symmetrised = None,
     form: Annotated[WriteFormat, typer.Option("--format", help="Format of the links.")] = WriteFormat.pharaoh,
     confidence: Confidence = False,
     threshold: Threshold = None,
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    as_json: AsJson = False,
+    as_json: Symmetrised = Annotated[
+    Method | None,
+    typer.Option(
+        "--method",
+        help="Write the links of the hidden Markov models of words, made one by this method: a baseline.",
+        show_default="the learnt matching",
+    ),
+]
+AsJson = False,
 ) -> None:
     """Learn from a bitext alone. With --out a model is written, without it links, as by fast_align."""
     began = time.perf_counter()
@@ -232,7 +256,7 @@ def bootstrap(
         if out is not None:
             _saved(aligner, out, began, as_json, 0)
             return
-        _write(aligner, learnt if asked is None else _pairs(asked), decoder, form, confidence, threshold)
+        _write(aligner, learnt if asked is None else _pairs(asked), method, form, confidence, threshold)
 
 
 def predict(
@@ -242,7 +266,7 @@ def predict(
     form: Annotated[WriteFormat, typer.Option("--format", help="Format of the links.")] = WriteFormat.pharaoh,
     confidence: Confidence = False,
     threshold: Threshold = None,
-    decoder: Annotated[Decoder, typer.Option("--method", help="What makes the links.")] = Decoder.matching,
+    method: Symmetrised = None,
     adapt: Annotated[
         bool,
         typer.Option(help="Let the translation models learn from this text before it is aligned, or take them as is."),
@@ -257,23 +281,23 @@ def predict(
         bitext = read_bitext(source, target)
         pairs = _pairs(bitext, _extras(extra, bitext))
     with _errors_of():
-        _write(aligner, pairs, decoder, form, confidence, threshold, adapt=adapt)
+        _write(aligner, pairs, method, form, confidence, threshold, adapt=adapt)
 
 
 def _write(
     aligner: WordAligner,
     pairs: list[SentencePair],
-    decoder: Decoder,
+    method: Method | None,
     form: WriteFormat,
     confidence: bool,
     threshold: float | None,
     *,
     adapt: bool = False,
 ) -> None:
-    if decoder is not Decoder.matching:
+    if method is not None:
         if confidence or threshold is not None:
-            fail(f"--method {decoder.value} has no confidences; leave --confidence and --threshold out")
-        write_links(sys.stdout, aligner.align_hmm(pairs, method=decoder.value, adapt=adapt), form.value)
+            fail(f"--method {method.value} has no confidences; leave --confidence and --threshold out")
+        write_links(sys.stdout, aligner.align_hmm(pairs, method=method.value, adapt=adapt), form.value)
     elif confidence or threshold is not None:
         found = aligner.align(pairs, threshold=threshold, adapt=adapt)
         write_links(sys.stdout, found if confidence else [one.links for one in found], form.value)

@@ -10,7 +10,6 @@ import typer
 
 from maxmargin._terminal import fail
 from maxmargin.tasks.alignment.commands.options import (
-    Method,
     ReadFormat,
     SourceOption,
     TargetOption,
@@ -20,6 +19,7 @@ from maxmargin.tasks.alignment.commands.options import (
     pairs_of,
 )
 from maxmargin.tasks.alignment.files import FileError, open_links, write_links
+from maxmargin.tasks.alignment.symmetrize import Method
 from maxmargin.tasks.alignment.text import name_of
 
 

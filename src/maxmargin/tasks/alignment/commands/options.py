@@ -35,31 +35,6 @@ class WriteFormat(StrEnum):
     json = "json"
 
 
-class Method(StrEnum):
-    """Ways to make one alignment of two."""
-
-    intersection = "intersection"
-    union = "union"
-    grow_diag = "grow-diag"
-    grow_diag_final = "grow-diag-final"
-    grow_diag_final_and = "grow-diag-final-and"
-    forward = "forward"
-    backward = "backward"
-
-
-class Decoder(StrEnum):
-    """What makes links: the learnt matching, or the hidden Markov models of words, symmetrised."""
-
-    matching = "matching"
-    intersection = "intersection"
-    union = "union"
-    grow_diag = "grow-diag"
-    grow_diag_final = "grow-diag-final"
-    grow_diag_final_and = "grow-diag-final-and"
-    forward = "forward"
-    backward = "backward"
-
-
 SourceOption = Annotated[
     str | None,
     typer.Option(
