@@ -167,15 +167,7 @@ def train(
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    as_json: Symmetrised = Annotated[
-    Method | None,
-    typer.Option(
-        "--method",
-        help="Write the links of the hidden Markov models of words, made one by this method: a baseline.",
-        show_default="the learnt matching",
-    ),
-]
-AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Learn from annotated sentence pairs, and from a bitext without annotations, as much of it as there is."""
     began = time.perf_counter()
@@ -228,15 +220,7 @@ def bootstrap(
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    as_json: Symmetrised = Annotated[
-    Method | None,
-    typer.Option(
-        "--method",
-        help="Write the links of the hidden Markov models of words, made one by this method: a baseline.",
-        show_default="the learnt matching",
-    ),
-]
-AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Learn from a bitext alone. With --out a model is written, without it links, as by fast_align."""
     began = time.perf_counter()
