@@ -89,7 +89,13 @@ MM_INLINE void forward_step(ChainView& v, std::int64_t k) {
     Vec sums{};
     for (std::int64_t i = 0; i < v.stride; i += step) {
         Vec sum = v.far ? low * simd::load<Vec>(v.low + i) + high * simd::load<Vec>(v.high + i) : Vec{};
-        for (std::int64_t d = -taps; d <= taps; ++d) sum += v.c[d] * simd::load<Vec>(v.mass + i - d);
+        const double *c = v.c, *mass = v.mass + i;
+        Vec other{};  // two sums, so that additions need not wait for each other
+        for (std::int64_t d = -taps; d < taps; d += 2) {
+            sum += c[d] * simd::load<Vec>(mass - d);
+            other += c[d + 1] * simd::load<Vec>(mass - d - 1);
+        }
+        sum += c[taps] * simd::load<Vec>(mass - taps) + other;
         simd::store<Vec>(reached + i, sum);
         const Vec next = sum * simd::load<Vec>(emission + i) + kept * simd::load<Vec>(from + i);
         simd::store<Vec>(to + i, next);
@@ -139,14 +145,21 @@ MM_INLINE void backward_step(ChainView& v, std::int64_t k) {
                 simd::store<Vec>(above, simd::load<Vec>(above) + mass * high);
             }
         }
-        for (std::int64_t d = -taps; d <= taps; ++d) {
-            const Vec ahead = simd::load<Vec>(v.ahead + m + d);
-            sum += v.c[d] * ahead;
+        const double *c = v.c, *around = v.ahead + m;
+        double* moves = v.moves + v.width * step;
+        Vec other{};
+        for (std::int64_t d = -taps; d < taps; d += 2) {
+            const Vec ahead = simd::load<Vec>(around + d), next = simd::load<Vec>(around + d + 1);
+            sum += c[d] * ahead;
+            other += c[d + 1] * next;
             if (counts) {
-                double* moves = v.moves + (d + v.width) * step;
-                simd::store<Vec>(moves, simd::load<Vec>(moves) + mass * ahead);
+                simd::store<Vec>(moves + d * step, simd::load<Vec>(moves + d * step) + mass * ahead);
+                simd::store<Vec>(moves + (d + 1) * step, simd::load<Vec>(moves + (d + 1) * step) + mass * next);
             }
         }
+        const Vec last = simd::load<Vec>(around + taps);
+        sum += c[taps] * last + other;
+        if (counts) simd::store<Vec>(moves + taps * step, simd::load<Vec>(moves + taps * step) + mass * last);
         if (counts) simd::store<Vec>(v.departures + m, simd::load<Vec>(v.departures + m) + mass * sum);
         simd::store<Vec>(v.beta + m, kept * simd::load<Vec>(v.beta + m) + simd::load<Vec>(v.factor + m) * sum);
     }
