@@ -1,7 +1,7 @@
 """Word alignment on the Hansards: error of every configuration with seconds, throughput, memory and calibration.
 
     python benchmarks/alignment_hansards.py [--quick] [--peers] [--jobs 2] [--data ../shared/data]
-        [--out out/alignment_hansards.png] [--redraw]
+        [--out out/alignment_hansards.png] [--only programs throughput bootstrap solvers supervised] [--redraw]
 
 AER over the 137 annotated pairs (``train`` and ``dev``), cross-validated in ten folds: C and the cost of missed links
 are chosen inside each training part by the aligner's own folds, so nothing is tuned on what is measured. Intervals are
@@ -10,9 +10,9 @@ of the annotated ones, as the peers' were. Only the solvers are compared at fixe
 rounds: one convex problem per fold), with a limit of seconds for each; ``Exact``, the referee, is not among them.
 
 Prints one JSON object; progress and a table go to standard error. Every result is written to a ``.jsonl`` file beside
-the plot as soon as it is there, which --redraw draws again without measuring. --quick takes a small part of the bitext
-and fixed settings: two minutes, other figures. --peers also runs eflomal if its command is there (``pip install
-eflomal``).
+the plot as soon as it is there: --redraw draws it again without measuring, --only measures some parts and keeps the
+rest. --quick takes a small part of the bitext and fixed settings: two minutes, other figures. --peers also runs eflomal
+if its command is there (``pip install eflomal``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from alignment_drawing import draw, table
+from alignment_drawing import Records, draw, table
 from alignment_measures import (
     FIXED,
     N_TRAIN,
@@ -91,18 +91,18 @@ SOLVERS: dict[str, mm.solvers.Solver | None] = {
     "MIRA": mm.Mira(),
 }
 
+PARTS = ["programs", "throughput", "bootstrap", "solvers", "supervised"]
 PROGRAM = [sys.executable, "-c", "from maxmargin.cli import app; app()", "align"]
 
 
 class Results:
-    """Records of named sections, in a file as soon as they are there."""
+    """Records of named sections, in a file as soon as they are there; ``earlier`` ones stay until they are measured."""
 
-    def __init__(self, file: Path) -> None:
-        self.file, self.records = file, []
+    def __init__(self, file: Path, earlier: Records) -> None:
+        self.file, self.records = file, earlier
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("")
 
-    def add(self, section: str, name: str, work: Callable[[], dict[str, Any]]) -> None:
+    def add(self, section: str, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Do the work and keep what it finds, or why it failed: an hour of other results must not be lost with it."""
         print(f"{section}: {name} ...", file=sys.stderr, flush=True)
         began, cpu = time.perf_counter(), time.process_time()
@@ -115,9 +115,13 @@ class Results:
             "CPU seconds": round(time.process_time() - cpu, 1),
         }
         record = {"section": section, "name": name, **seconds, **found}
-        self.records.append(record)
-        with self.file.open("a") as stream:
-            stream.write(json.dumps(record) + "\n")
+        place = [at for at, old in enumerate(self.records) if (old["section"], old["name"]) == (section, name)]
+        if place:
+            self.records[place[0]] = record
+        else:
+            self.records.append(record)
+        self.file.write_text("".join(json.dumps(one) + "\n" for one in self.records))
+        return record
 
 
 def commands(results: Results, options: argparse.Namespace, n_bitext: int | None, n_predict: int) -> None:
@@ -236,8 +240,8 @@ def supervised(results: Results, task: Task, base: dict[str, Any], *, quick: boo
     chosen = {**base, **FIXED, "folds": 0} if quick else base
     calibrated = {**base, **FIXED, "folds": 2} if quick else base
     kept: list[Any] = []
-    results.add("all features", "fertility 2, 2 rounds", lambda: crossed(task, calibrated, k, kept))
-    whole = {key: value for key, value in results.records[-1].items() if key not in ("section", "name")}
+    whole = results.add("all features", "fertility 2, 2 rounds", lambda: crossed(task, calibrated, k, kept))
+    whole = {key: value for key, value in whole.items() if key not in ("section", "name")}
     results.add("calibration", "out of fold", lambda: calibration(task, *kept))
     both = np.arange(N_TRAIN), np.arange(N_TRAIN, len(task.pairs))
     results.add("one way", "train100, tested on dev37", lambda: one_way(task, chosen, *both))
@@ -264,27 +268,37 @@ def supervised(results: Results, task: Task, base: dict[str, Any], *, quick: boo
 
 
 def measure(options: argparse.Namespace, results: Results) -> None:
-    quick, jobs = options.quick, options.jobs
+    quick, jobs, wanted = options.quick, options.jobs, options.only
     n_bitext, n_predict = (5_000, 2_000) if quick else (None, 20_000)
-    commands(results, options, n_bitext, n_predict)
+    load = [round(one, 1) for one in os.getloadavg()]
+    results.add("run", "quick" if quick else "whole", lambda: {"parts": wanted, "machine's load before": load})
+    if "programs" in wanted:
+        commands(results, options, n_bitext, n_predict)
     task = Task.read(options.data / "alignment/hansards", n_bitext)
     peers(results, task, run=options.peers)
     models, plain = translation(results, task, jobs)
-    base: dict[str, Any] = {"models": models, "n_jobs": jobs, "random_state": SEED}
-    throughput(results, task, base | FIXED if quick else base, n_predict)
     baselines(results, task, models, plain)
-    for size in [500] if quick else [1000, 5000]:
-        results.add("no annotations", f"bootstrap, {size:,} pairs", lambda size=size: bootstrap_row(task, base, size))
-    with _threads.threads(jobs):
+    base: dict[str, Any] = {"models": models, "n_jobs": jobs, "random_state": SEED}
+    if "throughput" in wanted:
+        throughput(results, task, base | FIXED if quick else base, n_predict)
+    if "bootstrap" in wanted:
+        for size in [500] if quick else [1000, 5000]:
+            results.add(
+                "no annotations", f"bootstrap, {size:,} pairs", lambda size=size: bootstrap_row(task, base, size)
+            )
+    if "solvers" in wanted:
+        compare_solvers(results, task, models, options)
+    if "supervised" in wanted:
+        supervised(results, task, base, quick=quick)
+
+
+def compare_solvers(results: Results, task: Task, models: BitextModels, options: argparse.Namespace) -> None:
+    k = 5 if options.quick else FOLDS
+    with _threads.threads(options.jobs):
         gold = gold_batch(task, models)
         for name, solver in SOLVERS.items():
-            if not quick or name in ("chosen by the library", "MIRA"):
-                results.add(
-                    "solvers",
-                    name,
-                    lambda solver=solver: solver_row(gold, solver, options.seconds, 5 if quick else FOLDS),
-                )
-    supervised(results, task, base, quick=quick)
+            if not options.quick or name in ("chosen by the library", "MIRA"):
+                results.add("solvers", name, lambda solver=solver: solver_row(gold, solver, options.seconds, k))
 
 
 def main() -> None:
@@ -295,21 +309,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="limit of each run of a solver that is compared")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure these, keep the other results")
     parser.add_argument("--redraw", action="store_true", help="draw the results of the last run again")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     file = options.out.with_suffix(".jsonl")
-    if options.redraw:
-        records = [json.loads(line) for line in need(file).read_text().splitlines()]
-    else:
+    again = options.redraw or options.only != PARTS
+    records: Records = [json.loads(line) for line in need(file).read_text().splitlines()] if again else []
+    if not options.redraw:
         need(options.data / "alignment/hansards")
-        load = os.getloadavg()
-        results = Results(file)
-        try:
-            measure(options, results)
-        finally:
-            records = results.records
-        records.insert(0, {"section": "run", "name": "quick" if options.quick else "whole", "load before": load})
+        measure(options, Results(file, records))
     table(records)
     draw(records).savefig(options.out, dpi=130)
     sections: dict[str, dict[str, Any]] = {}
