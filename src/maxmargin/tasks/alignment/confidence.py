@@ -39,7 +39,7 @@ class Calibration:
         Where the two kinds cannot be told apart, or one is missing, the curve stays ``sigmoid(margin)``, scaled to
         the margins.
         """
-        inside = margins[margins > 0]
+        inside = margins[(margins > 0) & np.isfinite(margins)]
         spread = float(inside.std()) if len(inside) > 1 and inside.std() > 0 else 1.0
         near = np.isfinite(margins) & (margins > -NEAR * spread)
         x, target = margins[near] / spread, right[near]

@@ -1,0 +1,249 @@
+"""Files of aligners: round trips, and every kind of damaged, foreign or hostile file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+
+import numpy as np
+import pytest
+from data import KINDS, same
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import maxmargin as mm
+from maxmargin import model_file
+from maxmargin.cli import app
+from maxmargin.tasks.alignment import SentencePair, WordAligner, load_aligner
+
+START = 52
+quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def parts(data: bytes) -> tuple[dict, bytes]:
+    """Header and array section of a good file."""
+    (length,) = struct.unpack_from("<Q", data, 12)
+    end = START + length
+    return json.loads(data[START:end]), data[end + -end % 64 :]
+
+
+def sealed(header: dict, payload: bytes) -> bytes:
+    """A file with a true checksum: made to deceive, not damaged."""
+    text = json.dumps(header).encode()
+    prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
+    body = text + bytes(-(START + len(text)) % 64) + payload
+    return prefix + hashlib.sha256(prefix + body).digest() + body
+
+
+def refused(path, message=None):
+    with pytest.raises(mm.ModelFileError, match=message) as caught:
+        load_aligner(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def small(make, tmp_path_factory):
+    """A model of few words, whose file is small."""
+    X = [("the cat sleeps", "le chat dort"), ("the dog", "le chien"), ("a cat", "un chat")]
+    aligner = make(models=None, frequent_pairs=3).fit(X, [[(0, 0), (1, 1), (2, 2)], [(0, 0)], [(1, 1)]])
+    path = tmp_path_factory.mktemp("small") / "model"
+    aligner.save(path, least=0)
+    return path, X
+
+
+def test_round_trip(aligner, model, others, tmp_path):
+    X = [*others[0], ("", "x"), ("日本", "Ω")]
+    for again in (load_aligner(model), load_aligner(str(model), n_jobs=2)):
+        assert same(again.predict(X), aligner.predict(X))
+        assert same(again.align_hmm(X), aligner.align_hmm(X))
+        for first, second in zip(again.align(X, threshold=0.2), aligner.align(X, threshold=0.2), strict=True):
+            np.testing.assert_array_equal(first.links, second.links)
+            np.testing.assert_array_equal(first.confidence, second.confidence)
+        np.testing.assert_array_equal(again.coef_, aligner.coef_)
+        assert again.feature_names_ == aligner.feature_names_
+        assert again.facts_ == aligner.facts_
+        assert again.fertility == aligner.link_model_.fertility
+    again.save(tmp_path / "again", least=0)
+    assert (tmp_path / "again").read_bytes() == model.read_bytes()
+
+
+def test_a_pruned_model_is_smaller_and_hardly_worse(aligner, model, others, tmp_path):
+    aligner.save(tmp_path / "pruned", least=1e-2)
+    assert (tmp_path / "pruned").stat().st_size < 0.9 * model.stat().st_size
+    assert load_aligner(tmp_path / "pruned").score(*others) == pytest.approx(aligner.score(*others), abs=0.01)
+    aligner.save(tmp_path / "usual")
+    assert load_aligner(tmp_path / "usual").score(*others) == pytest.approx(aligner.score(*others), abs=0.005)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"fertility": 1}, {"fertility": 3}, {"features": ("bias", "hmm")}, {"frequent_pairs": 0}]
+)
+def test_other_layouts(make, few, settings, tmp_path):
+    aligner = make(**settings).fit(few[0][:8], few[1][:8])
+    aligner.save(tmp_path / "model", least=0)
+    again = load_aligner(tmp_path / "model")
+    assert same(again.predict(few[0]), aligner.predict(few[0]))
+    assert again.feature_names_ == aligner.feature_names_
+
+
+def test_extra_columns_are_kept(make, few, tmp_path):
+    X = [SentencePair(*pair, {"other": reference.sure}) for pair, reference in zip(few[0][:8], few[1][:8], strict=True)]
+    make().fit(X, few[1][:8]).save(tmp_path / "model")
+    again = load_aligner(tmp_path / "model")
+    assert len(again.predict(X)) == 8
+    with pytest.raises(ValueError, match="sentence pair 1 has no extra column 'other'"):
+        again.predict(few[0][:8])
+
+
+def test_odd_words_are_kept(tmp_path):
+    pair = ["\ud800", "", " ", "\0", "İ", "1,5"], ["\udfff", "\n", "ß", "5"]
+    aligner = WordAligner(folds=0).fit([pair], [[(0, 0), (1, 1), (4, 2), (5, 3)]])
+    aligner.save(tmp_path / "model", least=0)
+    assert same(load_aligner(tmp_path / "model").predict([pair]), aligner.predict([pair]))
+
+
+def test_models_of_a_file_can_be_used_again(model, few, make):
+    models = load_aligner(model).models_
+    np.testing.assert_allclose(make(models=models).fit(*few).coef_, make().fit(*few).coef_)
+
+
+def test_errors_of_the_system(aligner, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        aligner.save(tmp_path / "missing" / "model")
+    with pytest.raises(FileNotFoundError):
+        load_aligner(tmp_path / "missing")
+    with pytest.raises(IsADirectoryError):
+        load_aligner(tmp_path)
+
+
+def test_other_models(tmp_path, model):
+    """Loaders name the right one."""
+    estimator, data = KINDS["matching"]
+    estimator().fit(*data(3)).save(tmp_path / "matching")
+    refused(tmp_path / "matching", "a model of kind 'matching', not 'word alignment'")
+    with pytest.raises(
+        mm.ModelFileError, match=r"holds a model of word alignment; load it with .*load_aligner\(path\)"
+    ):
+        mm.load(model)
+    for data in (b"", b"text", b"\x80\x04.", model_file.MAGIC):
+        (tmp_path / "bad").write_bytes(data)
+        refused(tmp_path / "bad")
+
+
+@settings(parent=quick, max_examples=60)
+@given(where=st.floats(0, 1), flip=st.integers(1, 255), cut=st.booleans())
+def test_damage(small, tmp_path, where, flip, cut):
+    data = bytearray(small[0].read_bytes())
+    at = min(int(where * len(data)), len(data) - 1)
+    if cut:
+        del data[at:]
+    else:
+        data[at] ^= flip
+    (tmp_path / "model").write_bytes(data)
+    refused(tmp_path / "model")
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([10**400, -1, 0, 2**63, 1e308, 1000])
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def usable_or_refused(path, X):
+    """A file with a true checksum is a model that can be used, or ModelFileError."""
+    try:
+        model = load_aligner(path)
+    except mm.ModelFileError:
+        return
+    names = model.link_model_.links.user_names
+    pairs = [SentencePair(*pair, {name: [] for name in names}) for pair in X]
+    assert len(model.predict(pairs)) == len(model.align(pairs, threshold=0.5)) == len(model.align_hmm(pairs)) == len(X)
+    model.save(path)
+    load_aligner(path)
+    assert CliRunner().invoke(app, ["inspect", str(path)]).exit_code == 0
+    assert CliRunner().invoke(app, ["inspect", str(path), "--json"]).exit_code == 0
+
+
+@settings(parent=quick, max_examples=200)
+@given(data=st.data())
+def test_headers_of_any_json(small, tmp_path, data):
+    header, payload = parts(small[0].read_bytes())
+    place = header
+    while True:
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if isinstance(place[key], dict | list) and place[key] and data.draw(st.booleans()):
+            place = place[key]
+            continue
+        place[key] = data.draw(anything)
+        break
+    (tmp_path / "model").write_bytes(sealed(header, payload))
+    usable_or_refused(tmp_path / "model", small[1])
+
+
+@settings(parent=quick, max_examples=150)
+@given(data=st.data())
+def test_arrays_of_any_bytes(small, tmp_path, data):
+    """Numbers in any array are changed, with a true checksum."""
+    header, payload = parts(small[0].read_bytes())
+    name = data.draw(st.sampled_from(sorted(header["arrays"])))
+    entry = header["arrays"][name]
+    dtype = np.dtype(entry["dtype"])
+    size = int(np.prod(entry["shape"]))
+    if not size:
+        return
+    changed = bytearray(payload)
+    values = np.frombuffer(changed, dtype=dtype, count=size, offset=entry["offset"])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, size - 1))
+        if dtype.kind == "f":
+            value = data.draw(st.sampled_from([np.nan, np.inf, -1.0, 0.0, 0.5, 1.0, 2.0, 1e30, -1e-30, 1e300]))
+            with np.errstate(over="ignore"):
+                values[at] = value
+        else:
+            info = np.iinfo(dtype)
+            values[at] = data.draw(st.sampled_from([info.min, info.max, 0, 1, 2, 200]) | st.integers(0, 100))
+    (tmp_path / "model").write_bytes(sealed(header, bytes(changed)))
+    usable_or_refused(tmp_path / "model", small[1])
+
+
+def test_every_array_is_needed(small, tmp_path):
+    header, payload = parts(small[0].read_bytes())
+    for name in header["arrays"]:
+        arrays = {key: entry for key, entry in header["arrays"].items() if key != name}
+        (tmp_path / "model").write_bytes(sealed({**header, "arrays": arrays}, payload))
+        refused(tmp_path / "model")
+    for key in header:
+        if key != "library":
+            (tmp_path / "model").write_bytes(sealed({k: v for k, v in header.items() if k != key}, payload))
+            refused(tmp_path / "model")
+
+
+def test_inspect(model, aligner):
+    answer = CliRunner().invoke(app, ["inspect", str(model)])
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert "word alignment" in answer.stdout
+    assert "converged" in answer.stdout
+    facts = json.loads(CliRunner().invoke(app, ["inspect", str(model), "--json"]).stdout)
+    assert facts["kind"] == "word alignment"
+    assert facts["weights"] == len(aligner.coef_)
+    assert facts["trained C"] == 0.1
+    assert facts["trained status"] == "converged"
+    assert facts["fertility"] == 2
+    assert facts["sentence pairs of the translation models"] == aligner.models_.n_pairs
+    assert "hmm" in facts["features"]
+
+
+def test_inspect_of_a_damaged_file(model, tmp_path):
+    header, payload = parts(model.read_bytes())
+    (tmp_path / "model").write_bytes(sealed({**header, "fertility": "2"}, payload))
+    answer = CliRunner().invoke(app, ["inspect", str(tmp_path / "model")])
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr == f"error: {tmp_path / 'model'} cannot be loaded: its fertility is damaged\n"

@@ -1,0 +1,121 @@
+"""Learning without annotations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maxmargin.tasks.alignment import Reference, SentencePair, WordAligner, as_links, evaluate, load_aligner
+from maxmargin.tasks.alignment.bootstrap import LENGTHS, WITHHELD, sample
+from maxmargin.tasks.alignment.features import GROUPS
+
+
+def test_it_beats_its_teacher(corpus):
+    """Better than the intersected hidden Markov models that its labels are made of; no references are given."""
+    X = list(zip(corpus.source, corpus.target, strict=True))
+    aligner = WordAligner(tol=1e-2).bootstrap(X)
+    learnt, teacher = (evaluate(corpus.references, found).aer for found in (aligner.predict(X), aligner.align_hmm(X)))
+    assert learnt < teacher
+    assert aligner.held_out_ is None
+    assert aligner.facts_["held-out AER"] is None
+    assert not any(name.partition(":")[0] in WITHHELD for name in aligner.link_model_.links.names)
+    for one in aligner.align(X[:20]):
+        assert ((one.confidence > 0) & (one.confidence <= 1)).all()
+
+
+def invented(n, seed=0):
+    """Sentences of a made-up language, translated word by word, with neighbours that change places."""
+    rng = np.random.default_rng(seed)
+    words = ["".join(rng.choice(list("bcdfgklmnprst"), 2)) + f"{number}a" for number in range(150)]
+    other = ["".join(rng.choice(list("aeiou"), 2)) + "xyzvw"[number % 5] + str(number) for number in range(150)]
+    share = 1 / np.arange(1, 151)
+    X, y = [], []
+    for _ in range(n):
+        length = int(rng.integers(4, 12))
+        chosen = rng.choice(150, length, p=share / share.sum())
+        order = np.arange(length)
+        for at in range(length - 1):
+            if rng.random() < 0.3:
+                order[[at, at + 1]] = order[[at + 1, at]]
+        X.append(([words[number] for number in chosen], [other[number] for number in chosen[order]]))
+        y.append(as_links([(int(source), target) for target, source in enumerate(order)]))
+    return X, y
+
+
+def test_an_invented_language():
+    X, y = invented(400)
+    aligner = WordAligner(tol=1e-2, n_jobs=2).bootstrap(X, n_pairs=100)
+    learnt, teacher = (evaluate_sure(y, found) for found in (aligner.predict(X), aligner.align_hmm(X)))
+    assert learnt <= teacher + 0.002
+    assert learnt < 0.1
+
+
+def evaluate_sure(y, found):
+    return evaluate([Reference.of(links) for links in y], found).aer
+
+
+def test_settings(few):
+    X = few[0]
+    plain = WordAligner(tol=1e-2).bootstrap(X, n_pairs=20)
+    assert (plain.choice_.C, plain.choice_.false_negative) == (0.01, 1.0)
+    own = WordAligner(C=0.05, false_negative=3.0, fertility=1, tol=1e-2).bootstrap(X, n_pairs=20)
+    assert (own.choice_.C, own.choice_.false_negative) == (0.05, 3.0)
+    assert own.link_model_.fertility == 1
+    again = WordAligner(tol=1e-2, n_jobs=2).bootstrap(X, n_pairs=20)
+    np.testing.assert_array_equal(plain.coef_, again.coef_)
+    other = WordAligner(tol=1e-2, random_state=1).bootstrap(X, n_pairs=20)
+    assert not np.array_equal(plain.coef_, other.coef_)
+    only = WordAligner(features=("bias", "hmm", "position"), tol=1e-2).bootstrap(X, n_pairs=20)
+    assert set(only.link_model_.links.groups) == {"bias", "position"}
+    assert set(plain.link_model_.links.groups) == set(GROUPS) - set(WITHHELD)
+
+
+def test_models_that_are_there(few, models):
+    aligner = WordAligner(models=models, tol=1e-2).bootstrap(few[0], n_pairs=20)
+    assert aligner.models_ is models
+
+
+def test_extra_columns(few):
+    X = [SentencePair(*pair, {"other": reference.sure}) for pair, reference in zip(*few, strict=True)]
+    aligner = WordAligner(tol=1e-2).bootstrap(X, n_pairs=30)
+    assert "user: other" in aligner.feature_names_
+    assert len(aligner.predict(X)) == len(X)
+
+
+def test_saved_and_loaded(few, tmp_path):
+    aligner = WordAligner(tol=1e-2).bootstrap(few[0], n_pairs=20)
+    aligner.save(tmp_path / "model", least=0)
+    for first, second in zip(aligner.predict(few[0]), load_aligner(tmp_path / "model").predict(few[0]), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("X", [[], [([], [])], [("a", ""), ("", "b")], [("a " * 1001, "b")]])
+def test_nothing_to_learn_from(X):
+    with pytest.raises(ValueError, match="no pair with 1 to 1000 words on both sides; give sentence pairs"):
+        WordAligner().bootstrap(X)
+
+
+@pytest.mark.parametrize("n_pairs", [0, -1, 1.5, True, "3"])
+def test_refused_numbers_of_pairs(n_pairs):
+    with pytest.raises(ValueError, match="n_pairs must be a positive integer"):
+        WordAligner().bootstrap([("a", "b")], n_pairs=n_pairs)
+
+
+@pytest.mark.parametrize("pair", [("a", "b"), ("a b", "x"), (" ".join(map(str, range(60))), "a b c " * 15)])
+def test_unusual_lengths(pair):
+    """Short or long pairs are used where there are no others."""
+    aligner = WordAligner(tol=0.1).bootstrap([pair, ("", "")])
+    assert aligner.solution_.status == "converged"
+    assert len(aligner.predict([pair])) == 1
+
+
+def test_sample():
+    sizes = np.arange(100)
+    chosen = sample(sizes, sizes, 1000, 0)
+    np.testing.assert_array_equal(chosen, np.arange(LENGTHS[0], LENGTHS[1] + 1))
+    some = sample(sizes, sizes, 10, 0)
+    assert len(some) == 10
+    assert (np.diff(some) > 0).all()
+    assert set(some) <= set(chosen)
+    np.testing.assert_array_equal(sample(np.array([0, 1, 2]), np.array([5, 50, 2]), 5, 0), [2])
+    np.testing.assert_array_equal(sample(np.array([50, 90, 45]), np.array([50, 50, 2000]), 1, 0), [0])

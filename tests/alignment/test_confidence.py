@@ -1,0 +1,115 @@
+"""Confidences: the calibration curve, and what the aligner makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from maxmargin.tasks.alignment.confidence import Calibration
+
+
+@pytest.mark.parametrize(("slope", "intercept", "scale"), [(1.0, 0.0, 2.0), (3.0, -1.0, 1.0), (0.01, 0.5, 200.0)])
+def test_simulated_margins(slope, intercept, scale):
+    rng = np.random.default_rng(0)
+    margins = scale * rng.standard_normal(20_000)
+    right = rng.random(20_000) < expit(slope * margins + intercept)
+    found = Calibration.fit(margins, right)
+    at = scale * np.linspace(-2, 2, 21)
+    np.testing.assert_allclose(found(at), expit(slope * at + intercept), atol=0.03)
+
+
+def test_far_links_say_nothing():
+    """The many cells that nobody would link do not bend the curve where links are."""
+    rng = np.random.default_rng(1)
+    margins = rng.standard_normal(5_000)
+    right = rng.random(5_000) < expit(2 * margins)
+    found = Calibration.fit(margins, right)
+    far = Calibration.fit(np.append(margins, np.full(100_000, -50.0)), np.append(right, np.zeros(100_000, dtype=bool)))
+    assert (found.slope, found.intercept) == pytest.approx((far.slope, far.intercept))
+
+
+numbers = st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 1e-300, 1e8, -1e8, np.inf, -np.inf, np.nan])
+
+
+@given(st.lists(st.tuples(numbers, st.booleans()), max_size=12))
+def test_any_margins(given):
+    margins = np.array([margin for margin, _ in given])
+    right = np.array([one for _, one in given], dtype=bool)
+    found = Calibration.fit(margins, right)
+    assert np.isfinite([found.slope, found.intercept]).all()
+    assert found.slope > 0
+    confidence = found(np.array([-1e9, -1.0, 0.0, 1.0, 1e9]))
+    assert (np.diff(confidence) >= 0).all()
+    assert (confidence >= 0).all()
+    assert (confidence <= 1).all()
+
+
+def test_degenerate_margins():
+    empty = Calibration.fit(np.zeros(0), np.zeros(0, dtype=bool))
+    assert (empty.slope, empty.intercept) == (1.0, 0.0)
+    apart = Calibration.fit(np.array([-2.0, -1.0, 1.0, 2.0] * 50), np.array([False, False, True, True] * 50))
+    assert 0.9 < apart(np.array([1.0]))[0] < 1.0
+    turned = Calibration.fit(np.array([-1.0, 1.0] * 50), np.array([True, False] * 50))
+    assert turned.slope > 0  # a curve that falls would call the best links the worst
+    assert turned(np.array([0.0]))[0] == pytest.approx(0.5, abs=0.05)
+
+
+def as_sets(predictions):
+    return [set(map(tuple, one.links.tolist())) for one in predictions]
+
+
+def test_thresholds_nest(aligner, others):
+    X = others[0]
+    everything = aligner.align(X, threshold=0.0)
+    for one, (source, target) in zip(everything, X, strict=True):
+        assert len(one.links) == len(source) * len(target)
+    before = as_sets(everything)
+    for threshold in (1e-9, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0):
+        found = aligner.align(X, threshold=threshold)
+        now = as_sets(found)
+        assert all(inner <= outer for inner, outer in zip(now, before, strict=True))
+        assert all((one.confidence >= threshold).all() for one in found)
+        before = now
+
+
+def test_confidences_belong_to_their_links(aligner, others):
+    X = [*others[0], ([], []), (["a"], []), others[0][0]]
+    full = [
+        {tuple(link): value for link, value in zip(one.links.tolist(), one.confidence.tolist(), strict=True)}
+        for one in aligner.align(X, threshold=0.0)
+    ]
+    for threshold in (None, 0.5):
+        for one, all_of in zip(aligner.align(X, threshold=threshold), full, strict=True):
+            assert one.confidence.shape == (len(one.links),)
+            assert ((one.confidence >= 0) & (one.confidence <= 1)).all()
+            assert [all_of[tuple(link)] for link in one.links.tolist()] == one.confidence.tolist()
+
+
+def test_the_best_alignment(aligner, others):
+    X = others[0]
+    for links, one in zip(aligner.predict(X), aligner.align(X), strict=True):
+        np.testing.assert_array_equal(links, one.links)
+    # Links of the best alignment have positive margins, the others negative ones.
+    half = float(aligner.calibration_(np.zeros(1))[0])
+    assert all((one.confidence >= half).all() for one in aligner.align(X))
+    assert as_sets(aligner.align(X, threshold=half)) == as_sets(aligner.align(X))
+
+
+def test_confidences_are_near_the_truth(make, few, others):
+    """Calibrated on pairs that were not trained on, they say how many of other links are right."""
+    aligner = make(folds=3, tol=1e-2).fit(*few)
+    found = aligner.align(others[0], threshold=0.1)
+    confidence = np.concatenate([one.confidence for one in found])
+    possible = [set(map(tuple, reference.possible.tolist())) for reference in others[1]]
+    right = np.array(
+        [tuple(link) in gold for one, gold in zip(found, possible, strict=True) for link in one.links.tolist()]
+    )
+    parts = [(confidence >= low) & (confidence < low + 0.2) for low in np.arange(0.1, 1.0, 0.2)]
+    off = [abs(right[part].mean() - confidence[part].mean()) * part.mean() for part in parts if part.any()]
+    assert sum(off) < 0.06  # the expected calibration error
+    assert ((confidence - right) ** 2).mean() < 0.7 * right.var()
+    precise = confidence > np.quantile(confidence, 0.5)
+    assert right[precise].mean() > right.mean()

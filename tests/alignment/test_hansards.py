@@ -1,0 +1,36 @@
+"""The aligner on real text, where it is at hand: beside the project, or where MAXMARGIN_DATA says."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from maxmargin.tasks.alignment import WordAligner, evaluate, read_bitext, read_references
+
+DATA = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[3] / "shared" / "data")) / "alignment" / "hansards"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the Hansards are not at hand (set MAXMARGIN_DATA)")
+def test_hansards():
+    """Learnt from 60 pairs and a small bitext, clearly better than the translation models it asks."""
+    gold = [read_bitext(DATA / f"{name}.e", DATA / f"{name}.f") for name in ("train", "dev")]
+    X = [pair for part in gold for pair in zip(part.source, part.target, strict=True)]
+    y = [one for name, part in zip(("train", "dev"), gold, strict=True)
+         for one in read_references(DATA / f"{name}.wa", bitext=part)]  # fmt: skip
+    bitext = read_bitext(DATA / "bitext.e.gz", DATA / "bitext.f.gz")
+    some = list(islice(zip(bitext.source, bitext.target, strict=True), 0, 5 * 5000, 5))
+    aligner = WordAligner(C=0.1, false_negative=2.0, folds=3, tol=1e-2, n_jobs=2).fit(
+        X[:60], y[:60], bitext=[*some, *X[60:]]
+    )
+    error = evaluate(y[60:], aligner.predict(X[60:])).aer
+    baselines = [
+        evaluate(y[60:], aligner.align_hmm(X[60:], method=method)).aer
+        for method in ("intersection", "grow-diag-final-and", "union")
+    ]
+    print(error, baselines, aligner.held_out_.aer)
+    assert error < 0.12
+    assert error < 0.75 * min(baselines)
+    assert aligner.held_out_.aer == pytest.approx(error, abs=0.05)

@@ -1,0 +1,65 @@
+"""Sentence pairs however they are given, in pieces, and with columns of one's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maxmargin.tasks.alignment import Prediction, Reference, SentencePair, as_links
+from maxmargin.tasks.alignment import sentences as module
+from maxmargin.tasks.alignment.sentences import alignable, as_pairs, as_references, extra_column, learnable, pieces
+
+
+def test_pairs():
+    given = [("a b", ["c"]), SentencePair(("a",), " c \n"), (" ", []), ["x", "y"]]
+    found = [(list(pair.source), list(pair.target)) for pair in as_pairs(given)]
+    assert found == [(["a", "b"], ["c"]), (["a"], ["c"]), ([], []), (["x"], ["y"])]
+    assert as_pairs([]) == []
+
+
+def test_references():
+    own = Reference.of([(0, 1)], [(1, 1)])
+    found = as_references([own, [(1, 0), (0, 0), (1, 0)], np.zeros((0, 2)), (), Prediction(as_links([(2, 2)]))], 5)
+    assert found[0] is own
+    assert [one.sure.tolist() for one in found[1:]] == [[[0, 0], [1, 0]], [], [], [[2, 2]]]
+    assert all(one.possible.tolist() == one.sure.tolist() for one in found[1:])
+
+
+@pytest.mark.parametrize(
+    "links", [[0, 1], [(0, 1, 2)], [(0.0, 1.0)], [("0", "1")], [(True, False)], [(0, 1), (2,)], np.zeros((2, 3)), 3]
+)
+def test_refused_links(links):
+    with pytest.raises((TypeError, ValueError)):
+        as_links(links)
+    with pytest.raises(ValueError, match="sentence pair 1: a reference must be"):
+        as_references([links], 1)
+
+
+def test_columns():
+    pairs = as_pairs(
+        [
+            SentencePair("a b", "x y z", {"o": [(1, 2), (0, 0)]}),
+            SentencePair("a", "", {"o": []}),
+            SentencePair("a", "x y", {"o": Prediction(np.array([[0, 1], [0, 0]]), np.array([0.25, 0.5]))}),
+        ]
+    )
+    np.testing.assert_array_equal(extra_column(pairs, "o"), [1, 0, 0, 0, 0, 1, 0.5, 0.25])
+    assert extra_column([], "o").shape == (0,)
+
+
+def test_pieces(monkeypatch):
+    monkeypatch.setattr(module, "_PIECE", 6)
+    pairs = as_pairs([("a b", "x y")] * 5 + [("", "")] * 2 + [("a " * 1001, "x")] + [("a b c", "x y z")] * 2)
+    found = list(pieces(pairs))
+    assert [pair for piece in found for pair in piece] == pairs
+    assert max(sum(len(pair.source) * len(pair.target) for pair in piece[:-1]) for piece in found[:2]) < 6
+    assert list(pieces([])) == []
+
+
+def test_long_pairs():
+    pairs = as_pairs([("a " * 1001, "x"), ("a", "x"), SentencePair("a", "x " * 1001, {"o": [(0, 1000)]})])
+    short = alignable(pairs)
+    assert [(len(pair.source), len(pair.target)) for pair in short] == [(0, 0), (1, 1), (0, 0)]
+    np.testing.assert_array_equal(extra_column(short[2:], "o"), [])
+    kept = learnable(pairs, [Reference.of([(0, 0)])] * 3)
+    assert [len(one.sure) for one in kept] == [0, 1, 0]
