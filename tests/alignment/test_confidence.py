@@ -28,7 +28,8 @@ def test_far_links_say_nothing():
     right = rng.random(5_000) < expit(2 * margins)
     found = Calibration.fit(margins, right)
     far = Calibration.fit(np.append(margins, np.full(100_000, -50.0)), np.append(right, np.zeros(100_000, dtype=bool)))
-    assert (found.slope, found.intercept) == pytest.approx((far.slope, far.intercept))
+    at = np.linspace(-3, 3, 13)
+    np.testing.assert_allclose(found(at), far(at), atol=1e-6)
 
 
 numbers = st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 1e-300, 1e8, -1e8, np.inf, -np.inf, np.nan])
@@ -39,7 +40,8 @@ def test_any_margins(given):
     margins = np.array([margin for margin, _ in given])
     right = np.array([one for _, one in given], dtype=bool)
     found = Calibration.fit(margins, right)
-    assert np.isfinite([found.slope, found.intercept]).all()
+    assert np.isfinite([found.slope, found.intercept, found.bend]).all()
+    assert found.bend >= 0
     assert found.slope > 0
     confidence = found(np.array([-1e9, -1.0, 0.0, 1.0, 1e9]))
     assert (np.diff(confidence) >= 0).all()

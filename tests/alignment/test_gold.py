@@ -16,7 +16,7 @@ def build(aligner):
 
     def one(X, references):
         source, target = ([pair[side] for pair in X] for side in (0, 1))
-        evidence = aligner.models_.evidence(source, target, identity=aligner.identity_)
+        evidence = aligner.models_.evidence(source, target, identity=aligner.models_.words.numbered(aligner.identity_))
         return GoldBatch.build(aligner.link_model_, evidence, references)
 
     return one

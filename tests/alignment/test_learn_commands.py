@@ -187,7 +187,8 @@ def test_a_line_per_line(form, empty, flags):
 
 @pytest.mark.parametrize("method", ["intersection", "union", "grow-diag-final-and", "forward", "backward"])
 def test_a_line_per_line_of_the_baselines(method):
-    lines = run("predict", "model", "--source", "odd.en", "--target", "odd.fr", "--method", method).split("\n")
+    lines = run("predict", "model", "--source", "odd.en", "--target", "odd.fr", "--method", method, warnings=LONG)
+    lines = lines.split("\n")
     assert (len(lines), lines[1:5]) == (7, [""] * 4)
 
 
@@ -202,7 +203,8 @@ def test_formats_agree():
     aligner = load_aligner("model")
     both = Path("test.both").read_text(encoding="utf-8")
     X = [tuple(line.split(" ||| ")) for line in both.splitlines()]
-    wanted = aligner.predict(X)
+    wanted = aligner.predict(X, adapt=True)
+    assert any(len(one) != len(two) or (one != two).any() for one, two in zip(wanted, aligner.predict(X), strict=True))
     for form in ("pharaoh", "naacl", "talp", "json"):
         for flags in ((), ("--confidence",)):
             shown = run("predict", "model", "--source", "-", "--format", form, *flags, given=both)

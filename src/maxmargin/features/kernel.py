@@ -26,7 +26,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
-from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows
@@ -89,6 +88,9 @@ class Kernel:
         shape = (int(first.shape[0]), int(second.shape[0]))
         if 0 in shape:
             return np.zeros(shape)
+        # Slow to import, and only kernels need it.
+        from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+
         other = None if second is first else second
         with np.errstate(all="ignore"):
             if callable(self.function):

@@ -404,7 +404,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             "fertility": self.link_model_.fertility,
             "features": self.link_model_.links.header(),
             "models": models.header(),
-            "calibration": [self.calibration_.slope, self.calibration_.intercept],
+            "calibration": [self.calibration_.slope, self.calibration_.intercept, self.calibration_.bend],
             "facts": self.facts_,
         }
         model_file.write(path, header, {"weights": self.coef_, "identity": identity, **models.arrays()})
@@ -440,15 +440,15 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
         facts = header["facts"]
         if not isinstance(facts, dict):
             raise ValueError("its facts are damaged")
-        slope, intercept = (float(value) for value in header["calibration"])
-        if not (np.isfinite(slope) and np.isfinite(intercept) and slope > 0):
+        slope, intercept, bend = (float(value) for value in header["calibration"])
+        if not (np.isfinite([slope, intercept, bend]).all() and slope > 0 and bend >= 0):
             raise ValueError("its calibration is damaged")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ModelFileError(f"{path} cannot be loaded: {reason}") from None
     aligner.fertility = fertility
     aligner.identity_, aligner.coef_ = identity, weights
-    aligner.calibration_ = Calibration(slope, intercept)
+    aligner.calibration_ = Calibration(slope, intercept, bend)
     aligner.feature_names_ = aligner.link_model_.names
     aligner.facts_ = facts
     return aligner
