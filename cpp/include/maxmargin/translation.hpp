@@ -96,9 +96,10 @@ class Worker {
             double *forth = forward_.data() + j + 1, *back = backward_.data() + j * backward_stride_ + 1;
             for (std::int64_t k = 0; k < columns; ++k) {
                 const Slot slot = slots[j * columns + k];
-                const float* word = tables.word.data() + 2 * static_cast<std::size_t>(slot);
-                forth[k * step] = slot != none ? probability(word[0]) : tables.unseen;
-                back[k] = slot != none ? probability(word[1]) : tables.unseen;
+                const bool known = slot != none;
+                const float* word = tables.word.data() + (known ? 2 * static_cast<std::size_t>(slot) : 0);
+                forth[k * step] = known ? probability(word[0]) : tables.unseen;
+                back[k] = known ? probability(word[1]) : tables.unseen;
             }
         }
     }
