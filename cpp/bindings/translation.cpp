@@ -291,7 +291,7 @@ void bind_translation(nb::module_& module) {
              "source_start"_a.noconvert(), "source"_a.noconvert(), "target_start"_a.noconvert(),
              "target"_a.noconvert(), "n_source"_a, "n_target"_a);
     nb::class_<Bitext>(module, "Bitext")
-        .def(nb::init<std::shared_ptr<SentencePairs>, int>(), "pairs"_a, "threads"_a)
+        .def(nb::init<std::shared_ptr<SentencePairs>, int>(), "pairs"_a, "threads"_a, nb::call_guard<NoGil>())
         .def_prop_ro("n_slots", &Bitext::n_slots);
     module.def("bitext_lexicon", &write_lexicon, "bitext"_a, "row_start"_a.noconvert(), "column"_a.noconvert(),
                "together"_a.noconvert());

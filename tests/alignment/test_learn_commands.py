@@ -203,8 +203,7 @@ def test_formats_agree():
     aligner = load_aligner("model")
     both = Path("test.both").read_text(encoding="utf-8")
     X = [tuple(line.split(" ||| ")) for line in both.splitlines()]
-    wanted = aligner.predict(X, adapt=True)
-    assert any(len(one) != len(two) or (one != two).any() for one, two in zip(wanted, aligner.predict(X), strict=True))
+    wanted = aligner.predict(X)
     for form in ("pharaoh", "naacl", "talp", "json"):
         for flags in ((), ("--confidence",)):
             shown = run("predict", "model", "--source", "-", "--format", form, *flags, given=both)

@@ -140,7 +140,14 @@ def restored_or_refused(header, arrays):
 ARRAYS = sorted(LEARNT.arrays())
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+def test_damaged_fingerprints_are_refused():
+    arrays, header = LEARNT.arrays(), LEARNT.header()
+    for damaged in (arrays["seen"].astype(float), arrays["seen"][::-1], arrays["seen"][None], arrays["seen"].repeat(2)):
+        with pytest.raises(ValueError, match="fingerprints of sentence pairs are damaged"):
+            BitextModels.restore(header, {**arrays, "seen": damaged})
+
+
+@pytest.mark.parametrize("name", sorted(set(ARRAYS) - {"seen"}))
 def test_damaged_arrays_are_refused(name):
     arrays, header = LEARNT.arrays(), LEARNT.header()
     array = arrays[name]

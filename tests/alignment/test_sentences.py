@@ -50,10 +50,12 @@ def test_columns():
 def test_pieces(monkeypatch):
     monkeypatch.setattr(module, "_PIECE", 6)
     pairs = as_pairs([("a b", "x y")] * 5 + [("", "")] * 2 + [("a " * 1001, "x")] + [("a b c", "x y z")] * 2)
-    found = list(pieces(pairs))
-    assert [pair for piece in found for pair in piece] == pairs
-    assert max(sum(len(pair.source) * len(pair.target) for pair in piece[:-1]) for piece in found[:2]) < 6
-    assert list(pieces([])) == []
+    numbers = [9, *range(9)]
+    found = list(pieces(pairs, numbers))
+    assert [number for piece in found for number in piece] == numbers
+    cells = [[len(pairs[number].source) * len(pairs[number].target) for number in piece] for piece in found]
+    assert max(sum(piece[:-1]) for piece in cells) < 6
+    assert list(pieces(pairs, [])) == []
 
 
 def test_long_pairs():

@@ -7,7 +7,9 @@ and ``c(e, f)`` the links expected in the text::
 
     t(f | e) = (n(e) t_bitext(f | e) + c(e, f)) / (n(e) + sum over f' of c(e, f'))
 
-The result is a model of the words of this text alone. It makes the alignment of a pair depend on the other pairs.
+(for the empty word alike, and for the cautious model with its discount). The result is a model of the words of this
+text alone. It makes the alignment of a pair depend on the other pairs. Pairs that were among the bitext have taught it
+already and must not be counted twice: :meth:`BitextModels.knows` tells which.
 """
 
 from __future__ import annotations
@@ -15,11 +17,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import digamma
 
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.opinions import PRIOR, BitextModels
+from maxmargin.tasks.alignment.opinions import PRIOR, BitextModels, at_places
 from maxmargin.tasks.alignment.translation import (
     UNSEEN,
     Float32Array,
@@ -50,6 +51,7 @@ def adapt(models: BitextModels, source: Sentences, target: Sentences) -> tuple[B
             words.adapted(models.words, agree=True),
             stems.adapted(models.stems, agree=True),
             stems.adapted(models.cautious, agree=False, prior=PRIOR),
+            models.seen,
         ),
         words.slots,
     )
@@ -64,20 +66,21 @@ class _Old:
         self._rows = np.repeat(np.arange(len(new.source)), np.diff(new.row_start))
         self._source, self._target = _numbers(old.source, new.source), _numbers(old.target, new.target)
         self.slots = _slots(old, self._source[self._rows], self._target[new.column])
-        self._n_source, self._n_target = _at(old.source.counts, self._source), _at(old.target.counts, self._target)
+        self._n_source = at_places(old.source.counts, self._source)
+        self._n_target = at_places(old.target.counts, self._target)
         self._lexicon = replace(
             new,
             source=replace(new.source, counts=new.source.counts + self._n_source.astype(np.int64)),
             target=replace(new.target, counts=new.target.counts + self._n_target.astype(np.int64)),
             n_pairs=new.n_pairs + old.n_pairs,
-            together=new.together + _at(old.together, self.slots).astype(np.int32),
+            together=new.together + at_places(old.together, self.slots).astype(np.int32),
         )
 
     def adapted(self, model: TranslationModel, *, agree: bool, prior: float = 0.0) -> TranslationModel:
         model1 = self._tables(model.model1, None, model.null, None, agree=False, prior=prior)
         hmm = self._tables(model.hmm, model.jumps, model.null, model1, agree=agree, prior=prior)
         return TranslationModel(
-            self._lexicon, _at(model.links, self.slots).astype(np.float32), model1, hmm, model.jumps, model.null
+            self._lexicon, at_places(model.links, self.slots).astype(np.float32), model1, hmm, model.jumps, model.null
         )
 
     def _tables(
@@ -93,8 +96,8 @@ class _Old:
         """Tables from old ones; what the bitext does not know begins as in ``start``, or all alike."""
         known = self.slots >= 0
         word = np.where(known[:, None], old.word[np.maximum(self.slots, 0)], 0.0).astype(np.float64)
-        nulls = _at(old.null_target, self._target), _at(old.null_source, self._source)
-        # The empty word has had a share of all tokens.
+        nulls = at_places(old.null_target, self._target), at_places(old.null_source, self._source)
+        # The empty word has had a share of the tokens of these words.
         n_null = null * self._n_target.sum(), null * self._n_source.sum()
         begin = word if start is None else np.where(known[:, None], word, start.word)
         tables = Tables(_floor(begin), _floor(nulls[0]), _floor(nulls[1]))
@@ -139,8 +142,3 @@ def _slots(lexicon: Lexicon, e: IntArray, f: IntArray) -> IntArray:
     place = np.searchsorted(keys, wanted)
     same = (e >= 0) & (f >= 0) & (np.append(keys, -1)[place] == wanted)
     return np.where(same, place, -1)
-
-
-def _at(values: npt.NDArray[np.generic], places: IntArray) -> FloatArray:
-    """Values at places, 0 at place -1."""
-    return np.asarray(np.append(values, 0)[places], dtype=np.float64)

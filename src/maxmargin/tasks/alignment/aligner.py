@@ -29,7 +29,7 @@ from maxmargin.tasks.alignment.metrics import Scores, evaluate
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
 from maxmargin.tasks.alignment.progress import Stages
 from maxmargin.tasks.alignment.sentences import (
-    LONGEST,
+    LONGEST_ALIGNED,
     SentencePair,
     alignable,
     as_pairs,
@@ -42,7 +42,8 @@ from maxmargin.tasks.alignment.sentences import (
     warn_of_long,
 )
 from maxmargin.tasks.alignment.symmetrize import symmetrize
-from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, choose, folds, train
+from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, LinkModel, choose, folds, train
+from maxmargin.tasks.alignment.translation import LONGEST_LEARNT
 
 KIND = "word alignment"
 
@@ -151,7 +152,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models([*as_pairs(bitext), *pairs, *dev_pairs], stages)
             self._begin(self._groups(), extra)
-            view = self._view()
+            # Models that were given may not know these pairs: then they adapt, as they will in prediction.
+            known = [*alignable(pairs), *alignable(dev_pairs)]
+            view = self._view(known if self._fresh(known).any() else None)
             gold = self._gold(pairs, references, view)
             held = self._gold(dev_pairs, dev_references, view) if dev_pairs else None
             choice = self._choose(gold, held, Cs, costs, stages)
@@ -177,7 +180,8 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         chosen = bootstrap.sample(n_source, n_target, n_pairs, self.random_state)
         if not len(chosen):
             raise ValueError(
-                f"the bitext has no pair with 1 to {LONGEST} words on both sides; give sentence pairs to learn from"
+                f"the bitext has no pair with 1 to {LONGEST_ALIGNED} words on both sides; "
+                "give sentence pairs to learn from"
             )
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models(pairs, stages)
@@ -192,24 +196,25 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             self._finish(gold, choice, stages)
         return self
 
-    def predict(self, X: Sequence[Any], *, adapt: bool = False) -> list[IntArray]:
+    def predict(self, X: Sequence[Any], *, adapt: bool = True) -> list[IntArray]:
         """The links of each pair, ``(k, 2)`` arrays of positions from 0; none for pairs with an empty side.
 
         Args:
             X: sentence pairs.
-            adapt: whether the translation models learn from these pairs, as from a bitext, before they are aligned
-                (see :mod:`~maxmargin.tasks.alignment.adaptation`): better for text that was not among the bitext, but
-                the links of a pair then depend on the others.
+            adapt: whether the translation models learn from the pairs that were not among the bitext before these are
+                aligned (see :mod:`~maxmargin.tasks.alignment.adaptation`). It makes such pairs like those trained on,
+                whose text the models know, and so aligns them better; but their links then depend on each other.
         """
         check_is_fitted(self)
-        found: list[IntArray] = []
+        found: dict[int, IntArray] = {}
         with _threads.threads(self.n_jobs):
-            for evidence in self._pieces(as_pairs(X), adapt):
+            for numbers, evidence in self._pieces(as_pairs(X), adapt):
                 batch, scores = self._scores(evidence)
-                found += _links(evidence, np.flatnonzero(batch.structure.argmax(scores).z[batch.cells] > 0.5))
-        return found
+                cells = np.flatnonzero(batch.structure.argmax(scores).z[batch.cells] > 0.5)
+                found.update(zip(numbers, _links(evidence, cells), strict=True))
+        return [found[number] for number in range(len(found))]
 
-    def align(self, X: Sequence[Any], *, threshold: float | None = None, adapt: bool = False) -> list[Prediction]:
+    def align(self, X: Sequence[Any], *, threshold: float | None = None, adapt: bool = True) -> list[Prediction]:
         """The links of each pair with confidences.
 
         Args:
@@ -222,9 +227,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         if threshold is not None and not (number and 0 <= threshold <= 1):
             raise ValueError(f"threshold must be a number in [0, 1], got {threshold!r}")
         check_is_fitted(self)
-        found: list[Prediction] = []
+        found: dict[int, Prediction] = {}
         with _threads.threads(self.n_jobs):
-            for evidence in self._pieces(as_pairs(X), adapt):
+            for numbers, evidence in self._pieces(as_pairs(X), adapt):
                 batch, scores = self._scores(evidence)
                 confidence = self.calibration_(batch.structure.margins(scores)[batch.cells])
                 if threshold is None:
@@ -232,21 +237,21 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
                 else:
                     cells = np.flatnonzero(confidence >= threshold)
                 values = np.split(confidence[cells], np.searchsorted(cells, evidence.grid_start[1:-1]))
-                found += map(Prediction, _links(evidence, cells), values[: evidence.n_examples])
-        return found
+                found.update(zip(numbers, map(Prediction, _links(evidence, cells), values), strict=True))
+        return [found[number] for number in range(len(found))]
 
-    def align_hmm(self, X: Sequence[Any], *, method: str = "intersection", adapt: bool = False) -> list[IntArray]:
+    def align_hmm(self, X: Sequence[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
         """The links of the hidden Markov models of words, without anything learnt from annotations: a baseline.
 
         ``method`` is one of :data:`~maxmargin.tasks.alignment.symmetrize.METHODS`.
         """
         check_is_fitted(self)
-        found: list[IntArray] = []
+        found: dict[int, IntArray] = {}
         with _threads.threads(self.n_jobs):
-            for evidence in self._pieces(as_pairs(X), adapt):
+            for numbers, evidence in self._pieces(as_pairs(X), adapt):
                 forward, backward = (_links(evidence, np.flatnonzero(grid)) for grid in best_links(evidence))
-                found += symmetrize(forward, backward, method)
-        return found
+                found.update(zip(numbers, symmetrize(forward, backward, method), strict=True))
+        return [found[number] for number in range(len(found))]
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
         """``1 - AER``."""
@@ -376,14 +381,25 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         }
         stages.advance()
 
-    def _pieces(self, pairs: list[SentencePair], adapt: bool) -> Iterator[Evidence]:
-        """The evidence of the pairs, a piece at a time."""
+    def _pieces(self, pairs: list[SentencePair], adapt: bool) -> Iterator[tuple[list[int], Evidence]]:
+        """The evidence of the pairs, a piece at a time, with the numbers of its pairs."""
         require_extra(pairs, self.link_model_.links.user_names)
         warn_of_long(pairs)
         pairs = alignable(pairs)
-        view = self._view(pairs if adapt else None)
-        for piece in pieces(pairs):
-            yield self._evidence(piece, view)
+        fresh = self._fresh(pairs) if adapt else np.zeros(len(pairs), dtype=bool)
+        for is_fresh in (False, True):
+            chosen = np.flatnonzero(fresh == is_fresh).tolist()
+            if chosen:
+                view = self._view([pairs[number] for number in chosen] if is_fresh else None)
+                for numbers in pieces(pairs, chosen):
+                    yield numbers, self._evidence([pairs[number] for number in numbers], view)
+
+    def _fresh(self, pairs: Sequence[SentencePair]) -> BoolArray:
+        """Pairs that the translation models were not learnt from, though they could learn from them."""
+        sizes = np.array([(len(pair.source), len(pair.target)) for pair in pairs], dtype=np.int64).reshape(-1, 2)
+        useful = (sizes.min(axis=1) > 0) & (sizes.max(axis=1) <= LONGEST_LEARNT)
+        known = self.models_.knows([pair.source for pair in pairs], [pair.target for pair in pairs])
+        return np.asarray(useful & ~known)
 
     def _scores(self, evidence: Evidence) -> tuple[FertileBatch, FloatArray]:
         batch = self.link_model_.batch(evidence)

@@ -1,8 +1,10 @@
 """Learning without annotations: the links that one translation model is sure of teach the features of the others.
 
 The labels are the links on which the hidden Markov models of *words* agree in both directions (the report of 2005 has
-the same setting with GIZA++). Features of that very model are withheld, or the weights would only learn to copy it: so
-stems, Model 1, spelling and positions learn from it where it is right, and correct it where it is not.
+the same setting with GIZA++). The groups of features that restate that very model are withheld, or the weights would
+only learn to copy it: so stems, Model 1, spelling and positions learn from it where it is right, and correct it where
+it is not. (Products of its posteriors with positions and frequencies, and those that tell the cost of a second link,
+stay.)
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.evidence import Evidence, best_links
-from maxmargin.tasks.alignment.sentences import LONGEST
+from maxmargin.tasks.alignment.sentences import LONGEST_ALIGNED
 from maxmargin.tasks.alignment.training import BoolArray
 
 WITHHELD = ("hmm", "neighbours", "null")
@@ -39,7 +41,7 @@ def sample(n_source: IntArray, n_target: IntArray, n_pairs: int, seed: int) -> I
     if not len(usual):
         usual = np.flatnonzero((shorter > 0) & (longer <= LENGTHS[1]))
     if not len(usual):  # the shortest of long ones, for their cost grows with the cube of the length
-        usual = np.flatnonzero((shorter > 0) & (longer <= LONGEST))
+        usual = np.flatnonzero((shorter > 0) & (longer <= LONGEST_ALIGNED))
         return np.sort(usual[np.argsort(longer[usual], kind="stable")[: min(n_pairs, LONG)]])
     if len(usual) > n_pairs:
         usual = np.random.default_rng(seed).choice(usual, n_pairs, replace=False)

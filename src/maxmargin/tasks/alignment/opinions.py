@@ -11,7 +11,7 @@ The first gives most features their values; the others add columns of their own,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Self
 
@@ -30,7 +30,7 @@ from maxmargin.tasks.alignment.translation import (
     TranslationModel,
     learn,
 )
-from maxmargin.tasks.alignment.words import Vocabulary
+from maxmargin.tasks.alignment.words import Vocabulary, fingerprints
 
 STEM_LETTERS = 4
 PRIOR = 0.01
@@ -51,11 +51,13 @@ class BitextModels:
         words: models of words, trained on agreement.
         stems: models of stems, trained on agreement.
         cautious: models of stems with a prior, each direction by itself; it shares the lexicon of ``stems``.
+        seen: fingerprints of the sentence pairs they were learnt from, rising.
     """
 
     words: TranslationModel
     stems: TranslationModel
     cautious: TranslationModel
+    seen: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
     def learn(
@@ -90,7 +92,12 @@ class BitextModels:
         words = one("words", PreparedBitext(source, target))
         bitext = PreparedBitext(source, target, letters=STEM_LETTERS)
         stems = one("stems", bitext)
-        return cls(words, stems, one("cautious", bitext, agreement=False, prior=PRIOR))
+        cautious = one("cautious", bitext, agreement=False, prior=PRIOR)
+        return cls(words, stems, cautious, np.unique(fingerprints(source, target)))
+
+    def knows(self, source: Sentences, target: Sentences) -> npt.NDArray[np.bool_]:
+        """Which sentence pairs were among those it was learnt from."""
+        return np.isin(fingerprints(source, target), self.seen)
 
     def __repr__(self) -> str:
         return f"<BitextModels of {self.n_pairs} sentence pairs>"
@@ -136,9 +143,9 @@ class BitextModels:
             hmm_backward=main.backward,
             null_source=main.null_source,
             null_target=main.null_target,
-            together=_at(lexicon.together, slots),
-            count_source=_at(lexicon.source.counts, batch.source),
-            count_target=_at(lexicon.target.counts, batch.target),
+            together=at_places(lexicon.together, slots),
+            count_source=at_places(lexicon.source.counts, batch.source),
+            count_target=at_places(lexicon.target.counts, batch.target),
             n_pairs=lexicon.n_pairs,
             identity=None if identity is None else np.append(identity, np.int32(-1))[slots],
             opinions=self._opinions(source, target),
@@ -169,11 +176,12 @@ class BitextModels:
         places = np.asarray((np.cumsum(kept) - 1)[slots], dtype=np.int64)
         kept = self.stems.likely(least) | self.cautious.likely(least)
         lexicon = self.stems.lexicon.select(kept)
-        return type(self)(words, self.stems.select(lexicon, kept), self.cautious.select(lexicon, kept)), places
+        stems, cautious = (model.select(lexicon, kept) for model in (self.stems, self.cautious))
+        return type(self)(words, stems, cautious, self.seen), places
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a model file holds."""
-        found: dict[str, npt.NDArray[Any]] = {}
+        found: dict[str, npt.NDArray[Any]] = {"seen": self.seen}
         for name, lexicon in (("words", self.words.lexicon), ("stems", self.stems.lexicon)):
             for side in ("source", "target"):
                 for key, array in getattr(lexicon, side).arrays().items():
@@ -224,7 +232,10 @@ class BitextModels:
             )
             links, jumps = arrays[f"{name}.links"], arrays[f"{name}.jumps"]
             models.append(_fitting(TranslationModel(lexicon, links, model1, hmm, jumps, null)))
-        return cls(*models)
+        seen = arrays["seen"]
+        if seen.dtype != np.int64 or seen.ndim != 1 or (seen[1:] <= seen[:-1]).any():
+            raise ValueError("its fingerprints of sentence pairs are damaged")
+        return cls(models[0], models[1], models[2], seen)
 
 
 def _checked(lexicon: Lexicon) -> Lexicon:
@@ -278,6 +289,6 @@ def _columns(posteriors: Posteriors) -> FloatArray:
     )
 
 
-def _at(counts: npt.NDArray[Any], places: npt.NDArray[Any]) -> FloatArray:
-    """Counts at places, 0 at place -1."""
+def at_places(counts: npt.NDArray[Any], places: npt.NDArray[Any]) -> FloatArray:
+    """Counts at places, such as slots or numbers of words, 0 at place -1."""
     return np.asarray(np.append(counts, 0)[places], dtype=np.float64)

@@ -16,7 +16,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.links import Prediction, Reference, as_links
 from maxmargin.tasks.alignment.packed import pack, sentence_of
 
-LONGEST = 1000
+LONGEST_ALIGNED = 1000
 """Sentence pairs with more words than this on a side are not aligned: their cost grows with the cube of the length."""
 
 _PIECE = 200_000
@@ -151,23 +151,23 @@ def extra_column(pairs: Sequence[SentencePair], name: str) -> FloatArray:
     return column
 
 
-def pieces(pairs: list[SentencePair]) -> Iterator[list[SentencePair]]:
-    """Runs of pairs that have few enough cells together."""
-    piece: list[SentencePair] = []
+def pieces(pairs: Sequence[SentencePair], numbers: Sequence[int]) -> Iterator[list[int]]:
+    """The numbers of pairs in runs that have few enough cells together."""
+    piece: list[int] = []
     cells = 0
-    for pair in pairs:
+    for number in numbers:
         if piece and cells >= _PIECE:
             yield piece
             piece, cells = [], 0
-        piece.append(pair)
-        cells += len(pair.source) * len(pair.target) if not too_long(pair) else 0
+        piece.append(number)
+        cells += len(pairs[number].source) * len(pairs[number].target)
     if piece:
         yield piece
 
 
 def too_long(pair: SentencePair) -> bool:
     """Whether a pair is not aligned."""
-    return max(len(pair.source), len(pair.target)) > LONGEST
+    return max(len(pair.source), len(pair.target)) > LONGEST_ALIGNED
 
 
 def alignable(pairs: Sequence[SentencePair]) -> list[SentencePair]:
@@ -191,7 +191,7 @@ def warn_of_long(pairs: list[SentencePair], consequence: str = "gets no links") 
     long = [number for number, pair in enumerate(pairs) if too_long(pair)]
     if long:
         warnings.warn(
-            f"sentence pair {long[0] + 1} has more than {LONGEST} words on a side and {consequence} "
+            f"sentence pair {long[0] + 1} has more than {LONGEST_ALIGNED} words on a side and {consequence} "
             f"({len(long)} such pairs); split it",
             UserWarning,
             stacklevel=callers_level(),

@@ -39,7 +39,7 @@ from maxmargin.tasks.alignment.words import Vocabulary, normalise
 Sentences = Sequence[Sequence[str]]
 Float32Array = npt.NDArray[np.float32]
 
-LONGEST = 200
+LONGEST_LEARNT = 200
 """Sentence pairs with more words than this on a side teach nothing: they are long, and seldom translations."""
 
 UNSEEN = 1e-7
@@ -245,9 +245,21 @@ class TranslationModel:
 
 
 class PreparedBitext:
-    """A bitext with its lexicon and the slot of every cell, to learn models from."""
+    """A bitext with its lexicon and the slot of every cell, to learn models from.
+
+    Pairs with more than :data:`LONGEST_LEARNT` words on a side are left out.
+    """
 
     def __init__(self, source: Sentences, target: Sentences, *, letters: int = 0) -> None:
+        if len(source) != len(target):
+            raise ValueError(f"{len(source)} source sentences but {len(target)} target sentences; give one for each")
+        used = [
+            number
+            for number, (first, second) in enumerate(zip(source, target, strict=True))
+            if max(len(first), len(second)) <= LONGEST_LEARNT
+        ]
+        if len(used) < len(source):
+            source, target = [source[number] for number in used], [target[number] for number in used]
         vocabularies = _vocabulary(source, letters), _vocabulary(target, letters)
         self.batch = _batch(source, target, *vocabularies, letters)
         self.kernel = _kernels.Bitext(self.batch.kernel, _threads.current())
@@ -369,7 +381,7 @@ def expect(bitext: PreparedBitext, tables: Tables, jumps: FloatArray | None, nul
     """The expectation step: of the hidden Markov models with these jumps, or of Model 1 without any."""
     batch = bitext.batch
     lengths = np.concatenate([np.diff(batch.source_start), np.diff(batch.target_start)])
-    longest = min(LONGEST, int(lengths.max(initial=0)))
+    longest = min(LONGEST_LEARNT, int(lengths.max(initial=0)))
     # As fine as 64 bits allow for the largest possible count.
     tokens = max(len(batch.source), len(batch.target), 1)
     scale = 2.0 ** (62 - int(np.ceil(np.log2(tokens + 1))))
