@@ -91,6 +91,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
     """
 
     held_out_: Scores | None
+    choices_: dict[Choice, float]
 
     def __init__(
         self,
@@ -165,7 +166,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         """Learn from a bitext alone, see :mod:`~maxmargin.tasks.alignment.bootstrap`.
 
         Settings are not chosen, as nothing is there to choose by: ``C`` and ``false_negative`` are taken if they are
-        single numbers, else those of the module.
+        single numbers, else those of the module. Confidences say how likely a link is among the labels.
 
         Args:
             bitext: sentence pairs without annotations, as in :meth:`fit`.
@@ -177,22 +178,30 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         pairs = as_pairs(bitext)
         n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
         n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
-        chosen = bootstrap.sample(n_source, n_target, n_pairs, self.random_state)
+        held_out = int(np.ceil(bootstrap.HELD_OUT * n_pairs))
+        chosen = bootstrap.sample(n_source, n_target, n_pairs + held_out, self.random_state)
         if not len(chosen):
             raise ValueError(
                 f"the bitext has no pair with 1 to {LONGEST_ALIGNED} words on both sides; "
                 "give sentence pairs to learn from"
             )
+        parts = np.split(chosen, [max(len(chosen) - held_out, (len(chosen) + 1) // 2)])
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models(pairs, stages)
             self._begin(bootstrap.groups(self._groups()), extra_names(pairs))
-            evidence = self._evidence([pairs[at] for at in chosen], self._view())
-            gold = GoldBatch.labelled(self.link_model_, evidence, bootstrap.labels(evidence))
+            view = self._view()
+            labelled = []
+            for part in parts:
+                evidence = self._evidence([pairs[at] for at in part], view)
+                labelled.append(GoldBatch.labelled(self.link_model_, evidence, bootstrap.labels(evidence)))
+            gold, held = labelled
             choice = Choice(
-                Cs[0] if len(Cs) == 1 else bootstrap.C, costs[0] if len(costs) == 1 else bootstrap.FALSE_NEGATIVE
+                Cs[0] if len(Cs) == 1 else bootstrap.STRENGTH / len(gold),
+                costs[0] if len(costs) == 1 else bootstrap.FALSE_NEGATIVE,
             )
-            self._choose(gold, None, (choice.C,), (choice.false_negative,), stages)
-            self.held_out_ = None  # it was measured against the labels, not against annotators
+            self._choose(gold, held if len(held) else None, (choice.C,), (choice.false_negative,), stages)
+            # What was measured there is against the labels, not against annotators.
+            self.held_out_, self.choices_ = None, {}
             self._finish(gold, choice, stages)
         return self
 
@@ -337,7 +346,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         n = len(gold)
         parts = [] if held is not None else folds(n, int(self.folds), self.random_state) if n > 1 else []
         judge = gold if held is None else held
-        self.choices_: dict[Choice, float] = {}
+        self.choices_ = {}
         self.held_out_ = None
         if held is None and len(parts) < 2:
             self.calibration_ = Calibration()
