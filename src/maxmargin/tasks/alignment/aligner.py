@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads, model_file
+from maxmargin._callers import callers_level
 from maxmargin._version import __version__
 from maxmargin.model_file import ModelFileError
 from maxmargin.solvers import Solution, Stop
@@ -39,12 +41,15 @@ from maxmargin.tasks.alignment.sentences import (
     learnable,
     pieces,
     require_extra,
+    require_inside,
     warn_of_long,
 )
 from maxmargin.tasks.alignment.symmetrize import symmetrize
 from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, choose, folds, train
 
 KIND = "word alignment"
+LOADER = "maxmargin.tasks.alignment.load_aligner"
+"""What an error names where a file of this kind is loaded as another."""
 
 _ROUGH = 1e-2
 """The relative gap of the runs that only serve to compare settings."""
@@ -90,6 +95,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
     """
 
     held_out_: Scores | None
+    choices_: dict[Choice, float]
 
     def __init__(
         self,
@@ -124,33 +130,50 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Sequence[Any],
+        X: Iterable[Any],
         y: Sequence[Any],
         *,
-        bitext: Sequence[Any] = (),
-        dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
+        bitext: Iterable[Any] = (),
+        dev: tuple[Iterable[Any], Sequence[Any]] | None = None,
     ) -> Self:
         """Learn from annotated sentence pairs.
 
+        Where there is nothing to choose settings by (no ``dev``, and ``folds`` below 2 or a single pair), the middle
+        one of several ``C``, and of several ``false_negative``, is used; a warning says so unless they are the
+        defaults.
+
         Args:
-            X: sentence pairs: :class:`SentencePair`, or tuples ``(source, target)`` of lists of words or of strings
-                with words separated by blanks.
+            X: sentence pairs: a list, or anything of a length that gives one after the other, such as a
+                :class:`~maxmargin.tasks.alignment.files.Bitext`. Each is a :class:`SentencePair`, or a tuple
+                ``(source, target)`` of lists of words or of strings, which are split at ASCII white space.
             y: for each pair a :class:`Reference`, or its links, which are then all sure, as ``(source, target)``.
-            bitext: further sentence pairs without annotations, for the translation models: the more the better. Pairs
-                that will be aligned later may be among them.
+            bitext: further sentence pairs without annotations, given like ``X``, for the translation models: the more
+                the better. Pairs that will be aligned later may be among them. None if there are ``models`` already.
             dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them parts of ``X`` are held
                 out in turn.
         """
         Cs, costs = self._check()
-        pairs, references = as_pairs(X), as_references(y, len(X))
+        pairs = as_pairs(X)
+        references = as_references(y, len(pairs))
         if not pairs:
             raise ValueError("no sentence pairs to learn from; give some, or use bootstrap() on a bitext alone")
-        dev_pairs, dev_references = ([], []) if dev is None else (as_pairs(dev[0]), as_references(dev[1], len(dev[0])))
-        extra = extra_names([*pairs, *dev_pairs])
-        warn_of_long([*pairs, *dev_pairs], "is not learnt from")
+        dev_pairs = [] if dev is None else as_pairs(dev[0], "dev pair")
+        dev_references = [] if dev is None else as_references(dev[1], len(dev_pairs), "dev pair")
+        further = as_pairs(bitext, "bitext pair")
+        if self.models is not None and further:
+            raise ValueError(
+                "bitext would be ignored, as models holds translation models that are learnt already; give one of them"
+            )
+        require_inside(pairs, references)
+        require_inside(dev_pairs, dev_references, "dev pair")
+        extra = extra_names(pairs, dev_pairs)
+        groups = self._groups()
+        _refuse_featureless(groups, extra, int(self.frequent_pairs))
+        warn_of_long(pairs, "is not learnt from")
+        warn_of_long(dev_pairs, "is not learnt from", "dev pair")
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
-            self._learn_models([*as_pairs(bitext), *pairs, *dev_pairs], stages)
-            self._begin(self._groups(), extra)
+            self._learn_models([*further, *pairs, *dev_pairs], stages)
+            self._begin(groups, extra)
             view = self._view()
             gold = self._gold(pairs, references, view)
             held = self._gold(dev_pairs, dev_references, view) if dev_pairs else None
@@ -158,20 +181,23 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             self._finish(gold, choice, stages)
         return self
 
-    def bootstrap(self, bitext: Sequence[Any], *, n_pairs: int = 1000) -> Self:
+    def bootstrap(self, bitext: Iterable[Any], *, n_pairs: int = 1000) -> Self:
         """Learn from a bitext alone, see :mod:`~maxmargin.tasks.alignment.bootstrap`.
 
         Settings are not chosen, as nothing is there to choose by: ``C`` and ``false_negative`` are taken if they are
-        single numbers, else those of the module.
+        single numbers, else those of the module; a warning says so unless they are the defaults. ``choices_`` is empty.
 
         Args:
-            bitext: sentence pairs without annotations, as in :meth:`fit`.
+            bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`.
             n_pairs: how many of them, at random, links are taken from to learn.
         """
         Cs, costs = self._check()
         if isinstance(n_pairs, bool) or not isinstance(n_pairs, int) or n_pairs < 1:
             raise ValueError(f"n_pairs must be a positive integer, got {n_pairs!r}")
         pairs = as_pairs(bitext)
+        extra, wanted = extra_names(pairs), self._groups()
+        groups = bootstrap.groups(wanted)
+        _refuse_featureless(groups, extra, int(self.frequent_pairs), withheld=sorted({*wanted} - {*groups}))
         n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
         n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
         chosen = bootstrap.sample(n_source, n_target, n_pairs, self.random_state)
@@ -181,14 +207,15 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             )
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models(pairs, stages)
-            self._begin(bootstrap.groups(self._groups()), extra_names(pairs))
+            self._begin(groups, extra)
             evidence = self._evidence([pairs[at] for at in chosen], self._view())
             gold = GoldBatch.labelled(self.link_model_, evidence, bootstrap.labels(evidence))
             choice = Choice(
                 Cs[0] if len(Cs) == 1 else bootstrap.C, costs[0] if len(costs) == 1 else bootstrap.FALSE_NEGATIVE
             )
+            self._warn_unchosen(choice, Cs, costs)
             self._choose(gold, None, (choice.C,), (choice.false_negative,), stages)
-            self.held_out_ = None  # it was measured against the labels, not against annotators
+            self.held_out_, self.choices_ = None, {}  # measured against the labels, not against annotators
             self._finish(gold, choice, stages)
         return self
 
@@ -332,11 +359,13 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         n = len(gold)
         parts = [] if held is not None else folds(n, int(self.folds), self.random_state) if n > 1 else []
         judge = gold if held is None else held
-        self.choices_: dict[Choice, float] = {}
+        self.choices_ = {}
         self.held_out_ = None
         if held is None and len(parts) < 2:
             self.calibration_ = Calibration()
-            return Choice(Cs[len(Cs) // 2], costs[len(costs) // 2])
+            middle = Choice(Cs[len(Cs) // 2], costs[len(costs) // 2])
+            self._warn_unchosen(middle, Cs, costs)
+            return middle
         stages.begin("choosing settings", (len(Cs) + len(costs)) * max(len(parts), 1))
         margins: dict[Choice, FloatArray] = {}
         tol = max(float(self.tol), _ROUGH) if len(Cs) * len(costs) > 1 else float(self.tol)
@@ -358,6 +387,17 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         self.calibration_ = Calibration.fit(margins[best], judge.possible)
         self.held_out_ = judge.evaluate(margins[best] > 0)
         return best
+
+    def _warn_unchosen(self, used: Choice, Cs: tuple[float, ...], costs: tuple[float, ...]) -> None:
+        """Say so where several settings were asked for and there is nothing to choose by."""
+        usual = WordAligner()
+        if (len(Cs) > 1 and Cs != usual.C) or (len(costs) > 1 and costs != usual.false_negative):
+            warnings.warn(
+                f"there is nothing to choose settings by: C={used.C:g} and false_negative={used.false_negative:g} are "
+                "used; give single numbers, or annotated pairs for dev or for two or more folds",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
 
     def _finish(self, gold: GoldBatch, choice: Choice, stages: Stages) -> None:
         stages.begin("training", 1)
@@ -400,6 +440,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         models, identity = self.models_.pruned(least, keep=self.identity_)
         header = {
             "kind": KIND,
+            "loader": LOADER,
             "library": __version__,
             "fertility": self.link_model_.fertility,
             "features": self.link_model_.links.header(),
@@ -452,6 +493,24 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
     aligner.feature_names_ = aligner.link_model_.names
     aligner.facts_ = facts
     return aligner
+
+
+def _refuse_featureless(
+    groups: Sequence[str], extra: Sequence[str], frequent_pairs: int, withheld: Sequence[str] = ()
+) -> None:
+    """Refuse, before anything is learnt, groups of features that are none, or without columns."""
+    LinkFeatures(groups=groups)  # knows all of them, each once
+    reasons = {name: "would only copy the labels" for name in withheld}
+    if not extra and "user" in groups:
+        reasons["user"] = "has no extra columns"
+    if not frequent_pairs and "identity" in groups:
+        reasons["identity"] = "has no frequent_pairs"
+    if not set(groups) - set(reasons):
+        lost = ", ".join(f"{name} {reason}" for name, reason in reasons.items())
+        raise ValueError(
+            f"no features of links are left of features{f': {lost}' if lost else ', which is empty'}; add others, such "
+            "as bias, association and position, or None for all"
+        )
 
 
 def _positive(value: Any, name: str) -> tuple[float, ...]:
