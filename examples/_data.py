@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from scipy.spatial import cKDTree
 
 from maxmargin.tasks.alignment import Bitext, BitextModels, Reference, read_bitext, read_references
 from maxmargin.tasks.alignment.evidence import best_links
-from maxmargin.tasks.alignment.words import Vocabulary
 
 FOLDER = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -195,18 +195,22 @@ class Counts:
 
     def dice(self, english: list[str], french: list[str]) -> np.ndarray:
         """``2 c(e, f) / (c(e) + c(f))`` for all pairs of words, shape ``(n_english, n_french)``; 0 for unseen words."""
-        i, j = self.english.encode([english])[1], self.french.encode([french])[1]
+        i, j = (
+            np.array([known.get(word, -1) for word in words], dtype=np.int64)
+            for known, words in ((self.english, english), (self.french, french))
+        )
         both = self.together[np.maximum(i, 0)][:, np.maximum(j, 0)].toarray()
         seen = (i >= 0)[:, None] & (j >= 0)[None, :]
         return np.where(seen, 2 * both / (self.left[np.maximum(i, 0)][:, None] + self.right[np.maximum(j, 0)]), 0.0)
 
 
-def _incidence(sentences: list[list[str]]) -> tuple[Vocabulary, sp.csr_matrix]:
-    """The words by falling frequency, and a 1 where a sentence has a word."""
-    vocabulary = Vocabulary.build(sentences)
-    starts, words = vocabulary.encode(sentences)
-    counts = sp.csr_matrix((np.ones(len(words)), words, starts), shape=(len(sentences), len(vocabulary)))
-    return vocabulary, (counts > 0).astype(np.float64)
+def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matrix]:
+    """The number of each word, and a 1 where a sentence has a word."""
+    known = {word: number for number, word in enumerate(dict.fromkeys(chain.from_iterable(sentences)))}
+    words = np.array([known[word] for word in chain.from_iterable(sentences)], dtype=np.int64)
+    starts = np.cumsum([0, *map(len, sentences)])
+    counts = sp.csr_matrix((np.ones(len(words)), words, starts), shape=(len(sentences), len(known)))
+    return known, (counts > 0).astype(np.float64)
 
 
 def agreed_links(pairs: Bitext) -> list[Alignment]:

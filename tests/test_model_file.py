@@ -322,6 +322,21 @@ def test_foreign_files(tmp_path):
         mm.load(tmp_path)
 
 
+def test_kinds_of_others(saved, tmp_path):
+    """A file may say what loads it; only a plain name is quoted."""
+    header, payload = parts(saved["cut"][0].read_bytes())
+    header["kind"] = "weather"
+    for name in ("a.b_2.load", "load", "x" * 100):
+        data = sealed(json.dumps({**header, "loader": name}).encode(), payload)
+        refused(tmp_path / "model", data, rf"a model of kind 'weather'; load it with {name}\(path\)")
+    for wrong in (None, 3, ["a"], "", "a b", "a.", "os.system('x')", "x" * 101, "\x1b[2J", "\u202ea", "é"):
+        data = sealed(json.dumps({**header, "loader": wrong}).encode(), payload)
+        refused(tmp_path / "model", data, "unknown kind of model, 'weather'; update maxmargin")
+    header["kind"] = "cut"  # what is known is loaded, whatever the file says
+    (tmp_path / "model").write_bytes(sealed(json.dumps({**header, "loader": "x.y"}).encode(), payload))
+    assert mm.load(tmp_path / "model").packer.kind == "cut"
+
+
 def test_other_versions(saved, tmp_path):
     header, payload = parts(saved["cut"][0].read_bytes())
     for version in (0, 2, 2**32 - 1):

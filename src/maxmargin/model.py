@@ -250,8 +250,12 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
     return weights
 
 
-TASK_LOADERS = {"word alignment": "maxmargin.tasks.alignment.load_aligner(path)"}
-"""Kinds of models that belong to tasks, and what loads them."""
+def _named_loader(header: dict[str, Any]) -> str | None:
+    """What a file of a task's own kind says that loads it: words with dots, which may be quoted; never called."""
+    name = header.get("loader")
+    if not isinstance(name, str) or len(name) > 100 or not name.isascii():
+        return None
+    return name if all(part.isidentifier() for part in name.split(".")) else None
 
 
 def load(
@@ -273,18 +277,19 @@ def load(
     header, arrays = model_file.read(path)
     try:
         kind, facts = header["kind"], header.get("facts", {})
-        if isinstance(kind, str) and kind in TASK_LOADERS:
-            raise ValueError(f"it holds a model of {kind}; load it with {TASK_LOADERS[kind]}")
+        if kind != PartsPacker.kind and kind not in PACKERS:
+            loader = _named_loader(header)
+            if loader is not None:
+                raise ValueError(f"it holds a model of kind {kind!r}; load it with {loader}(path)")
+            raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
         if not isinstance(facts, dict) or not isinstance(header["packer"], dict):
             raise ValueError("its header is incomplete")
         if kind == PartsPacker.kind:
             if structure is None:
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
             packer: Packer = PartsPacker(structure, checks.integer(header["packer"]["n_features"], "n_features"))
-        elif kind in PACKERS:
-            packer = PACKERS[kind].from_header(header["packer"]).with_arrays(arrays)
         else:
-            raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
+            packer = PACKERS[kind].from_header(header["packer"]).with_arrays(arrays)
         weights = _restored(arrays, packer.n_weights)
         signed = packer.nonnegative()
         if signed is not None and (weights[signed] < 0).any():

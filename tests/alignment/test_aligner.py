@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import maxmargin as mm
 from maxmargin.tasks.alignment import (
+    Bitext,
     BitextModels,
     Prediction,
     Reference,
@@ -68,9 +69,45 @@ def test_settings_are_chosen(few, others, models):
 
 @pytest.mark.parametrize("folds", [0, 1])
 def test_nothing_held_out(make, few, folds):
-    aligner = make(C=(0.1, 0.2, 0.3), folds=folds).fit(few[0][:10], few[1][:10])
+    used = r"nothing to choose settings by: C=0.2 and false_negative=2 are used; give single numbers"
+    with pytest.warns(UserWarning, match=used):
+        aligner = make(C=(0.1, 0.2, 0.3), folds=folds).fit(few[0][:10], few[1][:10])
     assert (aligner.choice_.C, aligner.choices_, aligner.held_out_) == (0.2, {}, None)
     assert aligner.align(few[0][:2])[0].confidence is not None
+
+
+def test_settings_that_cannot_be_chosen(models, few):
+    X, y = few[0][:1], few[1][:1]
+    with pytest.warns(UserWarning, match=r"C=0.1 and false_negative=4 are used"):
+        WordAligner(models=models, false_negative=[1, 4], tol=0.1).fit(X, y)  # a single pair
+    with pytest.warns(UserWarning, match=r"C=0.01 and false_negative=1 are used"):
+        WordAligner(models=models, C=[1, 2], tol=0.1).bootstrap(few[0][:5])
+    usual = WordAligner(models=models, tol=0.1).fit(X, y)  # the defaults, without a warning
+    assert (usual.choice_.C, usual.choice_.false_negative) == (0.1, 2.0)
+    WordAligner(models=models, false_negative=3.0, tol=0.1).fit(X, y)
+
+
+def test_a_bitext_beside_models_is_refused(make, few):
+    with pytest.raises(ValueError, match=r"bitext would be ignored, as models holds .* give one of them"):
+        make().fit(*few, bitext=few[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"features": []}, "no features of links are left of features, which is empty; add others, such as bias"),
+        ({"features": ["user"]}, "features: user has no extra columns; add"),
+        (
+            {"features": ["identity", "user"], "frequent_pairs": 0},
+            "features: user has no extra columns, identity has no frequent_pairs; add",
+        ),
+    ],
+)
+def test_no_features(make, few, settings, message):
+    with pytest.raises(ValueError, match=message):
+        make(**settings).fit(*few)
+    with pytest.raises(ValueError, match=message):
+        make(**settings).bootstrap(few[0])
 
 
 def test_threads_and_seeds(few, models):
@@ -129,6 +166,7 @@ def test_however_inputs_are_given(make, few, aligner):
         [(" ".join(source), "  ".join(target) + "\n") for source, target in X],
         [SentencePair(source, target) for source, target in X],
         [SentencePair(" ".join(source), target) for source, target in X],
+        Bitext([list(source) for source, _ in X], [list(target) for _, target in X]),
     ]
     for form in forms:
         assert same(aligner.predict(form), aligner.predict(X))
@@ -154,7 +192,11 @@ def test_however_references_are_given(make, few):
     ("y", "message"),
     [
         ([[(0, 0)], [(0, 5)]], r"sentence pair 2: link \(0, 5\) is outside its 2 source and 3 target words"),
-        ([[(0, 0)], [(-1, 0)]], "sentence pair 2: link"),
+        ([[(0, 0)], [(-1, 0)]], "sentence pair 2: a reference must be .* positions from 0"),
+        (
+            [[(0, 0)], Reference(np.array([[0, -1]]), np.array([[0, -1]]))],
+            r"sentence pair 2: link \(0, -1\) has a negative position; positions count from 0",
+        ),
         ([[(0, 0)], [(0.5, 0)]], "sentence pair 2: a reference must be"),
         ([[(0, 0)], [(0, 10**30)]], "sentence pair 2: a reference must be"),
         ([[(0, 0)], [0, 0, 1, 1]], "sentence pair 2: a reference must be"),
@@ -168,12 +210,18 @@ def test_refused_references(make, y, message):
     X = [("a b", "x y"), ("a b", "x y z")]
     with pytest.raises(ValueError, match=message):
         make().fit(X, y)
+    with pytest.raises(ValueError, match=message.replace("sentence pair", "dev pair")):
+        make().fit(X, [[], []], dev=(X, y))
 
 
 @pytest.mark.parametrize(
     ("X", "message"),
     [
         (["a b c"], "sentence pair 1 must be"),
+        (["ab"], "sentence pair 1 must be a SentencePair or two sentences, got str"),
+        ("ab", "sentence pair 1 must be"),
+        ([{"a", "b"}], "sentence pair 1 must be"),
+        ([{"a": "x", "b": "y"}], "sentence pair 1 must be"),
         ([("a", "b"), ("a", "b", "c")], "sentence pair 2 must be"),
         ([("a", "b"), 3], "sentence pair 2 must be"),
         ([("a", ["b", 3])], "sentence pair 1: a sentence must be"),
@@ -187,11 +235,14 @@ def test_refused_inputs(make, aligner, X, message):
         aligner.align,
         aligner.align_hmm,
         lambda X: make().fit(X, [[]] * len(X)),
-        lambda X: make().fit([("a", "b")], [[]], dev=(X, [[]] * len(X))),
         lambda X: make().bootstrap(X),
     ):
         with pytest.raises(ValueError, match=message):
             call(X)
+    with pytest.raises(ValueError, match=message.replace("sentence pair", "dev pair")):
+        make().fit([("a", "b")], [[]], dev=(X, [[]] * len(X)))
+    with pytest.raises(ValueError, match=message.replace("sentence pair", "bitext pair")):
+        WordAligner().fit([("a", "b")], [[]], bitext=X)
 
 
 @pytest.mark.parametrize(

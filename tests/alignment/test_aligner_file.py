@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -124,9 +125,12 @@ def test_other_models(tmp_path, model):
     estimator().fit(*data(3)).save(tmp_path / "matching")
     refused(tmp_path / "matching", "a model of kind 'matching', not 'word alignment'")
     with pytest.raises(
-        mm.ModelFileError, match=r"holds a model of word alignment; load it with .*load_aligner\(path\)"
+        mm.ModelFileError,
+        match=r"a model of kind 'word alignment'; load it with maxmargin\.tasks\.alignment\.load_aligner\(path",
     ):
         mm.load(model)
+    folder, _, name = parts(model.read_bytes())[0]["loader"].rpartition(".")
+    assert getattr(import_module(folder), name) is load_aligner
     for data in (b"", b"text", b"\x80\x04.", model_file.MAGIC):
         (tmp_path / "bad").write_bytes(data)
         refused(tmp_path / "bad")
@@ -221,7 +225,7 @@ def test_every_array_is_needed(small, tmp_path):
         (tmp_path / "model").write_bytes(sealed({**header, "arrays": arrays}, payload))
         refused(tmp_path / "model")
     for key in header:
-        if key != "library":
+        if key not in ("library", "loader"):
             (tmp_path / "model").write_bytes(sealed({k: v for k, v in header.items() if k != key}, payload))
             refused(tmp_path / "model")
 

@@ -17,6 +17,7 @@ def test_it_beats_its_teacher(corpus):
     learnt, teacher = (evaluate(corpus.references, found).aer for found in (aligner.predict(X), aligner.align_hmm(X)))
     assert learnt < teacher
     assert aligner.held_out_ is None
+    assert aligner.choices_ == {}
     assert aligner.facts_["held-out AER"] is None
     assert not any(name.partition(":")[0] in WITHHELD for name in aligner.link_model_.links.names)
     for one in aligner.align(X[:20]):
@@ -68,6 +69,11 @@ def test_settings(few):
     only = WordAligner(features=("bias", "hmm", "position"), tol=1e-2).bootstrap(X, n_pairs=20)
     assert set(only.link_model_.links.groups) == {"bias", "position"}
     assert set(plain.link_model_.links.groups) == set(GROUPS) - set(WITHHELD)
+
+
+def test_features_of_the_labels_alone(few):
+    with pytest.raises(ValueError, match=r"features: hmm would only copy the labels, null would only .*; add others"):
+        WordAligner(features=["null", "hmm"]).bootstrap(few[0])
 
 
 def test_models_that_are_there(few, models):

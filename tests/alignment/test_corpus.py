@@ -158,6 +158,18 @@ def test_split_takes_every_fourth_pair_for_testing(corpus):
         corpus.split(every=1)
 
 
+def test_no_link_is_given_twice():
+    text = resources.files("maxmargin.tasks.alignment").joinpath("data", FILE).read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            links = line.split("|||")[2].replace("p", "-").split()
+            assert len(set(links)) == len(links), line
+
+
+def test_iterating_gives_pairs(corpus):
+    assert list(corpus) == list(zip(corpus.source, corpus.target, strict=True))
+
+
 def test_each_loading_is_fresh(corpus):
     other = load_corpus()
     other.source[0][0] = "changed"
@@ -180,9 +192,8 @@ def test_comments_empty_lines_and_empty_sides_are_allowed():
     ("line", "message"),
     [
         ("a ||| b", r"mine, line 2: 2 fields; write 'source words \|\|\| target words \|\|\| links'"),
-        ("a ||| b ||| 0:0", "mine, line 2: '0:0' is no link; write 3-4 for a sure link"),
-        ("a ||| b ||| 0-1", "mine, line 2: link 0-1 is outside the 1 source and 1 target words; count from 0"),
-        ("a ||| b ||| 0-0 0p0", "mine, line 2: link 0p0 repeats 0-0; keep one of them"),
+        ("a ||| b ||| 0:0", "mine, line 2: '0:0' is no link; write source-target such as 0-0, or 0p0 for a possible"),
+        ("a ||| b ||| 0-1", "mine, line 2: link 0-1 lies outside sentence pair 1, which has 1 source and 1 target"),
     ],
 )
 def test_a_bad_line_is_named(line, message):

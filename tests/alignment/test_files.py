@@ -9,11 +9,11 @@ import sys
 
 import numpy as np
 import pytest
-from data import FOLDER
+from data import FOLDER, same
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from maxmargin.tasks.alignment import link_formats
+from maxmargin.tasks.alignment import WordAligner, link_formats
 from maxmargin.tasks.alignment.files import (
     FORMATS,
     Bitext,
@@ -130,6 +130,17 @@ def test_bitext(saved):
     assert len(two) == 2
     assert read_bitext(saved("|||\na |||")) == Bitext([[], ["a"]], [[], []])
     assert len(read_bitext(saved(""))) == 0
+
+
+def test_a_bitext_wherever_pairs_are_wanted(saved, aligner, few):
+    """Read from files, without anything done to it."""
+    joined = "".join(f"{' '.join(e)} ||| {' '.join(f)}\n" for e, f in few[0][:20])
+    bitext = read_bitext(saved(joined))
+    assert same(aligner.predict(bitext), aligner.predict(few[0][:20]))
+    given = WordAligner(folds=0, C=0.1, false_negative=2.0, tol=0.1).fit(bitext, few[1][:20], bitext=bitext)
+    assert given.models_.n_pairs == 40
+    assert 0 <= given.score(bitext, few[1][:20]) <= 1
+    WordAligner(models=given.models_, tol=0.1).bootstrap(bitext)
 
 
 def test_refused_bitext(saved):

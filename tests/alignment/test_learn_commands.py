@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.tasks.alignment import evaluate, load_aligner, read_links, read_references, write_links
+from maxmargin.tasks.alignment.commands import options
 
 runner = CliRunner()
 
@@ -328,6 +330,11 @@ def test_refused_predict(arguments, message, folder):
         (("--bitext-source", "-", "--source", "-"), "standard input (-) can be read once only"),
         ((*BITEXT, "--target", "test.fr"), "--target needs --source"),
         ((*BITEXT, "--out", "never", "--source", "test.both"), "--out writes a model, --source asks for links"),
+        ((*BITEXT, *OUT, "--confidence"), "--out writes a model, --confidence is about links; leave one of them out"),
+        ((*BITEXT, *OUT, "--threshold", "0"), "--out writes a model, --threshold is about links"),
+        ((*BITEXT, *OUT, "--format", "pharaoh"), "--out writes a model, --format is about links"),
+        ((*BITEXT, *OUT, "--method", "union"), "--out writes a model, --method is about links"),
+        ((*BITEXT, "--json"), "--json reports on a model, and links are written without --out"),
         ((*BITEXT, "--out", "folder"), "folder is a folder"),
         ((*BITEXT, "--out", "missing/model"), "its folder does not exist"),
         (("--bitext-source", "none"), "no pair with 1 to 1000 words on both sides"),
@@ -364,6 +371,31 @@ def test_usage_errors(arguments):
     assert answer.stdout == ""
     assert "Usage" in answer.stderr
     assert isinstance(answer.exception, SystemExit)
+
+
+def test_a_folder_that_cannot_be_written_to(monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    for verb in (("train", *TRAIN), ("bootstrap", *BITEXT)):
+        assert failed(*verb, *OUT) == "error: never: no permission to write to its folder; give another --out\n"
+
+
+def test_warnings_come_before_the_error(monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(options, "write_links", full)
+    answer = runner.invoke(app, ["align", "predict", "model", "--source", "odd.en", "--target", "odd.fr"])
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr == LONG + "error: No space left on device\n"
+
+
+def test_settings_that_are_not_chosen_are_told(tmp_path):
+    one = ("--source", "one.both", "--gold", "one.pharaoh", "--reuse", "model", "--C", "0.1", "--C", "0.2")
+    Path("one.both").write_text("the house ||| la maison\n", encoding="utf-8")
+    Path("one.pharaoh").write_text("0-0 1-1\n", encoding="utf-8")
+    answer = runner.invoke(app, ["align", "train", *one, "--out", str(tmp_path / "model")])
+    assert answer.exit_code == 0
+    assert answer.stderr.startswith("warning: there is nothing to choose settings by: C=0.2 and false_negative=2 are")
 
 
 def test_a_file_that_cannot_be_written(monkeypatch, tmp_path):
@@ -403,12 +435,15 @@ def test_as_processes(folder, tmp_path):
 
 
 def test_a_reader_that_stops_early():
-    """As in ``maxmargin align predict ... | head -1``: no traceback."""
+    """As in ``maxmargin align predict ... | head -1``, with much or little to write: the command ends, that is all."""
     code = "from maxmargin.cli import app; app()"
-    command = [sys.executable, "-c", code, "align", "predict", "model", "--source", "all.both", "--threshold", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout.readline()
-        running.stdout.close()
-        complaint = running.stderr.read()
-    assert "Traceback" not in complaint
-    assert len(complaint.splitlines()) <= 1
+    much = ["predict", "model", "--source", "all.both", "--threshold", "0"]
+    little = ["symmetrize", "--forward", "links20", "--backward", "links20"]
+    for verb in (much, little):
+        command = [sys.executable, "-c", code, "align", *verb]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            if verb is much:
+                assert running.stdout.readline()
+            running.stdout.close()
+            complaint = running.stderr.read()
+        assert (running.returncode, complaint) == (1, "")

@@ -85,6 +85,20 @@ def test_balance_says_too_few_or_too_many():
     assert one(gold, [], [*gold, (2, 2)]).balance < 0
 
 
+def test_negative_positions():
+    """(1, -1) beside columns 0 and 1 would count as (0, 1)."""
+    wrong = np.array([[1, -1]])
+    message = r"sentence 2: link \(1, -1\) has a negative position; positions count from 0"
+    none = as_links([])
+    with pytest.raises(ValueError, match=message):
+        evaluate([Reference.of([(0, 1)])] * 2, [none, wrong])
+    with pytest.raises(ValueError, match=message):
+        evaluate([Reference.of([(0, 1)]), Reference(wrong, wrong)], [none, none])
+    for odd in (wrong, [(1, -1)], np.array([[2**63, 0]], dtype=np.uint64)):
+        with pytest.raises(ValueError, match="positions from 0; one is negative, or too large"):
+            as_links(odd)
+
+
 def test_refused():
     reference, links = Reference.of([(0, 0)]), as_links([(0, 0)])
     with pytest.raises(ValueError, match="1 sentence pairs have references and 2 predictions"):

@@ -230,7 +230,7 @@ def test_numbers_that_are_none_are_refused(name, value):
         lambda: WordFeatures("target").matrix(case),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match=r"sentence pair 1: .*NaN or infinity; give finite"):
+        with pytest.raises(ValueError, match=r"sentence pair 2: .*NaN or infinity; give finite"):
             call()
 
 
@@ -295,14 +295,9 @@ def test_settings_travel_as_json():
     features = LinkFeatures(groups=("hmm", "identity"), n_identity=2, user_names=("a",), identity_names=("b", "c"))
     header = json.loads(json.dumps(features.header()))
     assert LinkFeatures.from_header(header) == features
-    assert WordFeatures.from_header(json.loads(json.dumps(WordFeatures("target").header()))) == WordFeatures("target")
     for change in ({"groups": "hmm"}, {"groups": None}, {"n_identity": None}, {"n_identity": "2"}, {"user_names": [1]}):
         with pytest.raises(ValueError):
             LinkFeatures.from_header({**header, **change})
     for wrong in (None, [], "x"):
         with pytest.raises(ValueError, match="no JSON object"):
             LinkFeatures.from_header(wrong)
-        with pytest.raises(ValueError, match="no JSON object"):
-            WordFeatures.from_header(wrong)
-    with pytest.raises(ValueError, match="side must be"):
-        WordFeatures.from_header({})

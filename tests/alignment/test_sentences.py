@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from maxmargin.tasks.alignment import Prediction, Reference, SentencePair, as_links
+from maxmargin.tasks.alignment import Bitext, Prediction, Reference, SentencePair, as_links
 from maxmargin.tasks.alignment import sentences as module
-from maxmargin.tasks.alignment.sentences import alignable, as_pairs, as_references, extra_column, learnable, pieces
+from maxmargin.tasks.alignment.sentences import (
+    alignable,
+    as_pairs,
+    as_references,
+    extra_column,
+    extra_names,
+    learnable,
+    pieces,
+)
+from maxmargin.tasks.alignment.text import words_of
 
 
 def test_pairs():
-    given = [("a b", ["c"]), SentencePair(("a",), " c \n"), (" ", []), ["x", "y"]]
-    found = [(list(pair.source), list(pair.target)) for pair in as_pairs(given)]
+    X = [("a b", ["c"]), SentencePair(("a",), " c \n"), (" ", []), ["x", "y"]]
+    found = [(list(pair.source), list(pair.target)) for pair in as_pairs(X)]
     assert found == [(["a", "b"], ["c"]), (["a"], ["c"]), ([], []), (["x"], ["y"])]
     assert as_pairs([]) == []
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.text(st.one_of(st.characters(), st.sampled_from(" \t\n\v\f\r\x1c\x85\xa0\u2003\0\ud800")), max_size=12))
+def test_strings_are_split_as_files_are(text):
+    (pair,) = as_pairs([(text, "")])
+    assert pair.source == [word for word in re.split(r"[ \t\n\v\f\r]+", text) if word]
+    if not any(letter == "\0" or unicodedata.category(letter) == "Cs" for letter in text):
+        assert pair.source == words_of(text.encode())
+
+
+def test_anything_that_can_be_iterated():
+    bitext = Bitext([["a", "b"], []], [["c"], ["d"]])
+    assert list(bitext) == [(["a", "b"], ["c"]), ([], ["d"])]
+    for given_pairs in (bitext, iter(bitext), dict.fromkeys([("a b", "c"), ("", "d")])):
+        assert [(pair.source, pair.target) for pair in as_pairs(given_pairs)] == list(bitext)
 
 
 def test_references():
@@ -45,6 +75,37 @@ def test_columns():
     )
     np.testing.assert_array_equal(extra_column(pairs, "o"), [1, 0, 0, 0, 0, 1, 0.5, 0.25])
     assert extra_column([], "o").shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        np.array([0.9, 1.2]),
+        np.array([[0.0, 1.0]]),
+        np.array([0, 1]),
+        np.array([[0, 0, 1, 1]]),
+        np.array([[0, -1]]),
+        np.array([[True, False]]),
+        [(0, 1), (1,)],
+        None,
+    ],
+)
+def test_refused_columns(links):
+    message = "dev pair 2, extra column 'o': links must be pairs"
+    for column in (Prediction(links), links):
+        with pytest.raises(ValueError, match=message):
+            as_pairs([("a", "b"), SentencePair("a b", "x y", {"o": column})], "dev pair")
+
+
+def test_different_columns():
+    with_it, without = as_pairs([SentencePair("a", "x", {"o": []}), ("a", "x")])
+    assert extra_names([with_it], [with_it]) == ("o",)
+    with pytest.raises(
+        ValueError, match=r"sentence pair 2 has the extra columns \[\], the first sentence pair \['o'\]"
+    ):
+        extra_names([with_it, without])
+    with pytest.raises(ValueError, match=r"dev pair 1 has the extra columns \[\], the first sentence pair \['o'\]"):
+        extra_names([with_it], [without])
 
 
 def test_pieces(monkeypatch):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -12,9 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads, model_file
+from maxmargin._callers import callers_level
 from maxmargin._version import __version__
 from maxmargin.model_file import ModelFileError
-from maxmargin.solvers import Solution, Stop
+from maxmargin.solvers import Solution, Status, Stop
 from maxmargin.solvers.base import Solver
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
@@ -39,6 +41,7 @@ from maxmargin.tasks.alignment.sentences import (
     learnable,
     pieces,
     require_extra,
+    require_inside,
     warn_of_long,
 )
 from maxmargin.tasks.alignment.symmetrize import symmetrize
@@ -46,6 +49,8 @@ from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, Lin
 from maxmargin.tasks.alignment.translation import LONGEST_LEARNT
 
 KIND = "word alignment"
+LOADER = "maxmargin.tasks.alignment.load_aligner"
+"""What an error names where a file of this kind is loaded as another."""
 
 _ROUGH = 1e-2
 """The relative gap of the runs that only serve to compare settings."""
@@ -126,33 +131,50 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Sequence[Any],
+        X: Iterable[Any],
         y: Sequence[Any],
         *,
-        bitext: Sequence[Any] = (),
-        dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
+        bitext: Iterable[Any] = (),
+        dev: tuple[Iterable[Any], Sequence[Any]] | None = None,
     ) -> Self:
         """Learn from annotated sentence pairs.
 
+        Where there is nothing to choose settings by (no ``dev``, and ``folds`` below 2 or a single pair), the middle
+        one of several ``C``, and of several ``false_negative``, is used; a warning says so unless they are the
+        defaults.
+
         Args:
-            X: sentence pairs: :class:`SentencePair`, or tuples ``(source, target)`` of lists of words or of strings
-                with words separated by blanks.
+            X: sentence pairs: a list, or anything of a length that gives one after the other, such as a
+                :class:`~maxmargin.tasks.alignment.files.Bitext`. Each is a :class:`SentencePair`, or a tuple
+                ``(source, target)`` of lists of words or of strings, which are split at ASCII white space.
             y: for each pair a :class:`Reference`, or its links, which are then all sure, as ``(source, target)``.
-            bitext: further sentence pairs without annotations, for the translation models: the more the better. Pairs
-                that will be aligned later may be among them.
+            bitext: further sentence pairs without annotations, given like ``X``, for the translation models: the more
+                the better. Pairs that will be aligned later may be among them. None if there are ``models`` already.
             dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them parts of ``X`` are held
                 out in turn.
         """
         Cs, costs = self._check()
-        pairs, references = as_pairs(X), as_references(y, len(X))
+        pairs = as_pairs(X)
+        references = as_references(y, len(pairs))
         if not pairs:
             raise ValueError("no sentence pairs to learn from; give some, or use bootstrap() on a bitext alone")
-        dev_pairs, dev_references = ([], []) if dev is None else (as_pairs(dev[0]), as_references(dev[1], len(dev[0])))
-        extra = extra_names([*pairs, *dev_pairs])
-        warn_of_long([*pairs, *dev_pairs], "is not learnt from")
+        dev_pairs = [] if dev is None else as_pairs(dev[0], "dev pair")
+        dev_references = [] if dev is None else as_references(dev[1], len(dev_pairs), "dev pair")
+        further = as_pairs(bitext, "bitext pair")
+        if self.models is not None and further:
+            raise ValueError(
+                "bitext would be ignored, as models holds translation models that are learnt already; give one of them"
+            )
+        require_inside(pairs, references)
+        require_inside(dev_pairs, dev_references, "dev pair")
+        extra = extra_names(pairs, dev_pairs)
+        groups = self._groups()
+        _refuse_featureless(groups, extra, int(self.frequent_pairs))
+        warn_of_long(pairs, "is not learnt from")
+        warn_of_long(dev_pairs, "is not learnt from", "dev pair")
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
-            self._learn_models([*as_pairs(bitext), *pairs, *dev_pairs], stages)
-            self._begin(self._groups(), extra)
+            self._learn_models([*further, *pairs, *dev_pairs], stages)
+            self._begin(groups, extra)
             # Models that were given may not know these pairs: then they adapt, as they will in prediction.
             known = [*alignable(pairs), *alignable(dev_pairs)]
             view = self._view(known if self._fresh(known).any() else None)
@@ -162,20 +184,24 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             self._finish(gold, choice, stages)
         return self
 
-    def bootstrap(self, bitext: Sequence[Any], *, n_pairs: int = 1000) -> Self:
+    def bootstrap(self, bitext: Iterable[Any], *, n_pairs: int = 1000) -> Self:
         """Learn from a bitext alone, see :mod:`~maxmargin.tasks.alignment.bootstrap`.
 
         Settings are not chosen, as nothing is there to choose by: ``C`` and ``false_negative`` are taken if they are
-        single numbers, else those of the module. Confidences say how likely a link is among the labels.
+        single numbers, else those of the module; a warning says so unless they are the defaults. ``choices_`` is empty.
+        Confidences say how likely a link is among the labels.
 
         Args:
-            bitext: sentence pairs without annotations, as in :meth:`fit`.
+            bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`.
             n_pairs: how many of them, at random, links are taken from to learn.
         """
         Cs, costs = self._check()
         if isinstance(n_pairs, bool) or not isinstance(n_pairs, int) or n_pairs < 1:
             raise ValueError(f"n_pairs must be a positive integer, got {n_pairs!r}")
         pairs = as_pairs(bitext)
+        extra, wanted = extra_names(pairs), self._groups()
+        groups = bootstrap.groups(wanted)
+        _refuse_featureless(groups, extra, int(self.frequent_pairs), withheld=sorted({*wanted} - {*groups}))
         n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
         n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
         held_out = int(np.ceil(bootstrap.HELD_OUT * n_pairs))
@@ -188,7 +214,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         parts = np.split(chosen, [max(len(chosen) - held_out, (len(chosen) + 1) // 2)])
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models(pairs, stages)
-            self._begin(bootstrap.groups(self._groups()), extra_names(pairs))
+            self._begin(groups, extra)
             view = self._view()
             labelled = []
             for part in parts:
@@ -199,6 +225,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
                 Cs[0] if len(Cs) == 1 else bootstrap.STRENGTH / len(gold),
                 costs[0] if len(costs) == 1 else bootstrap.FALSE_NEGATIVE,
             )
+            self._warn_unchosen(choice, Cs, costs)
             self._choose(gold, held if len(held) else None, (choice.C,), (choice.false_negative,), stages)
             # What was measured there is against the labels, not against annotators.
             self.held_out_, self.choices_ = None, {}
@@ -228,8 +255,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: sentence pairs.
-            threshold: the least confidence of a link, in [0, 1]: a high one for precision, a low one for recall. None
-                for the best alignment, whose links may be of any confidence.
+            threshold: the least confidence of a link, in [0, 1]: a high one for few links that are sure, a low one for
+                more links, never beyond the fertility. Links are then worth less by the margin of that confidence, and
+                those below it are left out. None for the best alignment, whose links may be of any confidence.
             adapt: as in :meth:`predict`.
         """
         number = isinstance(threshold, int | float | np.number)
@@ -241,10 +269,10 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             for numbers, evidence in self._pieces(as_pairs(X), adapt):
                 batch, scores = self._scores(evidence)
                 confidence = self.calibration_(batch.structure.margins(scores)[batch.cells])
-                if threshold is None:
-                    cells = np.flatnonzero(batch.structure.argmax(scores).z[batch.cells] > 0.5)
-                else:
-                    cells = np.flatnonzero(confidence >= threshold)
+                if threshold is not None:
+                    scores[batch.cells] -= self.calibration_.margin(float(threshold))
+                chosen = batch.structure.argmax(scores).z[batch.cells] > 0.5
+                cells = np.flatnonzero(chosen if threshold is None else chosen & (confidence >= threshold))
                 values = np.split(confidence[cells], np.searchsorted(cells, evidence.grid_start[1:-1]))
                 found.update(zip(numbers, map(Prediction, _links(evidence, cells), values), strict=True))
         return [found[number] for number in range(len(found))]
@@ -350,21 +378,28 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         self.held_out_ = None
         if held is None and len(parts) < 2:
             self.calibration_ = Calibration()
-            return Choice(Cs[len(Cs) // 2], costs[len(costs) // 2])
+            middle = Choice(Cs[len(Cs) // 2], costs[len(costs) // 2])
+            self._warn_unchosen(middle, Cs, costs)
+            return middle
         stages.begin("choosing settings", (len(Cs) + len(costs)) * max(len(parts), 1))
         margins: dict[Choice, FloatArray] = {}
         tol = max(float(self.tol), _ROUGH) if len(Cs) * len(costs) > 1 else float(self.tol)
 
+        def solved(pairs: GoldBatch, choice: Choice) -> FloatArray:
+            solution = self._solve(pairs, choice, tol)
+            if solution.status is Status.INTERRUPTED:  # nothing that it says should be compared with the others
+                raise KeyboardInterrupt
+            stages.advance()
+            return solution.weights
+
         def aer(choice: Choice) -> float:
             found = np.empty(len(judge.sure))
             if held is not None:
-                found[:] = held.margins(self._solve(gold, choice, tol).weights)
-                stages.advance()
+                found[:] = held.margins(solved(gold, choice))
             for part in parts:
-                solution = self._solve(gold.select(np.setdiff1d(np.arange(n), part)), choice, tol)
+                weights = solved(gold.select(np.setdiff1d(np.arange(n), part)), choice)
                 cells = ranges(gold.batch.grid_start[part], gold.batch.grid_start[part + 1])
-                found[cells] = gold.select(part).margins(solution.weights)
-                stages.advance()
+                found[cells] = gold.select(part).margins(weights)
             margins[choice] = found
             return judge.evaluate(found > 0).aer
 
@@ -372,6 +407,17 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         self.calibration_ = Calibration.fit(margins[best], judge.possible)
         self.held_out_ = judge.evaluate(margins[best] > 0)
         return best
+
+    def _warn_unchosen(self, used: Choice, Cs: tuple[float, ...], costs: tuple[float, ...]) -> None:
+        """Say so where several settings were asked for and there is nothing to choose by."""
+        usual = WordAligner()
+        if (len(Cs) > 1 and Cs != usual.C) or (len(costs) > 1 and costs != usual.false_negative):
+            warnings.warn(
+                f"there is nothing to choose settings by: C={used.C:g} and false_negative={used.false_negative:g} are "
+                "used; give single numbers, or annotated pairs for dev or for two or more folds",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
 
     def _finish(self, gold: GoldBatch, choice: Choice, stages: Stages) -> None:
         stages.begin("training", 1)
@@ -396,12 +442,16 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         warn_of_long(pairs)
         pairs = alignable(pairs)
         fresh = self._fresh(pairs) if adapt else np.zeros(len(pairs), dtype=bool)
-        for is_fresh in (False, True):
-            chosen = np.flatnonzero(fresh == is_fresh).tolist()
-            if chosen:
+        with Stages(self.verbose) as stages:
+            for is_fresh in (False, True):
+                chosen = np.flatnonzero(fresh == is_fresh).tolist()
+                if not chosen:
+                    continue
+                stages.begin("new pairs" if is_fresh else "aligning", len(chosen))
                 view = self._view([pairs[number] for number in chosen] if is_fresh else None)
                 for numbers in pieces(pairs, chosen):
                     yield numbers, self._evidence([pairs[number] for number in numbers], view)
+                    stages.advance(len(numbers))
 
     def _fresh(self, pairs: Sequence[SentencePair]) -> BoolArray:
         """Pairs that the translation models were not learnt from, though they could learn from them."""
@@ -425,6 +475,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         models, identity = self.models_.pruned(least, keep=self.identity_)
         header = {
             "kind": KIND,
+            "loader": LOADER,
             "library": __version__,
             "fertility": self.link_model_.fertility,
             "features": self.link_model_.links.header(),
@@ -435,7 +486,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         model_file.write(path, header, {"weights": self.coef_, "identity": identity, **models.arrays()})
 
 
-def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
+def load_aligner(path: str | Path, *, n_jobs: int | None = None, verbose: bool = False) -> WordAligner:
     """Load an aligner that was written by ``save``. Nothing in the file is ever executed.
 
     Raises:
@@ -445,7 +496,7 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
     try:
         if header.get("kind") != KIND:
             raise ValueError(f"it holds a model of kind {header.get('kind')!r}, not {KIND!r}")
-        aligner = WordAligner(n_jobs=n_jobs)
+        aligner = WordAligner(n_jobs=n_jobs, verbose=verbose)
         aligner.models_ = BitextModels.restore(header["models"], arrays)
         features, fertility = LinkFeatures.from_header(header["features"]), header["fertility"]
         if isinstance(fertility, bool) or not isinstance(fertility, int) or not 1 <= fertility <= 1000:
@@ -477,6 +528,24 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None) -> WordAligner:
     aligner.feature_names_ = aligner.link_model_.names
     aligner.facts_ = facts
     return aligner
+
+
+def _refuse_featureless(
+    groups: Sequence[str], extra: Sequence[str], frequent_pairs: int, withheld: Sequence[str] = ()
+) -> None:
+    """Refuse, before anything is learnt, groups of features that are none, or without columns."""
+    LinkFeatures(groups=groups)  # knows all of them, each once
+    reasons = {name: "would only copy the labels" for name in withheld}
+    if not extra and "user" in groups:
+        reasons["user"] = "has no extra columns"
+    if not frequent_pairs and "identity" in groups:
+        reasons["identity"] = "has no frequent_pairs"
+    if not set(groups) - set(reasons):
+        lost = ", ".join(f"{name} {reason}" for name, reason in reasons.items())
+        raise ValueError(
+            f"no features of links are left of features{f': {lost}' if lost else ', which is empty'}; add others, such "
+            "as bias, association and position, or None for all"
+        )
 
 
 def _positive(value: Any, name: str) -> tuple[float, ...]:

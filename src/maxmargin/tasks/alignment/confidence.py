@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from maxmargin.structures.base import FloatArray
 
@@ -33,6 +33,12 @@ class Calibration:
     def __call__(self, margins: FloatArray) -> FloatArray:
         """Confidences, in [0, 1], rising with the margin."""
         return np.asarray(expit(self.intercept + margins * (self.slope + self.bend * np.abs(margins))))
+
+    def margin(self, confidence: float) -> float:
+        """The margin of a confidence, the inverse of the curve; finite also for 0 and 1."""
+        wanted = float(logit(np.clip(confidence, 1e-9, 1 - 1e-9))) - self.intercept
+        root = np.sqrt(self.slope**2 + 4 * self.bend * abs(wanted))
+        return float(2 * wanted / (self.slope + root))
 
     @classmethod
     def fit(cls, margins: FloatArray, right: npt.NDArray[np.bool_]) -> Self:

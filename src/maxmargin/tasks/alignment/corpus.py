@@ -5,20 +5,25 @@ The text is ``data/english-french.txt``; its header states the format and the gu
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from importlib import resources
 
+import numpy as np
+
+from maxmargin.tasks.alignment.files import Bitext, LinkFile
+from maxmargin.tasks.alignment.link_formats import parse
 from maxmargin.tasks.alignment.links import Reference
+from maxmargin.tasks.alignment.text import problem, words_of
 
 FILE = "english-french.txt"
-_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
     """Sentence pairs with reference links; the three lists have the same length.
+
+    Iterating gives the pairs ``(source, target)``, so that a corpus can be given where sentence pairs are wanted.
 
     Attributes:
         source: words of each source sentence.
@@ -32,6 +37,9 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def __iter__(self) -> Iterator[tuple[list[str], list[str]]]:
+        return zip(self.source, self.target, strict=True)
 
     def select(self, indices: Iterable[int]) -> Corpus:
         """The pairs at ``indices``, in that order."""
@@ -62,33 +70,19 @@ def parse_corpus(text: str, name: str = "text") -> Corpus:
 
     Links are ``0-0`` (sure) or ``1p2`` (possible); empty lines and lines that start with ``#`` are skipped.
     """
-    corpus = Corpus([], [], [])
-    for number, line in enumerate(text.split("\n"), start=1):
+    source: list[list[str]] = []
+    target: list[list[str]] = []
+    lines = text.split("\n")
+    links, pair_of = [""] * len(lines), np.zeros(len(lines), dtype=np.int64)
+    for number, line in enumerate(lines):
         if not line.strip() or line.startswith("#"):
             continue
-        where = f"{name}, line {number}"
-        fields = line.split("|||")
-        if len(fields) != 3:
-            raise ValueError(f"{where}: {len(fields)} fields; write 'source words ||| target words ||| links'")
-        source, target = fields[0].split(), fields[1].split()
-        corpus.source.append(source)
-        corpus.target.append(target)
-        corpus.references.append(_reference(fields[2].split(), len(source), len(target), where))
-    return corpus
-
-
-def _reference(items: list[str], n_source: int, n_target: int, where: str) -> Reference:
-    links: dict[tuple[int, int], str] = {}
-    for item in items:
-        match = _LINK.fullmatch(item)
-        if match is None:
-            raise ValueError(f"{where}: {item!r} is no link; write 3-4 for a sure link, 3p4 for a possible one")
-        link = int(match[1]), int(match[3])
-        if link[0] >= n_source or link[1] >= n_target:
-            raise ValueError(
-                f"{where}: link {item} is outside the {n_source} source and {n_target} target words; count from 0"
-            )
-        if link in links:
-            raise ValueError(f"{where}: link {item} repeats {link[0]}{links[link]}{link[1]}; keep one of them")
-        links[link] = match[2]
-    return Reference.of(*([link for link, kind in links.items() if kind == mark] for mark in "-p"))
+        parts = line.split("|||")
+        if len(parts) != 3:
+            raise problem(name, number + 1, f"{len(parts)} fields; write 'source words ||| target words ||| links'")
+        pair_of[number], links[number] = len(source), parts[2]
+        source.append(words_of(parts[0]))
+        target.append(words_of(parts[1]))
+    table = parse(name, "\n".join(links).encode(), "pharaoh")  # its pairs are lines
+    table = replace(table, sentence=pair_of[table.sentence], count=len(source))
+    return Corpus(source, target, LinkFile(name, "pharaoh", table).references(bitext=Bitext(source, target)))

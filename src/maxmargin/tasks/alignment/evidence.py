@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -23,6 +23,11 @@ from maxmargin.tasks.alignment.words import normalise
 
 _LETTERS_MOST = 64
 _DIGIT = re.compile(r"\d")
+
+_GRIDS = ("model1_forward", "model1_backward", "hmm_forward", "hmm_backward", "together")
+_OF_SOURCE_WORDS = ("null_source", "count_source")
+_OF_TARGET_WORDS = ("null_target", "count_target")
+"""Fields of :class:`Evidence` that are vectors, by what they have a number for."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -100,12 +105,13 @@ class Evidence:
                 "give one of each per pair"
             )
         cells = self.n_cells
-        for item in fields(self):
-            wanted = {"source": len(self.source_tokens), "target": len(self.target_tokens)}.get(
-                item.name.rpartition("_")[2], cells
-            )
-            if item.type == "FloatArray":
-                object.__setattr__(self, item.name, vector(getattr(self, item.name), wanted, item.name))
+        for length, names in (
+            (cells, _GRIDS),
+            (len(self.source_tokens), _OF_SOURCE_WORDS),
+            (len(self.target_tokens), _OF_TARGET_WORDS),
+        ):
+            for name in names:
+                object.__setattr__(self, name, vector(getattr(self, name), length, name))
         if not (np.isfinite(self.n_pairs) and self.n_pairs >= 0):
             raise ValueError(f"n_pairs must be a number of sentence pairs, got {self.n_pairs}")
         if self.identity is not None:

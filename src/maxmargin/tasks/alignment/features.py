@@ -169,7 +169,7 @@ def _refuse_nonfinite(status: npt.NDArray[np.int8]) -> None:
     bad = np.flatnonzero(status == PointStatus.NONFINITE)
     if len(bad):
         raise ValueError(
-            f"sentence pair {bad[0]}: its evidence or user columns hold NaN or infinity; give finite numbers"
+            f"sentence pair {bad[0] + 1}: its evidence or user columns hold NaN or infinity; give finite numbers"
         )
 
 
@@ -353,14 +353,3 @@ class WordFeatures:
         evidence._batch.words(self.side == "source", out, status, _threads.current())
         _refuse_nonfinite(status)
         return out
-
-    def header(self) -> dict[str, Any]:
-        """All settings as plain JSON values."""
-        return {"side": self.side}
-
-    @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`header`; ValueError if it makes no sense."""
-        if not isinstance(header, Mapping):
-            raise ValueError("the settings of the features are no JSON object; save the model again")
-        return cls(header.get("side"))  # type: ignore[arg-type]

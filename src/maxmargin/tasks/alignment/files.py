@@ -7,7 +7,7 @@ Every path may be ``-`` for standard input, and every file may be compressed wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TextIO
@@ -16,7 +16,7 @@ import numpy as np
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.link_formats import FORMATS, Table, format_pair, parse, recognise
+from maxmargin.tasks.alignment.link_formats import FORMATS, Format, Table, format_pair, parse, recognise
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.packed import link_keys, unpack
 from maxmargin.tasks.alignment.text import AnyPath, FileError, lines_of, name_of, problem, read_text, words_of
@@ -25,6 +25,7 @@ __all__ = [
     "FORMATS",
     "Bitext",
     "FileError",
+    "Format",
     "LinkFile",
     "format_links",
     "open_links",
@@ -38,13 +39,19 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Bitext:
-    """Sentence pairs: ``source[i]`` and ``target[i]`` are the words of pair ``i``; either may be empty."""
+    """Sentence pairs: ``source[i]`` and ``target[i]`` are the words of pair ``i``; either may be empty.
+
+    Iterating gives the pairs ``(source, target)``, so that a bitext can be given where sentence pairs are wanted.
+    """
 
     source: list[list[str]]
     target: list[list[str]]
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def __iter__(self) -> Iterator[tuple[list[str], list[str]]]:
+        return zip(self.source, self.target, strict=True)
 
 
 def read_sentences(path: AnyPath) -> list[list[str]]:

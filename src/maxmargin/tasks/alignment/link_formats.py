@@ -15,6 +15,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import chain
 from typing import Any
 
@@ -25,7 +26,17 @@ from maxmargin._terminal import printable
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.text import AnyPath, FileError, lines_of, problem
 
-FORMATS = ("pharaoh", "naacl", "talp", "json")
+
+class Format(StrEnum):
+    """The formats by name."""
+
+    pharaoh = "pharaoh"
+    naacl = "naacl"
+    talp = "talp"
+    json = "json"
+
+
+FORMATS = tuple(form.value for form in Format)
 
 _LINK = re.compile(rb"([0-9]{1,9})([-p])([0-9]{1,9})(?::([-+.0-9eE]{1,40}))?")
 _NUMBER = re.compile(rb"[0-9]{1,9}")

@@ -17,13 +17,21 @@ from maxmargin.structures.base import FloatArray, IntArray
 
 
 def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
-    """Pairs in any order, with or without repetitions, as links; ValueError if they are no pairs of integers."""
+    """Pairs in any order, with or without repetitions, as links; ValueError if they are no pairs of integers >= 0."""
+    return np.unique(as_positions(pairs), axis=0)
+
+
+def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
+    """The same in the order given, with repetitions, so that other numbers may go with them."""
     array = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs))  # type: ignore[arg-type]
     if not array.size:
         return np.zeros((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ValueError("links must be pairs (source position, target position) of integers")
-    return np.unique(array.astype(np.int64), axis=0)
+    positions = array.astype(np.int64)
+    if (positions < 0).any():
+        raise ValueError("links must be positions from 0; one is negative, or too large")
+    return positions
 
 
 @dataclass(frozen=True, eq=False)

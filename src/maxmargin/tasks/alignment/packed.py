@@ -12,8 +12,8 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.links import Prediction
 
 
-def pack(links: Sequence[IntArray | Prediction]) -> tuple[IntArray, IntArray]:
-    """Links of ``n`` pairs as offsets ``(n + 1,)`` and one array ``(k, 2)``."""
+def pack(links: Sequence[IntArray | Prediction], called: str = "sentence") -> tuple[IntArray, IntArray]:
+    """Links of ``n`` pairs as offsets ``(n + 1,)`` and one array ``(k, 2)``; errors call a pair ``called`` N."""
     arrays = [one.links if isinstance(one, Prediction) else one for one in links]
     if not arrays:
         return np.zeros(1, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
@@ -26,9 +26,16 @@ def pack(links: Sequence[IntArray | Prediction]) -> tuple[IntArray, IntArray]:
         for number, one in enumerate(arrays):
             if not isinstance(one, np.ndarray) or one.ndim != 2 or one.shape[1] != 2 or one.dtype != np.int64:
                 raise ValueError(
-                    f"sentence {number + 1}: links must be an int64 array of shape (k, 2); make it with as_links(pairs)"
+                    f"{called} {number + 1}: links must be an int64 array of shape (k, 2); make it with as_links(pairs)"
                 )
-    return offsets_of([len(one) for one in arrays]), flat
+    start = offsets_of([len(one) for one in arrays])
+    if len(flat) and int(flat.min()) < 0:
+        at = int(np.argmax((flat < 0).any(axis=1)))
+        raise ValueError(
+            f"{called} {int(np.searchsorted(start, at, side='right'))}: link {tuple(flat[at].tolist())} has a negative "
+            "position; positions count from 0"
+        )
+    return start, flat
 
 
 def unpack(start: IntArray, links: IntArray) -> list[IntArray]:
@@ -40,6 +47,21 @@ def unpack(start: IntArray, links: IntArray) -> list[IntArray]:
 def sentence_of(start: IntArray) -> IntArray:
     """The sentence number of each link, shape ``(k,)``."""
     return np.repeat(np.arange(len(start) - 1, dtype=np.int64), np.diff(start))
+
+
+def refuse_outside(
+    start: IntArray, links: IntArray, n_source: IntArray, n_target: IntArray, called: str = "sentence pair"
+) -> None:
+    """ValueError for the first packed link beyond its pair's words, whose numbers have shape ``(n,)``."""
+    pair = sentence_of(start)
+    outside = (links[:, 0] >= n_source[pair]) | (links[:, 1] >= n_target[pair])
+    if outside.any():
+        at = int(np.argmax(outside))
+        p = int(pair[at])
+        raise ValueError(
+            f"{called} {p + 1}: link {tuple(links[at].tolist())} is outside its {int(n_source[p])} source and "
+            f"{int(n_target[p])} target words; positions count from 0"
+        )
 
 
 def link_keys(sentence: IntArray, links: IntArray) -> IntArray:

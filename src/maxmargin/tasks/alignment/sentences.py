@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy.typing as npt
 from maxmargin._callers import callers_level
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.links import Prediction, Reference, as_links
-from maxmargin.tasks.alignment.packed import pack, sentence_of
+from maxmargin.tasks.alignment.links import Prediction, Reference, as_links, as_positions
+from maxmargin.tasks.alignment.packed import pack, refuse_outside, sentence_of
+from maxmargin.tasks.alignment.text import words_of
 
 LONGEST_ALIGNED = 1000
 """Sentence pairs with more words than this on a side are not aligned: their cost grows with the cube of the length."""
@@ -39,27 +40,33 @@ class SentencePair:
     extra: Mapping[str, IntArray | Prediction] = field(default_factory=dict)
 
 
-def as_pairs(X: Sequence[Any]) -> list[SentencePair]:
-    """Sentence pairs however they are given."""
+def as_pairs(X: Iterable[Any], called: str = "sentence pair") -> list[SentencePair]:
+    """Sentence pairs however they are given: strings are split at ASCII white space, as files are.
+
+    Errors name them ``called`` and a number from 1, here and below.
+    """
     found = []
     for number, x in enumerate(X):
         if isinstance(x, SentencePair):
             source, target, extra = x.source, x.target, x.extra
         else:
             try:
+                if isinstance(x, str | Set | Mapping):  # two letters, or what has no order
+                    raise TypeError
                 source, target = x
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"sentence pair {number + 1} must be a SentencePair or two sentences, got {type(x).__name__}"
+                    f"{called} {number + 1} must be a SentencePair or two sentences, got {type(x).__name__}"
                 ) from None
             extra = {}
         sides = []
         for words in (source, target):
-            listed = words.split() if isinstance(words, str) else words
+            listed = words_of(words) if isinstance(words, str) else words
             if not isinstance(listed, Sequence) or not all(map(_is_word, listed)):
-                raise ValueError(f"sentence pair {number + 1}: a sentence must be a string or a list of strings")
+                raise ValueError(f"{called} {number + 1}: a sentence must be a string or a list of strings")
             sides.append(listed)
-        found.append(SentencePair(sides[0], sides[1], _checked(extra, number, *map(len, sides)) if extra else {}))
+        columns = _checked(extra, f"{called} {number + 1}", *map(len, sides)) if extra else {}
+        found.append(SentencePair(sides[0], sides[1], columns))
     return found
 
 
@@ -67,22 +74,18 @@ def _is_word(word: object) -> bool:
     return isinstance(word, str)
 
 
-def _pairs(links: Any) -> IntArray:
-    return np.asarray(links, dtype=np.int64).reshape(-1, 2)
-
-
-def _checked(extra: Any, number: int, n_source: int, n_target: int) -> dict[str, Prediction]:
+def _checked(extra: Any, pair: str, n_source: int, n_target: int) -> dict[str, Prediction]:
     """The extra columns of a pair as predictions whose links lie inside."""
     if not isinstance(extra, Mapping) or not all(map(_is_word, extra)):
-        raise ValueError(f"sentence pair {number + 1}: extra columns must be a dictionary from names to links")
+        raise ValueError(f"{pair}: extra columns must be a dictionary from names to links")
     found = {}
     for name, given in extra.items():
-        where = f"sentence pair {number + 1}, extra column {name!r}"
+        where = f"{pair}, extra column {name!r}"
         try:
-            links = _pairs(given.links) if isinstance(given, Prediction) else as_links(given)
+            links = as_positions(given.links) if isinstance(given, Prediction) else as_links(given)
         except (TypeError, ValueError):
-            raise ValueError(f"{where}: links must be pairs (source position, target position) of integers") from None
-        if len(links) and ((links < 0).any() or (links >= (n_source, n_target)).any()):
+            raise ValueError(f"{where}: links must be pairs (source position, target position), from 0") from None
+        if len(links) and (links >= (n_source, n_target)).any():
             raise ValueError(f"{where}: a link is outside its {n_source} source and {n_target} target words")
         confidence = given.confidence if isinstance(given, Prediction) else None
         if confidence is not None and (np.shape(confidence) != (len(links),) or not np.isfinite(confidence).all()):
@@ -91,10 +94,10 @@ def _checked(extra: Any, number: int, n_source: int, n_target: int) -> dict[str,
     return found
 
 
-def as_references(y: Sequence[Any], n: int) -> list[Reference]:
+def as_references(y: Sequence[Any], n: int, called: str = "sentence pair") -> list[Reference]:
     """References of ``n`` pairs; plain links are all sure."""
     if len(y) != n:
-        raise ValueError(f"there are {n} sentence pairs but {len(y)} references; give one for each")
+        raise ValueError(f"there are {n} {called}s but {len(y)} references; give one for each")
     found = []
     for number, one in enumerate(y):
         if isinstance(one, Reference):
@@ -104,20 +107,31 @@ def as_references(y: Sequence[Any], n: int) -> list[Reference]:
             found.append(Reference.of(one.links if isinstance(one, Prediction) else one))
         except (TypeError, ValueError):
             raise ValueError(
-                f"sentence pair {number + 1}: a reference must be a Reference or (source, target) positions"
+                f"{called} {number + 1}: a reference must be a Reference or (source, target) positions from 0"
             ) from None
     return found
 
 
-def extra_names(pairs: Sequence[SentencePair]) -> tuple[str, ...]:
+def require_inside(
+    pairs: Sequence[SentencePair], references: Sequence[Reference], called: str = "sentence pair"
+) -> None:
+    """Refuse references with links outside their pairs."""
+    n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
+    n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
+    for links in ([one.sure for one in references], [one.possible for one in references]):
+        refuse_outside(*pack(links, called), n_source, n_target, called)
+
+
+def extra_names(pairs: Sequence[SentencePair], dev: Sequence[SentencePair] = ()) -> tuple[str, ...]:
     """The names of the extra columns, the same for all pairs."""
     names = tuple(sorted(pairs[0].extra)) if pairs else ()
-    for number, pair in enumerate(pairs):
-        if tuple(sorted(pair.extra)) != names:
-            raise ValueError(
-                f"sentence pair {number + 1} has the extra columns {sorted(pair.extra)}, the first one {list(names)}; "
-                "give the same to all"
-            )
+    for called, some in (("sentence pair", pairs), ("dev pair", dev)):
+        for number, pair in enumerate(some):
+            if tuple(sorted(pair.extra)) != names:
+                raise ValueError(
+                    f"{called} {number + 1} has the extra columns {sorted(pair.extra)}, the first sentence pair "
+                    f"{list(names)}; give the same to all"
+                )
     return names
 
 
@@ -186,12 +200,12 @@ def learnable(pairs: Sequence[SentencePair], references: Sequence[Reference]) ->
     return [none if too_long(pair) else one for pair, one in zip(pairs, references, strict=True)]
 
 
-def warn_of_long(pairs: list[SentencePair], consequence: str = "gets no links") -> None:
+def warn_of_long(pairs: list[SentencePair], consequence: str = "gets no links", called: str = "sentence pair") -> None:
     """Say so where pairs are not aligned, or not learnt from."""
     long = [number for number, pair in enumerate(pairs) if too_long(pair)]
     if long:
         warnings.warn(
-            f"sentence pair {long[0] + 1} has more than {LONGEST_ALIGNED} words on a side and {consequence} "
+            f"{called} {long[0] + 1} has more than {LONGEST_ALIGNED} words on a side and {consequence} "
             f"({len(long)} such pairs); split it",
             UserWarning,
             stacklevel=callers_level(),

@@ -77,8 +77,10 @@ def lines_of(data: bytes) -> list[bytes]:
     return lines
 
 
-def words_of(line: bytes) -> list[str]:
-    """The words of a line of :func:`read_text`, split at ASCII white space and nowhere else."""
-    parts = line.split()
-    # Decoding all at once is several times faster; no word holds a NUL.
-    return b"\0".join(parts).decode("utf-8").split("\0") if parts else []
+def words_of(line: bytes | str) -> list[str]:
+    """The words of a line of :func:`read_text`, or of a string, split at ASCII white space and nowhere else."""
+    # Strings may hold lone surrogates and NUL, which files may not; str.split would split at much more.
+    parts = line.encode("utf-8", "surrogatepass").split() if isinstance(line, str) else line.split()
+    whole = b"\0".join(parts).decode("utf-8", "surrogatepass").split("\0") if parts else []
+    # Decoding all at once is several times faster than word by word.
+    return whole if len(whole) == len(parts) else [part.decode("utf-8", "surrogatepass") for part in parts]

@@ -21,7 +21,7 @@ from maxmargin.features.parts import PartFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers import SimplicialDecomposition, Solution, Stop, solve
+from maxmargin.solvers import SimplicialDecomposition, Solution, Status, Stop, solve
 from maxmargin.solvers.base import Solver, Start
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
@@ -29,7 +29,7 @@ from maxmargin.tasks.alignment.features import Evidence, LinkFeatures, WordFeatu
 from maxmargin.tasks.alignment.fertility import FertileBatch
 from maxmargin.tasks.alignment.links import Reference
 from maxmargin.tasks.alignment.metrics import Scores
-from maxmargin.tasks.alignment.packed import pack, sentence_of
+from maxmargin.tasks.alignment.packed import pack, refuse_outside, sentence_of
 
 WHY = "alignments, a few hundred weights: simplicial decomposition, two to four times faster here than the others"
 """Of benchmarks/alignment_hansards.py."""
@@ -203,16 +203,9 @@ class GoldBatch:
 
 
 def _grid(batch: FertileBatch, links: Sequence[IntArray]) -> BoolArray:
-    start, flat = pack(links)
+    start, flat = pack(links, "sentence pair")
+    refuse_outside(start, flat, batch.n_source, batch.n_target)
     pair = sentence_of(start)
-    outside = (flat < 0).any(axis=1) | (flat[:, 0] >= batch.n_source[pair]) | (flat[:, 1] >= batch.n_target[pair])
-    if outside.any():
-        at = int(np.argmax(outside))
-        p = int(pair[at])
-        raise ValueError(
-            f"sentence pair {p + 1}: link {tuple(flat[at].tolist())} is outside its {int(batch.n_source[p])} source "
-            f"and {int(batch.n_target[p])} target words; positions count from 0"
-        )
     grid = np.zeros(int(batch.grid_start[-1]), dtype=bool)
     grid[batch.grid_start[pair] + flat[:, 0] * batch.n_target[pair] + flat[:, 1]] = True
     return grid
@@ -246,6 +239,8 @@ def train(
             random_state=seed,
             why=WHY if solver is None else "",
         )
+        if solution.status is Status.INTERRUPTED:
+            break
     assert solution is not None
     return solution
 

@@ -1,18 +1,14 @@
-"""Words as the models of word alignment see them: normalised, numbered, counted.
-
-Cost: a dictionary look-up per token; words are normalised once per distinct word.
-"""
+"""Words as the models of word alignment see them: normalised, numbered, counted."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain, pairwise, repeat
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -36,18 +32,12 @@ def normalise(word: str) -> str:
     return _DIGIT.sub("0", unicodedata.normalize("NFC", folded))
 
 
-def normalised(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-    """All words of all sentences by :func:`normalise`, each distinct word once."""
-    found = {word: normalise(word) for word in set(chain.from_iterable(sentences))}.__getitem__
-    return [list(map(found, sentence)) for sentence in sentences]
-
-
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Distinct words, numbered from 0.
 
     Attributes:
-        words: the words; those of :meth:`build` by falling frequency, then by first occurrence.
+        words: the words.
         counts: how often each came, int64, shape ``(n,)``.
     """
 
@@ -61,23 +51,6 @@ class Vocabulary:
     def index(self) -> dict[str, int]:
         """The number of each word."""
         return {word: number for number, word in enumerate(self.words)}
-
-    @classmethod
-    def build(cls, sentences: Iterable[Sequence[str]]) -> Self:
-        """All words of the sentences, as they are: normalise them before."""
-        ordered = Counter(chain.from_iterable(sentences)).most_common()
-        return cls([word for word, _ in ordered], np.array([count for _, count in ordered], dtype=np.int64))
-
-    def encode(self, sentences: Sequence[Sequence[str]]) -> tuple[IntArray, npt.NDArray[np.int32]]:
-        """The sentences as numbers.
-
-        Returns:
-            offsets: where each sentence begins, and where the last ends, shape ``(n_sentences + 1,)``.
-            ids: numbers of all words, -1 for unknown ones, int32.
-        """
-        offsets = offsets_of(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)))
-        numbers = map(self.index.get, chain.from_iterable(sentences), repeat(-1))
-        return offsets, np.fromiter(numbers, dtype=np.int32, count=int(offsets[-1]))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What a model file holds: ``text`` (all words in UTF-8), ``offsets`` (in bytes) and ``counts``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -14,16 +15,15 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin._terminal import fail, printable
-from maxmargin.model_file import ModelFileError
 from maxmargin.tasks.alignment.aligner import WordAligner, load_aligner
 from maxmargin.tasks.alignment.commands.options import (
-    ReadFormat,
+    GoldFormat,
     TargetOption,
-    WriteFormat,
     once,
     optional_bitext,
+    write,
 )
-from maxmargin.tasks.alignment.files import Bitext, FileError, open_links, read_bitext, write_links
+from maxmargin.tasks.alignment.files import Bitext, Format, open_links, read_bitext
 from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.alignment.sentences import SentencePair
 from maxmargin.tasks.alignment.symmetrize import Method
@@ -62,30 +62,33 @@ AsJson = Annotated[bool, typer.Option("--json", help="Report as one JSON object.
 
 
 @contextmanager
-def _errors_of(name: str = "") -> Iterator[None]:
-    """Errors and warnings as one line each."""
+def _errors_as_lines() -> Iterator[None]:
+    """Errors and warnings as one line each, the warnings first."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield
-    except ModelFileError as error:
-        fail(str(error))
-    except FileError as error:
-        fail(str(error))
+            try:
+                yield
+            finally:
+                for warning in caught:
+                    print(f"warning: {printable(warning.message)}", file=sys.stderr)
+    except BrokenPipeError:  # nobody reads on, as after ``| head``: the parser of commands ends quietly
+        raise
     except OSError as error:
-        fail(f"{error.filename or name}: {error.strerror or error}")
+        fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
     except ValueError as error:
-        fail(f"{name}: {error}" if name else str(error))
-    for warning in caught:
-        print(f"warning: {printable(warning.message)}", file=sys.stderr)
+        fail(str(error))
 
 
 def _writable(path: Path) -> None:
     """Refuse before hours of training what cannot be written after them."""
     if path.is_dir():
         fail(f"{path} is a folder; give --out a file")
-    if not path.resolve().parent.is_dir():
+    folder = path.resolve().parent
+    if not folder.is_dir():
         fail(f"{path}: its folder does not exist; make it, or give another --out")
+    if not os.access(folder, os.W_OK | os.X_OK):  # a file that is there already is replaced, not written to
+        fail(f"{path}: no permission to write to its folder; give another --out")
 
 
 def _files(extras: Sequence[str] | None) -> list[str]:
@@ -163,7 +166,7 @@ def train(
         list[str] | None, typer.Option("--dev-extra", metavar="NAME=FILE", help="The same for the dev pairs.")
     ] = None,
     reuse: Reuse = None,
-    gold_form: Annotated[ReadFormat, typer.Option("--gold-format", help="Format of the gold.")] = ReadFormat.auto,
+    gold_form: GoldFormat = None,
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -172,11 +175,11 @@ def train(
     """Learn from annotated sentence pairs, and from a bitext without annotations, as much of it as there is."""
     began = time.perf_counter()
     _writable(out)
-    with _errors_of():
+    with _errors_as_lines():
         bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
         once([*bitexts, gold, dev_gold, *_files(extra), *_files(dev_extra)])
         bitext = read_bitext(source, target)
-        references = open_links(gold, format=gold_form.known()).references(bitext=bitext)
+        references = open_links(gold, format=gold_form).references(bitext=bitext)
         unlabelled = optional_bitext(bitext_source, bitext_target, "--bitext-")
         held = optional_bitext(dev_source, dev_target, "--dev-")
         if (held is None) != (dev_gold is None):
@@ -187,10 +190,10 @@ def train(
             fail("--reuse takes translation models that are there, --bitext-source learns some; give one of them")
         dev = None
         if held is not None and dev_gold is not None:
-            dev_references = open_links(dev_gold, format=gold_form.known()).references(bitext=held)
+            dev_references = open_links(dev_gold, format=gold_form).references(bitext=held)
             dev = _pairs(held, _extras(dev_extra, held, "--dev-extra")), dev_references
         pairs = _pairs(bitext, _extras(extra, bitext))
-    with _errors_of():
+    with _errors_as_lines():
         chosen = ("C", C), ("false_negative", false_negative)
         settings: dict[str, Any] = {name: tuple(value) for name, value in chosen if value}
         models = None if reuse is None else load_aligner(reuse).models_
@@ -214,7 +217,9 @@ def bootstrap(
     fertility: Fertility = 2,
     reuse: Reuse = None,
     method: Symmetrised = None,
-    form: Annotated[WriteFormat, typer.Option("--format", help="Format of the links.")] = WriteFormat.pharaoh,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Format of the links.", show_default="pharaoh")
+    ] = None,
     confidence: Confidence = False,
     threshold: Threshold = None,
     tol: Tol = 1e-3,
@@ -228,11 +233,17 @@ def bootstrap(
         _writable(out)
         if source is not None:
             fail("--out writes a model, --source asks for links; give one of them, and use align predict")
-    with _errors_of():
+        of_links = ("--method", method), ("--format", form), ("--confidence", confidence), ("--threshold", threshold)
+        ignored = [option for option, value in of_links if value is not None and value is not False]
+        if ignored:
+            fail(f"--out writes a model, {ignored[0]} is about links; leave one of them out, and use align predict")
+    elif as_json:
+        fail("--json reports on a model, and links are written without --out; give --out, or --format json for links")
+    with _errors_as_lines():
         once([bitext_source, bitext_target, source, target])
         bitext = read_bitext(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
-    with _errors_of():
+    with _errors_as_lines():
         models = None if reuse is None else load_aligner(reuse).models_
         aligner = WordAligner(fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=models, verbose=True)
         learnt = _pairs(bitext)
@@ -240,14 +251,16 @@ def bootstrap(
         if out is not None:
             _saved(aligner, out, began, as_json, 0)
             return
-        _write(aligner, learnt if asked is None else _pairs(asked), method, form, confidence, threshold)
+        _write(
+            aligner, learnt if asked is None else _pairs(asked), method, form or Format.pharaoh, confidence, threshold
+        )
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A model written by align train or align bootstrap.")],
     source: Annotated[str, typer.Option("--source", help="Source sentences, or lines 'source ||| target'.")],
     target: TargetOption = None,
-    form: Annotated[WriteFormat, typer.Option("--format", help="Format of the links.")] = WriteFormat.pharaoh,
+    form: Annotated[Format, typer.Option("--format", help="Format of the links.")] = Format.pharaoh,
     confidence: Confidence = False,
     threshold: Threshold = None,
     method: Symmetrised = None,
@@ -259,12 +272,12 @@ def predict(
     jobs: Jobs = -1,
 ) -> None:
     """Align sentence pairs: a line of links per pair (NAACL: a line per link) on standard output."""
-    with _errors_of():
+    with _errors_as_lines():
         once([source, target, *_files(extra)])
-        aligner = load_aligner(model, n_jobs=jobs)
+        aligner = load_aligner(model, n_jobs=jobs, verbose=True)
         bitext = read_bitext(source, target)
         pairs = _pairs(bitext, _extras(extra, bitext))
-    with _errors_of():
+    with _errors_as_lines():
         _write(aligner, pairs, method, form, confidence, threshold, adapt=adapt)
 
 
@@ -272,7 +285,7 @@ def _write(
     aligner: WordAligner,
     pairs: list[SentencePair],
     method: Method | None,
-    form: WriteFormat,
+    form: Format,
     confidence: bool,
     threshold: float | None,
     *,
@@ -281,9 +294,9 @@ def _write(
     if method is not None:
         if confidence or threshold is not None:
             fail(f"--method {method.value} has no confidences; leave --confidence and --threshold out")
-        write_links(sys.stdout, aligner.align_hmm(pairs, method=method.value, adapt=adapt), form.value)
+        write(aligner.align_hmm(pairs, method=method.value, adapt=adapt), form)
     elif confidence or threshold is not None:
         found = aligner.align(pairs, threshold=threshold, adapt=adapt)
-        write_links(sys.stdout, found if confidence else [one.links for one in found], form.value)
+        write(found if confidence else [one.links for one in found], form)
     else:
-        write_links(sys.stdout, aligner.predict(pairs, adapt=adapt), form.value)
+        write(aligner.predict(pairs, adapt=adapt), form)

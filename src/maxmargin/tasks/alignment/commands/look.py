@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import fail, printable
-from maxmargin.tasks.alignment.commands.options import ReadFormat, TargetOption, once
-from maxmargin.tasks.alignment.files import FileError, open_links, read_bitext
+from maxmargin.tasks.alignment.commands.options import RECOGNISED, GoldFormat, TargetOption, once
+from maxmargin.tasks.alignment.files import FileError, Format, open_links, read_bitext
 from maxmargin.tasks.alignment.text import name_of
 
 
@@ -26,8 +26,10 @@ def show(
         int | None, typer.Option("--limit", min=1, help="At most so many pairs.", show_default="20, a page has all")
     ] = None,
     worst: Annotated[bool, typer.Option("--worst", help="Begin with the pairs of highest AER; needs --gold.")] = False,
-    form: Annotated[ReadFormat, typer.Option("--format", help="Format of the links.")] = ReadFormat.auto,
-    gold_form: Annotated[ReadFormat, typer.Option("--gold-format", help="Format of the gold.")] = ReadFormat.auto,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Format of the links.", show_default=RECOGNISED)
+    ] = None,
+    gold_form: GoldFormat = None,
 ) -> None:
     """Look at links: a grid for each sentence pair on the terminal, or one page that opens in any browser."""
     from maxmargin.tasks.alignment import show as showing
@@ -35,8 +37,8 @@ def show(
     try:
         once([source, target, links, gold])
         bitext = read_bitext(source, target)
-        predictions = open_links(links, format=form.known()).predictions(bitext=bitext)
-        references = None if gold is None else open_links(gold, format=gold_form.known()).references(bitext=bitext)
+        predictions = open_links(links, format=form).predictions(bitext=bitext)
+        references = None if gold is None else open_links(gold, format=gold_form).references(bitext=bitext)
     except FileError as error:
         fail(str(error))
     try:

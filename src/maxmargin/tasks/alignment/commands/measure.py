@@ -10,15 +10,16 @@ import typer
 
 from maxmargin._terminal import fail
 from maxmargin.tasks.alignment.commands.options import (
-    ReadFormat,
+    RECOGNISED,
+    GoldFormat,
     SourceOption,
     TargetOption,
-    WriteFormat,
     once,
     optional_bitext,
     pairs_of,
+    write,
 )
-from maxmargin.tasks.alignment.files import FileError, open_links, write_links
+from maxmargin.tasks.alignment.files import FileError, Format, open_links
 from maxmargin.tasks.alignment.symmetrize import Method
 from maxmargin.tasks.alignment.text import name_of
 
@@ -31,8 +32,10 @@ def evaluate(
     target: TargetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Also print the scores of each sentence.")] = False,
-    form: Annotated[ReadFormat, typer.Option("--format", help="Format of the links to be measured.")] = ReadFormat.auto,
-    gold_form: Annotated[ReadFormat, typer.Option("--gold-format", help="Format of the gold.")] = ReadFormat.auto,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Format of the links to be measured.", show_default=RECOGNISED)
+    ] = None,
+    gold_form: GoldFormat = None,
     level: Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the resampling for intervals.")] = 0,
 ) -> None:
@@ -43,8 +46,8 @@ def evaluate(
     try:
         once([gold, source, target, *names])
         bitext = optional_bitext(source, target)
-        hand = open_links(gold, format=gold_form.known())
-        systems = [open_links(name, format=form.known()) for name in names]
+        hand = open_links(gold, format=gold_form)
+        systems = [open_links(name, format=form) for name in names]
         count = pairs_of([hand, *systems], bitext)
         references = hand.references(bitext=bitext, sentences=count)
         links = [system.predictions(bitext=bitext, sentences=count) for system in systems]
@@ -77,8 +80,10 @@ def symmetrize(
     ] = False,
     source: SourceOption = None,
     target: TargetOption = None,
-    form: Annotated[ReadFormat, typer.Option("--format", help="Format of both files.")] = ReadFormat.auto,
-    out: Annotated[WriteFormat, typer.Option("--to", help="Format to write.")] = WriteFormat.pharaoh,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Format of both files.", show_default=RECOGNISED)
+    ] = None,
+    out: Annotated[Format, typer.Option("--to", help="Format to write.")] = Format.pharaoh,
 ) -> None:
     """Make one alignment of those of two directions, and write it: a line per sentence pair (NAACL: per link)."""
     from maxmargin.tasks.alignment import symmetrize as symmetrization
@@ -86,11 +91,11 @@ def symmetrize(
     try:
         once([forward, backward, source, target])
         bitext = optional_bitext(source, target)
-        files = [open_links(path, format=form.known()) for path in (forward, backward)]
+        files = [open_links(path, format=form) for path in (forward, backward)]
         if reverse:
             files[1] = files[1].reversed()
         count = pairs_of(files, bitext)
         one, two = (file.predictions(bitext=bitext, sentences=count) for file in files)
     except FileError as error:
         fail(str(error))
-    write_links(sys.stdout, symmetrization.symmetrize(one, two, method.value), out.value)
+    write(symmetrization.symmetrize(one, two, method.value), out)

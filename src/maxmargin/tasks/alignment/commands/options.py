@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 
-from maxmargin.tasks.alignment.files import Bitext, FileError, LinkFile, read_bitext
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.alignment.files import Bitext, FileError, Format, LinkFile, read_bitext, write_links
+from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.alignment.text import STANDARD_INPUT, name_of
 
+RECOGNISED = "by its content, never talp"
+"""What help says of the format of a file where none is given."""
 
-class ReadFormat(StrEnum):
-    """Formats of links that are read."""
-
-    auto = "auto"
-    pharaoh = "pharaoh"
-    naacl = "naacl"
-    talp = "talp"
-    json = "json"
-
-    def known(self) -> str | None:
-        """None where the content of the file decides."""
-        return None if self is ReadFormat.auto else self.value
-
-
-class WriteFormat(StrEnum):
-    """Formats of links that are written."""
-
-    pharaoh = "pharaoh"
-    naacl = "naacl"
-    talp = "talp"
-    json = "json"
-
-
+GoldFormat = Annotated[
+    Format | None, typer.Option("--gold-format", help="Format of the gold.", show_default=RECOGNISED)
+]
 SourceOption = Annotated[
     str | None,
     typer.Option(
@@ -42,6 +26,12 @@ SourceOption = Annotated[
     ),
 ]
 TargetOption = Annotated[str | None, typer.Option("--target", help="Target sentences, one per line.")]
+
+
+def write(links: Iterable[IntArray | Prediction], form: Format) -> None:
+    """Write links to standard output, all of them: a reader that is gone is met here, not at the end of the process."""
+    write_links(sys.stdout, links, form.value)
+    sys.stdout.flush()
 
 
 def once(paths: Sequence[str | None]) -> None:
