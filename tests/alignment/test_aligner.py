@@ -391,6 +391,7 @@ def test_fertility(make, few, others, fertility):
 )
 @pytest.mark.parametrize("fertility", [1, 2])
 @pytest.mark.parametrize("folds", [0, 2])
+@pytest.mark.filterwarnings("ignore:there is nothing to choose settings by")
 def test_small_and_odd_gold(X, y, fertility, folds):
     aligner = WordAligner(fertility=fertility, folds=folds, C=(0.1, 1.0), rounds=1, tol=1e-2).fit(X, y)
     assert np.isfinite(aligner.coef_).all()
@@ -442,12 +443,15 @@ def test_extra_columns(make, few, others):
             {"other": [(0, 2)]},
             "sentence pair 2, extra column 'other': a link is outside its 2 source and 2 target words",
         ),
-        ({"other": [(-1, 0)]}, "sentence pair 2, extra column 'other': a link is outside"),
+        ({"other": [(-1, 0)]}, "sentence pair 2, extra column 'other': links must be pairs .*, from 0"),
         ({"other": [(0, 0.5)]}, "sentence pair 2, extra column 'other': links must be pairs"),
         ({"other": Prediction(as_links([(0, 0)]), np.array([np.nan]))}, "'other': there must be a finite confidence"),
         ({"other": Prediction(as_links([(0, 0)]), np.ones(2))}, "'other': there must be a finite confidence"),
-        ({"other": NONE, "more": NONE}, r"sentence pair 2 has the extra columns \['more', 'other'\], the first one"),
-        ({}, r"sentence pair 2 has the extra columns \[\], the first one \['other'\]; give the same to all"),
+        (
+            {"other": NONE, "more": NONE},
+            r"sentence pair 2 has the extra columns \['more', 'other'\], the first sentence pair",
+        ),
+        ({}, r"sentence pair 2 has the extra columns \[\], the first sentence pair \['other'\]; give the same to all"),
         ({3: NONE}, "sentence pair 2: extra columns must be a dictionary"),
         (["other"], "sentence pair 2: extra columns must be a dictionary"),
     ],

@@ -193,8 +193,9 @@ def test_training_ends_with_a_certificate_and_fits(identity):
 @pytest.mark.parametrize("link", [(-1, 0), (0, -1), (99, 0), (0, 99)])
 def test_links_outside_a_sentence_are_refused(link):
     references = list(SOME.references)
-    references[2] = Reference(as_links([link]), as_links([link]))
-    with pytest.raises(ValueError, match=r"sentence pair 3: link .* is outside its .* positions count from 0"):
+    references[2] = Reference(np.array([link]), np.array([link]))
+    wrong = "has a negative position" if min(link) < 0 else "is outside its .*"
+    with pytest.raises(ValueError, match=rf"sentence pair 3: link .* {wrong}; positions count from 0"):
         GoldBatch.build(link_model(), evidence(), references)
 
 
