@@ -270,6 +270,8 @@ def test_refused_inputs(make, aligner, X, message):
         ({"features": "hmm"}, "features must be a list of groups"),
         ({"features": 3}, "features must be a list of groups"),
         ({"features": ("nope",)}, "no group 'nope' of features; use some of"),
+        ({"features": [["hmm"]]}, r"no group .* of features; use some of"),
+        ({"features": ["bias", "bias"]}, "names a group twice"),
         ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer"),
     ],
 )
