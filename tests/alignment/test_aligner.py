@@ -270,6 +270,8 @@ def test_refused_inputs(make, aligner, X, message):
         ({"features": "hmm"}, "features must be a list of groups"),
         ({"features": 3}, "features must be a list of groups"),
         ({"features": ("nope",)}, "no group 'nope' of features; use some of"),
+        ({"features": [["hmm"]]}, r"no group .* of features; use some of"),
+        ({"features": ["bias", "bias"]}, "names a group twice"),
         ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer"),
     ],
 )
@@ -358,6 +360,8 @@ def test_long_sentences(aligner, make, few):
     X, y = few[0][:5], few[1][:5]
     with pytest.warns(UserWarning, match="sentence pair 6 has more than 1000 words on a side and is not learnt from"):
         without = make().fit([*X, long], [*y, [(0, 0), (500, 0), (900, 0)]])
+    with pytest.warns(UserWarning, match="dev pair 1 has more than 1000 words on a side and is not learnt from"):
+        make().fit(X, y, dev=([long], [[]]))
     np.testing.assert_allclose(without.coef_, make(tol=1e-2).fit(X, y).coef_, atol=0.2)
     (links,) = aligner.predict([("the cat " * 75, "le chat " * 75)])
     legal(links, ["x" * 150] * 2)

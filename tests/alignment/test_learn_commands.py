@@ -443,7 +443,8 @@ def test_a_reader_that_stops_early():
     code = "from maxmargin.cli import app; app()"
     much = ["predict", "model", "--source", "all.both", "--threshold", "0"]
     little = ["symmetrize", "--forward", "links20", "--backward", "links20"]
-    for verb in (much, little):
+    report = ["evaluate", "--gold", "links20", "--predicted", "links20", "--json"]
+    for verb in (much, little, report):
         command = [sys.executable, "-c", code, "align", *verb]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
             if verb is much:

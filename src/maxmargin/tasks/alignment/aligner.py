@@ -24,7 +24,7 @@ from maxmargin.tasks.alignment import bootstrap
 from maxmargin.tasks.alignment.adaptation import adapt as adapted_to
 from maxmargin.tasks.alignment.confidence import Calibration
 from maxmargin.tasks.alignment.evidence import Evidence, best_links
-from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures
+from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures, require_columns
 from maxmargin.tasks.alignment.fertility import FertileBatch
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.metrics import Scores, evaluate
@@ -149,7 +149,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
                 ``(source, target)`` of lists of words or of strings, which are split at ASCII white space.
             y: for each pair a :class:`Reference`, or its links, which are then all sure, as ``(source, target)``.
             bitext: further sentence pairs without annotations, given like ``X``, for the translation models: the more
-                the better. Pairs that will be aligned later may be among them. None if there are ``models`` already.
+                the better. Pairs that will be aligned later may be among them. Refused beside ``models``.
             dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them parts of ``X`` are held
                 out in turn.
         """
@@ -169,7 +169,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         require_inside(dev_pairs, dev_references, "dev pair")
         extra = extra_names(pairs, dev_pairs)
         groups = self._groups()
-        _refuse_featureless(groups, extra, int(self.frequent_pairs))
+        require_columns(groups, extra, int(self.frequent_pairs))
         warn_of_long(pairs, "is not learnt from")
         warn_of_long(dev_pairs, "is not learnt from", "dev pair")
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
@@ -201,7 +201,8 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         pairs = as_pairs(bitext)
         extra, wanted = extra_names(pairs), self._groups()
         groups = bootstrap.groups(wanted)
-        _refuse_featureless(groups, extra, int(self.frequent_pairs), withheld=sorted({*wanted} - {*groups}))
+        withheld = [group for group in wanted if group not in groups]
+        require_columns(groups, extra, int(self.frequent_pairs), withheld)
         n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
         n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
         held_out = int(np.ceil(bootstrap.HELD_OUT * n_pairs))
@@ -528,24 +529,6 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None, verbose: bool =
     aligner.feature_names_ = aligner.link_model_.names
     aligner.facts_ = facts
     return aligner
-
-
-def _refuse_featureless(
-    groups: Sequence[str], extra: Sequence[str], frequent_pairs: int, withheld: Sequence[str] = ()
-) -> None:
-    """Refuse, before anything is learnt, groups of features that are none, or without columns."""
-    LinkFeatures(groups=groups)  # knows all of them, each once
-    reasons = {name: "would only copy the labels" for name in withheld}
-    if not extra and "user" in groups:
-        reasons["user"] = "has no extra columns"
-    if not frequent_pairs and "identity" in groups:
-        reasons["identity"] = "has no frequent_pairs"
-    if not set(groups) - set(reasons):
-        lost = ", ".join(f"{name} {reason}" for name, reason in reasons.items())
-        raise ValueError(
-            f"no features of links are left of features{f': {lost}' if lost else ', which is empty'}; add others, such "
-            "as bias, association and position, or None for all"
-        )
 
 
 def _positive(value: Any, name: str) -> tuple[float, ...]:

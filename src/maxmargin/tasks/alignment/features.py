@@ -316,6 +316,24 @@ class LinkFeatures:
         return cls(n_identity=header.get("n_identity"), **names)  # type: ignore[arg-type]
 
 
+def require_columns(
+    groups: Sequence[str], user_names: Sequence[str], n_identity: int, withheld: Sequence[str] = ()
+) -> None:
+    """Refuse groups of features that are unknown, none, or without columns; ``withheld`` ones are out already."""
+    LinkFeatures(groups=groups)
+    reasons = {name: "would only copy the labels" for name in withheld}
+    if not user_names and "user" in groups:
+        reasons["user"] = "has no extra columns"
+    if not n_identity and "identity" in groups:
+        reasons["identity"] = "has no frequent_pairs"
+    if all(group in reasons for group in groups):
+        lost = ", ".join(f"{name} {reason}" for name, reason in reasons.items())
+        raise ValueError(
+            f"no features of links are left of features{f': {lost}' if lost else ', which is empty'}; add others, such "
+            "as bias, association and position, or None for all"
+        )
+
+
 @dataclass(frozen=True)
 class WordFeatures:
     """Features of the words of one side, which tell whether a word has more than one link.

@@ -116,7 +116,7 @@ def _pairs(bitext: Bitext, extras: dict[str, list[Prediction]] | None = None) ->
 
 def _report(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(facts))
+        print(json.dumps(facts), flush=True)
         return
     from rich.console import Console
     from rich.table import Table

@@ -68,7 +68,7 @@ def evaluate(
         if details:
             for entry, one in zip(facts["systems"], scores, strict=True):
                 entry["per_sentence"] = [each.as_dict() for each in one.per_sentence]
-        print(json.dumps(facts))
+        print(json.dumps(facts), flush=True)
         return
     from rich.console import Console
 
@@ -77,7 +77,7 @@ def evaluate(
     Console(width=width).print(tables.scores_table([name_of(name) for name in names], facts))
     if details:
         print()
-        print("\n".join(tables.sentence_lines(scores)))
+        print("\n".join(tables.sentence_lines(scores)), flush=True)
 
 
 def _check_lines(gold: LinkFile, systems: Sequence[LinkFile], count: int) -> None:
