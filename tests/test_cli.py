@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from data import KINDS, PickOne, picks
 
 import maxmargin as mm
 from maxmargin import model_file
-from maxmargin.cli import app
+from maxmargin.cli import app, shown
 from maxmargin.tasks.alignment import WordAligner, load_corpus
 
 
@@ -49,6 +50,12 @@ def test_inspect_as_json(models, kind):
     assert ("labels" in facts) == (kind in ("chain", "tree"))
 
 
+def test_numbers_and_gaps_of_the_table():
+    values = (0.123456789, 1e-12, 1.0, 3, True, None, "None", [], ["a", None, 0.00012345678], "a\nb")
+    found = [shown(value) for value in values]
+    assert found == ["0.1235", "1e-12", "1", "3", "True", "-", "None", "-", "a, -, 0.0001235", "a\\nb"]
+
+
 def test_inspect_a_word_aligner(tmp_path):
     corpus = load_corpus().select(range(12))
     pairs = list(zip(corpus.source, corpus.target, strict=True))
@@ -57,12 +64,18 @@ def test_inspect_a_word_aligner(tmp_path):
     assert facts["kind"] == "word alignment"
     assert facts["trained C"] == 0.1
     assert facts["sentence pairs of the translation models"] == 12
+    lines = [re.split(r"\s{2,}", line.strip()) for line in run("inspect", str(tmp_path / "aligner")).splitlines()]
+    rows = {line[0]: line[-1] for line in lines}
+    assert facts["trained held-out AER"] is None
+    assert rows["trained held-out AER"] == "-"
+    assert rows["trained relative gap"] == f"{facts['trained relative gap']:.4g}"
+    assert rows["extra columns"] == "-"
     with pytest.raises(mm.ModelFileError, match=r"load it with maxmargin\.tasks\.alignment\.load_aligner"):
         mm.load(tmp_path / "aligner")
 
 
 def test_files_that_cannot_be_read(models, tmp_path):
-    assert "No such file" in failed("inspect", str(tmp_path / "missing"))
+    assert "No such file or directory; check the name" in failed("inspect", str(tmp_path / "missing"))
     assert "directory" in failed("inspect", str(tmp_path)).lower()
     for data in (b"", b"text", (models / "cut").read_bytes()[:-1], b"\x80\x04."):
         (tmp_path / "bad").write_bytes(data)

@@ -233,8 +233,9 @@ def test_errors_of_saving_name_the_given_path(saved, tmp_path):
 def test_every_truncation(saved, tmp_path):
     data = saved["matching"][0].read_bytes()
     for length in range(len(data)):
-        refused(tmp_path / "model", data[:length])
-    refused(tmp_path / "model", data + b"\0", "checksum")
+        remedy = "give a file written by" if length < len(model_file.MAGIC) else "truncated.*; copy it again"
+        refused(tmp_path / "model", data[:length], remedy)
+    refused(tmp_path / "model", data + b"\0", "checksum; copy it again")
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -312,9 +313,9 @@ def test_foreign_files(tmp_path):
         json.dumps({"kind": "chain"}).encode(),
         model_file.MAGIC[:-1],
     ):
-        refused(tmp_path / "model", data, "is not a maxmargin model file")
+        refused(tmp_path / "model", data, r"is not a maxmargin model file; give a file written by save\(\) or by align")
     refused(tmp_path / "model", model_file.MAGIC + bomb)
-    refused(tmp_path / "model", sealed(bomb, bomb), "not JSON")
+    refused(tmp_path / "model", sealed(bomb, bomb), "not JSON; give a file written by")
     assert not marker.exists()
     with pytest.raises(OSError):
         mm.load(tmp_path / "missing")

@@ -42,6 +42,17 @@ def describe(model: Model) -> dict[str, Any]:
     }
 
 
+def shown(value: object) -> str:
+    """A value as the table has it: numbers with four digits, ``-`` where there is nothing."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(map(shown, value)) or "-"
+    return printable(value)
+
+
 def describe_file(path: Path) -> dict[str, Any]:
     """What a model file of any kind says about its model."""
     kind = model_file.read(path)[0].get("kind")
@@ -62,7 +73,7 @@ def inspect(
     except ModelFileError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{path}: {error.strerror or error}")
+        fail(f"{path}: {error.strerror or error}; check the name of the file")
     if as_json:
         print(json.dumps(facts))
         return
@@ -72,7 +83,7 @@ def inspect(
 
     table = Table(show_header=False, box=None)
     for key, value in facts.items():
-        table.add_row(Text(key), Text(printable(value)))
+        table.add_row(Text(key), Text(shown(value)))
     Console().print(table)
 
 

@@ -35,6 +35,7 @@ _PREFIX = struct.Struct("<8sIQ")
 _START = _PREFIX.size + hashlib.sha256().digest_size
 _ALIGN = 64
 _MAX_HEADER = 1 << 28
+_GIVE = "give a file written by save() or by align train"
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1")
 
 
@@ -106,19 +107,19 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
     """
     data = Path(path).read_bytes()
     if not data.startswith(MAGIC):
-        raise ModelFileError(f"{path} is not a maxmargin model file")
+        raise ModelFileError(f"{path} is not a maxmargin model file; {_GIVE}")
     if len(data) < _START:
-        raise ModelFileError(f"{path} is truncated: it ends inside its first {_START} bytes")
+        raise ModelFileError(f"{path} is truncated: it ends inside its first {_START} bytes; copy it again")
     _, version, length = _PREFIX.unpack_from(data)
     if version != VERSION:
         raise ModelFileError(
             f"{path} has model format {version}, this version of maxmargin reads {VERSION}; update maxmargin"
         )
     if length > min(_MAX_HEADER, len(data) - _START):
-        raise ModelFileError(f"{path} is truncated or damaged: its header should have {length} bytes")
+        raise ModelFileError(f"{path} is truncated or damaged: its header should have {length} bytes; copy it again")
     view = memoryview(data)
     if data[_PREFIX.size : _START] != _digest(view[: _PREFIX.size], view[_START:]):
-        raise ModelFileError(f"{path} is truncated or damaged: its contents do not match their checksum")
+        raise ModelFileError(f"{path} is truncated or damaged: its contents do not match their checksum; copy it again")
     begin = _START + length
     try:
         header = json.loads(
@@ -128,9 +129,9 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
             parse_constant=_finite,
         )
     except (ValueError, RecursionError):
-        raise ModelFileError(f"{path} is damaged: its header is not JSON") from None
+        raise ModelFileError(f"{path} is damaged: its header is not JSON; {_GIVE}") from None
     if not isinstance(header, dict) or not isinstance(header.get("arrays"), dict):
-        raise ModelFileError(f"{path} is damaged: its header names no arrays")
+        raise ModelFileError(f"{path} is damaged: its header names no arrays; {_GIVE}")
     payload = view[begin + _padding(begin) :]
     arrays = {name: _array(path, name, entry, payload) for name, entry in header["arrays"].items()}
     return header, arrays
@@ -165,4 +166,4 @@ def _array(path: str | Path, name: str, entry: Any, payload: memoryview) -> npt.
             raise ValueError
         return np.frombuffer(payload[offset : offset + size], dtype=dtype).reshape(shape)
     except (KeyError, TypeError, ValueError):
-        raise ModelFileError(f"{path} is damaged: array {name!r} does not fit the file") from None
+        raise ModelFileError(f"{path} is damaged: array {name!r} does not fit the file; {_GIVE}") from None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maxmargin.tasks.alignment import Reference, SentencePair, WordAligner, as_links, evaluate, load_aligner
-from maxmargin.tasks.alignment.bootstrap import LENGTHS, WITHHELD, sample
+from maxmargin.tasks.alignment.bootstrap import LENGTHS, STRENGTH, WITHHELD, sample
 from maxmargin.tasks.alignment.features import GROUPS
 
 
@@ -58,7 +58,7 @@ def evaluate_sure(y, found):
 def test_settings(few):
     X = few[0]
     plain = WordAligner(tol=1e-2).bootstrap(X, n_pairs=20)
-    assert (plain.choice_.C, plain.choice_.false_negative) == (0.01, 1.0)
+    assert (plain.choice_.C, plain.choice_.false_negative) == (STRENGTH / 20, 1.0)
     own = WordAligner(C=0.05, false_negative=3.0, fertility=1, tol=1e-2).bootstrap(X, n_pairs=20)
     assert (own.choice_.C, own.choice_.false_negative) == (0.05, 3.0)
     assert own.link_model_.fertility == 1

@@ -129,6 +129,7 @@ def test_bitext(saved):
     assert two == one == Bitext([["a", "b"], []], [["c"], ["d"]])
     assert len(two) == 2
     assert read_bitext(saved("|||\na |||")) == Bitext([[], ["a"]], [[], []])
+    assert read_bitext(saved("a ||| b\n\n \t\r\nc ||| d")) == Bitext([["a"], [], [], ["c"]], [["b"], [], [], ["d"]])
     assert len(read_bitext(saved(""))) == 0
 
 
@@ -152,6 +153,16 @@ def test_refused_bitext(saved):
         read_bitext(saved("a ||| b ||| c\n"))
     with pytest.raises(FileError, match="standard input can be read once"):
         read_bitext("-", "-")
+    for text in ("a\nb ||| c\n||| d\n", "a\n||| c\nb", "a\nb |||"):
+        with pytest.raises(FileError, match=r"/s, line 2: has ' \|\|\| ', .*; leave the target file \(--target\) out"):
+            read_bitext(saved(text, "s"), saved("x\ny\nz\n", "t"))
+    assert read_bitext(saved("a |||b", "s"), saved("x ||| y", "t")) == Bitext([["a", "|||b"]], [["x", "|||", "y"]])
+
+
+def test_words_are_split_at_ascii_white_space(saved):
+    assert read_sentences(saved("a\tb\rc\x0bd\x0ce  f\u00a0g\u2028h\x1ci\x85\r\n")) == [
+        ["a", "b", "c", "d", "e", "f\u00a0g\u2028h\x1ci\x85"]
+    ]
 
 
 # ---- links
@@ -290,7 +301,8 @@ def test_confidences(saved):
         ("1 1 1 S\n1 2 S", r"line 2: '1 2 S' is no link; write sentence, source and target word"),
         ("1 1 1 S\n1 2 -2 S", r"line 2: '1 2 -2 S' is no link"),
         ("1 1 1 S\n0 2 2 S", r"line 2: sentence 0; number sentences from 1"),
-        ("1 1 1 X", r"line 1: 'X' is no confidence"),
+        ("1 1 1 X", r"line 1: 'X' is neither S, P nor a confidence; use S or P, or a finite number such as 0.93"),
+        ("1 1 1 nan", r"line 1: 'nan' is neither S, P nor a confidence"),
         ("1 1 1 X 0.5", r"line 1: 'X' is neither S nor P"),
         ("1 1 1 S nan", r"line 1: 'nan' is no confidence"),
         ("[[0, 0]]\n[[0, 0]", r"line 2: no JSON .*; write one value per line"),
@@ -323,7 +335,7 @@ def test_links_inside_sentences(saved):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0-0\n", "has links of 1 sentence pairs and there are 2; it needs one line per pair"),
+        ("0-0\n", "has links of 1 sentence pair and there are 2; it needs one line per pair"),
         ("0-0\n0-0\n\n", "has links of 3 sentence pairs and there are 2"),
         (
             "0-0\n0-0 1-1",
@@ -393,6 +405,18 @@ def test_both_ways_of_reading_naacl(folder, rows):
             mine = [(i - 1, j - 1, mark) for n, i, j, mark in rows if n == number and i and j]
             assert np.array_equal(one.possible, as_links([link[:2] for link in mine]))
             assert np.array_equal(one.sure, as_links([link[:2] for link in mine if link[2] != "P"]))
+
+
+def test_what_may_count_from_one(saved):
+    many = "1-2 2-1 3p3 4-4\n" * 5
+    assert open_links(saved(many)).perhaps_from_one
+    assert not open_links(saved(many), format="talp").perhaps_from_one
+    assert not open_links(saved(many[:-5])).perhaps_from_one
+    for zero in ("0-7", "7-0"):
+        assert not open_links(saved(many + zero)).perhaps_from_one
+    assert not open_links(saved("1 2 3 S\n" * 30)).perhaps_from_one
+    assert not open_links(saved("[[1, 1]]\n" * 30)).perhaps_from_one
+    assert not open_links(saved("")).perhaps_from_one
 
 
 def test_far_positions_sort(saved):

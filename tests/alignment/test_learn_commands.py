@@ -20,7 +20,7 @@ from maxmargin.tasks.alignment.commands import options
 
 runner = CliRunner()
 
-LONG = "warning: sentence pair 5 has more than 1000 words on a side and gets no links (1 such pairs); split it\n"
+LONG = "warning: sentence pair 5 has more than 1000 words on a side and gets no links (1 such pair); split it\n"
 FAST = "--C", "0.1", "--false-negative", "2", "--tol", "0.05", "--jobs", "1"
 
 
@@ -154,6 +154,10 @@ def test_extra_links(tmp_path):
     (tmp_path / "with").write_text(with_it, encoding="utf-8")
     assert evaluate(read_references("test.pharaoh"), read_links(tmp_path / "with")).aer < 0.1
     assert "sentence pair 1 has no extra column 'other'" in failed("predict", out, *test)
+    assert "on the command line --extra other=FILE" in failed("predict", out, *test)
+    unknown = failed("predict", out, *test, "--extra", "other=test.pharaoh", "--extra", "x=test.pharaoh")
+    assert "the model has no extra column 'x'; it has: other" in unknown
+    assert "no extra column 'x'; it has none" in failed("predict", "model", *test, "--extra", "x=test.pharaoh")
     assert "sentence pair 1 has no extra column 'other'" in failed("predict", out, *test, "--extra", "x=test.pharaoh")
     dev = "--dev-source", "dev.both", "--dev-gold", "dev.naacl"
     assert "extra columns" in failed("train", *TRAIN, *FAST, *dev, "--extra", "other=train.naacl", "--out", out)

@@ -28,6 +28,9 @@ FILES = {
     "turned": "0-0 1-1 2-2\n1-1\n\n",
     "short": "0-0\n",
     "outside": "0-0\n0-5\n\n",
+    "empty": "",
+    "later.wa": "38 1 1 S\n39 1 1 S\n",
+    "from_one": "1-1 2-2 3-3 4-4\n" * 5,
 }
 
 
@@ -107,7 +110,27 @@ def test_names_cannot_move_the_cursor(at):
         (("--gold", "gold", "--predicted", "missing"), "missing: No such file"),
         (("--gold", "missing", "--predicted", "good"), "missing: No such file"),
         (("--gold", "gold", "--predicted", "short"), "gold has 3 lines and short has 1"),
-        (("--gold", "gold.wa", "--predicted", "short"), "gold.wa, line 4: sentence 2 of 1"),
+        (
+            ("--gold", "gold.wa", "--predicted", "short"),
+            "short has links of 1 sentence pair and gold.wa has sentences 1 to 2; predicted links need one line per",
+        ),
+        (
+            ("--gold", "gold.wa", "--predicted", "empty"),
+            "empty has links of 0 sentence pairs and gold.wa has sentences",
+        ),
+        (("--gold", "later.wa", "--predicted", "short"), "short has links of 1 sentence pair and later.wa has"),
+        (("--gold", "later.wa", "--predicted", "good"), "later.wa: sentences are numbered 38 to 39 and there are 3"),
+        (
+            ("--gold", "gold.wa", "--predicted", "short", "--source", "both"),
+            "short has links of 1 sentence pair and there are 3",
+        ),
+        (("--gold", "gold.wa", "--predicted", "good", "--source", "empty"), "gold.wa, line 1: sentence 1 of 0"),
+        (("--gold", "empty", "--predicted", "empty"), "empty: no sentence pairs, so there is nothing to measure; give"),
+        (("--gold", "empty", "--predicted", "empty", "--source", "empty"), "empty: no sentence pairs"),
+        (
+            ("--gold", "gold", "--predicted", "good", "--source", "both", "--target", "target"),
+            "both, line 1: has ' ||| ', so the file seems to hold source and target; leave the target file (--target)",
+        ),
         (("--gold", "gold", "--predicted", "latin"), "latin, line 2: byte 0xe9 is no UTF-8"),
         (("--gold", "gold", "--predicted", "outside", "--source", "both"), "outside, line 2: link 0-5 lies outside"),
         (("--gold", "gold", "--predicted", "good", "--source", "source"), "source, line 1: no ' ||| '"),
@@ -121,6 +144,23 @@ def test_names_cannot_move_the_cursor(at):
 )
 def test_refused_evaluate(at, arguments, message):
     assert message in failed("evaluate", *arguments)
+
+
+def test_a_file_that_may_count_from_one(at):
+    for arguments, warnings in (
+        ((), ["--gold-format", "--format"]),
+        (("--format", "talp"), ["--gold-format"]),
+        (("--gold-format", "pharaoh"), ["--format"]),
+        (("--format", "pharaoh", "--gold-format", "talp"), []),
+    ):
+        for flags in ((), ("--json",)):
+            answer = commands.runner.invoke(
+                app, ["align", "evaluate", "--gold", "from_one", "--predicted", "from_one", *arguments, *flags]
+            )
+            assert answer.exit_code == 0
+            assert answer.stderr.splitlines() == [
+                f"warning: from_one has no position 0; if it counts from 1, give {option} talp" for option in warnings
+            ]
 
 
 def test_symmetrize(at):

@@ -20,6 +20,8 @@ from maxmargin.tasks.alignment.sentences import (
     extra_names,
     learnable,
     pieces,
+    require_extra,
+    warn_of_long,
 )
 from maxmargin.tasks.alignment.text import words_of
 
@@ -108,6 +110,21 @@ def test_different_columns():
         extra_names([with_it], [without])
 
 
+def test_extra_columns_are_those_of_the_model():
+    both, foo, none = (SentencePair("a", "x", dict.fromkeys(names, ())) for names in (("foo", "bar"), ("foo",), ()))
+    require_extra([], ["foo"])
+    require_extra([none, none], [])
+    require_extra([foo], ["foo"])
+    require_extra([both], ["bar", "foo"])
+    with pytest.raises(ValueError, match=r"sentence pair 2: the model has no extra column 'bar'; it has: foo; leave"):
+        require_extra([foo, both], ["foo"])
+    with pytest.raises(ValueError, match=r"sentence pair 2: the model has no extra column 'foo'; it has none; leave"):
+        require_extra([none, foo], [])
+    told = r"sentence pair 2 has no extra column 'bar', .* give its links: extra=\{'bar': \.\.\.\}, .* --extra bar=FILE"
+    with pytest.raises(ValueError, match=told):
+        require_extra([both, foo], ["bar", "foo"])
+
+
 def test_pieces(monkeypatch):
     monkeypatch.setattr(module, "_PIECE", 6)
     pairs = as_pairs([("a b", "x y")] * 5 + [("", "")] * 2 + [("a " * 1001, "x")] + [("a b c", "x y z")] * 2)
@@ -126,3 +143,12 @@ def test_long_pairs():
     np.testing.assert_array_equal(extra_column(short[2:], "o"), [])
     kept = learnable(pairs, [Reference.of([(0, 0)])] * 3)
     assert [len(one.sure) for one in kept] == [0, 1, 0]
+
+
+def test_the_warning_of_long_pairs_counts_them():
+    pairs = as_pairs([("a", "x"), ("a " * 1001, "x"), ("a", "x " * 1001)])
+    with pytest.warns(UserWarning, match=r"sentence pair 2 has .* gets no links \(2 such pairs\); split it"):
+        warn_of_long(pairs)
+    with pytest.warns(UserWarning, match=r"sentence pair 2 has .* is not learnt from \(1 such pair\); split it"):
+        warn_of_long(pairs[:2], "is not learnt from")
+    warn_of_long(pairs[:1])

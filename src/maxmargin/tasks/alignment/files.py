@@ -19,7 +19,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.link_formats import FORMATS, Format, Table, format_pair, parse, recognise
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.packed import link_keys, unpack
-from maxmargin.tasks.alignment.text import AnyPath, FileError, lines_of, name_of, problem, read_text, words_of
+from maxmargin.tasks.alignment.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text, words_of
 
 __all__ = [
     "FORMATS",
@@ -60,24 +60,42 @@ def read_sentences(path: AnyPath) -> list[list[str]]:
 
 
 def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
-    """Sentence pairs from two files with a sentence per line, or from one with lines ``source ||| target``."""
+    """Sentence pairs from two files with a sentence per line, or from one with lines ``source ||| target``.
+
+    An empty line is a sentence without words, in a file of both languages two of them.
+    """
     if target is None:
         return _joined(source)
     if str(source) == str(target) == "-":
         raise FileError("standard input can be read once only; give the source or the target as a file")
-    pair = Bitext(read_sentences(source), read_sentences(target))
+    pair = Bitext(_source_alone(source), read_sentences(target))
     if len(pair.source) != len(pair.target):
         raise FileError(
-            f"{name_of(source)} has {len(pair.source)} lines and {name_of(target)} has {len(pair.target)}; "
+            f"{name_of(source)} has {count_of(len(pair.source), 'line')} and {name_of(target)} has {len(pair.target)}; "
             "line N of one must be the translation of line N of the other"
         )
     return pair
 
 
+def _source_alone(path: AnyPath) -> list[list[str]]:
+    """The source sentences where the target has a file of its own: a file of both would be aligned as nonsense."""
+    sentences = read_sentences(path)
+    for number, words in enumerate(sentences, start=1):
+        if "|||" in words:
+            raise problem(
+                path,
+                number,
+                "has ' ||| ', so the file seems to hold source and target; leave the target file (--target) out, or "
+                "write this word of the text in another way",
+            )
+    return sentences
+
+
 def _joined(path: AnyPath) -> Bitext:
     pair = Bitext([], [])
     for number, line in enumerate(lines_of(read_text(path)), start=1):
-        words = words_of(line)
+        # An empty line is a pair of sentences without words.
+        words = words_of(line) or ["|||"]
         if (found := words.count("|||")) != 1:
             raise problem(
                 path,
@@ -114,6 +132,17 @@ class LinkFile:
     def counted(self) -> bool:
         """Whether the file says how many pairs there are: all formats but NAACL do."""
         return self.format != "naacl"
+
+    @property
+    def perhaps_from_one(self) -> bool:
+        """Whether this may be a TALP file read as Pharaoh: many links, and none of a first word on either side."""
+        links = self.table.links
+        return self.format == "pharaoh" and len(links) >= 20 and bool((links > 0).all())
+
+    @property
+    def numbered(self) -> tuple[int, int]:
+        """The smallest and the largest number, from 1, that a NAACL file gives to sentence pairs with links."""
+        return int(self.table.sentence.min(initial=max(self.sentences - 1, 0))) + 1, self.sentences
 
     def reversed(self) -> LinkFile:
         """The same with source and target exchanged."""
@@ -154,18 +183,18 @@ class LinkFile:
         if self.counted:
             if self.sentences != count:
                 raise FileError(
-                    f"{name_of(self.path)} has links of {self.sentences} sentence pairs and there are {count}; it "
-                    "needs one line per pair, an empty one where there are no links"
+                    f"{name_of(self.path)} has links of {count_of(self.sentences, 'sentence pair')} and there "
+                    f"are {count}; it needs one line per pair, an empty one where there are no links"
                 )
             return
         if self.sentences <= count:
             return
         numbers = self.table.sentence
-        first, last = int(numbers.min(initial=self.sentences)), self.sentences - 1
-        if first >= count and last - first < count:
+        first, last = self.numbered
+        if first > count and last - first < count:
             raise FileError(
-                f"{name_of(self.path)}: sentences are numbered {first + 1} to {last + 1} and there are {count}; number "
-                f"them from 1, for example with awk '{{$1 -= {first}; print}}'"
+                f"{name_of(self.path)}: sentences are numbered {first} to {last} and there are {count}; number "
+                f"them from 1, for example with awk '{{$1 -= {first - 1}; print}}'"
             )
         outside = self.table.line[numbers >= count]
         line = int(outside[0]) if len(outside) else None

@@ -134,12 +134,18 @@ class _Rows:
         )
 
 
-def _confidence(path: AnyPath, line: int | None, text: Any) -> float:
+def _finite(text: Any) -> float | None:
+    """A finite number, or None."""
     try:
         value = math.nan if isinstance(text, bool) else float(text)
     except (TypeError, ValueError, OverflowError):
-        value = math.nan
-    if not math.isfinite(value):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _confidence(path: AnyPath, line: int | None, text: Any) -> float:
+    value = _finite(text)
+    if value is None:
         raise problem(path, line, f"{_shown(str(text))} is no confidence; give a finite number such as 0.93")
     return value
 
@@ -308,6 +314,12 @@ def _naacl_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
         mark = rest.pop(0) if rest and rest[0] in (b"S", b"P") else b"S"
         if len(rest) > 1:
             raise problem(path, number, f"{_shown(words[3])} is neither S nor P; use one of them")
+        if rest and len(words) == 4 and _finite(rest[0].decode("utf-8")) is None:
+            raise problem(
+                path,
+                number,
+                f"{_shown(rest[0])} is neither S, P nor a confidence; use S or P, or a finite number such as 0.93",
+            )
         sentence = int(words[0])
         if sentence == 0:
             raise problem(path, number, "sentence 0; number sentences from 1")

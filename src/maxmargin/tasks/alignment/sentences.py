@@ -15,7 +15,7 @@ from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.links import Prediction, Reference, as_links, as_positions
 from maxmargin.tasks.alignment.packed import pack, refuse_outside, sentence_of
-from maxmargin.tasks.alignment.text import words_of
+from maxmargin.tasks.alignment.text import count_of, words_of
 
 LONGEST_ALIGNED = 1000
 """Sentence pairs with more words than this on a side are not aligned: their cost grows with the cube of the length."""
@@ -136,13 +136,22 @@ def extra_names(pairs: Sequence[SentencePair], dev: Sequence[SentencePair] = ())
 
 
 def require_extra(pairs: Sequence[SentencePair], names: Sequence[str]) -> None:
-    """Refuse pairs without the extra columns of a model."""
-    for number, pair in enumerate(pairs if names else ()):
+    """Refuse pairs whose extra columns are not those of a model."""
+    wanted = set(names)
+    for number, pair in enumerate(pairs):
+        if pair.extra.keys() == wanted:
+            continue
         for name in names:
             if name not in pair.extra:
                 raise ValueError(
-                    f"sentence pair {number + 1} has no extra column {name!r}, which the model was trained with"
+                    f"sentence pair {number + 1} has no extra column {name!r}, which the model was trained with; give "
+                    f"its links: extra={{{name!r}: ...}}, on the command line --extra {name}=FILE"
                 )
+        unknown = min(pair.extra.keys() - wanted)
+        known = f"it has: {', '.join(names)}" if names else "it has none"
+        raise ValueError(
+            f"sentence pair {number + 1}: the model has no extra column {unknown!r}; {known}; leave {unknown!r} out"
+        )
 
 
 def extra_column(pairs: Sequence[SentencePair], name: str) -> FloatArray:
@@ -206,7 +215,7 @@ def warn_of_long(pairs: list[SentencePair], consequence: str = "gets no links", 
     if long:
         warnings.warn(
             f"{called} {long[0] + 1} has more than {LONGEST_ALIGNED} words on a side and {consequence} "
-            f"({len(long)} such pairs); split it",
+            f"({count_of(len(long), 'such pair')}); split it",
             UserWarning,
             stacklevel=callers_level(),
         )

@@ -23,6 +23,11 @@ def name_of(path: AnyPath) -> str:
     return "standard input" if str(path) == STANDARD_INPUT else printable(path)
 
 
+def count_of(number: int, noun: str) -> str:
+    """``1 line``, ``2 lines``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def problem(path: AnyPath, line: int | None, message: str) -> FileError:
     """The error for a line, counted from 1, or for the file as a whole."""
     where = name_of(path) if line is None else f"{name_of(path)}, line {line}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from maxmargin._terminal import fail
+from maxmargin._terminal import fail, printable
 from maxmargin.tasks.alignment.commands.options import (
     RECOGNISED,
     GoldFormat,
@@ -19,9 +20,9 @@ from maxmargin.tasks.alignment.commands.options import (
     pairs_of,
     write,
 )
-from maxmargin.tasks.alignment.files import FileError, Format, open_links
+from maxmargin.tasks.alignment.files import FileError, Format, LinkFile, open_links
 from maxmargin.tasks.alignment.symmetrize import Method
-from maxmargin.tasks.alignment.text import name_of
+from maxmargin.tasks.alignment.text import count_of, name_of
 
 
 def evaluate(
@@ -49,10 +50,18 @@ def evaluate(
         hand = open_links(gold, format=gold_form)
         systems = [open_links(name, format=form) for name in names]
         count = pairs_of([hand, *systems], bitext)
+        if bitext is None:
+            _check_lines(hand, systems, count)
         references = hand.references(bitext=bitext, sentences=count)
         links = [system.predictions(bitext=bitext, sentences=count) for system in systems]
+        if not count:
+            raise FileError(f"{name_of(gold)}: no sentence pairs, so there is nothing to measure; give files with some")
     except FileError as error:
         fail(str(error))
+    for file, option, chosen in [(hand, "--gold-format", gold_form), *((one, "--format", form) for one in systems)]:
+        if chosen is ReadFormat.auto and file.perhaps_from_one:
+            message = f"{name_of(file.path)} has no position 0; if it counts from 1, give {option} talp"
+            print(f"warning: {printable(message)}", file=sys.stderr)
     scores = [metrics.evaluate(references, one) for one in links]
     facts = tables.summary([name_of(name) for name in names], scores, level=level, seed=seed)
     if as_json:
@@ -69,6 +78,20 @@ def evaluate(
     if details:
         print()
         print("\n".join(tables.sentence_lines(scores)))
+
+
+def _check_lines(gold: LinkFile, systems: Sequence[LinkFile], count: int) -> None:
+    """Refuse predictions with too few lines for a gold in NAACL format, which does not say how many it needs."""
+    short = next((system for system in systems if system.counted), None)
+    first, last = gold.numbered
+    # As many lines as the gold has sentences, but other numbers: then it is the gold that must change.
+    if short is None or gold.counted or last <= count or (first > count and last - first < count):
+        return
+    raise FileError(
+        f"{name_of(short.path)} has links of {count_of(count, 'sentence pair')} and {name_of(gold.path)} has "
+        f"sentences {first} to {last}; predicted links need one line per sentence pair of the gold, an empty one where "
+        "there are none"
+    )
 
 
 def symmetrize(
