@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import runpy
@@ -10,6 +11,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from commands import run
+
+from maxmargin.tasks.alignment import evaluate, read_links, read_references
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -32,6 +36,37 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert done.returncode == 0, done.stderr
         else:
             exec(compile(code, str(page), "exec"), namespace)
+    if page.name == "word-alignment.md":
+        compare_figures(page, tmp_path)
+
+
+def compare_figures(page: Path, folder: Path) -> None:
+    """Tables of AER, precision and recall on a page, against what its commands have written to a folder.
+
+    The last code of a row's first cell is a file of links, or options of ``predict`` for the page's model. A single
+    link may make a difference of 0.07, so a figure is right if no digit that is printed would differ by more than one.
+    """
+    rows = re.findall(r"^\|[^|]*`([^`|]+)` *\| *([0-9.]+) *\| *([0-9.]+) *\| *([0-9.]+) *\|$", page.read_text(), re.M)
+    assert {"mine.links", "hmm.links", "adapted.links", "as-is.links", "--threshold 0.9"} <= {row[0] for row in rows}
+    references = read_references(folder / "test.links")
+    for what, *printed in rows:
+        if what.startswith("--"):
+            options = ["--source", str(folder / "test.en"), "--target", str(folder / "test.fr"), *what.split()]
+            (folder / "options.links").write_text(run("align", "predict", str(folder / "en-fr.mm"), *options))
+        links = read_links(folder / ("options.links" if what.startswith("--") else what))
+        scores = evaluate(references, links)
+        found = [100 * value for value in (scores.aer, scores.precision, scores.recall)]
+        assert found == pytest.approx([float(one) for one in printed], abs=0.1), f"{page.name}: {what}"
+
+
+def test_architecture_names_all_of_the_tasks_and_kernels() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    modules = {path.name for path in (ROOT / "src" / "maxmargin" / "tasks").rglob("*.py")} - {"__init__.py"}
+    assert not {name for name in modules if not re.search(rf"(?<!\w){name}", text)}
+    listed = text.split("cpp/include/maxmargin/", 1)[1].split("cpp/bindings/", 1)[0]
+    patterns = re.findall(r"[\w*]+", listed)
+    headers = {path.stem for path in (ROOT / "cpp" / "include" / "maxmargin").glob("*.hpp")}
+    assert not {name for name in headers if not any(fnmatch.fnmatchcase(name, one) for one in patterns)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

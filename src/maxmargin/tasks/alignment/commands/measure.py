@@ -59,7 +59,7 @@ def evaluate(
     except FileError as error:
         fail(str(error))
     for file, option, chosen in [(hand, "--gold-format", gold_form), *((one, "--format", form) for one in systems)]:
-        if chosen is ReadFormat.auto and file.perhaps_from_one:
+        if chosen is None and file.perhaps_from_one:
             message = f"{name_of(file.path)} has no position 0; if it counts from 1, give {option} talp"
             print(f"warning: {printable(message)}", file=sys.stderr)
     scores = [metrics.evaluate(references, one) for one in links]
