@@ -111,7 +111,7 @@ def _thresholds(axes: Any, calibration: dict[str, Any] | None, records: Records)
                 textcoords="offset points",
             )  # fmt: skip
     for section, name, marker in (
-        ("all features", "fertility 2, 2 rounds", "*"),
+        ("all features", "settings chosen inside", "*"),
         ("own models, no training", "HMM, intersection", "s"),
         ("own models, no training", "HMM, grow-diag-final-and", "^"),
         ("no annotations", None, "D"),

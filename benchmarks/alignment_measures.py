@@ -39,6 +39,7 @@ from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, fol
 from maxmargin.tasks.alignment.translation import TranslationModel
 
 SEED = 0
+THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 N_TRAIN = 100
 """The first so many of the annotated pairs are ``train``, the others ``dev``."""
 
@@ -120,13 +121,13 @@ def clock() -> Iterator[Callable[[], float]]:
 
 
 def crossed(task: Task, settings: dict[str, Any], k: int, keep: list[Any] | None = None) -> dict[str, Any]:
-    """Every pair predicted by an aligner that was not trained on it; ``keep`` receives the confidences of all cells.
+    """Every pair predicted by an aligner that was not trained on it; ``keep`` receives the links at each threshold.
 
     As many folds at a time as there are threads, each with one: training is mostly one after the other.
     """
     n = len(task.pairs)
     predictions: list[Any] = [None] * n
-    confidences: list[Any] = [None] * n
+    confident: dict[float, list[Any]] = {threshold: [None] * n for threshold in THRESHOLDS}
     chosen: Counter[str] = Counter()
     one_thread = {**settings, "n_jobs": 1}
 
@@ -137,13 +138,14 @@ def crossed(task: Task, settings: dict[str, Any], k: int, keep: list[Any] | None
         for i, links in zip(held, aligner.predict(X), strict=True):
             predictions[i] = links
         if keep is not None:
-            for i, one in zip(held, aligner.align(X, threshold=0.0), strict=True):
-                confidences[i] = one
+            for threshold, found in confident.items():
+                for i, one in zip(held, aligner.align(X, threshold=threshold), strict=True):
+                    found[i] = one
 
     with ThreadPoolExecutor(settings["n_jobs"]) as pool:
         list(pool.map(fold, folds(n, k, SEED)))
     if keep is not None:
-        keep += [predictions, confidences]
+        keep += [predictions, confident]
     return {**parts(evaluate(task.references, predictions)), "chosen": dict(chosen.most_common())}
 
 
@@ -314,11 +316,11 @@ def speed(task: Task, aligner: WordAligner, jobs: int, n: int, confidence: bool)
 # Confidence.
 
 
-def calibration(task: Task, predicted: list[np.ndarray], cells: list[Prediction]) -> dict[str, Any]:
+def calibration(task: Task, predicted: list[np.ndarray], confident: dict[float, list[Prediction]]) -> dict[str, Any]:
     """How far confidences are from the share of links that annotators call possible, out of fold."""
     size = 1 << 10
     confidence, possible, best = [], [], []
-    for reference, links, one in zip(task.references, predicted, cells, strict=True):
+    for reference, links, one in zip(task.references, predicted, confident[THRESHOLDS[0]], strict=True):
         keys = one.links @ [size, 1]
         possible.append(np.isin(keys, reference.possible @ [size, 1]))
         best.append(np.isin(keys, links @ [size, 1]))
@@ -338,9 +340,8 @@ def calibration(task: Task, predicted: list[np.ndarray], cells: list[Prediction]
             }
         )
     curve = []
-    for threshold in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99):
-        kept = [one.links[one.confidence >= threshold] for one in cells]
-        scores = evaluate(task.references, kept)
+    for threshold, found in confident.items():
+        scores = evaluate(task.references, found)
         curve.append(
             {
                 "threshold": threshold,
