@@ -34,8 +34,9 @@ from maxmargin.tasks.alignment.evidence import best_links
 from maxmargin.tasks.alignment.features import LinkFeatures
 from maxmargin.tasks.alignment.metrics import interval_of
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES
+from maxmargin.tasks.alignment.selection import folds
 from maxmargin.tasks.alignment.symmetrize import symmetrize
-from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, folds, train
+from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, train
 from maxmargin.tasks.alignment.translation import TranslationModel
 
 SEED = 0

@@ -7,7 +7,8 @@ import pytest
 
 from maxmargin.solvers import Stop
 from maxmargin.tasks.alignment import Reference, evaluate
-from maxmargin.tasks.alignment.training import Choice, GoldBatch, choose, folds, train
+from maxmargin.tasks.alignment.selection import choose, folds
+from maxmargin.tasks.alignment.training import Choice, GoldBatch, train
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures
 from maxmargin.tasks.alignment.links import as_links
 from maxmargin.tasks.alignment.metrics import evaluate
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
-from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, choose, folds, train
+from maxmargin.tasks.alignment.selection import choose, folds
+from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, train
 
 CORPUS = load_corpus()
 MODELS = BitextModels.learn(CORPUS.source, CORPUS.target, model1_iterations=2, hmm_iterations=2)

@@ -18,7 +18,6 @@ from maxmargin._version import __version__
 from maxmargin.model_file import ModelFileError
 from maxmargin.solvers import Solution, Status, Stop
 from maxmargin.solvers.base import Solver
-from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment import bootstrap
 from maxmargin.tasks.alignment.adaptation import adapt as adapted_to
@@ -30,6 +29,7 @@ from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.metrics import Scores, evaluate
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
 from maxmargin.tasks.alignment.progress import Stages
+from maxmargin.tasks.alignment.selection import folds, select
 from maxmargin.tasks.alignment.sentences import (
     LONGEST_ALIGNED,
     SentencePair,
@@ -45,7 +45,7 @@ from maxmargin.tasks.alignment.sentences import (
     warn_of_long,
 )
 from maxmargin.tasks.alignment.symmetrize import symmetrize
-from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, LinkModel, choose, folds, train
+from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, LinkModel, train
 from maxmargin.tasks.alignment.translation import LONGEST_LEARNT
 
 KIND = "word alignment"
@@ -233,7 +233,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             self._finish(gold, choice, stages)
         return self
 
-    def predict(self, X: Sequence[Any], *, adapt: bool = True) -> list[IntArray]:
+    def predict(self, X: Iterable[Any], *, adapt: bool = True) -> list[IntArray]:
         """The links of each pair, ``(k, 2)`` arrays of positions from 0; none for pairs with an empty side.
 
         Args:
@@ -251,7 +251,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
                 found.update(zip(numbers, _links(evidence, cells), strict=True))
         return [found[number] for number in range(len(found))]
 
-    def align(self, X: Sequence[Any], *, threshold: float | None = None, adapt: bool = True) -> list[Prediction]:
+    def align(self, X: Iterable[Any], *, threshold: float | None = None, adapt: bool = True) -> list[Prediction]:
         """The links of each pair with confidences.
 
         Args:
@@ -278,7 +278,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
                 found.update(zip(numbers, map(Prediction, _links(evidence, cells), values), strict=True))
         return [found[number] for number in range(len(found))]
 
-    def align_hmm(self, X: Sequence[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
+    def align_hmm(self, X: Iterable[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
         """The links of the hidden Markov models of words, without anything learnt from annotations: a baseline.
 
         ``method`` is one of :data:`~maxmargin.tasks.alignment.symmetrize.METHODS`.
@@ -291,9 +291,10 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
                 found.update(zip(numbers, symmetrize(forward, backward, method), strict=True))
         return [found[number] for number in range(len(found))]
 
-    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+    def score(self, X: Iterable[Any], y: Sequence[Any]) -> float:
         """``1 - AER``."""
-        return 1.0 - evaluate(as_references(y, len(X)), self.predict(X)).aer
+        pairs = as_pairs(X)
+        return 1.0 - evaluate(as_references(y, len(pairs)), self.predict(pairs)).aer
 
     def _check(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The settings to choose from, all of them checked."""
@@ -374,16 +375,12 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         """The settings of smallest AER on held-out pairs, and the calibration there."""
         n = len(gold)
         parts = [] if held is not None else folds(n, int(self.folds), self.random_state) if n > 1 else []
-        judge = gold if held is None else held
-        self.choices_ = {}
-        self.held_out_ = None
+        self.choices_, self.held_out_, self.calibration_ = {}, None, Calibration()
         if held is None and len(parts) < 2:
-            self.calibration_ = Calibration()
             middle = Choice(Cs[len(Cs) // 2], costs[len(costs) // 2])
             self._warn_unchosen(middle, Cs, costs)
             return middle
         stages.begin("choosing settings", (len(Cs) + len(costs)) * max(len(parts), 1))
-        margins: dict[Choice, FloatArray] = {}
         tol = max(float(self.tol), _ROUGH) if len(Cs) * len(costs) > 1 else float(self.tol)
 
         def solved(pairs: GoldBatch, choice: Choice) -> FloatArray:
@@ -393,21 +390,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             stages.advance()
             return solution.weights
 
-        def aer(choice: Choice) -> float:
-            found = np.empty(len(judge.sure))
-            if held is not None:
-                found[:] = held.margins(solved(gold, choice))
-            for part in parts:
-                weights = solved(gold.select(np.setdiff1d(np.arange(n), part)), choice)
-                cells = ranges(gold.batch.grid_start[part], gold.batch.grid_start[part + 1])
-                found[cells] = gold.select(part).margins(weights)
-            margins[choice] = found
-            return judge.evaluate(found > 0).aer
-
-        best, self.choices_ = choose(Cs, costs, aer)
-        self.calibration_ = Calibration.fit(margins[best], judge.possible)
-        self.held_out_ = judge.evaluate(margins[best] > 0)
-        return best
+        found = select(gold, held, parts, Cs, costs, solved)
+        self.choices_, self.held_out_, self.calibration_ = found.tried, found.held_out, found.calibration
+        return found.choice
 
     def _warn_unchosen(self, used: Choice, Cs: tuple[float, ...], costs: tuple[float, ...]) -> None:
         """Say so where several settings were asked for and there is nothing to choose by."""
@@ -522,7 +507,9 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None, verbose: bool =
             raise ValueError("its calibration is damaged")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(f"{path} cannot be loaded: {reason}") from None
+        raise ModelFileError(
+            f"{path} cannot be loaded: {reason}; give a file written by save() or by align train"
+        ) from None
     aligner.fertility = fertility
     aligner.identity_, aligner.coef_ = identity, weights
     aligner.calibration_ = Calibration(slope, intercept, bend)

@@ -9,7 +9,7 @@ convex and ends with a certificate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -243,31 +243,3 @@ def train(
             break
     assert solution is not None
     return solution
-
-
-def folds(n: int, k: int, seed: int) -> list[IntArray]:
-    """``k`` parts of ``n`` pairs, at random."""
-    order = np.random.default_rng(seed).permutation(n)
-    return [np.sort(order[part::k]) for part in range(min(k, n))]
-
-
-Evaluate = Callable[[Choice], float]
-
-
-def choose(Cs: Sequence[float], false_negatives: Sequence[float], aer: Evaluate) -> tuple[Choice, dict[Choice, float]]:
-    """The settings of smallest AER: first over costs at the middle ``C``, then over ``C``, then costs beside the best.
-
-    Of equals the earlier one, as listed.
-    """
-    tried: dict[Choice, float] = {}
-
-    def best(choices: Sequence[Choice]) -> Choice:
-        for choice in choices:
-            if choice not in tried:
-                tried[choice] = aer(choice)
-        return min(choices, key=lambda choice: tried[choice])
-
-    cost = best([Choice(Cs[len(Cs) // 2], cost) for cost in false_negatives]).false_negative
-    C = best([Choice(C, cost) for C in Cs]).C
-    place = false_negatives.index(cost)
-    return best([Choice(C, other) for other in false_negatives[max(place - 1, 0) : place + 2]]), tried
