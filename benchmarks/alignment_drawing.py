@@ -80,6 +80,8 @@ def _chart(axes: Any, records: Records) -> None:
                 low, high = record["interval %"]
                 axes.plot([low, min(high, right)], [at, at], color=COLOURS[section], lw=2, alpha=0.4)
                 axes.plot(record["AER %"], at, "o", color=COLOURS[section], ms=6)
+            elif "AER %" in record:
+                axes.plot(right - 0.3, at, ">", color=COLOURS[section], ms=7)
             seconds = record.get("training seconds", record.get("seconds"))
             label = f"{record['AER %']:.1f}" if "AER %" in record else ""
             cpu = record["CPU seconds"]
