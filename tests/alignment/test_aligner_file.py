@@ -250,4 +250,5 @@ def test_inspect_of_a_damaged_file(model, tmp_path):
     (tmp_path / "model").write_bytes(sealed({**header, "fertility": "2"}, payload))
     answer = CliRunner().invoke(app, ["inspect", str(tmp_path / "model")])
     assert (answer.exit_code, answer.stdout) == (2, "")
-    assert answer.stderr == f"error: {tmp_path / 'model'} cannot be loaded: its fertility is damaged\n"
+    remedy = "give a file written by save() or by align train"
+    assert answer.stderr == f"error: {tmp_path / 'model'} cannot be loaded: its fertility is damaged; {remedy}\n"
