@@ -144,7 +144,9 @@ def test_refused_input():
         symmetrize([good], [good], "grow")
     with pytest.raises(ValueError, match="1 sentence pairs forward and 2 backward"):
         symmetrize([good], [good, good])
-    for bad in (good[::-1], good[[0, 0]], -good, good + 2**31):
+    with pytest.raises(ValueError, match=r"sentence 2: link \(-1, -1\) has a negative position"):
+        symmetrize([good, good], [good, -good])
+    for bad in (good[::-1], good[[0, 0]], good + 2**31):
         with pytest.raises(ValueError, match=r"sentence 2, backward: .*as_links"):
             symmetrize([good, good], [good, bad])
     with pytest.raises(ValueError, match="sentence 1: links must be an int64 array"):
