@@ -6,6 +6,7 @@ The folder with the sets is an argument, else MAXMARGIN_DATA, else ``../shared/d
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -205,8 +206,9 @@ class Counts:
 
 
 def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matrix]:
-    """The number of each word, and a 1 where a sentence has a word."""
-    known = {word: number for number, word in enumerate(dict.fromkeys(chain.from_iterable(sentences)))}
+    """The number of each word, the most frequent first, and a 1 where a sentence has a word."""
+    ordered = Counter(chain.from_iterable(sentences)).most_common()
+    known = {word: number for number, (word, _) in enumerate(ordered)}
     words = np.array([known[word] for word in chain.from_iterable(sentences)], dtype=np.int64)
     starts = np.cumsum([0, *map(len, sentences)])
     counts = sp.csr_matrix((np.ones(len(words)), words, starts), shape=(len(sentences), len(known)))

@@ -32,7 +32,7 @@ class Links:
 
     def __init__(self, pairs: Bitext) -> None:
         self.counts = Counts(pairs)
-        self.frequent = self.counts.english.words[:5], self.counts.french.words[:5]
+        self.frequent = list(self.counts.english)[:5], list(self.counts.french)[:5]
 
     def __call__(self, pair: Alignment) -> np.ndarray:
         """Shape ``(n_english, n_french, n_features)``."""
