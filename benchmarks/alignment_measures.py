@@ -178,7 +178,7 @@ def gold_batch(task: Task, models: BitextModels) -> GoldBatch:
         groups=("bias", *STEPS), n_identity=len(identity), opinion_names=OPINION_NAMES, identity_names=()
     )
     source, target = [pair.source for pair in task.pairs], [pair.target for pair in task.pairs]
-    evidence = models.evidence(source, target, identity=identity)
+    evidence = models.evidence(source, target, identity=models.words.numbered(identity))
     return GoldBatch.build(LinkModel(links, plain.fertility), evidence, task.references)
 
 
