@@ -9,17 +9,17 @@ from maxmargin.cli import app
 runner = CliRunner()
 
 
-def run(*arguments: str, given: str | None = None) -> str:
-    """What a command writes that does well."""
+def run(*arguments: str, given: str | None = None, warnings: str = "") -> str:
+    """What a command writes that does well, with these warnings."""
     answer = runner.invoke(app, list(arguments), input=given)
     assert answer.exit_code == 0, answer.output
-    assert answer.stderr == ""
+    assert answer.stderr == warnings
     return answer.stdout
 
 
-def failed(*arguments: str) -> str:
+def failed(*arguments: str, given: str | None = None) -> str:
     """The one line that a failing command writes."""
-    answer = runner.invoke(app, list(arguments))
+    answer = runner.invoke(app, list(arguments), input=given)
     assert answer.exit_code == 2, answer.output
     assert answer.stdout == ""
     assert answer.stderr.startswith("error: ")

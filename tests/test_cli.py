@@ -15,7 +15,8 @@ from data import KINDS, PickOne, picks
 
 import maxmargin as mm
 from maxmargin import model_file
-from maxmargin.cli import app, shown
+from maxmargin._terminal import shown
+from maxmargin.cli import app
 from maxmargin.tasks.alignment import WordAligner, load_corpus
 
 

@@ -1,9 +1,10 @@
-"""What commands share: errors as one line, and text from files that cannot move the cursor."""
+"""What commands share: errors as one line, facts as a table, text from files that cannot move the cursor."""
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -17,3 +18,29 @@ def fail(message: str) -> NoReturn:
 def printable(value: object) -> str:
     """One line without control characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+
+
+def shown(value: object) -> str:
+    """A value as a table has it: numbers with four digits, ``-`` where there is nothing."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(map(shown, value)) or "-"
+    return printable(value)
+
+
+def report(facts: dict[str, Any], *, as_json: bool) -> None:
+    """Print facts, one JSON object or a table."""
+    if as_json:
+        print(json.dumps(facts), flush=True)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None)
+    for key, value in facts.items():
+        table.add_row(Text(key), Text(shown(value)))
+    Console().print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,11 +10,11 @@ import typer
 
 import maxmargin
 from maxmargin import model_file
-from maxmargin._terminal import fail, printable
+from maxmargin._terminal import fail, report
 from maxmargin.model import Model, load
 from maxmargin.model_file import ModelFileError
 from maxmargin.structures.base import IntArray, Structure
-from maxmargin.tasks.alignment.aligner import KIND as ALIGNMENT
+from maxmargin.tasks.alignment.aligner_file import KIND as ALIGNMENT
 from maxmargin.tasks.alignment.commands import app as align
 from maxmargin.tasks.alignment.commands.describe import describe as describe_aligner
 
@@ -42,17 +41,6 @@ def describe(model: Model) -> dict[str, Any]:
     }
 
 
-def shown(value: object) -> str:
-    """A value as the table has it: numbers with four digits, ``-`` where there is nothing."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list):
-        return ", ".join(map(shown, value)) or "-"
-    return printable(value)
-
-
 def describe_file(path: Path) -> dict[str, Any]:
     """What a model file of any kind says about its model."""
     kind = model_file.read(path)[0].get("kind")
@@ -74,17 +62,7 @@ def inspect(
         fail(str(error))
     except OSError as error:
         fail(f"{path}: {error.strerror or error}; check the name of the file")
-    if as_json:
-        print(json.dumps(facts))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_header=False, box=None)
-    for key, value in facts.items():
-        table.add_row(Text(key), Text(shown(value)))
-    Console().print(table)
+    report(facts, as_json=as_json)
 
 
 @app.command()

@@ -7,18 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import commands
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import runner
 
 import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.tasks.alignment import evaluate, load_aligner, read_links, read_references, write_links
 from maxmargin.tasks.alignment.commands import options
-
-runner = CliRunner()
 
 LONG = "warning: sentence pair 5 has more than 1000 words on a side and gets no links (1 such pair); split it\n"
 FAST = "--C", "0.1", "--false-negative", "2", "--tol", "0.05", "--jobs", "1"
@@ -62,22 +62,8 @@ def here(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
-def run(*arguments: str, given: str | None = None, warnings: str = "") -> str:
-    answer = runner.invoke(app, ["align", *arguments], input=given)
-    assert answer.exit_code == 0, answer.output
-    assert answer.stderr == warnings
-    return answer.stdout
-
-
-def failed(*arguments: str, given: str | None = None) -> str:
-    answer = runner.invoke(app, ["align", *arguments], input=given)
-    assert answer.exit_code == 2, answer.output
-    assert answer.stdout == ""
-    assert answer.stderr.startswith("error: ")
-    assert answer.stderr.count("\n") == 1
-    assert isinstance(answer.exception, SystemExit)
-    return answer.stderr
-
+run = partial(commands.run, "align")
+failed = partial(commands.failed, "align")
 
 TRAIN = "--source", "train.en", "--target", "train.fr", "--gold", "train.pharaoh"
 BITEXT = "--bitext-source", "all.en", "--bitext-target", "all.fr"

@@ -12,15 +12,14 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin import _threads, model_file
+from maxmargin import _threads
 from maxmargin._callers import callers_level
-from maxmargin._version import __version__
-from maxmargin.model_file import ModelFileError
 from maxmargin.solvers import Solution, Status, Stop
 from maxmargin.solvers.base import Solver
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment import bootstrap
+from maxmargin.tasks.alignment import aligner_file, bootstrap
 from maxmargin.tasks.alignment.adaptation import adapt as adapted_to
+from maxmargin.tasks.alignment.aligner_file import Parts
 from maxmargin.tasks.alignment.confidence import Calibration
 from maxmargin.tasks.alignment.evidence import Evidence, best_links
 from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures, require_columns
@@ -47,10 +46,6 @@ from maxmargin.tasks.alignment.sentences import (
 from maxmargin.tasks.alignment.symmetrize import symmetrize
 from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, LinkModel, train
 from maxmargin.tasks.alignment.translation import LONGEST_LEARNT
-
-KIND = "word alignment"
-LOADER = "maxmargin.tasks.alignment.load_aligner"
-"""What an error names where a file of this kind is loaded as another."""
 
 _ROUGH = 1e-2
 """The relative gap of the runs that only serve to compare settings."""
@@ -459,17 +454,8 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         models, identity = self.models_.pruned(least, keep=self.identity_)
-        header = {
-            "kind": KIND,
-            "loader": LOADER,
-            "library": __version__,
-            "fertility": self.link_model_.fertility,
-            "features": self.link_model_.links.header(),
-            "models": models.header(),
-            "calibration": [self.calibration_.slope, self.calibration_.intercept, self.calibration_.bend],
-            "facts": self.facts_,
-        }
-        model_file.write(path, header, {"weights": self.coef_, "identity": identity, **models.arrays()})
+        parts = Parts(self.link_model_, models, identity, self.coef_, self.calibration_, self.facts_)
+        aligner_file.write(path, parts)
 
 
 def load_aligner(path: str | Path, *, n_jobs: int | None = None, verbose: bool = False) -> WordAligner:
@@ -478,43 +464,11 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None, verbose: bool =
     Raises:
         ModelFileError: the file is not one, or is damaged.
     """
-    header, arrays = model_file.read(path)
-    try:
-        if header.get("kind") != KIND:
-            raise ValueError(f"it holds a model of kind {header.get('kind')!r}, not {KIND!r}")
-        aligner = WordAligner(n_jobs=n_jobs, verbose=verbose)
-        aligner.models_ = BitextModels.restore(header["models"], arrays)
-        features, fertility = LinkFeatures.from_header(header["features"]), header["fertility"]
-        if isinstance(fertility, bool) or not isinstance(fertility, int) or not 1 <= fertility <= 1000:
-            raise ValueError("its fertility is damaged")
-        if features.opinion_names != OPINION_NAMES:
-            raise ValueError("its opinions are not those of this version")
-        aligner.link_model_ = LinkModel(features, fertility)
-        identity, weights = arrays["identity"], arrays["weights"]
-        if identity.dtype != np.int64 or identity.shape != (features.n_identity,) or (np.diff(identity) <= 0).any():
-            raise ValueError("its frequent word pairs are damaged")
-        if len(identity) and not 0 <= identity[0] <= identity[-1] < aligner.models_.words.lexicon.n_slots:
-            raise ValueError("its frequent word pairs are damaged")
-        if weights.dtype != np.float64 or weights.shape != (aligner.link_model_.n_weights,):
-            raise ValueError(f"it needs {aligner.link_model_.n_weights} weights, it has shape {weights.shape}")
-        if not np.isfinite(weights).all():
-            raise ValueError("its weights are not finite")
-        facts = header["facts"]
-        if not isinstance(facts, dict):
-            raise ValueError("its facts are damaged")
-        slope, intercept, bend = (float(value) for value in header["calibration"])
-        if not (np.isfinite([slope, intercept, bend]).all() and slope > 0 and bend >= 0):
-            raise ValueError("its calibration is damaged")
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(
-            f"{path} cannot be loaded: {reason}; give a file written by save() or by align train"
-        ) from None
-    aligner.fertility = fertility
-    aligner.identity_, aligner.coef_ = identity, weights
-    aligner.calibration_ = Calibration(slope, intercept, bend)
-    aligner.feature_names_ = aligner.link_model_.names
-    aligner.facts_ = facts
+    parts = aligner_file.read(path)
+    aligner = WordAligner(fertility=parts.link_model.fertility, n_jobs=n_jobs, verbose=verbose)
+    aligner.link_model_, aligner.models_, aligner.identity_ = parts.link_model, parts.models, parts.identity
+    aligner.coef_, aligner.calibration_, aligner.facts_ = parts.weights, parts.calibration, parts.facts
+    aligner.feature_names_ = parts.link_model.names
     return aligner
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from maxmargin.tasks.alignment.aligner import KIND, load_aligner
+from maxmargin.tasks.alignment.aligner import load_aligner
+from maxmargin.tasks.alignment.aligner_file import KIND
 
 
 def describe(path: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -14,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin._terminal import fail, printable
+from maxmargin._terminal import fail, printable, report
 from maxmargin.tasks.alignment.aligner import WordAligner, load_aligner
 from maxmargin.tasks.alignment.commands.options import (
     GoldFormat,
@@ -114,21 +113,6 @@ def _pairs(bitext: Bitext, extras: dict[str, list[Prediction]] | None = None) ->
     ]
 
 
-def _report(facts: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(facts), flush=True)
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_header=False, box=None)
-    for key, value in facts.items():
-        shown = f"{value:.4g}" if isinstance(value, float) else printable(value)
-        table.add_row(Text(key), Text(shown))
-    Console().print(table)
-
-
 def _saved(aligner: WordAligner, out: Path, began: float, as_json: bool, pairs: int) -> None:
     aligner.save(out)
     facts = {
@@ -139,7 +123,7 @@ def _saved(aligner: WordAligner, out: Path, began: float, as_json: bool, pairs: 
         **{key: value for key, value in aligner.facts_.items() if value is not None},
         "seconds": time.perf_counter() - began,
     }
-    _report(facts, as_json)
+    report(facts, as_json=as_json)
 
 
 def train(

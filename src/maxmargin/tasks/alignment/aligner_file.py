@@ -1,0 +1,92 @@
+"""Aligners in model files, see docs/model-format.md: written, and read with every part checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin import model_file
+from maxmargin._version import __version__
+from maxmargin.model_file import ModelFileError
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.confidence import Calibration
+from maxmargin.tasks.alignment.features import LinkFeatures
+from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
+from maxmargin.tasks.alignment.training import LinkModel
+
+KIND = "word alignment"
+LOADER = "maxmargin.tasks.alignment.load_aligner"
+"""What an error names where a file of this kind is loaded as another."""
+
+
+class Parts(NamedTuple):
+    """What an aligner is made of.
+
+    ``identity`` holds the slots of the frequent word pairs in the lexicon of words, ``facts`` how it was trained.
+    """
+
+    link_model: LinkModel
+    models: BitextModels
+    identity: IntArray
+    weights: FloatArray
+    calibration: Calibration
+    facts: dict[str, Any]
+
+
+def write(path: str | Path, parts: Parts) -> None:
+    """Write a file, which is replaced only when complete."""
+    curve = parts.calibration
+    header = {
+        "kind": KIND,
+        "loader": LOADER,
+        "library": __version__,
+        "fertility": parts.link_model.fertility,
+        "features": parts.link_model.links.header(),
+        "models": parts.models.header(),
+        "calibration": [curve.slope, curve.intercept, curve.bend],
+        "facts": parts.facts,
+    }
+    arrays = {"weights": parts.weights, "identity": parts.identity, **parts.models.arrays()}
+    model_file.write(path, header, arrays)
+
+
+def read(path: str | Path) -> Parts:
+    """The parts in a file, or ModelFileError."""
+    header, arrays = model_file.read(path)
+    try:
+        return _checked(header, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelFileError(
+            f"{path} cannot be loaded: {reason}; give a file written by save() or by align train"
+        ) from None
+
+
+def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> Parts:
+    if header.get("kind") != KIND:
+        raise ValueError(f"it holds a model of kind {header.get('kind')!r}, not {KIND!r}")
+    models = BitextModels.restore(header["models"], arrays)
+    features, fertility = LinkFeatures.from_header(header["features"]), header["fertility"]
+    if isinstance(fertility, bool) or not isinstance(fertility, int) or not 1 <= fertility <= 1000:
+        raise ValueError("its fertility is damaged")
+    if features.opinion_names != OPINION_NAMES:
+        raise ValueError("its opinions are not those of this version")
+    link_model = LinkModel(features, fertility)
+    identity, weights = arrays["identity"], arrays["weights"]
+    if identity.dtype != np.int64 or identity.shape != (features.n_identity,) or (np.diff(identity) <= 0).any():
+        raise ValueError("its frequent word pairs are damaged")
+    if len(identity) and not 0 <= identity[0] <= identity[-1] < models.words.lexicon.n_slots:
+        raise ValueError("its frequent word pairs are damaged")
+    if weights.dtype != np.float64 or weights.shape != (link_model.n_weights,):
+        raise ValueError(f"it needs {link_model.n_weights} weights, it has shape {weights.shape}")
+    if not np.isfinite(weights).all():
+        raise ValueError("its weights are not finite")
+    facts = header["facts"]
+    if not isinstance(facts, dict):
+        raise ValueError("its facts are damaged")
+    slope, intercept, bend = (float(value) for value in header["calibration"])
+    if not (np.isfinite([slope, intercept, bend]).all() and slope > 0 and bend >= 0):
+        raise ValueError("its calibration is damaged")
+    return Parts(link_model, models, identity, weights, Calibration(slope, intercept, bend), facts)
