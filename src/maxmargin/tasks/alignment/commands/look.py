@@ -10,7 +10,7 @@ import typer
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.alignment.commands.options import RECOGNISED, GoldFormat, TargetOption, once
 from maxmargin.tasks.alignment.files import FileError, Format, open_links, read_bitext
-from maxmargin.tasks.alignment.text import name_of
+from maxmargin.tasks.text import name_of
 
 
 def show(

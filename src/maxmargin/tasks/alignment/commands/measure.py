@@ -22,7 +22,7 @@ from maxmargin.tasks.alignment.commands.options import (
 )
 from maxmargin.tasks.alignment.files import FileError, Format, LinkFile, open_links
 from maxmargin.tasks.alignment.symmetrize import Method
-from maxmargin.tasks.alignment.text import count_of, name_of
+from maxmargin.tasks.text import count_of, name_of
 
 
 def evaluate(

@@ -1,4 +1,4 @@
-"""Bytes of files and lines of text, with errors that name the file and the line."""
+"""What tasks read: bytes of files and lines of text, with errors that name the file and the line."""
 
 from __future__ import annotations
 
