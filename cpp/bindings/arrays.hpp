@@ -52,6 +52,7 @@ void bind_link_features(nb::module_& module);
 void bind_online(nb::module_& module);
 void bind_simplex(nb::module_& module);
 void bind_translation(nb::module_& module);
+void bind_supported(nb::module_& module);
 void bind_symmetrize(nb::module_& module);
 void bind_tree(nb::module_& module);
 

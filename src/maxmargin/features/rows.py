@@ -65,7 +65,8 @@ class Rows:
         self.values = np.ascontiguousarray(values[:count])
 
     @cached_property
-    def _transposed(self) -> Rows:
+    def transposed(self) -> Rows:
+        """``X'``, of a sparse matrix; kept."""
         return Rows(self.to_sparse().tocsc().T, self.what)
 
     def times(self, weights: FloatArray, k: int, out: FloatArray, initial: FloatArray = _NOTHING) -> None:
@@ -86,7 +87,7 @@ class Rows:
         elif self.d * k <= SCATTER_LIMIT:
             _kernels.linear_sparse_adjoint(self.starts, self.columns, self.values, self.d, z, k, out, threads)
         else:
-            self._transposed.times(z, k, out)
+            self.transposed.times(z, k, out)
 
     def times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``X w`` for two vectors in one pass over ``X``."""
@@ -108,7 +109,7 @@ class Rows:
             return out[0], out[1]
         both = np.stack([first, second], axis=1)
         if self.d * 2 > SCATTER_LIMIT:
-            return self._transposed._interleaved(both)
+            return self.transposed._interleaved(both)
         sums = np.empty((self.d, 2))
         _kernels.linear_sparse_adjoint(self.starts, self.columns, self.values, self.d, both, 2, sums, threads)
         return np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1])

@@ -1,0 +1,120 @@
+#include <nanobind/stl/shared_ptr.h>
+
+#include <memory>
+
+#include "arrays.hpp"
+#include "maxmargin/linear_supported.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using namespace nb::literals;
+using supported::Support;
+
+template <class Index>
+linear::Compressed<Index> compressed(const In<Index>& starts, const In<Index>& columns, const In<double>& values,
+                                     std::int64_t d) {
+    require(starts.size() >= 1 && columns.size() == values.size(), "starts, columns and values do not fit together");
+    const std::span<const Index> bounds = view(starts);
+    require(bounds.front() == 0 && static_cast<std::size_t>(bounds.back()) == columns.size(),
+            "starts must rise from 0 to the number of non-zeros");
+    bool good = true;
+    for (std::size_t i = 1; i < bounds.size(); ++i) good &= bounds[i - 1] <= bounds[i];
+    require(good, "starts must rise from 0 to the number of non-zeros");
+    for (const Index column : view(columns)) good &= column >= 0 && column < d;
+    require(good, "a column index of the sparse matrix is out of range");
+    return {starts.data(), columns.data(), values.data()};
+}
+
+// The pattern with the arrays it reads, checked once: products are called piece by piece.
+struct HeldSupport {
+    In<std::int32_t> starts, columns;
+    std::int64_t m;
+    Support support;
+
+    HeldSupport(In<std::int32_t> given_starts, In<std::int32_t> given_columns, std::int64_t n_columns)
+        : starts(given_starts), columns(given_columns), m(n_columns), support{view(starts), view(columns)} {
+        require(m >= 1 && m <= (std::int64_t{1} << 30), "there must be at least one column");
+        require(starts.size() >= 1, "starts must have n_features + 1 entries");
+        bool good = support.starts.front() == 0 && static_cast<std::size_t>(support.starts.back()) == columns.size();
+        for (std::size_t f = 1; good && f < support.starts.size(); ++f) {
+            good &= support.starts[f - 1] <= support.starts[f];
+            good &= static_cast<std::size_t>(support.starts[f]) <= columns.size();
+            for (std::int32_t j = support.starts[f - 1]; good && j < support.starts[f]; ++j)
+                good &= support.columns[j] >= 0 && support.columns[j] < m &&
+                        (j == support.starts[f - 1] || support.columns[j] > support.columns[j - 1]);
+        }
+        require(good, "every feature must have rising columns in 0 .. m - 1");
+    }
+};
+
+template <class Index>
+void forward(const HeldSupport& held, const In<Index>& starts, const In<Index>& columns, const In<double>& values,
+             const In<double>& w, const In<double>& initial, Out<double>& out, int threads) {
+    const auto x = compressed(starts, columns, values, held.support.n_features());
+    const auto n = static_cast<std::int64_t>(starts.size()) - 1;
+    require(static_cast<std::int64_t>(w.size()) == held.support.n_weights(), "one weight per pair of the support");
+    require(initial.size() == 0 || static_cast<std::int64_t>(initial.size()) == held.m,
+            "initial must have m entries or none");
+    require(static_cast<std::int64_t>(out.size()) == n * held.m && threads >= 1, "out must have n * m entries");
+    NoGil release;
+    supported::forward(held.support, x, n, held.m, w.data(), initial.size() ? initial.data() : nullptr, out.data(),
+                       threads);
+}
+
+template <class Index>
+void adjoint(const HeldSupport& held, const In<Index>& starts, const In<Index>& columns, const In<double>& values,
+             const In<double>& z, Out<double>& out, int threads) {
+    require(z.size() % static_cast<std::size_t>(held.m) == 0, "z must have n * m entries");
+    const auto x = compressed(starts, columns, values, static_cast<std::int64_t>(z.size()) / held.m);
+    require(starts.size() == held.starts.size(), "the transposed matrix has a row per feature");
+    require(static_cast<std::int64_t>(out.size()) == held.support.n_weights() && threads >= 1,
+            "one sum per pair of the support");
+    NoGil release;
+    supported::adjoint(held.support, x, held.m, z.data(), out.data(), threads);
+}
+
+// A map that keeps the arrays it reads.
+template <class Index>
+std::shared_ptr<online::FeatureMap> map(std::shared_ptr<HeldSupport> pattern, In<Index> starts, In<Index> columns,
+                                        In<double> values, In<std::int64_t> offsets, bool constant) {
+    const auto x = compressed(starts, columns, values, pattern->support.n_features());
+    require(offsets.size() >= 1 && offsets.data()[0] == 0, "offsets must rise from 0 to the number of rows");
+    for (std::size_t i = 1; i < offsets.size(); ++i)
+        require(offsets.data()[i - 1] <= offsets.data()[i], "offsets must rise from 0 to the number of rows");
+    require(offsets.data()[offsets.size() - 1] == static_cast<std::int64_t>(starts.size()) - 1,
+            "offsets must rise from 0 to the number of rows");
+    struct Held {
+        std::shared_ptr<HeldSupport> pattern;
+        In<Index> starts, columns;
+        In<double> values;
+        In<std::int64_t> offsets;
+        supported::SupportedMap<Index> map;
+    };
+    auto held = std::make_shared<Held>(Held{
+        pattern, starts, columns, values, offsets, {pattern->support, view(offsets), pattern->m, constant, x}});
+    return {held, &held->map};
+}
+
+template <class Index>
+void bind(nb::module_& module) {
+    module.def("supported_forward", &forward<Index>, "support"_a, "starts"_a.noconvert(), "columns"_a.noconvert(),
+               "values"_a.noconvert(), "w"_a.noconvert(), "initial"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    module.def("supported_adjoint", &adjoint<Index>, "support"_a, "starts"_a.noconvert(), "columns"_a.noconvert(),
+               "values"_a.noconvert(), "z"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    module.def("supported_map", &map<Index>, "support"_a, "starts"_a.noconvert(), "columns"_a.noconvert(),
+               "values"_a.noconvert(), "offsets"_a.noconvert(), "constant"_a);
+}
+
+}  // namespace
+
+void bind_supported(nb::module_& module) {
+    nb::class_<HeldSupport>(module, "Support")
+        .def(nb::init<In<std::int32_t>, In<std::int32_t>, std::int64_t>(), "starts"_a.noconvert(),
+             "columns"_a.noconvert(), "m"_a);
+    bind<std::int32_t>(module);
+    bind<std::int64_t>(module);
+}
+
+}  // namespace maxmargin
