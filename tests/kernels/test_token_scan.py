@@ -123,9 +123,7 @@ def scan_attributes(data: bytes):
     offsets = np.full(sentences + 1, -1)
     problem = _kernels.attribute_scan(text, begin, end, weight, starts, first, last, lines, offsets)
     buffer = text.tobytes()
-    names = [
-        (buffer[b:e], w) for b, e, w in zip(begin.tolist(), end.tolist(), weight.tolist(), strict=True) if b >= 0
-    ]
+    names = [(buffer[b:e], w) for b, e, w in zip(begin.tolist(), end.tolist(), weight.tolist(), strict=True) if b >= 0]
     labels = [buffer[b:e] for b, e in zip(first.tolist(), last.tolist(), strict=True)]
     return problem, labels, names, starts.tolist(), lines.tolist(), offsets.tolist()
 
@@ -251,7 +249,16 @@ def test_arrays_that_are_too_small_end_the_scan():
         assert _kernels.attribute_scan(text.copy(), *nothing, *few)[0] == 1
     attributes = np.frombuffer(bytearray(b"a\tb\tc"), dtype=np.uint8)
     one = np.zeros(1, dtype=np.int64)
-    few = one.copy(), one.copy(), np.zeros(1), np.zeros(2, dtype=np.int64), one, one.copy(), one.copy(), np.zeros(2, int)
+    few = (
+        one.copy(),
+        one.copy(),
+        np.zeros(1),
+        np.zeros(2, dtype=np.int64),
+        one,
+        one.copy(),
+        one.copy(),
+        np.zeros(2, int),
+    )
     assert _kernels.attribute_scan(attributes, *few)[0] == 1
 
 

@@ -67,14 +67,16 @@ def parse(
     places = np.repeat(np.array(lines, dtype=np.int64), lengths)
     labels = [record[LABELS] for record in records] if labelled else None
     if kind == FEATURES:
-        where = f"{name_of(path)}, line {{}}, token {{}}"
+        source = name_of(path)
         try:
-            items = AttributeText.of_lists(sentences, labels, where=lambda i, j: where.format(lines[i], j + 1))
+            items = AttributeText.of_lists(
+                sentences, labels, where=lambda i, j: f"{source}, line {lines[i]}, token {j + 1}"
+            )
         except ValueError as error:
             raise FileError(f"{error}") from None
-        return Sentences(tuple(records), None, replace(items, lines=places, source=name_of(path)), None)
+        return Sentences(tuple(records), None, replace(items, lines=places, source=source), None)
     first = next(token for sentence in sentences for token in sentence)
-    width = 1 if isinstance(first, str) else len(first)
+    width = len(first) if isinstance(first, list) else 1
     for number, sentence in zip(lines, sentences, strict=True):
         for j, token in enumerate(sentence):
             if not _is_token(token, first, width):
