@@ -249,6 +249,8 @@ def test_conllu_agrees(saved, end):
     assert text.labels() == [["VERB", "PRON", "ADP", "DET", "NOUN"], ["SYM"]]
     assert text.column("form") == text.column("word") == 1
     assert written(text, text.labels()) == content
+    # This is why the package is the referee and not the reader.
+    assert "".join(sentence.serialize() for sentence in conllu.parse(content)) != content
 
 
 def test_objects_of_conllu(saved):

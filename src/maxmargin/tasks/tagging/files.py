@@ -4,8 +4,8 @@ Every path may be ``-`` for standard input or output, every file may be compress
 :class:`FileError`: ``FILE, line N: what is wrong; what to do``. The formats are described in
 :mod:`~maxmargin.tasks.tagging.line_formats` and :mod:`~maxmargin.tasks.tagging.json_lines`.
 
-CoNLL-U is not read with the package ``conllu``: that takes some fifty times longer, and what it writes is not what it
-has read where comments, blanks or repeated keys are unusual.
+CoNLL-U is not read with the package ``conllu``: that takes some seventy times longer, and what it writes is not always
+what it has read (comments without a value and repeated keys are lost, blank lines and line ends change).
 """
 
 from __future__ import annotations

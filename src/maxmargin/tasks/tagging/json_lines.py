@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.line_formats import lines_with_text, names_of_columns, no_tokens
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
 from maxmargin.tasks.text import AnyPath, FileError, count_of, name_of, problem
@@ -75,31 +77,61 @@ def parse(
         except ValueError as error:
             raise FileError(f"{error}") from None
         return Sentences(tuple(records), None, replace(items, lines=places, source=source), None)
-    first = next(token for sentence in sentences for token in sentence)
-    width = len(first) if isinstance(first, list) else 1
+    flat = [_flat(path, lines, sentences)] if isinstance(_first(sentences), str) else _cells(path, lines, sentences)
+    names, column = names_of_columns(path, lines[0], len(flat) + bool(labelled), columns, label, bool(labelled))
+    if labels is not None and column is not None:
+        flat.insert(names.index(column), list(chain.from_iterable(labels)))
+    table = _table(flat, lengths, names, places, name_of(path))
+    return Sentences(tuple(records), table, None, column if labelled else None)
+
+
+def _first(sentences: list[list[Any]]) -> Any:
+    return next(token for sentence in sentences for token in sentence)
+
+
+def _flat(path: AnyPath, lines: list[int], sentences: list[list[Any]]) -> list[str]:
+    """The tokens of all sentences, which are texts."""
+    flat = list(chain.from_iterable(sentences))
+    if set(map(type, flat)) != {str}:
+        _refuse(path, lines, sentences, "text", lambda token: isinstance(token, str))
+    return flat
+
+
+def _cells(path: AnyPath, lines: list[int], sentences: list[list[Any]]) -> list[list[str]]:
+    """The columns of the tokens of all sentences, which are lists of as many texts."""
+    first = _first(sentences)
+    width = len(first) if isinstance(first, list) else 0
+    kind = f"lists of {width} texts" if width else "text"
+
+    def right(token: Any) -> bool:
+        return isinstance(token, list) and len(token) == width > 0 and all(isinstance(cell, str) for cell in token)
+
+    _refuse(path, lines, sentences, kind, right)
+    return [[token[c] for sentence in sentences for token in sentence] for c in range(width)]
+
+
+def _refuse(
+    path: AnyPath, lines: list[int], sentences: list[list[Any]], kind: str, right: Callable[[Any], bool]
+) -> None:
+    """The error for the first token that is not right."""
     for number, sentence in zip(lines, sentences, strict=True):
         for j, token in enumerate(sentence):
-            if not _is_token(token, first, width):
+            if not right(token):
                 raise problem(
                     path,
                     number,
-                    f"token {j + 1} is {json.dumps(token):.60} where others are {_kind(first)}; give text, or the same "
-                    "columns for all tokens",
+                    f"token {j + 1} is {json.dumps(token):.60} where others are {kind}; give text, or the same columns "
+                    "for all tokens",
                 )
-    names, column = names_of_columns(path, lines[0], width + (labels is not None), columns, label, labels is not None)
-    rows: list[list[tuple[str, ...]]] = [
-        [(token,) if isinstance(token, str) else tuple(token) for token in sentence] for sentence in sentences
-    ]
-    at = 0
-    if labels is not None:
-        assert column is not None
-        at = names.index(column)
-        rows = [
-            [(*row[:at], one, *row[at:]) for row, one in zip(*pair, strict=True)]
-            for pair in zip(rows, labels, strict=True)
-        ]
-    table = replace(TokenTable.of_lists(rows, names), lines=places, source=name_of(path))
-    return Sentences(tuple(records), table, None, column if labels is not None else None)
+
+
+def _table(
+    columns: list[list[str]], lengths: list[int], names: tuple[str, ...], lines: IntArray, source: str
+) -> TokenTable:
+    cells = [cell.encode() for cell in chain.from_iterable(zip(*columns, strict=True))]
+    ends = offsets_of(np.fromiter(map(len, cells), dtype=np.int64, count=len(cells)))
+    begin, end = (np.ascontiguousarray(places.reshape(-1, len(columns))) for places in (ends[:-1], ends[1:]))
+    return TokenTable(b"".join(cells), begin, end, offsets_of(lengths), names, lines, source)
 
 
 def _record(path: AnyPath, number: int, line: bytes) -> dict[str, Any]:
@@ -142,18 +174,6 @@ def _check_labels(path: AnyPath, number: int, record: dict[str, Any], kind: str)
             number,
             f"{count_of(len(labels), 'label')} for {count_of(len(record[kind]), 'token')}; give each token one",
         )
-
-
-def _is_token(token: Any, first: Any, width: int) -> bool:
-    if isinstance(first, str):
-        return isinstance(token, str)
-    return isinstance(token, list) and len(token) == width > 0 and all(isinstance(cell, str) for cell in token)
-
-
-def _kind(first: Any) -> str:
-    if isinstance(first, str):
-        return "text"
-    return f"lists of {len(first)} texts" if isinstance(first, list) and first else "texts"
 
 
 def with_labels(record: dict[str, Any], labels: list[str], scores: FloatArray | None) -> bytes:
