@@ -11,11 +11,11 @@ import conllu
 import numpy as np
 import pytest
 from data import FOLDER
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from maxmargin.tasks.tagging.conllu_objects import of_conllu
-from maxmargin.tasks.tagging.files import FileError, open_output, read_tagged, write_k_best, write_tagged
+from maxmargin.tasks.tagging.files import FORMATS, FileError, open_output, read_tagged, write_k_best, write_tagged
 from maxmargin.tasks.tagging.line_formats import CONLLU
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
 
@@ -319,7 +319,7 @@ def test_words_with_blanks(saved):
     name = saved("the/DT G + C/NN box/NN\n")
     with pytest.raises(FileError, match=r"file, line 1: 'G' has no tag; write word/TAG, join words"):
         read_tagged(name, format="slash", labelled=True)
-    text = read_tagged(name, format="slash", labelled=True, join=True)
+    text = read_tagged(name, format="slash", join=True)
     assert cells(text.table) == [[("the", "DT"), ("G + C", "NN"), ("box", "NN")]]
     assert written(text, ["A", "B", "C"]) == "the/A G + C/B box/C\n"
     with pytest.raises(FileError, match=r"line 1: 'b' has no tag"):
@@ -370,7 +370,7 @@ def test_crfsuite_round_trip(folder, sentences, end, packed):
 
 
 def test_crfsuite_scores(saved):
-    text = read_tagged(saved("B\tw=a\nI\tw=b\n\nO\tw=c\n"))
+    text = read_tagged(saved("B\tw=a\tx\nI\tw=b\n\nO\tw=c\ty=2\n"))
     assert text.format == "crfsuite"
     assert text.columns == ()
     assert written(text, [["x", "y"], ["z"]], scores=np.array([1, 2, 3])) == "x\t1\ny\t2\n\nz\t3\n\n"
@@ -433,6 +433,8 @@ def test_json_with_features(saved):
     assert out[0]["scores"] == [1.0, None]
     assert out[0]["features"] == tokens
     assert not read_tagged(saved('{"features": [["a"]]}')).labelled
+    mixed = saved('{"tokens": ["a"]}\n{"tokens": ["b"], "labels": ["X"]}')
+    assert not read_tagged(mixed, labelled=False).labelled
 
 
 def test_json_with_columns(saved):
@@ -460,7 +462,7 @@ def test_k_best_of_the_other_formats(saved):
     best = [[(["X", "Y"], 0.75), (["Y", "Y"], 0.25)], [(["X"], -1.5)]]
     text = read_tagged(saved("a/N b/V \n\nc/N"))
     assert k_best(text, best) == "# 0 0.75\na/X b/Y \n# 1 0.25\na/Y b/Y \n# 0 -1.5\nc/X\n"
-    text = read_tagged(saved("O\tw=a\nO\tw=b\n\nO\tw=c"))
+    text = read_tagged(saved("O\tw=a\tx=1\nO\tw=b\n\nO\tw=c"))
     assert k_best(text, best) == "# 0 0.75\nX\nY\n\n# 1 0.25\nY\nY\n\n# 0 -1.5\nX\n\n"
     text = read_tagged(saved('{"tokens": ["a", "b"]}\n{"tokens": ["c"]}'))
     found = [json.loads(line)["k_best"] for line in k_best(text, best).splitlines()]
@@ -528,12 +530,18 @@ def test_a_mark_at_the_start_is_no_part_of_a_word(saved):
         ("a/X\nb/Y c/Z\n", "f", "slash"),
         ("B\tw[0]=a\tpos=b\nO\tw[0]=c\n", "f", "crfsuite"),
         ("B\tbias\tx:2\ty:0.5\n", "f", "crfsuite"),
+        ("a\tb\tCase=Nom\n", "f", "columns"),
         ('{"tokens": ["a"]}\n', "f", "json"),
         ('\n {"tokens": ["a"], "labels": ["X"]}\n', "f.jsonl", "json"),
     ],
 )
 def test_formats_are_recognised(saved, content, name, form):
     assert read_tagged(saved(content, name)).format == form
+
+
+def test_named_columns_are_columns(saved):
+    text = read_tagged(saved("a\tCase=Nom\nb\tCase=Acc\n"), columns="word,label")
+    assert (text.format, text.labels()) == ("columns", [["Case=Nom", "Case=Acc"]])
 
 
 CONLLU_LINE = "1\ta" + "\t_" * 8 + "\n"
@@ -567,14 +575,20 @@ BAD = [
     (CONLLU_LINE + "2\tb\n", {}, "line 2: 2 columns where CoNLL-U has 10; separate them with TAB"),
     (CONLLU_LINE + "b\tb" + "\t_" * 8, {}, "line 2: 'b' is no number of a token; CoNLL-U has 1, 2, ..."),
     (CONLLU_LINE, {"columns": "word,label"}, "columns are named, and CoNLL-U has its own"),
-    ("B\tw=a\n", {"columns": "word,label"}, "columns are named, and CRFsuite files have none"),
+    ("B\tw=a\n", {"columns": "word,label", "format": "crfsuite"}, "columns are named, and CRFsuite files have none"),
     ("a/X b/Y\nc d/Z\n", {"labelled": True, "format": "slash"}, "line 2: 'c' has no tag; write word/TAG"),
     ("a/X b/\n", {"labelled": True, "format": "slash"}, "line 1: 'b/' has no tag"),
     ("a/X /Y\n", {"labelled": True, "format": "slash"}, "line 1: '/Y' has no tag"),
     ("a/X\nb/Y\n", {}, "each line has one word with a slash, .* say which with the format slash or columns"),
-    ("B\tw=a\nO\tw=b:c\n", {}, r"line 2: 'c' is no finite weight of an attribute; write name:weight, and \\: for"),
-    ("B\tw=a:1e999\n", {}, "line 1: '1e999' is no finite weight"),
-    ("B\tw=a:nan\n", {}, "line 1: 'nan' is no finite weight"),
+    ("B\tw=a\nO\tw=b\n", {}, "two columns, which may be .* say which with the format crfsuite or columns"),
+    ("# a b\nc\td\n", {}, "line 2: 2 columns where line 1 has 3; comments are known in CoNLL-U only"),
+    (
+        "B\tw=a\tx\nO\tw=b:c\tx=y\n",
+        {},
+        r"line 2: 'c' is no finite weight of an attribute; write name:weight, and \\: for",
+    ),
+    ("B\tw=a:1e999\ty:1\n", {}, "line 1: '1e999' is no finite weight"),
+    ("B\tw=a:nan\ty:1\n", {"format": "crfsuite"}, "line 1: 'nan' is no finite weight"),
     ('{"tokens": ["a"]}\n{"tokens": \n', {}, r"line 2: no JSON at column 11 \(Expecting value\); write one object"),
     ('{"tokens": ["a"]}\n[1]\n', {}, "line 2: no JSON object; write"),
     ('{"words": ["a"]}\n', {}, "line 1: no 'tokens', only 'words'; give the tokens of a sentence as 'tokens'"),
@@ -609,6 +623,37 @@ def test_bad_files(saved, content, settings, message):
         read_tagged(saved(content), **settings)
     assert "\n" not in str(caught.value)
     assert "/file" in str(caught.value)
+
+
+PIECES = ["a", "/", "#", "# ", " ", "\t", "\n", "\n\n", "\r\n", "1", "1-2", "2.1", "w=x", ":", "\\", "\ufeff", "\u2028"]
+PIECES += ["\t_" * 8, '{"tokens": ["a", "b"]}', '{"features": [["a"], {"b": 1}], "labels": ["X", "Y"]}', "{"]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
+
+
+@given(TEXTS, st.sampled_from([None, *FORMATS]), st.sampled_from([None, True, False]))
+@settings(max_examples=300)
+def test_any_text_is_read_or_refused(folder, content, form, labelled):
+    try:
+        text = read_tagged(put(folder, content, False), format=form, labelled=labelled)
+    except FileError:
+        return
+    assert text.sentences[0] == 0
+    assert text.sentences[-1] == text.n_tokens > 0
+    assert (text.tokens.lengths > 0).all() or text.format == "json"
+    if labelled:
+        assert text.labelled
+    if text.labelled:
+        assert list(map(len, text.labels())) == text.tokens.lengths.tolist()
+    out = written(text, ["\u2603"] * text.n_tokens, scores=np.zeros(text.n_tokens))
+    again = read_tagged(put(folder, out, False), format=text.format, labelled=None)
+    if text.format in ("columns", "conllu", "json"):
+        assert again.sentences.tolist() == text.sentences.tolist()
+    bare = written(text, ["\u2603"] * text.n_tokens)
+    assert bare.count("\u2603") == text.n_tokens
+    if text.format == "columns":
+        assert bare.replace(text.separator.decode() + "\u2603", "") == content.removeprefix("\ufeff")
+    if text.format == "slash" and text.label is None:
+        assert bare.replace("/\u2603", "") == content.removeprefix("\ufeff")
 
 
 def test_absent_file(tmp_path):
@@ -654,7 +699,9 @@ def test_bad_columns_of_conllu(saved):
         ([], "there are 2 tokens, and 0 labels"),
         ([["X"], ["Y"]], "for each token of each sentence"),
         ([["X", "Y"], []], "for each token of each sentence"),
-        ((np.array([0, 2]), ["X", "Y"]), "numbers of labels must lie in 0..1"),
+        ((np.array([0, 2]), ["X", "Y"]), "numbers of labels must be integers in 0..1"),
+        ((np.array([0, 2**32]), ["X", "Y"]), "numbers of labels must be integers in 0..1"),
+        ((np.array([0.0, 1.0]), ["X", "Y"]), "numbers of labels must be integers in 0..1"),
         ((np.array([0]), ["X", "Y"]), "there are 2 tokens, and 1 labels"),
         (["X", ""], "the label '' cannot be written in the format columns; choose labels without blanks"),
         (["X", "a b"], "the label 'a b' cannot be written"),
@@ -691,6 +738,9 @@ def test_places_of_tokens(saved):
     items = AttributeText.of_lists([[["w"]], [{"x": 1}, {"y": True}]])
     assert [items.where(t) for t in range(3)] == ["sentence 0, token 0", "sentence 1, token 0", "sentence 1, token 1"]
     assert (items.labels(), items.n_tokens, items.n_sentences, items.lengths.tolist()) == (None, 3, 2, [1, 2])
+    assert AttributeText.of_lists([[{"a": {"y", "x"}}]]).names() == ["a:x", "a:y"]
+    with pytest.raises(ValueError, match="sentence 0: 1 labels for 2 tokens"):
+        AttributeText.of_lists([[["w"], ["x"]], []], [["X"], []])
     with pytest.raises(ValueError, match="sentence 0, token 0: an attribute with half a character"):
         AttributeText.of_lists([[["\ud800"]]])
 

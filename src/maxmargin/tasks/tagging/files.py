@@ -154,7 +154,7 @@ def read_tagged(
     data = read_text(path)
     if not data.strip():
         raise line_formats.no_tokens(path)
-    form = line_formats.recognise(path, data) if format is None else format
+    form = line_formats.recognise(path, data, named=names is not None) if format is None else format
     if form in ("conllu", "crfsuite") and names is not None and names != CONLLU:
         what = f"CoNLL-U has its own ({', '.join(CONLLU)})" if form == "conllu" else "CRFsuite files have none"
         raise problem(path, None, f"columns are named, and {what}; leave the names out, or give the format columns")
@@ -167,7 +167,7 @@ def read_tagged(
         layout = Layout.CONLLU
     elif form == "columns":
         layout = line_formats.layout_of_columns(data)
-    elif labelled is False or (labelled is None and not line_formats.first_line_is_tagged(data)):
+    elif labelled is False or (labelled is None and not join and not line_formats.first_line_is_tagged(data)):
         layout = Layout.WORDS
     else:
         layout = Layout.JOINED if join else Layout.TAGGED
@@ -284,9 +284,10 @@ def write_k_best(
 def coded(text: TaggedText, labels: Labels) -> tuple[Codes, Sequence[str]]:
     """Labels as numbers, one per token, and the texts they stand for; ValueError if there are not as many as tokens."""
     if isinstance(labels, tuple) and len(labels) == 2 and isinstance(labels[0], np.ndarray):
-        codes, names = np.ascontiguousarray(labels[0], dtype=np.int32), labels[1]
-        if codes.size and not (codes.min() >= 0 and codes.max() < len(names)):
-            raise ValueError(f"numbers of labels must lie in 0..{len(names) - 1}")
+        numbers, names = labels
+        if not np.issubdtype(numbers.dtype, np.integer) or not all(0 <= end < len(names) for end in _ends(numbers)):
+            raise ValueError(f"numbers of labels must be integers in 0..{len(names) - 1}")
+        codes = np.ascontiguousarray(numbers, dtype=np.int32)
     else:
         flat = list(cast(Sequence[Any], labels))
         if flat and not isinstance(flat[0], str):
@@ -298,6 +299,11 @@ def coded(text: TaggedText, labels: Labels) -> tuple[Codes, Sequence[str]]:
     if codes.shape != (text.n_tokens,):
         raise ValueError(f"there are {text.n_tokens} tokens, and {len(codes)} labels; give each token one")
     return codes, names
+
+
+def _ends(numbers: npt.NDArray[np.integer[Any]]) -> list[int]:
+    """The smallest and the largest number, if there is one."""
+    return [int(numbers.min()), int(numbers.max())] if numbers.size else []
 
 
 def _numbered(flat: list[str]) -> tuple[Codes, list[str]]:

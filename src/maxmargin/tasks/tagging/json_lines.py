@@ -52,13 +52,14 @@ def parse(
         records.append(_record(path, number, line))
         lines.append(number)
     kind = FEATURES if records and FEATURES in records[0] else TOKENS
+    mixed = labelled is None
     if labelled is None:
         labelled = bool(records) and LABELS in records[0]
     for number, record in zip(lines, records, strict=True):
         _check(path, number, record, kind, lines[0])
         if labelled:
             _check_labels(path, number, record, kind)
-        elif LABELS in record and LABELS not in records[0]:
+        elif mixed and LABELS in record:
             raise problem(
                 path, number, f"{LABELS} where line {lines[0]} has none; give them in all lines or in none of them"
             )

@@ -79,8 +79,11 @@ def lines_with_text(data: bytes) -> Iterator[tuple[int, bytes]]:
         at, number = stop + 1, number + 1
 
 
-def recognise(path: AnyPath, data: bytes) -> str:
-    """The format by the name of the file or else by its first lines; FileError where it may be more than one."""
+def recognise(path: AnyPath, data: bytes, *, named: bool = False) -> str:
+    """The format by the name of the file or else by its first lines; FileError where it may be more than one.
+
+    Where columns are named, what may be attributes of CRFsuite is taken as columns.
+    """
     name = str(path).lower().removesuffix(".gz")
     if name.endswith(".conllu"):
         return "conllu"
@@ -95,8 +98,17 @@ def recognise(path: AnyPath, data: bytes) -> str:
     cells = first.split(b"\t")
     if len(cells) == 10 and _ID.fullmatch(cells[0]):
         return "conllu"
+    if len(cells) > 1 and (named or not _attributes(sample)):
+        return "columns"
     if len(cells) > 1:
-        return "crfsuite" if _attributes(sample) else "columns"
+        if max(line.count(b"\t") for line in sample) == 1:
+            raise problem(
+                path,
+                None,
+                "two columns, which may be a label and an attribute or a word and a label; say which with the format "
+                "crfsuite or columns",
+            )
+        return "crfsuite"
     words = [line.split() for line in sample]
     tagged = sum(_TAGGED.fullmatch(word) is not None for line in words for word in line)
     if tagged > 0.9 * sum(map(len, words)):  # words that hold blanks have tags in their last piece only
@@ -179,10 +191,12 @@ def _message(fault: int, layout: Layout, data: bytes, found: int, width: int, pi
         )
     if layout is Layout.CONLLU:
         return f"{count_of(found, 'column')} where CoNLL-U has 10; separate them with TAB, '_' where there is nothing"
-    number, _ = next(lines_with_text(data))
+    number, first = next(lines_with_text(data))
     message = f"{count_of(found, 'column')} where line {number} has {width}; "
     if layout is Layout.TABS and found < width and len(piece.split()) == width:
         return message + f"separate them with TAB as line {number} does"
+    if first.startswith(b"# "):
+        return message + "comments are known in CoNLL-U only, so remove them"
     if layout is Layout.BLANKS:
         return message + "give each token a line and the same columns, or the format slash for a sentence a line"
     return message + "give all tokens the same columns, or the format crfsuite for attributes"

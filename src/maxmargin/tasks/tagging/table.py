@@ -213,6 +213,11 @@ class AttributeText:
                 except ValueError as error:
                     raise ValueError(f"{where(i, j)}: {error}") from None
                 counts.append(len(pieces) - before)
+        if labels is not None:
+            sizes = [(len(sentence), len(some)) for sentence, some in zip(sentences, labels, strict=True)]
+            for i, (tokens, found) in enumerate(sizes):
+                if tokens != found:
+                    raise ValueError(f"sentence {i}: {found} labels for {tokens} tokens; give each token one")
         gold = [] if labels is None else [label.encode() for sentence in labels for label in sentence]
         ends = np.cumsum([0, *map(len, pieces), *map(len, gold)], dtype=np.int64)
         n = len(pieces)
@@ -237,7 +242,8 @@ def _attributes(token: Any) -> Iterator[tuple[str, float]]:
             if isinstance(value, str):
                 yield f"{key}:{value}", 1.0
             elif isinstance(value, (Mapping, list, tuple, set, frozenset)):
-                for name, weight in _attributes(sorted(value) if isinstance(value, (set, frozenset)) else value):
+                ordered = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
+                for name, weight in _attributes(ordered):
                     yield f"{key}:{name}", weight
             elif isinstance(value, (Real, np.bool_)) and math.isfinite(value):
                 yield key, float(value)
