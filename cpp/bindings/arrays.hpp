@@ -51,6 +51,7 @@ void bind_linear_master(nb::module_& module);
 void bind_link_features(nb::module_& module);
 void bind_online(nb::module_& module);
 void bind_simplex(nb::module_& module);
+void bind_token_scan(nb::module_& module);
 void bind_translation(nb::module_& module);
 void bind_supported(nb::module_& module);
 void bind_symmetrize(nb::module_& module);

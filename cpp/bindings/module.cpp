@@ -16,6 +16,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_matching(module);
     maxmargin::bind_simplex(module);
     maxmargin::bind_supported(module);
+    maxmargin::bind_token_scan(module);
     maxmargin::bind_translation(module);
     maxmargin::bind_symmetrize(module);
     maxmargin::bind_tree(module);

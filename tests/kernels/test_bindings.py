@@ -50,6 +50,23 @@ CALLS = {
         (MATCHING._batch, np.ones(4), 1e-8, False, np.zeros(4), *outputs(4), np.zeros((1, 2), dtype=np.int32), 1),
     ),
     "hull": (_kernels.HullBatch, (np.array([8]), 1e-8)),
+    "attribute_count": (_kernels.attribute_count, (np.zeros(2, dtype=np.uint8),)),
+    "attribute_scan": (
+        _kernels.attribute_scan,
+        (np.zeros(2, dtype=np.uint8), *np.zeros((2, 1), int), np.zeros(1), np.zeros(2, int), *np.zeros((4, 1), int)),
+    ),
+    "text_splice": (
+        _kernels.text_splice,
+        (
+            *(np.zeros(2, dtype=np.uint8), *np.zeros((2, 1), int), np.zeros(1, dtype=np.int32), np.arange(2)),
+            *(np.zeros(1, dtype=np.uint8), np.ones(1), np.zeros(1, dtype=np.uint8), 6, np.zeros(99, dtype=np.uint8)),
+        ),
+    ),
+    "token_count": (_kernels.token_count, (np.zeros(2, dtype=np.uint8), 0)),
+    "token_scan": (
+        _kernels.token_scan,
+        (np.zeros(2, dtype=np.uint8), 0, *np.zeros((2, 1, 1), int), np.zeros(1, int), np.zeros(2, int)),
+    ),
     "hull_begin": (hull().begin, (OFFSETS, np.ones(8), np.zeros(8), 1)),
     "hull_absorb": (
         hull().absorb,

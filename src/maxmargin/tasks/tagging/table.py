@@ -1,19 +1,21 @@
-"""Tokens and their columns as places in one buffer of bytes: what readers make and templates take.
+"""Tokens and their columns or attributes as places in one buffer of bytes: what readers make and templates take.
 
 A file of a million tokens has no Python object per token here: a cell is where it begins and ends in the buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures.base import IntArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 WORD = "word"
 """The name of the only column where tokens are plain text."""
@@ -63,15 +65,11 @@ class TokenTable:
 
     def where(self, token: int) -> str:
         """Where a token stands, as errors begin: ``FILE, line N``, or ``sentence I, token J`` without a file."""
-        if self.lines is not None:
-            return f"{self.source}, line {self.lines[token]}"
-        sentence = int(np.searchsorted(self.sentences, token, side="right")) - 1
-        return f"sentence {sentence}, token {token - self.sentences[sentence]}"
+        return _where(self.lines, self.source, self.sentences, token)
 
     def cells(self, column: int) -> list[str]:
         """The text of one column, token after token."""
-        found = zip(self.begin[:, column].tolist(), self.end[:, column].tolist(), strict=True)
-        return [self.buffer[first:last].decode("utf-8") for first, last in found]
+        return texts(self.buffer, self.begin[:, column], self.end[:, column])
 
     def by_sentence(self, column: int) -> list[list[str]]:
         """The text of one column, a list per sentence."""
@@ -116,6 +114,162 @@ class TokenTable:
             np.cumsum([0, *lengths], dtype=np.int64),
             names,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeText:
+    """Sentences of tokens that have attributes with weights instead of columns.
+
+    Attributes:
+        buffer: UTF-8 text.
+        begin: where the name of each attribute begins in the buffer, shape ``(n_attributes,)``, int64.
+        end: where it ends, likewise.
+        weight: the weight of each, finite, shape ``(n_attributes,)``.
+        starts: token ``t`` has the attributes ``starts[t]:starts[t + 1]``, in the order given and perhaps repeated,
+            shape ``(n_tokens + 1,)``, int64.
+        label_begin: where the label of each token begins, shape ``(n_tokens,)``, int64; None where there are no labels.
+        label_end: where it ends, likewise.
+        sentences: sentence ``i`` has the tokens ``sentences[i]:sentences[i + 1]``, shape ``(n_sentences + 1,)``, int64.
+        lines: the line of each token counted from 1, shape ``(n_tokens,)``, int64; None where there is no file.
+        source: the file as errors name it; empty where there is none.
+    """
+
+    buffer: bytes
+    begin: IntArray
+    end: IntArray
+    weight: FloatArray
+    starts: IntArray
+    label_begin: IntArray | None
+    label_end: IntArray | None
+    sentences: IntArray
+    lines: IntArray | None = None
+    source: str = ""
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all sentences."""
+        return len(self.starts) - 1
+
+    @property
+    def n_sentences(self) -> int:
+        """How many sentences there are."""
+        return len(self.sentences) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """Tokens per sentence, shape ``(n_sentences,)``."""
+        return np.diff(self.sentences)
+
+    @property
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        """The buffer as kernels take it."""
+        return np.frombuffer(self.buffer, dtype=np.uint8)
+
+    def where(self, token: int) -> str:
+        """Where a token stands, as errors begin: ``FILE, line N``, or ``sentence I, token J`` without a file."""
+        return _where(self.lines, self.source, self.sentences, token)
+
+    def names(self) -> list[str]:
+        """The names of all attributes, token after token."""
+        return texts(self.buffer, self.begin, self.end)
+
+    def labels(self) -> list[str] | None:
+        """The label of each token; None where there are no labels."""
+        if self.label_begin is None or self.label_end is None:
+            return None
+        return texts(self.buffer, self.label_begin, self.label_end)
+
+    @classmethod
+    def of_lists(
+        cls,
+        sentences: Sequence[Sequence[Any]],
+        labels: Sequence[Sequence[str]] | None = None,
+        *,
+        where: Callable[[int, int], str] = "sentence {}, token {}".format,
+    ) -> AttributeText:
+        """The attributes of Python data: per sentence a list of tokens, each a list of names or a dictionary.
+
+        Dictionaries are read as python-crfsuite reads them: ``{"bias": 1.5, "title": True, "word": "the",
+        "suffix": ["e", "he"], "window": {"to": 0.5}}`` has the attributes ``bias`` with weight 1.5, ``title`` with
+        weight 1, ``word:the``, ``suffix:e``, ``suffix:he`` and, with weight 0.5, ``window:to``.
+
+        Args:
+            sentences: the tokens.
+            labels: the label of each token.
+            where: what errors begin with, given the numbers of sentence and token.
+        """
+        pieces: list[bytes] = []
+        weights: list[float] = []
+        counts: list[int] = []
+        for i, sentence in enumerate(sentences):
+            for j, token in enumerate(sentence):
+                before = len(pieces)
+                try:
+                    for name, weight in _attributes(token):
+                        pieces.append(name.encode())
+                        weights.append(weight)
+                except UnicodeEncodeError:
+                    raise ValueError(f"{where(i, j)}: an attribute with half a character; give whole text") from None
+                except ValueError as error:
+                    raise ValueError(f"{where(i, j)}: {error}") from None
+                counts.append(len(pieces) - before)
+        if labels is not None:
+            sizes = [(len(sentence), len(some)) for sentence, some in zip(sentences, labels, strict=True)]
+            for i, (tokens, found) in enumerate(sizes):
+                if tokens != found:
+                    raise ValueError(f"sentence {i}: {found} labels for {tokens} tokens; give each token one")
+        gold = [] if labels is None else [label.encode() for sentence in labels for label in sentence]
+        ends = np.cumsum([0, *map(len, pieces), *map(len, gold)], dtype=np.int64)
+        n = len(pieces)
+        return cls(
+            b"".join(pieces + gold),
+            ends[:n],
+            ends[1 : n + 1],
+            np.array(weights, dtype=np.float64),
+            np.cumsum([0, *counts], dtype=np.int64),
+            None if labels is None else ends[n:-1],
+            None if labels is None else ends[n + 1 :],
+            np.cumsum([0, *map(len, sentences)], dtype=np.int64),
+        )
+
+
+def _attributes(token: Any) -> Iterator[tuple[str, float]]:
+    """Names and weights of one token."""
+    if isinstance(token, Mapping):
+        for key, value in token.items():
+            if not isinstance(key, str):
+                raise ValueError(f"the attribute {key!r:.60} is no text")
+            if isinstance(value, str):
+                yield f"{key}:{value}", 1.0
+            elif isinstance(value, (Mapping, list, tuple, set, frozenset)):
+                ordered = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
+                for name, weight in _attributes(ordered):
+                    yield f"{key}:{name}", weight
+            elif isinstance(value, (Real, np.bool_)) and math.isfinite(value):
+                yield key, float(value)
+            else:
+                raise ValueError(
+                    f"the attribute {key!r:.60} has the value {value!r:.60}; give a finite number, text or a list"
+                )
+    elif isinstance(token, (list, tuple)):
+        for name in token:
+            if not isinstance(name, str):
+                raise ValueError(f"the attribute {name!r:.60} is no text")
+            yield name, 1.0
+    else:
+        raise ValueError(f"expected a list or a dictionary of attributes, got {token!r:.60}")
+
+
+def texts(buffer: bytes, begin: IntArray, end: IntArray) -> list[str]:
+    """The pieces of a buffer as strings."""
+    return [buffer[first:last].decode("utf-8") for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
+
+
+def _where(lines: IntArray | None, source: str, sentences: IntArray, token: int) -> str:
+    if lines is not None:
+        return f"{source}, line {lines[token]}"
+    sentence = int(np.searchsorted(sentences, token, side="right")) - 1
+    return f"sentence {sentence}, token {token - sentences[sentence]}"
 
 
 def _names(width: int) -> tuple[str, ...]:

@@ -1,0 +1,383 @@
+"""Files of labelled tokens: reading them, and writing them back with labels that were predicted.
+
+Every path may be ``-`` for standard input or output, every file may be compressed with gzip. What cannot be read is a
+:class:`FileError`: ``FILE, line N: what is wrong; what to do``. The formats are described in
+:mod:`~maxmargin.tasks.tagging.line_formats` and :mod:`~maxmargin.tasks.tagging.json_lines`.
+
+CoNLL-U is not read with the package ``conllu``: that takes some seventy times longer, and what it writes is not always
+what it has read (comments without a value and repeated keys are lost, blank lines and line ends change).
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.tagging import json_lines, line_formats
+from maxmargin.tasks.tagging.line_formats import CONLLU, Layout
+from maxmargin.tasks.tagging.splice import Insertions, spliced, spliced_k_best
+from maxmargin.tasks.tagging.table import WORD, AttributeText, TokenTable, texts
+from maxmargin.tasks.text import STANDARD_INPUT, AnyPath, FileError, name_of, problem, read_text
+
+__all__ = ["FORMATS", "FileError", "Labels", "TaggedText", "open_output", "read_tagged", "write_k_best", "write_tagged"]
+
+FORMATS = ("columns", "conllu", "slash", "crfsuite", "json")
+
+Codes = npt.NDArray[np.int32]
+Labels = Sequence[str] | Sequence[Sequence[str]] | tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
+"""Labels of all tokens: texts one after the other, or a list per sentence, or numbers and the texts they stand for."""
+
+_ALIASES = {"form": WORD, "upostag": "upos", "xpostag": "xpos"}
+_SCORE = "Score="
+"""The key of scores in the last column of CoNLL-U."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaggedText:
+    """What a file holds.
+
+    Attributes:
+        format: one of :data:`FORMATS`.
+        table: the tokens and their columns; None for CRFsuite files and JSON with features.
+        items: the attributes of CRFsuite files and of JSON with features; else None.
+        label: the column that holds labels; None where there is none.
+        data: the whole file, for writing it back.
+        source: the file as errors name it.
+        separator: what stands between columns, where the format is ``columns``.
+        records: the objects of JSON lines.
+    """
+
+    format: str
+    table: TokenTable | None
+    items: AttributeText | None
+    label: str | None
+    data: bytes
+    source: str
+    separator: bytes = b"\t"
+    records: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def tokens(self) -> TokenTable | AttributeText:
+        """The table or the items, whichever there is."""
+        found = self.items if self.table is None else self.table
+        assert found is not None
+        return found
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all sentences."""
+        return self.tokens.n_tokens
+
+    @property
+    def n_sentences(self) -> int:
+        """How many sentences there are."""
+        return self.tokens.n_sentences
+
+    @property
+    def sentences(self) -> IntArray:
+        """Sentence ``i`` has the tokens ``sentences[i]:sentences[i + 1]``, shape ``(n_sentences + 1,)``."""
+        return self.tokens.sentences
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns; none where tokens have attributes."""
+        return () if self.table is None else self.table.columns
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels."""
+        return self.label is not None or (self.items is not None and self.items.label_begin is not None)
+
+    def column(self, name: str) -> int:
+        """The number of a column; ValueError naming those that are there."""
+        if self.table is None:
+            raise ValueError(f"{self.source}: tokens have attributes and no columns, so there is no column {name!r}")
+        wanted = name if name in self.columns else _ALIASES.get(name, name) if self.format == "conllu" else name
+        if wanted not in self.columns:
+            raise ValueError(f"{self.source}: no column {name!r}; there are {', '.join(self.columns)}")
+        return self.columns.index(wanted)
+
+    def label_places(self) -> tuple[IntArray, IntArray]:
+        """Where the labels of all tokens begin and end in ``tokens.buffer``, shapes ``(n_tokens,)``.
+
+        ValueError where there are none.
+        """
+        if self.table is not None and self.label is not None:
+            at = self.column(self.label)
+            return np.ascontiguousarray(self.table.begin[:, at]), np.ascontiguousarray(self.table.end[:, at])
+        if self.items is not None and self.items.label_begin is not None and self.items.label_end is not None:
+            return self.items.label_begin, self.items.label_end
+        there = f"only the columns {', '.join(self.columns)}" if self.columns else "only attributes"
+        raise FileError(f"{self.source}: no labels, {there}; give a file with the label of each token")
+
+    def labels(self) -> list[list[str]]:
+        """The labels, a list per sentence; ValueError where there are none."""
+        begin, end = self.label_places()
+        flat = texts(self.tokens.buffer, begin, end)
+        return [flat[first:last] for first, last in pairwise(self.sentences.tolist())]
+
+
+def read_tagged(
+    path: AnyPath,
+    *,
+    format: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    label: str | None = None,
+    labelled: bool | None = None,
+    join: bool = False,
+) -> TaggedText:
+    """Read a file of tokens.
+
+    Args:
+        path: the file, or ``-``.
+        format: one of :data:`FORMATS`; None recognises it.
+        columns: the names of the columns, ``"word,pos,label"`` or a list, the column of labels among them, which the
+            file may lack. None calls them ``word``, ``pos`` where there are three, else ``column1`` and so on, and
+            ``label``.
+        label: the column of labels; by default the one called ``label``, else the last, in CoNLL-U ``upos``.
+        labelled: True if there must be labels, False if there are none to be read, None takes what is there: the label
+            column is there if all that are named are; lines are ``word/TAG`` if all words of the first line have tags.
+        join: in ``word/TAG`` lines, a word without a tag belongs to the one behind it: ``G + C/NN`` is one token.
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"no format {format!r}; choose one of {', '.join(FORMATS)}")
+    names = column_names(columns)
+    data = read_text(path)
+    if not data.strip():
+        raise line_formats.no_tokens(path)
+    form = line_formats.recognise(path, data, named=names is not None) if format is None else format
+    if form in ("conllu", "crfsuite") and names is not None and names != CONLLU:
+        what = f"CoNLL-U has its own ({', '.join(CONLLU)})" if form == "conllu" else "CRFsuite files have none"
+        raise problem(path, None, f"columns are named, and {what}; leave the names out, or give the format columns")
+    if form == "crfsuite":
+        return TaggedText(form, None, line_formats.scan_attributes(path, data), None, data, name_of(path))
+    if form == "json":
+        found = json_lines.parse(path, data, names, label, labelled)
+        return TaggedText(form, found.table, found.items, found.label, data, name_of(path), records=found.records)
+    if form == "conllu":
+        layout = Layout.CONLLU
+    elif form == "columns":
+        layout = line_formats.layout_of_columns(data)
+    elif labelled is False or (labelled is None and not join and not line_formats.first_line_is_tagged(data)):
+        layout = Layout.WORDS
+    else:
+        layout = Layout.JOINED if join else Layout.TAGGED
+    cells = line_formats.scan(path, data, layout)
+    if form == "conllu":
+        names, label = CONLLU, _ALIASES.get(label, label) if label else "upos"
+        if label not in CONLLU[1:]:
+            raise ValueError(f"no column {label!r} for labels; CoNLL-U has {', '.join(CONLLU[1:])}")
+    else:
+        must = labelled if form == "columns" else layout is not Layout.WORDS
+        first = int(cells.lines[0])
+        names, label = line_formats.names_of_columns(path, first, cells.begin.shape[1], names, label, must)
+    table = TokenTable(data, cells.begin, cells.end, cells.sentences, names, cells.lines, name_of(path))
+    return TaggedText(form, table, None, label, data, name_of(path), b" " if layout is Layout.BLANKS else b"\t")
+
+
+def column_names(columns: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Names of columns from ``"word,pos,label"`` or a list; ValueError if one is empty or given twice."""
+    if columns is None:
+        return None
+    names = tuple(name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
+    if not names or not all(names):
+        raise ValueError("a column without a name; give for example word,pos,label")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"the column {twice[0]!r} is named twice; give each column a name of its own")
+    return names
+
+
+def write_tagged(
+    text: TaggedText,
+    labels: Labels,
+    *,
+    out: AnyPath | BinaryIO,
+    scores: FloatArray | None = None,
+    column: str | None = None,
+    digits: int = 6,
+) -> None:
+    """Write a file that was read, with labels.
+
+    ``columns``: each line as it was, then the label as one more column, then the score. ``conllu``: the label in its
+    column, the score as ``Score=`` in the last one, all else byte for byte. ``slash``: ``word/LABEL``, with scores
+    ``word/LABEL/SCORE``. ``crfsuite``: a label a line, then TAB and the score, a blank line after each sentence.
+    ``json``: the keys ``predicted`` and ``scores``.
+
+    Args:
+        text: what was read.
+        labels: the label of each token.
+        out: a binary stream, or the name of a file, packed if it ends in ``.gz``; ``-`` is standard output.
+        scores: a number for each token, shape ``(n_tokens,)``.
+        column: the column of CoNLL-U that labels go to; by default the one they were read from.
+        digits: significant digits of scores, at most 9.
+    """
+    codes, names = coded(text, labels)
+    if scores is not None:
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        if scores.shape != (text.n_tokens,) or np.isnan(scores).any():
+            raise ValueError(f"scores must be numbers, not NaN, of shape ({text.n_tokens},), got {scores.shape}")
+    if text.format == "json":
+        flat = [names[code] for code in codes.tolist()]
+        bounds = pairwise(text.sentences.tolist())
+        content: bytes | memoryview = b"".join(
+            json_lines.with_labels(record, flat[first:last], None if scores is None else scores[first:last])
+            for record, (first, last) in zip(text.records, bounds, strict=True)
+        )
+    else:
+        insertions = _insertions(text, names, codes, column)
+        content = spliced(insertions, codes, scores, digits=digits)
+    with open_output(out) as stream:
+        stream.write(content)
+
+
+def write_k_best(
+    text: TaggedText,
+    best: Sequence[Sequence[tuple[Sequence[str], float]]],
+    *,
+    out: AnyPath | BinaryIO,
+    column: str | None = None,
+    digits: int = 6,
+) -> None:
+    """Write several labellings of each sentence: each as :func:`write_tagged` would, behind a line ``# RANK SCORE``.
+
+    Ranks count from 0. In ``columns``, ``conllu`` and ``crfsuite`` a blank line follows each. JSON lines have a key
+    ``k_best`` instead, a list of ``{"labels": [...], "score": ...}``.
+
+    Args:
+        text: what was read.
+        best: for each sentence its labellings and their scores, best first.
+        out: a binary stream, or the name of a file, as in :func:`write_tagged`.
+        column: the column of CoNLL-U that labels go to.
+        digits: significant digits of scores.
+    """
+    lengths = text.tokens.lengths.tolist()
+    if len(best) != len(lengths):
+        raise ValueError(f"labellings of {len(best)} sentences where there are {len(lengths)}")
+    for i, (some, length) in enumerate(zip(best, lengths, strict=True)):
+        if any(len(labels) != length for labels, _ in some):
+            raise ValueError(f"sentence {i}: give each labelling one label for each of its {length} tokens")
+    if text.format == "json":
+        content: bytes | memoryview = b"".join(
+            json_lines.with_k_best(record, [(list(labels), float(score)) for labels, score in some])
+            for record, some in zip(text.records, best, strict=True)
+        )
+    else:
+        codes, names = _numbered([label for some in best for labels, _ in some for label in labels])
+        insertions = _insertions(text, names, codes, column)
+        content = spliced_k_best(
+            insertions, text.sentences, [[score for _, score in some] for some in best], codes, digits=digits
+        )
+    with open_output(out) as stream:
+        stream.write(content)
+
+
+def coded(text: TaggedText, labels: Labels) -> tuple[Codes, Sequence[str]]:
+    """Labels as numbers, one per token, and the texts they stand for; ValueError if there are not as many as tokens."""
+    if isinstance(labels, tuple) and len(labels) == 2 and isinstance(labels[0], np.ndarray):
+        numbers, names = labels
+        if not np.issubdtype(numbers.dtype, np.integer) or not all(0 <= end < len(names) for end in _ends(numbers)):
+            raise ValueError(f"numbers of labels must be integers in 0..{len(names) - 1}")
+        codes = np.ascontiguousarray(numbers, dtype=np.int32)
+    else:
+        flat = list(cast(Sequence[Any], labels))
+        if flat and not isinstance(flat[0], str):
+            sizes = [len(some) for some in flat]
+            if sizes != text.tokens.lengths.tolist():
+                raise ValueError("labels must be given for each token of each sentence, in the order of the file")
+            flat = [label for some in flat for label in some]
+        codes, names = _numbered(flat)
+    if codes.shape != (text.n_tokens,):
+        raise ValueError(f"there are {text.n_tokens} tokens, and {len(codes)} labels; give each token one")
+    return codes, names
+
+
+def _ends(numbers: npt.NDArray[np.integer[Any]]) -> list[int]:
+    """The smallest and the largest number, if there is one."""
+    return [int(numbers.min()), int(numbers.max())] if numbers.size else []
+
+
+def _numbered(flat: list[str]) -> tuple[Codes, list[str]]:
+    known: dict[str, int] = {}
+    numbers = [known.setdefault(label, len(known)) for label in flat]
+    return np.array(numbers, dtype=np.int32), list(known)
+
+
+def _insertions(text: TaggedText, names: Sequence[str], codes: Codes, column: str | None) -> Insertions:
+    """Where labels and scores go in the text, and what stands before them."""
+    if column is not None and text.format != "conllu":
+        raise ValueError(f"labels go to a column of choice in CoNLL-U only, and {text.source} is {text.format}")
+    _check_labels(text, [names[code] for code in np.unique(codes).tolist()])
+    written = [name.encode() for name in names]
+    table = text.table
+    if table is None:  # CRFsuite: a line for each label, and a blank one behind each sentence
+        ends = np.repeat(np.arange(text.n_sentences), text.tokens.lengths)
+        at = np.arange(text.n_tokens, dtype=np.int64) + ends
+        lines = b"\n" * (text.n_tokens + text.n_sentences)
+        return Insertions(lines, at, at, written, b"\t", first=at, last=at)
+    first, last = np.ascontiguousarray(table.begin[:, 0]), np.ascontiguousarray(table.end[:, -1])
+    if text.format == "columns":
+        written = [text.separator + name for name in written]
+        return Insertions(text.data, last, last, written, text.separator, first=first, last=last)
+    if text.format == "slash":
+        begin, end = text.label_places() if text.label is not None else (last, last)
+        written = written if text.label is not None else [b"/" + name for name in written]
+        return Insertions(text.data, begin, end, written, b"/", first=first, last=last, sentence_a_line=True)
+    if column is not None and column not in text.columns[1:]:
+        column = _ALIASES.get(column, column)
+    at_column = text.column(column or text.label or "upos")
+    if not at_column:
+        raise ValueError("labels cannot take the place of the numbers of tokens in CoNLL-U; choose another column")
+    begin, end = (np.ascontiguousarray(places[:, at_column]) for places in (table.begin, table.end))
+    scores = None
+    if at_column != len(CONLLU) - 1:
+        empty = (last - table.begin[:, -1] == 1) & (table.bytes[table.begin[:, -1]] == ord("_"))
+        scores = np.where(empty, table.begin[:, -1], last)
+    return Insertions(
+        text.data, begin, end, written, _SCORE.encode(), first=first, last=last, scores=scores, paragraphs=True
+    )
+
+
+def _check_labels(text: TaggedText, labels: list[str]) -> None:
+    """Refuses labels that would be read back as something else."""
+    refused = {"slash": " /", "columns": "" if text.separator == b"\t" else " "}.get(text.format, "") + "\t\n\r\v\f"
+    for label in labels:
+        if not isinstance(label, str):
+            raise ValueError(f"the label {label!r:.60} is no text; give texts")
+        if not label or label != label.strip(" ") or any(character in label for character in refused):
+            raise ValueError(
+                f"the label {label!r:.60} cannot be written in the format {text.format}; choose labels without blanks"
+                + (" and slashes" if text.format == "slash" else "")
+            )
+
+
+@contextmanager
+def open_output(out: AnyPath | BinaryIO) -> Iterator[BinaryIO]:
+    """A binary stream to write to: the given one, or a file, packed if it ends in ``.gz``; ``-`` is standard output."""
+    if hasattr(out, "write"):
+        yield cast(BinaryIO, out)
+        return
+    path = out
+    if str(path) == STANDARD_INPUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with open(path, "wb") as file:
+            if str(path).endswith(".gz"):
+                # No name and no time of day in it: the same content gives the same file.
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield cast(BinaryIO, file)
+    except OSError as error:
+        raise problem(path, None, f"{error.strerror or error}; check the name of the file") from None

@@ -1,0 +1,22 @@
+"""Files that tests write and read again."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Writes a file and returns its name."""
+
+    def save(content: str | bytes, name: str = "file") -> str:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return save
