@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
 import pytest
+from data import FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -141,6 +143,19 @@ def test_seqeval_agrees(both):
     assert seqeval.recall_score(*both) == pytest.approx(scores.chunks.recall)
 
 
+def test_published_counts_of_conll_2000():
+    path = FOLDER / "tagging" / "conll2000" / "test.txt.gz"
+    if not path.is_file():
+        pytest.skip("the CoNLL-2000 data are not here; set MAXMARGIN_DATA to their folder")
+    text = gzip.decompress(path.read_bytes()).decode("utf-8")
+    gold = [[line.split()[-1] for line in block.split("\n")] for block in text.strip().split("\n\n")]
+    scores = evaluate(gold, gold)
+    assert (scores.sentences, scores.tokens) == (2012, 47377)
+    assert scores.chunks == Rates(23852, 23852, 23852)
+    found = {kind: scores.chunk_types[kind].gold for kind in ("NP", "VP", "PP", "ADVP", "SBAR", "ADJP", "PRT")}
+    assert found == {"NP": 12422, "VP": 4658, "PP": 4811, "ADVP": 866, "SBAR": 535, "ADJP": 438, "PRT": 106}
+
+
 def test_what_looks_like_chunks():
     assert look_like_chunks(IOB)
     assert look_like_chunks(["B", "I", "O"])
@@ -220,6 +235,7 @@ def test_nothing():
         ([["A"]], [], "1 sentences have gold labels and 0 predicted"),
         ([["A"], ["A"]], [["A"], ["A", "B"]], "sentence 1 has 1 gold labels and 2 predicted"),
         ([["A"], "AB"], [["A"], ["A", "B"]], "gold: sentence 1 is 'AB'; give a list of labels"),
+        (iter([["A"]]), [["A"]], "gold is a list_iterator; give a list with a list of labels per sentence"),
         ([["A"]], [3], "predicted: sentence 0 is 3; give a list of labels"),
         ([["A", "B"]], [["A", []]], r"predicted: sentence 0, token 1: \[\] cannot be a label"),
     ],

@@ -344,6 +344,8 @@ def _pairs(gold: IntArray, predicted: IntArray, k: int) -> IntArray:
 
 
 def _lengths(sides: Sequence[Sequence[Hashable]], name: str) -> npt.NDArray[np.int64]:
+    if not hasattr(sides, "__len__"):
+        raise ValueError(f"{name} is a {type(sides).__name__}; give a list with a list of labels per sentence")
     found = np.zeros(len(sides), dtype=np.int64)
     for i, labels in enumerate(sides):
         if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
