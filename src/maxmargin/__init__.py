@@ -1,43 +1,107 @@
 """Large-margin structured prediction with certified duality gaps."""
 
-from maxmargin import features, losses, packing, regions, report, solvers, structures
-from maxmargin._threads import threads
+from typing import TYPE_CHECKING
+
+from maxmargin import _lazy
 from maxmargin._version import __version__
-from maxmargin.estimators import (
-    AssociativeSVM,
-    CandidatesSVM,
-    ChainSVM,
-    CutSVM,
-    GraphSVM,
-    MatchingSVM,
-    ProgramSVM,
-    StructuredSVM,
-    TreeSVM,
-)
-from maxmargin.model import Model, Relaxation, load
-from maxmargin.model_file import ModelFileError
-from maxmargin.packing import Bipartite, Graph, Program, Sequence
-from maxmargin.path import PathPoint, RegularizationPath, regularization_path
-from maxmargin.problem import Problem
-from maxmargin.solvers import (
-    AveragedPerceptron,
-    BlockFrankWolfe,
-    ColumnGeneration,
-    CuttingPlane,
-    DualExtragradient,
-    Entropic,
-    Euclidean,
-    Exact,
-    ExponentiatedGradient,
-    Extragradient,
-    Mira,
-    ProjectedGradient,
-    SimplicialDecomposition,
-    Solution,
-    Stop,
-    Subgradient,
-    solve,
-)
+
+if TYPE_CHECKING:
+    from maxmargin import features, losses, packing, regions, report, solvers, structures, tasks
+    from maxmargin._threads import threads
+    from maxmargin.estimators import (
+        AssociativeSVM,
+        CandidatesSVM,
+        ChainSVM,
+        CutSVM,
+        GraphSVM,
+        MatchingSVM,
+        ProgramSVM,
+        StructuredSVM,
+        TreeSVM,
+    )
+    from maxmargin.model import Model, Relaxation, load
+    from maxmargin.model_file import ModelFileError
+    from maxmargin.packing import Bipartite, Graph, Program, Sequence
+    from maxmargin.path import PathPoint, RegularizationPath, regularization_path
+    from maxmargin.problem import Problem
+    from maxmargin.solvers import (
+        AveragedPerceptron,
+        BlockFrankWolfe,
+        ColumnGeneration,
+        CuttingPlane,
+        DualExtragradient,
+        Entropic,
+        Euclidean,
+        Exact,
+        ExponentiatedGradient,
+        Extragradient,
+        Mira,
+        ProjectedGradient,
+        SimplicialDecomposition,
+        Solution,
+        Stop,
+        Subgradient,
+        solve,
+    )
+else:
+    # Names are imported when they are used: scikit-learn alone takes a second, and tagging a file needs none of it.
+    __getattr__, __dir__ = _lazy.names(
+        __name__,
+        {
+            "maxmargin._threads": ("threads",),
+            "maxmargin.estimators": (
+                "AssociativeSVM",
+                "CandidatesSVM",
+                "ChainSVM",
+                "CutSVM",
+                "GraphSVM",
+                "MatchingSVM",
+                "ProgramSVM",
+                "StructuredSVM",
+                "TreeSVM",
+            ),
+            "maxmargin.model": ("Model", "Relaxation", "load"),
+            "maxmargin.model_file": ("ModelFileError",),
+            "maxmargin.packing": ("Bipartite", "Graph", "Program", "Sequence"),
+            "maxmargin.path": ("PathPoint", "RegularizationPath", "regularization_path"),
+            "maxmargin.problem": ("Problem",),
+            "maxmargin.solvers": (
+                "AveragedPerceptron",
+                "BlockFrankWolfe",
+                "ColumnGeneration",
+                "CuttingPlane",
+                "DualExtragradient",
+                "Entropic",
+                "Euclidean",
+                "Exact",
+                "ExponentiatedGradient",
+                "Extragradient",
+                "Mira",
+                "ProjectedGradient",
+                "SimplicialDecomposition",
+                "Solution",
+                "Stop",
+                "Subgradient",
+                "solve",
+            ),
+        },
+        (
+            "estimators",
+            "features",
+            "losses",
+            "model",
+            "model_file",
+            "packing",
+            "path",
+            "problem",
+            "regions",
+            "report",
+            "solvers",
+            "structures",
+            "tasks",
+            "testing",
+        ),
+    )
 
 __all__ = [
     "AssociativeSVM",
@@ -86,5 +150,6 @@ __all__ = [
     "solve",
     "solvers",
     "structures",
+    "tasks",
     "threads",
 ]

@@ -6,11 +6,11 @@ import json
 import sys
 from typing import Any, NoReturn
 
-import typer
-
 
 def fail(message: str) -> NoReturn:
     """Print ``error: message`` and end the command with exit code 2."""
+    import typer  # here, as libraries take the other functions and no commands
+
     print(f"error: {printable(message)}", file=sys.stderr)
     raise typer.Exit(code=2)
 

@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 import maxmargin
-from maxmargin import model_file
 from maxmargin._terminal import fail, report
-from maxmargin.model import Model, load
-from maxmargin.model_file import ModelFileError
-from maxmargin.structures.base import IntArray, Structure
-from maxmargin.tasks.alignment.aligner_file import KIND as ALIGNMENT
-from maxmargin.tasks.alignment.commands import app as align
-from maxmargin.tasks.alignment.commands.describe import describe as describe_aligner
+
+if TYPE_CHECKING:
+    from maxmargin.model import Model
+    from maxmargin.structures.base import IntArray, Structure
 
 app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
-app.add_typer(align, name="align")
 
-TASKS: dict[str, Callable[[Path], dict[str, Any]]] = {ALIGNMENT: describe_aligner}
-"""Kinds of models that belong to tasks, and what describes their files."""
+TASKS = {"word alignment": "maxmargin.tasks.alignment.commands.describe"}
+"""Kinds of models that belong to tasks, and the modules whose ``describe`` describes their files."""
+
+
+def _add_task(name: str, module: str, help: str) -> None:
+    """Name the commands of a task, whose ``app`` is imported when one of them, or the help on them, is asked for."""
+
+    class Task(TyperGroup):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            self._verbs: Any = None
+
+        @property
+        def commands(self) -> Any:
+            if self._verbs is None:
+                group = cast(TyperGroup, typer.main.get_command(import_module(module).app))
+                self._verbs = group.commands
+            return self._verbs
+
+        @commands.setter
+        def commands(self, none: Any) -> None:
+            """Those known before the import: none."""
+
+    app.add_typer(typer.Typer(cls=Task, help=help, no_args_is_help=True), name=name)
+
+
+_add_task(
+    "align", "maxmargin.tasks.alignment.commands", "Word alignment: learn it, predict it, measure it, look at it."
+)
 
 
 def _never_applied(sizes: IntArray) -> Structure:
@@ -43,9 +68,14 @@ def describe(model: Model) -> dict[str, Any]:
 
 def describe_file(path: Path) -> dict[str, Any]:
     """What a model file of any kind says about its model."""
+    from maxmargin import model_file
+
     kind = model_file.read(path)[0].get("kind")
     if isinstance(kind, str) and kind in TASKS:
-        return TASKS[kind](path)
+        of_task: Callable[[Path], dict[str, Any]] = import_module(TASKS[kind]).describe
+        return of_task(path)
+    from maxmargin.model import load
+
     # The structure of a model of one's own is not needed to describe it.
     return describe(load(path, structure=_never_applied))
 
@@ -56,6 +86,8 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Show what a model file holds: kind, size, how it was trained and its certificate."""
+    from maxmargin.model_file import ModelFileError
+
     try:
         facts = describe_file(path)
     except ModelFileError as error:

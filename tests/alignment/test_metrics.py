@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from maxmargin.tasks.alignment import metrics
 from maxmargin.tasks.alignment.links import Prediction, Reference, as_links
 from maxmargin.tasks.alignment.metrics import compare, evaluate, interval
+from maxmargin.tasks.resampling import Interval
 
 LINKS = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
 
@@ -147,8 +148,8 @@ def test_intervals_depend_on_the_seed_alone():
     assert first == interval(references, predictions, seed=3)
     few = [interval(references, predictions, resamples=7, seed=seed) for seed in range(5)]
     assert len(set(few)) > 1
-    assert interval([], []) == metrics.Interval(0.0, 0.0, 0.95)
-    assert interval(*corpus(5, 1.1, 0)) == metrics.Interval(0.0, 0.0, 0.95)
+    assert interval([], []) == Interval(0.0, 0.0, 0.95)
+    assert interval(*corpus(5, 1.1, 0)) == Interval(0.0, 0.0, 0.95)
 
 
 def test_comparison():

@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.linalg import eigh_tridiagonal
 
 from maxmargin import _kernels
 from maxmargin._vectors import dot, norm
@@ -124,6 +123,8 @@ def operator_norm(
     """
     if n_weights == 0:
         return 0.0
+    from scipy.linalg import eigh_tridiagonal
+
     w = np.random.default_rng(0).standard_normal(n_weights)
     w /= norm(w)
     previous = np.zeros(n_weights)

@@ -24,8 +24,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows
@@ -276,6 +274,8 @@ def _factor(gram: FloatArray) -> tuple[FloatArray, IntArray]:
         raise ValueError("the kernel of the training parts is not finite; scale the features, or lower the degree")
     if n == 0:
         return np.zeros((0, 0)), np.zeros(0, dtype=np.int64)
+    from scipy.linalg.lapack import dpstrf
+
     # Products with a few vectors tell, at the price of n^2, whether the factor is one of this matrix.
     probe = np.random.default_rng(0).standard_normal((n, 3))
     image, size = gram @ probe, float(np.abs(gram).max()) * n
@@ -299,6 +299,8 @@ def _factor(gram: FloatArray) -> tuple[FloatArray, IntArray]:
 def _solve(triangle: FloatArray, values: FloatArray, *, transposed: bool) -> FloatArray:
     if len(triangle) == 0:
         return np.zeros(0)
+    from scipy.linalg import solve_triangular
+
     return np.asarray(solve_triangular(triangle, values, lower=True, trans=1 if transposed else 0))
 
 
@@ -423,6 +425,8 @@ class KernelFeatures(Features):
     def to_sparse(self) -> sp.csr_array:
         """The explicit matrix, shape ``(n_parts, n_weights)``."""
         values = self.kernel.values(self.rows, self.support)
-        if self.triangle is not None:
-            values = np.asarray(solve_triangular(self.triangle, values.T, lower=True)).T if values.size else values
+        if self.triangle is not None and values.size:
+            from scipy.linalg import solve_triangular
+
+            values = np.asarray(solve_triangular(self.triangle, values.T, lower=True)).T
         return sp.csr_array(values)

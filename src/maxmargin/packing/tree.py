@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import Stacked
@@ -202,6 +201,8 @@ class TreePacker(LabelledPacker):
 
 def _is_forest(node_offsets: IntArray, edges: IntArray, edge_offsets: IntArray) -> bool:
     """Whether no graph has a cycle: every edge then joins two trees into one. Edges outside their graph: False."""
+    from scipy.sparse.csgraph import connected_components  # here, as it loads scipy.linalg
+
     first = np.repeat(node_offsets[:-1], np.diff(edge_offsets))
     sizes = np.repeat(np.diff(node_offsets), np.diff(edge_offsets))
     if ((edges < 0) | (edges >= sizes[:, None])).any():

@@ -1,14 +1,15 @@
-"""Plots of runs; matplotlib is imported only here (``pip install maxmargin[plot]``)."""
+"""Plots of runs and of errors; matplotlib is imported only here (``pip install maxmargin[plot]``)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxmargin.path import RegularizationPath
 from maxmargin.solvers import Solution
+from maxmargin.structures.base import IntArray
 
 EXACT, ITERATES = "#D55E00", "#0072B2"
 """Vermilion and blue: told apart with any kind of colour vision, and by their markers without."""
@@ -145,3 +146,47 @@ def plot_path(
     if title:
         figure.suptitle(title)
     return figure
+
+
+def plot_confusion(counts: IntArray, labels: Sequence[str], *, title: str = "") -> Any:
+    """Draw a table of confusions: shades by share of the gold label, numbers in the cells.
+
+    Args:
+        counts: by gold label (rows) and predicted label (columns), shape ``(K, K)``.
+        labels: their names.
+        title: a line above the table.
+
+    Returns:
+        The matplotlib figure (``figure.savefig("confusions.png")``).
+    """
+    k = len(labels)
+    if not k or counts.shape != (k, k):
+        raise ValueError(f"counts must have a row and a column for each of the {k} labels, got shape {counts.shape}")
+    side = 2.2 + 0.42 * max(k, 4)
+    figure, axes = _figure(side, side)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    # The square root shows rare errors beside a diagonal near 1.
+    axes.imshow(np.sqrt(shares), cmap="Blues", vmin=0.0, vmax=1.0)
+    for row, column in zip(*np.nonzero(counts), strict=True):
+        colour = "white" if shares[row, column] > 0.4 else "black"
+        axes.text(column, row, _short(int(counts[row, column])), ha="center", va="center", fontsize=7, color=colour)
+    axes.set_xticks(range(k), labels, rotation=90, fontsize=8, parse_math=False)
+    axes.set_yticks(range(k), labels, fontsize=8, parse_math=False)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("gold")
+    axes.set_xticks(np.arange(k + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(k + 1) - 0.5, minor=True)
+    axes.grid(True, which="minor", color="white", linewidth=0.8)
+    axes.tick_params(which="both", length=0)
+    axes.spines[:].set_visible(False)
+    if title:
+        axes.set_title(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def _short(count: int) -> str:
+    """A count in at most four characters, for a small cell."""
+    for limit, unit, suffix in ((10_000, 1, ""), (1_000_000, 1_000, "k"), (1_000_000_000, 1_000_000, "M")):
+        if count < limit:
+            return f"{count // unit}{suffix}"
+    return f"{count / 1e9:.2g}G"

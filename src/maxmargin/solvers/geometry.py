@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import logsumexp
 
 from maxmargin._vectors import dot, norm, squared
 from maxmargin.problem import Problem
@@ -134,6 +133,8 @@ class SplitSimplex(WeightsPlayer):
         return 1 + 2 * n_weights - signed
 
     def _point(self, coordinates: FloatArray) -> WeightsPoint:
+        from scipy.special import logsumexp
+
         logs = coordinates - logsumexp(coordinates)
         v = np.exp(logs)
         n = (len(v) - 1) // 2

@@ -17,9 +17,8 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import highspy
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -28,7 +27,8 @@ from maxmargin.regions import L1
 from maxmargin.solvers.base import NonFiniteError
 from maxmargin.structures.base import FloatArray, IntArray
 
-_Highs: Any = highspy.Highs
+if TYPE_CHECKING:
+    import highspy
 
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
@@ -210,7 +210,10 @@ class HighsMaster(Master):
         self.rows: OutputRows | None = None
 
     def _begin(self, n_weights: int, now: OutputRows) -> None:
-        self.solver = _Highs()
+        import highspy
+
+        make: Any = highspy.Highs  # it has no types
+        self.solver = make()
         for name, value in _OPTIONS.items():
             self.solver.setOptionValue(name, value)
         self.positive, self.negative = np.full(n_weights, -1), np.full(n_weights, -1)
@@ -336,6 +339,8 @@ class HighsMaster(Master):
 
     def _run(self, deadline: float | None) -> int:
         """Simplex in pieces, so that Ctrl-C is heard; from the beginning where the warm start fails."""
+        import highspy
+
         work, limit = 0, highspy.HighsModelStatus.kIterationLimit
         # HiGHS counts the seconds of all its runs.
         left = np.inf if deadline is None else max(0.0, deadline - time.perf_counter()) + self.solver.getRunTime()
@@ -360,5 +365,7 @@ class HighsMaster(Master):
 
 def _taken(status: highspy.HighsStatus) -> None:
     """NonFiniteError where HiGHS refused a change of the model."""
+    import highspy
+
     if status == highspy.HighsStatus.kError:
         raise NonFiniteError("HiGHS refused numbers of a master problem, which are too large or not finite")

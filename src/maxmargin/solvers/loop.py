@@ -15,7 +15,6 @@ from enum import StrEnum
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import _threads
 from maxmargin._callers import callers_level
@@ -169,6 +168,8 @@ def solve(
         solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state)
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularisation
     if solution.status not in (Status.CONVERGED, Status.STOPPED, Status.FINISHED) and not expected:
+        from sklearn.exceptions import ConvergenceWarning  # here, for scikit-learn takes a second
+
         warnings.warn(solution.message, ConvergenceWarning, stacklevel=callers_level())
     return replace(solution, why=why)
 

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 
-import highspy
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -38,9 +37,6 @@ MOST_NODES = 20_000
 
 _WHOLE = 1e-7
 """How far from a whole number a part of a vertex may be to count as one: the solver's own accuracy, and some room."""
-
-_Highs: Any = highspy.Highs
-_EMPTY = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
 
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
@@ -362,9 +358,12 @@ class _Group:
             return np.zeros(0) if all(p.violation(np.zeros(0)) <= 1e-9 for p in self.programs) else None
         self.solver.changeColsCost(self.size, self.columns, np.zeros(self.size))
         self.solver.clearSolver()
+        import highspy
+
         z = self._run()
         status = self.solver.getModelStatus()
-        if z is None and status not in _EMPTY:
+        empty = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
+        if z is None and status not in empty:
             raise ArithmeticError(
                 f"HiGHS found no vertex of a linear program: {self.solver.modelStatusToString(status)}"
             )
@@ -372,6 +371,8 @@ class _Group:
 
     def _run(self) -> FloatArray | None:
         """The solver's vertex, or None if it found none."""
+        import highspy
+
         self.solver.run()
         if self.solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
@@ -398,6 +399,8 @@ class _Group:
 
 def _solver(programs: list[_Program], *, whole: bool = False, cuts: Sequence[FloatArray] = ()) -> Any:
     """HiGHS with the constraints of some programs; ``cuts`` are 0/1 points to leave out."""
+    import highspy  # not with the module, which all structures are imported with: it takes a tenth of a second
+
     n = sum(program.n for program in programs)
     inequalities = _diagonal([program.A for program in programs], n)
     equations = _diagonal([program.E for program in programs], n)
@@ -419,7 +422,8 @@ def _solver(programs: list[_Program], *, whole: bool = False, cuts: Sequence[Flo
     model.sense_ = highspy.ObjSense.kMaximize
     if whole:
         model.integrality_ = [highspy.HighsVarType.kInteger] * n
-    solver = _Highs()
+    make: Any = highspy.Highs  # it has no types
+    solver = make()
     for name, value in _OPTIONS.items():
         solver.setOptionValue(name, value)
     if whole:
@@ -433,6 +437,8 @@ def _solver(programs: list[_Program], *, whole: bool = False, cuts: Sequence[Flo
 
 def _whole(program: _Program, scores: FloatArray, cuts: list[FloatArray]) -> tuple[FloatArray | None, bool]:
     """The best whole point outside ``cuts`` by branch and bound, and whether it is known to be the best."""
+    import highspy
+
     if program.n == 0:
         return (None, True) if cuts else (np.zeros(0), True)
     solver = _solver([program], whole=True, cuts=cuts)

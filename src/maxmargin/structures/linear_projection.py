@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
@@ -132,6 +131,8 @@ class Batch:
 @cache
 def _blas() -> Any:
     """Handle of the BLAS's threads: for matrices this small they cost more than they give, and change the last bits."""
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
 
 

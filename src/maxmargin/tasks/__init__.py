@@ -1,1 +1,12 @@
 """What people come for, each over the public core, with its files, features, metrics and command."""
+
+from typing import TYPE_CHECKING
+
+from maxmargin import _lazy
+
+if TYPE_CHECKING:
+    from maxmargin.tasks import alignment, tagging
+else:
+    __getattr__, __dir__ = _lazy.names(__name__, {}, ("alignment", "tagging"))
+
+__all__ = ["alignment", "tagging"]

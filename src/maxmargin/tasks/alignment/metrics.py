@@ -9,9 +9,8 @@ With the predicted links A, the sure links S and the possible links P (which con
     AER        1 - (|A and S| + |A and P|) / (|A| + |S|)    0 if nothing is predicted and nothing is sure
     balance    precision - recall                           above 0: too few links; below 0: too many
 
-Intervals and comparisons resample sentences (Efron's bootstrap). The AER depends on a sentence only by the two integers
-``|A| + |S|`` and ``|A and S| + |A and P|``, so that a resample is one multinomial draw over the distinct pairs of them:
-a million sentences cost little more than a thousand.
+Intervals and comparisons are of the AER, which depends on a sentence only by the two integers ``|A| + |S|`` and
+``|A and S| + |A and P|``, as :mod:`maxmargin.tasks.resampling` wants it.
 """
 
 from __future__ import annotations
@@ -24,8 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import resampling
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.packed import link_keys, pack, sentence_of
+from maxmargin.tasks.resampling import Comparison, Interval
 
 _COUNTS = ("predicted", "sure", "possible", "predicted_sure", "predicted_possible")
 
@@ -157,21 +158,6 @@ def _among(keys: IntArray, sorted_keys: IntArray) -> npt.NDArray[np.bool_]:
     return np.asarray(sorted_keys[at] == keys, dtype=bool)
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A bootstrap interval of the AER.
-
-    Attributes:
-        low: lower end.
-        high: upper end.
-        level: the share of resamples that lie inside.
-    """
-
-    low: float
-    high: float
-    level: float
-
-
 def interval(
     references: Sequence[Reference],
     predictions: Sequence[IntArray | Prediction],
@@ -186,31 +172,7 @@ def interval(
 
 def interval_of(scores: Scores, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
     """The same for scores that are there already."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
-    rates = _resampled([scores], resamples, seed)[:, 0]
-    low, high = np.quantile(rates, [0.5 - level / 2, 0.5 + level / 2])
-    return Interval(float(low), float(high), level)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two systems on the same sentences.
-
-    Attributes:
-        difference: AER of the second less AER of the first; below 0 the second is better.
-        low: lower end of the bootstrap interval of the difference.
-        high: upper end.
-        level: the share of resamples that lie inside.
-        p_value: twice the smaller of the shares of resamples in which the second is at least as good, or as bad, as the
-            first; at most 1.
-    """
-
-    difference: float
-    low: float
-    high: float
-    level: float
-    p_value: float
+    return resampling.interval(_total_and_hits(scores), _aer, level=level, resamples=resamples, seed=seed)
 
 
 def compare(
@@ -230,43 +192,16 @@ def compare(
 def compare_scores(
     first: Scores, second: Scores, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Comparison:
-    """The same for scores that are there already, of the same sentences."""
-    if first.sentences != second.sentences:
-        raise ValueError(
-            f"the first has {first.sentences} sentences and the second {second.sentences}; they must be the same"
-        )
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
-    rates = _resampled([first, second], resamples, seed)
-    differences = rates[:, 1] - rates[:, 0]
-    low, high = np.quantile(differences, [0.5 - level / 2, 0.5 + level / 2])
-    # The corpus itself counts as one resample: no p value is zero.
-    better, worse = ((differences <= 0).sum() + 1, (differences >= 0).sum() + 1)
-    p_value = min(1.0, 2.0 * float(min(better, worse)) / (resamples + 1))
-    return Comparison(second.aer - first.aer, float(low), float(high), level, p_value)
+    """The same for scores that are there already, of the same sentences; below 0 the second is better."""
+    return resampling.compare(
+        _total_and_hits(first), _total_and_hits(second), _aer, level=level, resamples=resamples, seed=seed
+    )
 
 
-def _resampled(systems: Sequence[Scores], resamples: int, seed: int) -> FloatArray:
-    """AER of each system on resampled sentences, shape ``(resamples, systems)``."""
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples}; 2000 is usual")
-    n = systems[0].sentences
-    columns = [
-        column
-        for scores in systems
-        for column in (scores.counts[:, 0] + scores.counts[:, 1], scores.counts[:, 3] + scores.counts[:, 4])
-    ]
-    rates = np.zeros((resamples, len(systems)))
-    if not n:
-        return rates
-    kinds, times = np.unique(np.stack(columns, axis=1), axis=0, return_counts=True)
-    rng = np.random.default_rng(seed)
-    share = times / n
-    block = max(1, (1 << 22) // len(kinds))
-    for begin in range(0, resamples, block):
-        drawn = rng.multinomial(n, share, size=min(block, resamples - begin))
-        totals = drawn @ kinds
-        for system in range(len(systems)):
-            total, hits = totals[:, 2 * system], totals[:, 2 * system + 1]
-            rates[begin : begin + len(drawn), system] = np.where(total > 0, 1.0 - hits / np.maximum(total, 1), 0.0)
-    return rates
+def _total_and_hits(scores: Scores) -> IntArray:
+    counts = scores.counts
+    return np.stack([counts[:, 0] + counts[:, 1], counts[:, 3] + counts[:, 4]], axis=1)
+
+
+def _aer(total: FloatArray, hits: FloatArray) -> FloatArray:
+    return np.where(total > 0, 1.0 - hits / np.maximum(total, 1.0), 0.0)

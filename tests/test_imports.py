@@ -1,0 +1,126 @@
+"""What importing costs: names come when they are used, and predictions and short commands load no heavy packages."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+import pydoc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import maxmargin as mm
+from maxmargin import cli
+
+HEAVY = ("clarabel", "highspy", "matplotlib", "pandas", "rich", "sklearn")
+
+
+def loaded(code: str) -> set[str]:
+    """The top-level packages and ``scipy`` modules that a fresh interpreter has after the code."""
+    report = "\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, check=True)
+    return set(json.loads(answer.stdout.splitlines()[-1]))
+
+
+def test_every_name_is_there():
+    assert sorted(mm.__all__) == mm.__all__
+    assert set(mm.__all__) <= set(dir(mm))
+    space: dict[str, object] = {}
+    exec("from maxmargin import *", space)
+    for name in mm.__all__:
+        assert getattr(mm, name) is space[name]
+    for name in dir(mm):
+        getattr(mm, name)
+    with pytest.raises(AttributeError, match="module 'maxmargin' has no attribute 'ChainSwm'"):
+        _ = mm.ChainSwm
+    with pytest.raises(ImportError, match="ChainSwm"):
+        exec("from maxmargin import ChainSwm")
+
+
+def test_checkers_of_types_see_the_same_names():
+    tree = ast.parse(Path(mm.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    told = {(node.module, one.name) for node in block.body for one in node.names}
+    assert {name for _, name in told} | {"__version__"} == set(mm.__all__)
+    given = ast.literal_eval(block.orelse[0].value.args[1])
+    modules = ast.literal_eval(block.orelse[0].value.args[2])
+    assert {(home, name) for home, own in given.items() for name in own} == {
+        (module, name) for module, name in told if module != "maxmargin"
+    }
+    assert {name for module, name in told if module == "maxmargin"} <= set(modules)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import maxmargin as mm; mm.ChainSVM(C=1.0)",
+        "import maxmargin as mm; mm.solvers.Exact()",
+        "import maxmargin as mm; mm.tasks.alignment.WordAligner()",
+        "import maxmargin as mm; mm.tasks.tagging",
+        "import maxmargin as mm; mm.structures.chain.Chain",
+        "import maxmargin as mm; mm.testing.check_structure",
+        "import maxmargin.estimators.chain",
+        "from maxmargin import _kernels, testing",
+        "from maxmargin import *; Stop()",
+        "from maxmargin.tasks import *; alignment.evaluate",
+        "import maxmargin.solvers.base",
+    ],
+)
+def test_first_uses(code):
+    loaded(code)
+
+
+def test_pickles_and_help():
+    estimator = pickle.loads(pickle.dumps(mm.ChainSVM(C=3.0)))
+    assert estimator.C == 3.0
+    assert pickle.loads(pickle.dumps(mm.Stop)) is mm.Stop
+    text = pydoc.render_doc(mm, renderer=pydoc.plaintext)
+    assert "class ChainSVM" in text
+    assert "regularization_path(" in text
+
+
+def test_the_package_alone_is_light():
+    assert not loaded("import maxmargin").intersection({*HEAVY, "numpy", "scipy", "typer"})
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "structures.chain, maxmargin.features, maxmargin.packing, maxmargin.model, maxmargin.model_file",
+        "tasks.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.table, maxmargin.tasks.tagging.metrics",
+        "tasks.tagging.tables",
+        "solvers, maxmargin.problem",
+    ],
+)
+def test_prediction_is_light(modules):
+    found = loaded(f"import maxmargin.{modules}")
+    assert not found.intersection({*HEAVY, "typer", "scipy.linalg", "scipy.special", "scipy.optimize"})
+
+
+def test_a_chain_predicts_without_heavy_packages(tmp_path):
+    model = mm.ChainSVM().fit([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]]], [["a", "b"], ["b"]])
+    model.save(tmp_path / "model")
+    code = f"import maxmargin as mm; mm.load({str(tmp_path / 'model')!r}).predict([[[1.0, 0.0]]])"
+    assert not loaded(code).intersection(HEAVY)
+
+
+def test_short_commands_import_no_task():
+    code = "from maxmargin.cli import app\ntry:\n    app(['{}'])\nexcept SystemExit:\n    pass"
+    for verb in ("version", "--help"):
+        found = loaded(code.format(verb))
+        assert not found.intersection({"numpy", "sklearn", "maxmargin.tasks", "maxmargin.model"})
+
+
+def test_commands_know_of_their_tasks():
+    from maxmargin.tasks.alignment.aligner_file import KIND
+    from maxmargin.tasks.alignment.commands import app, describe
+
+    assert cli.TASKS[KIND] == describe.__name__
+    group = typer.main.get_command(cli.app).commands["align"]
+    own = typer.main.get_command(app)
+    assert (group.help, group.no_args_is_help) == (own.help, own.no_args_is_help)
+    assert list(group.commands) == list(own.commands)
