@@ -42,6 +42,13 @@ from maxmargin.solvers.callbacks import Record
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    """Hundreds of small files, none of which has to outlive the machine."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
 SOLVERS: dict[str, Solver] = {
     "block": BlockFrankWolfe(),
     "block-gap-cache": BlockFrankWolfe(sampling="gap", cache=0.3, outputs=3, direction="away"),
@@ -51,7 +58,7 @@ SOLVERS: dict[str, Solver] = {
     "perceptron-batch": AveragedPerceptron(batch=True, average=False),
     "mira": Mira(k=2),
 }
-STOP = Stop(tol=1e-6, max_iter=40)
+STOP = Stop(tol=1e-6, max_iter=20)
 
 
 class Copier:
@@ -110,7 +117,7 @@ def test_resumed_from_every_certificate(kind, name, tmp_path):
 
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_every_structure(kind, tmp_path):
-    resumed_from_each(make(kind, n=5, seed=2), BlockFrankWolfe(outputs=3), tmp_path, stop=Stop(1e-9, 25))
+    resumed_from_each(make(kind, n=5, seed=2), BlockFrankWolfe(outputs=3), tmp_path, stop=Stop(1e-9, 12))
 
 
 @pytest.mark.parametrize("region", [{"C": 1.0, "radius": 0.5}, {"C": 10.0}])
@@ -418,6 +425,12 @@ def test_files_that_make_no_sense(tmp_path):
         model_file.write(path, header, {other: one for other, one in arrays.items() if other != name})
         if name != "best":
             refused(problem, path, "damaged")
+
+
+def test_a_checkpoint_is_no_model(tmp_path):
+    _, path = saved(tmp_path)
+    with pytest.raises(mm.ModelFileError, match="it is the checkpoint of a run and no model; name it as checkpoint="):
+        mm.load(path)
 
 
 def test_places_that_cannot_be_written(tmp_path, monkeypatch):

@@ -299,6 +299,11 @@ class PyBlockDescent {
         BlockDescent::Vectors vectors;
         {
             const NoGil release;
+            std::size_t parts = 0;
+            for (std::int64_t i = 0; i < examples_.get().size(); ++i)
+                descent_.each_atom(i, [&](const Sparse& z, double, std::int32_t) { parts += z.index.size(); });
+            part.reserve(parts);
+            value.reserve(parts);
             for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
                 const auto first = mass.size();
                 descent_.each_atom(i, [&](const Sparse& z, double x, std::int32_t visits) {

@@ -31,7 +31,9 @@ from maxmargin.solvers.callbacks import Callback, Record
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.structures.base import FloatArray
 
-KIND = "checkpoint"
+CHECKPOINT = "checkpoint"
+"""The kind of such files, where model files have that of their model."""
+
 _AFRESH = "remove it to start afresh"
 
 
@@ -138,7 +140,7 @@ class Saver:
             raise CheckpointError(
                 f"{path} is no checkpoint, or a truncated or damaged one; name another file, or {_AFRESH}"
             ) from None
-        if header.get("kind") != KIND:
+        if header.get("kind") != CHECKPOINT:
             raise CheckpointError(f"{path} holds a model and no checkpoint; name another file")
         if difference := _difference(header.get("run"), self.identity):
             raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_AFRESH}")
@@ -163,7 +165,7 @@ class Saver:
             return
         header, arrays = _stored(self._last)
         try:
-            model_file.write(self.checkpoint.path, {"kind": KIND, "run": self.identity, **header}, arrays)
+            model_file.write(self.checkpoint.path, {"kind": CHECKPOINT, "run": self.identity, **header}, arrays)
         except OSError as error:
             warnings.warn(
                 f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training goes on, and "
