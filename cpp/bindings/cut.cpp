@@ -70,6 +70,7 @@ class CutOracle final : public SingleBest {
         nonzeros(z_.data(), size(i), vertex);
         return online::Status::ok;
     }
+    std::span<double> memory() override { return flow_; }
 
    private:
     CutGraphs graphs_;

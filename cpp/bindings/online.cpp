@@ -285,28 +285,70 @@ class PyBlockDescent {
               In<double> value) {
         const std::int64_t n = examples_.get().size();
         const auto first = rising(starts), begin = rising(part_starts);
-        require(static_cast<std::int64_t>(first.size()) == n + 1, "starts must have n_examples + 1 entries");
-        require(first.back() == static_cast<std::int64_t>(mass.size()) && begin.size() == mass.size() + 1,
-                "every output needs a mass and its parts");
-        require(begin.back() == static_cast<std::int64_t>(part.size()) && part.size() == value.size(),
-                "every part needs a value");
-        std::vector<std::vector<Sparse>> outputs(static_cast<std::size_t>(n));
-        for (std::int64_t i = 0; i < n; ++i) {
-            for (std::int64_t r = first[i]; r < first[i + 1]; ++r) {
-                require(mass.data()[r] >= 0.0 && std::isfinite(mass.data()[r]), "masses must not be negative");
-                Sparse& z = outputs[i].emplace_back();
-                for (std::int64_t j = begin[r]; j < begin[r + 1]; ++j) {
-                    const std::int32_t at = part.data()[j];
-                    require(at >= 0 && at < examples_.get().parts(i) && (j == begin[r] || at > part.data()[j - 1]),
-                            "parts of an output must rise and lie in the example");
-                    z.add(at, value.data()[j]);
-                }
-            }
-        }
+        const auto outputs = outputs_of(first, mass, begin, part, value);
         const NoGil release;
         for (std::int64_t i = 0; i < n; ++i)
             descent_.seed(i, outputs[i], view(mass).subspan(first[i], first[i + 1] - first[i]));
         descent_.refresh();
+    }
+    // Atoms, the gold one of each example without its parts, then vectors: what restore() takes.
+    auto freeze() const {
+        std::vector<std::int64_t> starts{0}, part_starts{0};
+        std::vector<double> mass, value;
+        std::vector<std::int32_t> part, idle;
+        BlockDescent::Vectors vectors;
+        {
+            const NoGil release;
+            std::size_t parts = 0;
+            for (std::int64_t i = 0; i < examples_.get().size(); ++i)
+                descent_.each_atom(i, [&](const Sparse& z, double, std::int32_t) { parts += z.index.size(); });
+            part.reserve(parts);
+            value.reserve(parts);
+            for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
+                const auto first = mass.size();
+                descent_.each_atom(i, [&](const Sparse& z, double x, std::int32_t visits) {
+                    if (mass.size() > first) {
+                        part.insert(part.end(), z.index.begin(), z.index.end());
+                        value.insert(value.end(), z.value.begin(), z.value.end());
+                    }
+                    mass.push_back(x);
+                    idle.push_back(visits);
+                    part_starts.push_back(static_cast<std::int64_t>(part.size()));
+                });
+                starts.push_back(static_cast<std::int64_t>(mass.size()));
+            }
+            vectors = descent_.vectors();
+        }
+        std::vector<double> numbers(vectors.numbers.begin(), vectors.numbers.end());
+        return std::make_tuple(given(std::move(starts)), given(std::move(mass)), given(std::move(idle)),
+                               given(std::move(part_starts)), given(std::move(part)), given(std::move(value)),
+                               given(std::move(vectors.g)), given(std::move(vectors.late)), given(std::move(vectors.w)),
+                               given(std::move(vectors.gap)), given(std::move(vectors.asked)),
+                               given(std::move(vectors.older)), given(std::move(vectors.newer)),
+                               given(std::move(numbers)));
+    }
+    void restore(In<std::int64_t> starts, In<double> mass, In<std::int32_t> idle, In<std::int64_t> part_starts,
+                 In<std::int32_t> part, In<double> value, In<double> g, In<double> late, In<double> w, In<double> gap,
+                 In<std::uint8_t> asked, In<double> older, In<double> newer, In<double> numbers) {
+        const std::int64_t n = examples_.get().size();
+        const auto first = rising(starts), begin = rising(part_starts);
+        auto outputs = outputs_of(first, mass, begin, part, value);
+        require(idle.size() == mass.size(), "every output needs a number of visits");
+        for (const std::int32_t visits : view(idle)) require(visits >= 0, "visits must not be negative");
+        for (auto& own : outputs) {
+            require(!own.empty() && own[0].index.empty(), "every example begins with its gold output");
+            own.erase(own.begin());
+        }
+        BlockDescent::Vectors vectors{copied(g),     copied(late),  copied(w),     copied(gap), copied(older),
+                                      copied(newer), copied(asked), {}};
+        require(descent_.fits(vectors) && numbers.size() == vectors.numbers.size(), "vectors do not fit the problem");
+        std::copy_n(numbers.data(), numbers.size(), vectors.numbers.begin());
+        const NoGil release;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t count = first[i + 1] - first[i];
+            descent_.restore(i, outputs[i], view(mass).subspan(first[i], count), view(idle).subspan(first[i], count));
+        }
+        descent_.restore(std::move(vectors));
     }
     auto masses() const {
         std::vector<std::int64_t> starts{0}, part_starts{0};
@@ -333,6 +375,7 @@ class PyBlockDescent {
         return descent_.average(view(g));
     }
     BlockDescent& get() { return descent_; }
+    OnlineExamples& examples() { return examples_; }
 
    private:
     static BlockDescent::Settings checked(double C, double radius, int step, int steps, std::int64_t most_atoms,
@@ -340,6 +383,31 @@ class PyBlockDescent {
         require(C > 0.0 && radius > 0.0, "C and radius must be positive");
         require(step >= 0 && step <= 2 && steps >= 1 && most_atoms >= 2, "settings out of range");
         return {C, radius, static_cast<Step>(step), steps, most_atoms, cache_gap, cache_mean};
+    }
+    // Checks outputs and their masses, and lists the outputs of every example.
+    std::vector<std::vector<Sparse>> outputs_of(const std::vector<std::int64_t>& first, const In<double>& mass,
+                                                const std::vector<std::int64_t>& begin, const In<std::int32_t>& part,
+                                                const In<double>& value) const {
+        const std::int64_t n = examples_.get().size();
+        require(static_cast<std::int64_t>(first.size()) == n + 1, "starts must have n_examples + 1 entries");
+        require(first.back() == static_cast<std::int64_t>(mass.size()) && begin.size() == mass.size() + 1,
+                "every output needs a mass and its parts");
+        require(begin.back() == static_cast<std::int64_t>(part.size()) && part.size() == value.size(),
+                "every part needs a value");
+        std::vector<std::vector<Sparse>> outputs(static_cast<std::size_t>(n));
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t r = first[i]; r < first[i + 1]; ++r) {
+                require(mass.data()[r] >= 0.0 && std::isfinite(mass.data()[r]), "masses must not be negative");
+                Sparse& z = outputs[i].emplace_back();
+                for (std::int64_t j = begin[r]; j < begin[r + 1]; ++j) {
+                    const std::int32_t at = part.data()[j];
+                    require(at >= 0 && at < examples_.get().parts(i) && (j == begin[r] || at > part.data()[j - 1]),
+                            "parts of an output must rise and lie in the example");
+                    z.add(at, value.data()[j]);
+                }
+            }
+        }
+        return outputs;
     }
     OnlineExamples& examples_;
     BlockDescent descent_;
@@ -428,7 +496,16 @@ void bind_online(nb::module_& module) {
                       const std::vector<In<std::int64_t>>&, In<double>, In<std::int64_t>, In<std::int64_t>, In<double>,
                       In<double>>(),
              "oracle"_a, "map"_a, "rescaling"_a, "worst"_a.none(), "blocks"_a, "costs"_a.noconvert(), "gold_starts"_a.noconvert(),
-             "gold_index"_a.noconvert(), "gold_value"_a.noconvert(), "scale"_a.noconvert());
+             "gold_index"_a.noconvert(), "gold_value"_a.noconvert(), "scale"_a.noconvert())
+        .def("memory", [](OnlineExamples& self) {
+            const auto kept = self.get().memory();
+            return given(std::vector<double>(kept.begin(), kept.end()));
+        })
+        .def("remember", [](OnlineExamples& self, In<double> values) {
+            const auto kept = self.get().memory();
+            require(values.size() == kept.size(), "values do not fit the oracle's memory");
+            std::copy_n(values.data(), values.size(), kept.begin());
+        }, "values"_a.noconvert());
     module.def("perceptron_pass", &perceptron, "examples"_a, "order"_a.noconvert(), "nonnegative"_a.noconvert(),
                "sum"_a.noconvert(), "late"_a.noconvert(), "time"_a);
     module.def("mira_pass", &mira, "examples"_a, "order"_a.noconvert(), "C"_a, "k"_a,
@@ -444,9 +521,16 @@ void bind_online(nb::module_& module) {
         .def("seed", &PyBlockDescent::seed, "starts"_a.noconvert(), "mass"_a.noconvert(), "part_starts"_a.noconvert(),
              "part"_a.noconvert(), "value"_a.noconvert())
         .def("masses", &PyBlockDescent::masses)
+        .def("freeze", &PyBlockDescent::freeze)
+        .def("restore", &PyBlockDescent::restore, "starts"_a.noconvert(), "mass"_a.noconvert(), "idle"_a.noconvert(),
+             "part_starts"_a.noconvert(), "part"_a.noconvert(), "value"_a.noconvert(), "g"_a.noconvert(),
+             "late"_a.noconvert(), "w"_a.noconvert(), "gap"_a.noconvert(), "asked"_a.noconvert(),
+             "older"_a.noconvert(), "newer"_a.noconvert(), "numbers"_a.noconvert())
         .def("refresh", &PyBlockDescent::refresh)
         .def("average", &PyBlockDescent::average, "g"_a.noconvert())
         .def("mark", [](PyBlockDescent& self) { self.get().mark(); })
+        .def_prop_ro("examples", [](PyBlockDescent& self) -> OnlineExamples& { return self.examples(); },
+                     nb::rv_policy::reference_internal)
         .def_prop_ro("g", [](PyBlockDescent& self) { return seen(self.get().g()); }, nb::rv_policy::reference_internal)
         .def_prop_ro("gap", [](PyBlockDescent& self) { return seen(self.get().gap()); },
                      nb::rv_policy::reference_internal)

@@ -17,6 +17,7 @@ from maxmargin._version import __version__
 from maxmargin.packing import PACKERS, checks
 from maxmargin.packing.base import Packed, Packer
 from maxmargin.packing.parts import PartsPacker
+from maxmargin.solvers.checkpoint import CHECKPOINT
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
 from maxmargin.structures.network import Network
 
@@ -277,6 +278,8 @@ def load(
     header, arrays = model_file.read(path)
     try:
         kind, facts = header["kind"], header.get("facts", {})
+        if kind == CHECKPOINT:
+            raise ValueError("it is the checkpoint of a run and no model; name it as checkpoint= of a fit to go on")
         if kind != PartsPacker.kind and kind not in PACKERS:
             loader = _named_loader(header)
             if loader is not None:

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -137,6 +138,52 @@ class BlockDescent {
         return (now.loss - older_.loss) / total;
     }
 
+    // All that a later object over the same examples needs, besides the atoms, to go on with the same bits.
+    struct Vectors {
+        std::vector<double> g, late, w, gap, older, newer;
+        std::vector<std::uint8_t> asked;
+        std::array<double, 9> numbers;  // loss, late loss, time, norm, mean gap; loss and weight of both marks
+    };
+    Vectors vectors() const {
+        return {g_, late_, w_, gap_, older_.g, newer_.g, asked_,
+                {loss_, late_loss_, time_, norm_, mean_gap_, older_.loss, older_.weight, newer_.loss, newer_.weight}};
+    }
+    bool fits(const Vectors& v) const {
+        const auto marked = [&](const std::vector<double>& sum) { return sum.empty() || sum.size() == g_.size(); };
+        return v.g.size() == g_.size() && v.late.size() == g_.size() && v.w.size() == w_.size() &&
+               v.gap.size() == gap_.size() && v.asked.size() == asked_.size() && marked(v.older) && marked(v.newer);
+    }
+    void restore(Vectors v) {
+        const auto& x = v.numbers;
+        g_ = std::move(v.g), late_ = std::move(v.late), w_ = std::move(v.w);
+        gap_ = std::move(v.gap), asked_ = std::move(v.asked);
+        loss_ = x[0], late_loss_ = x[1], time_ = x[2], norm_ = x[3], mean_gap_ = x[4];
+        older_ = {std::move(v.older), x[5], x[6]};
+        newer_ = {std::move(v.newer), x[7], x[8]};
+    }
+    // The atoms of example i, the gold one first: body(output, mass, visits without mass).
+    template <class Body>
+    void each_atom(std::int64_t i, Body&& body) const {
+        const Block& block = blocks_[i];
+        for (std::int64_t j = 0; j < block.size(); ++j) body(block.atoms[j].z, block.mass[j], block.idle[j]);
+    }
+    // The atoms of example i again, of which `outputs` are those after the gold one. Atoms keep the order in which they
+    // came and an inner product is made when the later of the two comes, so that it has the same bits as before.
+    void restore(std::int64_t i, std::span<const Sparse> outputs, std::span<const double> mass,
+                 std::span<const std::int32_t> idle) {
+        Block& block = blocks_[i];
+        block.atoms.resize(1);
+        block.mass.resize(1);
+        block.idle.resize(1);
+        for (const Sparse& z : outputs) {
+            fresh_.z = z;
+            examples_.weigh(i, fresh_);
+            admit(i, block);
+        }
+        std::copy(mass.begin(), mass.end(), block.mass.begin());
+        std::copy(idle.begin(), idle.end(), block.idle.begin());
+    }
+
     std::span<const double> g() const { return g_; }
     std::span<const double> gap() const { return gap_; }
     double loss() const { return loss_; }
@@ -150,7 +197,7 @@ class BlockDescent {
     struct Block {
         std::vector<Atom> atoms;
         std::vector<double> mass, gram;  // gram: width x width
-        std::vector<int> idle;           // visits without mass
+        std::vector<std::int32_t> idle;  // visits without mass
         std::int64_t width = 0;
         std::int64_t size() const { return static_cast<std::int64_t>(atoms.size()); }
     };

@@ -54,6 +54,8 @@ class Oracle {
     virtual Status argmax(std::int64_t i, const double* scores, Sparse& vertex) = 0;
     // The k best vertices, fewer where there are fewer.
     virtual Status k_best(std::int64_t i, const double* scores, std::int64_t k, std::vector<Sparse>& vertices) = 0;
+    // What calls start from and leave behind, on which outputs of equal score may depend.
+    virtual std::span<double> memory() { return {}; }
 };
 
 // A weight-sized vector that is zero but for the entries it lists.
@@ -166,6 +168,7 @@ class Examples {
     double scale(std::int64_t i) const { return packed_.scale[i]; }
     const Sparse& gold(std::int64_t i) const { return gold_[i]; }
     const FeatureMap& map() const { return map_; }
+    std::span<double> memory() { return oracle_.memory(); }
 
     void scores(std::int64_t i, const double* w, double* out) const { map_.scores(i, w, out); }
 

@@ -25,7 +25,19 @@ from maxmargin.packing import PartsPacker, ProgramPacker, checks
 from maxmargin.packing.base import Packer
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2, Region
-from maxmargin.solvers import Progress, Solution, Solver, Start, Stop, Validation, choose, solve
+from maxmargin.solvers import (
+    BlockFrankWolfe,
+    Checkpoint,
+    Progress,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    Stop,
+    Validation,
+    choose,
+    solve,
+)
 from maxmargin.solvers.base import check_flags
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray, Structure
@@ -62,6 +74,9 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             settings and examples need not.
         verbose: draw a progress bar on a terminal.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
+        checkpoint: a file name or :class:`maxmargin.solvers.Checkpoint`: ``fit`` saves its run there as it goes, goes
+            on from that file if it exists, with the same bits, and removes it when it is done, unless a budget or
+            Ctrl-C ended it (docs/training.md).
 
     Attributes:
         coef_: the weights, shape ``(n_weights,)``; of kernel features, dual coefficients (docs/kernels.md).
@@ -89,6 +104,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         warm_start: bool = False,
         verbose: bool = False,
         callbacks: Sequence[Callback] = (),
+        checkpoint: str | Path | Checkpoint | None = None,
     ) -> None:
         self.structure = structure
         self.C = C
@@ -107,6 +123,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         self.warm_start = warm_start
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     def _packer(self) -> Packer:
         if isinstance(self.structure, Packer):
@@ -151,7 +168,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             packer, problem = self._problem(X, y, sample_weight, loss_weight)
             solver, why = self._solver(problem)
             stop = Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds)
-            callbacks = self._callbacks()
+            callbacks, checkpoint = self._callbacks(), self._checkpoint()
             chooser = _validation(packer, validation, patience, self.n_jobs)
             if chooser is not None:
                 callbacks.append(chooser)
@@ -166,6 +183,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 n_jobs=self.n_jobs,
                 random_state=self.random_state,
                 why=why,
+                checkpoint=checkpoint,
             )
         weights, facts = solution.weights, _facts(self, problem, solution)
         if chooser is not None and chooser.best_weights is not None:
@@ -177,7 +195,18 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.solution_, self.coef_, self.model_ = solution, weights, model
         self.validation_ = chooser.history if chooser is not None else None
+        may_go_on = solution.status in (Status.BUDGET, Status.INTERRUPTED)
+        if checkpoint is not None and not checkpoint.keep and not may_go_on:
+            checkpoint.remove()
         return self
+
+    def _checkpoint(self) -> Checkpoint | None:
+        given = self.checkpoint
+        if given is None or isinstance(given, Checkpoint):
+            return given
+        if isinstance(given, (str, Path)):
+            return Checkpoint(given)
+        raise ValueError(f"checkpoint must be the name of a file or a Checkpoint, got {given!r}")
 
     def _callbacks(self) -> list[Callback]:
         if callable(self.callbacks) or not hasattr(self.callbacks, "__iter__"):
@@ -250,7 +279,10 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.solver, Solver):
             return self.solver, "chosen by the caller"
         if isinstance(self.solver, str) and self.solver == "auto":
-            return choose(problem)
+            solver, why = choose(problem)
+            if self.checkpoint is not None and solver.why_not_saved and not BlockFrankWolfe().why_not(problem):
+                return BlockFrankWolfe(), f"{why}; for a checkpoint block-coordinate Frank-Wolfe, as it can be saved"
+            return solver, why
         given: Any = self.solver
         if isinstance(given, type) and issubclass(given, Solver):
             raise ValueError(f"solver must be an object, not a class: write mm.{given.__name__}()")

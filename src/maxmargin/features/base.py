@@ -7,7 +7,7 @@ examples. Parts are laid out as :mod:`maxmargin.structures.base` says. Nothing h
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -67,6 +67,11 @@ class Features(ABC):
             for first, last, own in zip(ends[:-1], ends[1:], blocks, strict=True)
         ]
         return rows[0] if len(rows) == 1 else _kernels.joined_map(rows, [0] * len(rows), self.n_weights, True)
+
+    def told(self) -> Iterable[Any]:
+        """What the map is made of, for fingerprints of problems. The fallback: its scores at fixed random weights."""
+        probe = np.random.default_rng(0).standard_normal((2, self.n_weights))
+        return self.n_weights, self.n_parts, self.n_examples, *(self.scores(weights) for weights in probe)
 
     def part_norms(self, order: float) -> FloatArray:
         """``||F e_p||`` of every part ``p``: the Euclidean norm (order 2) or the largest entry (order inf) of its row.

@@ -6,7 +6,7 @@ two vectors, which halves the memory traffic of a map that is bound by it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Self
 
@@ -45,6 +45,10 @@ class PartFeatures(Features):
         if not np.isfinite(self.sign):
             raise ValueError(f"sign must be finite, got {sign}")
         self.n_weights, self.n_parts, self.n_examples = rows.d, rows.n, len(self.offsets) - 1
+
+    def told(self) -> Iterable[Any]:
+        """Matrix, offsets and sign."""
+        return self.rows, self.offsets, self.sign
 
     def _signed(self, values: FloatArray) -> FloatArray:
         return values if self.sign == 1.0 else self.sign * values
@@ -114,6 +118,10 @@ class Stacked(Features):
         self.weight_starts = tuple(np.cumsum([0, *(member.n_weights for member in features)]).tolist())
         self.n_parts, self.n_weights = self.part_starts[-1], self.weight_starts[-1]
         self.n_examples = counts[0]
+
+    def told(self) -> Iterable[Any]:
+        """The maps."""
+        return self.features
 
     @property
     def n_blocks(self) -> int:
@@ -191,6 +199,10 @@ class Beside(Features):
         self.weight_starts = tuple(np.cumsum([0, *(member.n_weights for member in features)]).tolist())
         self.n_parts, self.n_examples = features[0].n_parts, features[0].n_examples
         self.n_weights = self.weight_starts[-1]
+
+    def told(self) -> Iterable[Any]:
+        """The maps."""
+        return self.features
 
     @property
     def n_blocks(self) -> int:

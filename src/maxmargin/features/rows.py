@@ -180,6 +180,10 @@ class Rows:
         other._set_sparse(starts, columns, values)
         return other
 
+    def told(self) -> tuple[Any, ...]:
+        """What the matrix is made of, for fingerprints."""
+        return (self.dense,) if self.dense is not None else (self.d, self.starts, self.columns, self.values)
+
     def to_sparse(self) -> sp.csr_array:
         """``X`` as a CSR array."""
         if self.dense is not None:

@@ -12,7 +12,7 @@ batch in which none are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -73,6 +73,10 @@ class TiedRows(Features):
                 raise ValueError(f"kept parts must rise and lie in 0..{self.n_parts - 1}")
             self.n_parts, self.kept = len(kept), kept
             self._column = kept % self.m if constant else None
+
+    def told(self) -> Iterable[Any]:
+        """Matrix, offsets and which parts a row has."""
+        return self.rows, self.offsets, self.m, self.constant, self.alike, self.kept
 
     def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
         """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""

@@ -5,6 +5,7 @@ from maxmargin.solvers.base import Counters, Solver, Start
 from maxmargin.solvers.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.solvers.callbacks import JsonLines, Progress, Record, Validation
 from maxmargin.solvers.certificate import Certificate, Proposal, certify
+from maxmargin.solvers.checkpoint import Checkpoint, CheckpointError
 from maxmargin.solvers.column_generation import ColumnGeneration
 from maxmargin.solvers.cutting_plane import CuttingPlane
 from maxmargin.solvers.dual_extragradient import DualExtragradient
@@ -24,6 +25,8 @@ __all__ = [
     "AveragedPerceptron",
     "BlockFrankWolfe",
     "Certificate",
+    "Checkpoint",
+    "CheckpointError",
     "ColumnGeneration",
     "Counters",
     "CuttingPlane",

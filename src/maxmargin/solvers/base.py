@@ -19,6 +19,10 @@ from maxmargin.solvers.certificate import Certificate, Proposal
 from maxmargin.solvers.masses import Masses
 from maxmargin.structures.base import FloatArray, Points, PointStatus
 
+Frozen = dict[str, Any]
+"""Arrays (float64, float32, int64, int32 or uint8) and numbers by name: what a checkpoint stores of a solver's state
+or of a callback's."""
+
 
 @dataclass
 class Counters:
@@ -117,6 +121,7 @@ class Run:
         keeps_worst: whether the last worst outputs are kept, so that asking again at the same weights costs nothing:
             for solvers whose step starts from the weights that were just certified. Not with several shards.
         deadline: the value of ``time.perf_counter()`` at which ``max_seconds`` are over, for long steps; None for none.
+        warm: for each shard what its next argmax starts from; empty before the first.
     """
 
     problem: Problem
@@ -126,7 +131,7 @@ class Run:
     counters: Counters = field(default_factory=Counters)
     keeps_worst: bool = False
     deadline: float | None = None
-    _warm: list[Any] = field(default_factory=list)
+    warm: list[Any] = field(default_factory=list)
     _kept: tuple[FloatArray, Worst] | None = None
 
     @classmethod
@@ -140,11 +145,11 @@ class Run:
             yield self.problem, self._kept[1]
             return
         self.counters.argmax += 1
-        self._warm = self._warm or [None] * len(self.shards)
+        self.warm = self.warm or [None] * len(self.shards)
         first = 0
         for i, shard in enumerate(self.shards):
-            worst = shard.worst(weights, warm=self._warm[i], first=first)
-            self._warm[i] = worst.warm
+            worst = shard.worst(weights, warm=self.warm[i], first=first)
+            self.warm[i] = worst.warm
             first += shard.structure.n_examples
             if self.keeps_worst and len(self.shards) == 1:
                 self._kept = (np.array(weights), worst)
@@ -171,6 +176,14 @@ class Run:
         if (points.status != PointStatus.OK).any():
             raise NonFiniteError("an entropic projection met NaN or infinite numbers")
         return points
+
+
+def weight_sized(run: Run, frozen: Any) -> FloatArray:
+    """A copy of a saved vector; ValueError where it does not have one number per weight."""
+    array = np.array(frozen, dtype=np.float64)
+    if array.shape != (run.problem.n_weights,):
+        raise ValueError(f"a vector of shape {array.shape} does not fit {run.problem.n_weights} weights")
+    return array
 
 
 @dataclass(frozen=True)
@@ -236,6 +249,21 @@ class Solver(ABC):
     def why_not(self, problem: Problem) -> str | None:
         """The plain reason why this solver cannot solve the problem, or None."""
         return None
+
+    why_not_saved = "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or AveragedPerceptron"
+    """Where a run cannot be saved in a checkpoint: the reason, and what to use. Empty where :meth:`freeze` and
+    :meth:`thaw` are given."""
+
+    def freeze(self, state: Any) -> Frozen:
+        """The state as arrays and numbers, which later steps leave as they are, for :meth:`thaw`."""
+        raise NotImplementedError
+
+    def thaw(self, run: Run, frozen: Frozen) -> Any:
+        """The state again, in place of :meth:`init`: all that follows has the same bits as without the interruption.
+
+        Arrays are read-only. ValueError (or KeyError) where they do not fit the problem.
+        """
+        raise NotImplementedError
 
     @property
     def shard_size(self) -> int | None:

@@ -36,6 +36,7 @@ import numpy as np
 from maxmargin import _kernels
 from maxmargin.regions import L2
 from maxmargin.solvers.base import (
+    Frozen,
     Run,
     Start,
     check_choice,
@@ -44,8 +45,8 @@ from maxmargin.solvers.base import (
     check_share,
 )
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.masses import Masses
-from maxmargin.solvers.online import RidgeSolver, finite_pass, signs_of
+from maxmargin.solvers.masses import Masses, small_numbers
+from maxmargin.solvers.online import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
 from maxmargin.structures.base import FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
@@ -54,6 +55,13 @@ REFRESH = 20
 """Passes after which ``g`` is summed up anew, as sums of changes drift by rounding."""
 SWEEP = 10
 """With sampling by gap, every so many passes visit all examples: gaps not seen for long are out of date."""
+
+
+_FROZEN = (
+    *("starts", "mass", "idle", "part_starts", "part", "value"),
+    *("g", "late", "w", "gap", "asked", "older", "newer", "numbers"),
+)
+"""What the compiled blocks give and take back, in this order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +107,19 @@ class BlockFrankWolfe(RidgeSolver):
 
     def init(self, run: Run, start: Start) -> BlockState:
         """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""
+        weights = start.weights_for(run.problem)  # checked, but masses cannot be found from weights
+        blocks = self._blocks(run, run.problem.examples())
+        masses = None if start.masses is None else start.masses.legal(run.problem.structure)
+        if masses is None:
+            return BlockState(blocks)
+        finite_pass(blocks.seed, *masses.arrays())
+        return BlockState(blocks, None if start.weights is None else weights)
+
+    def _blocks(self, run: Run, examples: Any) -> Any:
         region = run.problem.region
         assert isinstance(region, L2)
-        weights = start.weights_for(run.problem)  # checked, but masses cannot be found from weights
-        blocks = _kernels.BlockDescent(
-            run.problem.examples(),
+        return _kernels.BlockDescent(
+            examples,
             float(region.C),
             float(region.radius),
             signs_of(run.problem),
@@ -113,11 +129,28 @@ class BlockFrankWolfe(RidgeSolver):
             float(self.cache),
             0.01 if self.cache else 0.0,
         )
-        masses = None if start.masses is None else start.masses.legal(run.problem.structure)
-        if masses is None:
-            return BlockState(blocks)
-        finite_pass(blocks.seed, *masses.arrays())
-        return BlockState(blocks, None if start.weights is None else weights)
+
+    why_not_saved = ""
+
+    def freeze(self, state: BlockState) -> Frozen:
+        """The kept outputs by their non-zeros and the sums; inner products are made again from the features."""
+        frozen = dict(zip(_FROZEN, state.blocks.freeze(), strict=True))
+        return {
+            **frozen,
+            "value": small_numbers(frozen["value"]),
+            "memory": saved_memory(state.blocks.examples),
+            "passes": state.passes,
+        }
+
+    def thaw(self, run: Run, frozen: Frozen) -> BlockState:
+        """The same blocks over a new view."""
+        blocks = self._blocks(run, with_memory(run.problem.examples(), frozen["memory"]))
+        values = {**frozen, "value": frozen["value"].astype(np.float64)}
+        try:
+            blocks.restore(*(values[name] for name in _FROZEN))
+        except (ArithmeticError, TypeError) as error:
+            raise ValueError(str(error)) from None
+        return BlockState(blocks, None, int(frozen["passes"]))
 
     def _order(self, run: Run, state: BlockState) -> IntArray:
         """The examples of the next pass."""

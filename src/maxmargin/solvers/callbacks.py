@@ -2,6 +2,9 @@
 
 A callback is any function of a record; returning True stops the run. The ones here draw a progress bar, write JSON
 lines and choose the stopping point on validation data.
+
+A callback that remembers something may have ``freeze()``, which gives arrays and numbers by name that it does not
+change later, and ``thaw(frozen)``, which takes them back: a run that goes on from a checkpoint finds it as it was.
 """
 
 from __future__ import annotations
@@ -149,6 +152,26 @@ class Validation:
         else:
             self._waited += 1
         return self.patience is not None and self._waited >= self.patience
+
+    def freeze(self) -> dict[str, Any]:
+        """The best weights so far and all scores, for a checkpoint."""
+        iterations, scores = zip(*self.history, strict=True) if self.history else ((), ())
+        return {
+            "weights": np.zeros(0) if self.best_weights is None else self.best_weights,
+            "found": self.best_weights is not None,
+            "score": self.best_score,
+            "iteration": self.best_iteration,
+            "waited": self._waited,
+            "iterations": np.array(iterations, dtype=np.int64),
+            "scores": np.array(scores, dtype=np.float64),
+        }
+
+    def thaw(self, frozen: dict[str, Any]) -> None:
+        """Go on from what :meth:`freeze` gave."""
+        self.best_weights = np.array(frozen["weights"]) if frozen["found"] else None
+        self.best_score, self.best_iteration = float(frozen["score"]), int(frozen["iteration"])
+        self._waited = int(frozen["waited"])
+        self.history = list(zip(frozen["iterations"].tolist(), frozen["scores"].tolist(), strict=True))
 
     @property
     def reason(self) -> str:

@@ -20,9 +20,10 @@ from maxmargin import _threads
 from maxmargin._callers import callers_level
 from maxmargin._vectors import norm
 from maxmargin.problem import InexactError, Problem
-from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start
+from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start, weight_sized
 from maxmargin.solvers.callbacks import Callback, Record
 from maxmargin.solvers.certificate import Certificate, CertificateError, Proposal, certify
+from maxmargin.solvers.checkpoint import Checkpoint, CheckpointError, Moment, Saver, remembered, remind
 from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.sparsify import sparser
 from maxmargin.structures.base import FloatArray
@@ -116,6 +117,16 @@ class _Best:
         self.weights: FloatArray | None = None
         self.primal, self.dual, self.hinge, self.size = np.inf, -np.inf, np.inf, 0.0
 
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """All numbers but the weights."""
+        return self.primal, self.dual, self.hinge, self.size
+
+    def restore(self, weights: FloatArray | None, figures: tuple[float, ...]) -> None:
+        """Go on from a checkpoint."""
+        self.weights = weights
+        self.primal, self.dual, self.hinge, self.size = figures
+
     def update(self, proposal: Proposal, certificate: Certificate) -> None:
         if certificate.primal < self.primal or not self.minimises:
             self.weights, self.primal, self.hinge = proposal.weights, certificate.primal, certificate.hinge
@@ -143,6 +154,7 @@ def solve(
     n_jobs: int | None = None,
     random_state: int | None = None,
     why: str = "",
+    checkpoint: Checkpoint | None = None,
 ) -> Solution:
     """Minimise ``penalty(w) + H(w)`` over the region to a certified relative gap.
 
@@ -155,6 +167,8 @@ def solve(
         n_jobs: threads, as scikit-learn reads it; does not change the result.
         random_state: seed for solvers that draw random numbers.
         why: why this solver, kept in the solution.
+        checkpoint: where the run is saved as it goes; where the file exists the run goes on from it, not from
+            ``start``, and ends with the bits that it would have ended with. It is written once more at the end.
 
     Returns:
         A :class:`Solution`. Ctrl-C, time-out and numerical trouble return the best weights so far, with their
@@ -163,9 +177,10 @@ def solve(
     stop = stop or Stop()
     if reason := solver.why_not(problem):
         raise ValueError(f"{type(solver).__name__} cannot solve this problem: {reason}")
+    saver = None if checkpoint is None else Saver.of(checkpoint, problem, solver, random_state)
     # Overflow is not a warning here but a status: the loop checks every objective and projection for it.
     with _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
-        solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state)
+        solution = _loop(problem, solver, stop, callbacks, start or Start(), random_state, saver)
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularisation
     if solution.status not in (Status.CONVERGED, Status.STOPPED, Status.FINISHED) and not expected:
         from sklearn.exceptions import ConvergenceWarning  # here, for scikit-learn takes a second
@@ -188,14 +203,21 @@ def _loop(
     callbacks: Sequence[Callback],
     start: Start,
     random_state: int | None,
+    saver: Saver | None,
 ) -> Solution:
     began = time.perf_counter()
     limit = 1 if solver.one_step else stop.max_iter or solver.max_iter
     run = Run.of(problem, _generator(random_state), solver.shard_size, stop.tol)
+    saved = None if saver is None else saver.load()
+    if saved is not None:
+        began -= saved.seconds
+        run.counters = saved.counters
     run.deadline = None if stop.max_seconds is None else began + stop.max_seconds
     counters = run.counters
     best = _Best(problem.relaxed, solver.minimises)
     history: list[Record] = []
+    watched = solver.minimises or bool(callbacks)  # otherwise the certificate of the end is enough
+    next_check = 1
     state = None
     status: Status | None = None
     asked = ""
@@ -235,13 +257,46 @@ def _loop(
     def out_of_time() -> bool:
         return stop.max_seconds is not None and time.perf_counter() - began > stop.max_seconds
 
+    def keep() -> None:
+        """Hand the run as it stands to the saver."""
+        if saver is not None:
+            # What is no array cannot be saved; without it the run goes on as one from the file does.
+            run.warm = [one if isinstance(one, np.ndarray) else None for one in run.warm]
+            saver.keep(
+                Moment(
+                    state=solver.freeze(state),
+                    random=dict(run.random.bit_generator.state),
+                    counters=replace(counters),
+                    best=best.weights,
+                    figures=best.figures,
+                    history=tuple(history),
+                    callbacks=remembered(callbacks),
+                    warm=tuple(run.warm),
+                    next_check=next_check,
+                    seconds=time.perf_counter() - began,
+                    asked=asked,
+                )
+            )
+
     try:
-        state = solver.init(run, start)
-        watched = solver.minimises or bool(callbacks)  # otherwise the certificate of the end is enough
-        asked = check() if watched else ""
-        next_check = 1 if watched else limit
+        if saver is not None and saved is not None:
+            try:
+                state = solver.thaw(run, saved.state)
+                best.restore(None if saved.best is None else weight_sized(run, saved.best), saved.figures)
+                run.random.bit_generator.state = saved.random
+                run.warm = [None if one is None else np.array(one) for one in saved.warm]
+                remind(callbacks, saved.callbacks)
+            except CheckpointError:
+                raise
+            except (KeyError, TypeError, ValueError, OverflowError):
+                raise saver.damaged() from None
+            history, next_check, asked = list(saved.history), saved.next_check, saved.asked
+        else:
+            state = solver.init(run, start)
+            asked = check() if watched else ""
+            keep()
         # Separable data bring the objective to 0, where only rounding of the first objective's size is left to close.
-        rounding = _ROUNDING * abs(history[0].primal) if history else 0.0
+        rounding = _ROUNDING * abs(history[0].primal) if watched and history else 0.0
         while status is None:
             if best.certificate.relative_gap <= stop.tol or best.certificate.gap <= rounding:
                 status = Status.CONVERGED
@@ -257,9 +312,12 @@ def _loop(
                 state = solver.step(run, state)
                 counters.iterations += 1
                 done = not solver.minimises and solver.done(state)
-                if counters.iterations >= min(next_check, limit) or done or out_of_time():
-                    asked = check()
-                    next_check = _next_check(counters.iterations)
+                last = counters.iterations >= limit or done or out_of_time()
+                if counters.iterations >= next_check or last:
+                    asked = check() if watched or last else ""
+                    if counters.iterations >= next_check:  # a run that ends early may go on with a larger budget
+                        next_check = _next_check(counters.iterations)
+                    keep()
         if best.weights is None:
             check()
     except KeyboardInterrupt:
@@ -277,6 +335,9 @@ def _loop(
         for callback in callbacks:
             if close := getattr(callback, "close", None):
                 close()
+        if saver is not None:
+            with contextlib.suppress(KeyboardInterrupt):  # the file that is there stands
+                saver.finish()
     if best.weights is None:
         if status is Status.INTERRUPTED:
             raise KeyboardInterrupt("interrupted before the first certificate: there is nothing to return")

@@ -21,6 +21,13 @@ PIECE = 1 << 18
 Flags = npt.NDArray[np.bool_]
 
 
+def small_numbers(value: FloatArray) -> npt.NDArray[np.uint8] | FloatArray:
+    """As uint8 where all are whole numbers that fit."""
+    with np.errstate(invalid="ignore"):
+        small = value.astype(np.uint8)
+    return small if (small == value).all() else value
+
+
 @dataclass(frozen=True, eq=False)
 class Masses:
     """Outputs with mass, by their non-zero parts.
@@ -50,9 +57,7 @@ class Masses:
         cls, starts: IntArray, mass: FloatArray, part_starts: IntArray, part: npt.NDArray[np.int32], value: FloatArray
     ) -> Masses:
         """With small whole numbers stored as such: a fitted estimator keeps them, also when it is pickled."""
-        with np.errstate(invalid="ignore"):
-            small = value.astype(np.uint8)
-        return cls(starts, mass, part_starts, part, small if (small == value).all() else value)
+        return cls(starts, mass, part_starts, part, small_numbers(value))
 
     def arrays(self) -> tuple[IntArray, FloatArray, IntArray, npt.NDArray[np.int32], FloatArray]:
         """As kernels take them."""

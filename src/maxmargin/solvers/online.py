@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin.problem import InexactError, Problem
 from maxmargin.solvers.base import NonFiniteError, Solver, instead, needs_ridge
-from maxmargin.structures.base import SHARD_PARTS
+from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 
 class OnlineSolver(Solver):
@@ -28,6 +28,19 @@ class RidgeSolver(OnlineSolver):
         if problem.slack != "linear":
             return f"it needs linear slack; use {instead(problem)}"
         return needs_ridge(problem)
+
+
+def saved_memory(examples: Any) -> FloatArray:
+    """What the oracle of a compiled view keeps between calls, for a checkpoint."""
+    return np.asarray(examples.memory())
+
+
+def with_memory(examples: Any, memory: FloatArray) -> Any:
+    """The view with such a memory."""
+    if not np.isfinite(memory).all():
+        raise ValueError("the oracle's memory is not finite")
+    examples.remember(memory)
+    return examples
 
 
 def signs_of(problem: Problem) -> Any:

@@ -19,9 +19,9 @@ import numpy as np
 
 from maxmargin import _kernels
 from maxmargin.regions import L1
-from maxmargin.solvers.base import Run, Start, check_count, check_flags, checked_points
+from maxmargin.solvers.base import Frozen, Run, Start, check_count, check_flags, checked_points, weight_sized
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import OnlineSolver, finite_pass, signs_of
+from maxmargin.solvers.online import OnlineSolver, finite_pass, saved_memory, signs_of, with_memory
 from maxmargin.structures.base import FloatArray
 
 
@@ -60,6 +60,27 @@ class OnlinePasses(OnlineSolver):
         """The start weights."""
         weights = start.weights_for(run.problem)
         return PassesState(self.view(run), weights, np.zeros(len(weights)))
+
+    why_not_saved = ""
+
+    def freeze(self, state: PassesState) -> Frozen:
+        """Both sums, and what the oracle remembers."""
+        memory = np.zeros(0) if state.examples is None else saved_memory(state.examples)
+        return {
+            "weights": state.weights,
+            "late": state.late,
+            "visits": state.visits,
+            "changes": state.changes,
+            "memory": memory,
+        }
+
+    def thaw(self, run: Run, frozen: Frozen) -> PassesState:
+        """The same sums over a new view."""
+        view = self.view(run)
+        if view is not None:
+            with_memory(view, frozen["memory"])
+        weights, late = weight_sized(run, frozen["weights"]), weight_sized(run, frozen["late"])
+        return PassesState(view, weights, late, float(frozen["visits"]), int(frozen["changes"]))
 
     def view(self, run: Run) -> Any:
         """The compiled view of the examples."""

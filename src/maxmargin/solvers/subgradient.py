@@ -21,9 +21,9 @@ import numpy as np
 
 from maxmargin import _kernels
 from maxmargin.regions import L2
-from maxmargin.solvers.base import Run, Start, check_count, check_flags
+from maxmargin.solvers.base import Frozen, Run, Start, check_count, check_flags, weight_sized
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.online import RidgeSolver, finite_pass, signs_of
+from maxmargin.solvers.online import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
 from maxmargin.structures.base import FloatArray
 
 
@@ -61,6 +61,24 @@ class Subgradient(RidgeSolver):
         start.weights_for(run.problem)
         n = run.problem.n_weights
         return SubgradientState(run.problem.examples(), np.zeros(n), np.zeros(n))
+
+    why_not_saved = ""
+
+    def freeze(self, state: SubgradientState) -> Frozen:
+        """Both sums, and what the oracle remembers."""
+        return {
+            "total": state.total,
+            "late": state.late,
+            "visits": state.visits,
+            "loss": state.loss,
+            "memory": saved_memory(state.examples),
+        }
+
+    def thaw(self, run: Run, frozen: Frozen) -> SubgradientState:
+        """The same sums over a new view."""
+        view = with_memory(run.problem.examples(), frozen["memory"])
+        total, late = weight_sized(run, frozen["total"]), weight_sized(run, frozen["late"])
+        return SubgradientState(view, total, late, float(frozen["visits"]), float(frozen["loss"]))
 
     def step(self, run: Run, state: SubgradientState) -> SubgradientState:
         """One pass."""

@@ -10,7 +10,7 @@ batch in one call, with as many threads as :func:`maxmargin.threads` allows, and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from maxmargin._digest import attributes
 from maxmargin._vectors import squared
 from maxmargin.structures._arrays import FloatArray as FloatArray
 from maxmargin.structures._arrays import IntArray as IntArray
@@ -124,6 +125,13 @@ class Structure(ABC):
     def n_examples(self) -> int:
         """Number of examples in the batch."""
         return len(self.blocks[0].offsets) - 1
+
+    def told(self) -> Iterable[Any]:
+        """What the batch is made of, for fingerprints of problems: its blocks, and arrays and words it keeps.
+
+        Single numbers are left out: blocks show them, and a structure of one's own may count calls in one.
+        """
+        return self.blocks, *attributes(self, numbers=False)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:

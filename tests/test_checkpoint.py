@@ -1,0 +1,499 @@
+"""Training that is cut anywhere and started again ends with the same bits."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import STRUCTURES, make
+
+import maxmargin as mm
+from maxmargin import model_file
+from maxmargin.losses import Hamming
+from maxmargin.problem import Problem
+from maxmargin.solvers import (
+    AveragedPerceptron,
+    BlockFrankWolfe,
+    Checkpoint,
+    CheckpointError,
+    Extragradient,
+    Mira,
+    Solution,
+    Solver,
+    Status,
+    Stop,
+    Subgradient,
+    Validation,
+    solve,
+)
+from maxmargin.solvers.callbacks import Record
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    """Hundreds of small files, none of which has to outlive the machine."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+SOLVERS: dict[str, Solver] = {
+    "block": BlockFrankWolfe(),
+    "block-gap-cache": BlockFrankWolfe(sampling="gap", cache=0.3, outputs=3, direction="away"),
+    "block-plain": BlockFrankWolfe(kept_passes=0, average=False, outputs=2, direction="frank-wolfe", steps=1),
+    "subgradient": Subgradient(),
+    "perceptron": AveragedPerceptron(),
+    "perceptron-batch": AveragedPerceptron(batch=True, average=False),
+    "mira": Mira(k=2),
+}
+STOP = Stop(tol=1e-6, max_iter=20)
+
+
+class Copier:
+    """A callback that copies the checkpoint that is there: of the certificate before."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self.path, self.folder, self.copies = path, folder, []
+
+    def __call__(self, record: Record) -> None:
+        if self.path.exists():
+            copy = self.folder / f"copy{len(self.copies)}"
+            shutil.copy(self.path, copy)
+            self.copies.append(copy)
+
+
+def figures(solution: Solution) -> dict[str, Any]:
+    """All that must be the same, but for times."""
+    history = [
+        {**one.as_dict(), "hinge": one.certificate.hinge, "limit": one.limit, "seconds": 0.0}
+        for one in solution.history
+    ]
+    masses = solution.masses
+    return {
+        "weights": solution.weights.tobytes(),
+        "certificate": solution.certificate,
+        "status": solution.status,
+        "history": history,
+        "counters": solution.counters,
+        "masses": None if masses is None else [one.tobytes() for one in masses.arrays()],
+    }
+
+
+def run(problem: Problem, solver: Solver, path: Path | None = None, *, every: float = 0.0, **options: Any) -> Solution:
+    options = {"stop": STOP, "random_state": 3, **options}
+    return solve(problem, solver, checkpoint=None if path is None else Checkpoint(path, every=every), **options)
+
+
+def resumed_from_each(problem: Problem, solver: Solver, folder: Path, **options: Any) -> int:
+    """Cut a run at each of its saves; how many there were."""
+    whole = run(problem, solver, callbacks=[lambda record: None], **options)
+    copier = Copier(folder / "run", folder)
+    saved = run(problem, solver, folder / "run", callbacks=[copier], **options)
+    assert figures(saved) == figures(whole)
+    for copy in [*copier.copies, folder / "run"]:
+        again = run(problem, solver, copy, every=1e9, callbacks=[lambda record: None], **options)
+        assert figures(again) == figures(whole)
+    return len(copier.copies)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("kind", ["chain", "matching"])
+def test_resumed_from_every_certificate(kind, name, tmp_path):
+    problem = make(kind, n=8, seed=1)
+    assert resumed_from_each(problem, SOLVERS[name], tmp_path) >= 3
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_every_structure(kind, tmp_path):
+    resumed_from_each(make(kind, n=5, seed=2), BlockFrankWolfe(outputs=3), tmp_path, stop=Stop(1e-9, 12))
+
+
+@pytest.mark.parametrize("region", [{"C": 1.0, "radius": 0.5}, {"C": 10.0}])
+def test_signs_and_balls(region, tmp_path):
+    resumed_from_each(make("chain", n=6, region=region, signs=True), BlockFrankWolfe(), tmp_path)
+
+
+@pytest.mark.parametrize("rescaling", ["slack", "none"])
+@pytest.mark.parametrize("kind", ["chain", "cut", "matching"])
+def test_rescalings(kind, rescaling, tmp_path):
+    problem = dataclasses.replace(make(kind, n=4, seed=4), rescaling=rescaling)
+    resumed_from_each(problem, BlockFrankWolfe(), tmp_path, stop=Stop(1e-6, 12))
+
+
+def test_gram_matrices_are_those_of_before(tmp_path):
+    # Few outputs are kept, so that atoms come and go; tiny differences of inner products would grow over 300 passes.
+    problem = make("chain", n=20, seed=5, region={"C": 100.0})
+    solver = BlockFrankWolfe(outputs=4)
+    long = Stop(tol=0.0, max_iter=300)
+    whole = run(problem, solver, stop=long)
+    run(problem, solver, tmp_path / "run", stop=Stop(tol=0.0, max_iter=151))
+    assert run(problem, solver, tmp_path / "run", stop=long).weights.tobytes() == whole.weights.tobytes()
+
+
+@settings(deadline=None, derandomize=True, max_examples=15)
+@given(
+    kind=st.sampled_from(["chain", "chain-edges", "matching", "tree", "cut"]),
+    seed=st.integers(0, 1000),
+    n=st.integers(0, 6),
+    cut=st.integers(1, 12),
+    threads=st.sampled_from([1, 2, 3]),
+)
+def test_cut_anywhere_with_other_threads(kind, seed, n, cut, threads, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cut")
+    problem = make(kind, seed=seed, n=n)
+    whole = run(problem, BlockFrankWolfe(), stop=Stop(1e-5, 30), n_jobs=1)
+
+    class Killed(Exception):
+        pass
+
+    def kill(record: Record) -> None:
+        if record.iteration >= cut:
+            raise Killed
+
+    with contextlib.suppress(Killed):
+        run(problem, BlockFrankWolfe(), folder / "run", stop=Stop(1e-5, 30), callbacks=[kill], n_jobs=threads)
+    again = run(problem, BlockFrankWolfe(), folder / "run", stop=Stop(1e-5, 30), n_jobs=4 - threads)
+    assert figures(again) == figures(whole)
+
+
+def test_validation_and_patience(tmp_path):
+    problem = make("chain", n=10, seed=6)
+
+    def fresh() -> Validation:
+        return Validation(lambda w: -abs(float(np.abs(w).sum()) - 1.5), patience=4)
+
+    chosen = fresh()
+    whole = run(problem, BlockFrankWolfe(), callbacks=[chosen])
+    assert whole.status is Status.STOPPED
+    copier = Copier(tmp_path / "run", tmp_path)
+    run(problem, BlockFrankWolfe(), tmp_path / "run", callbacks=[fresh(), copier])
+    assert copier.copies
+    for copy in [*copier.copies, tmp_path / "run"]:
+        again = fresh()
+        solution = run(problem, BlockFrankWolfe(), copy, callbacks=[again])
+        assert figures(solution) == figures(whole)
+        assert solution.message.split(" after ")[0] == whole.message.split(" after ")[0]
+        assert again.history == chosen.history
+        assert again.best_weights is not None
+        assert chosen.best_weights is not None
+        assert again.best_weights.tobytes() == chosen.best_weights.tobytes()
+        assert (again.best_score, again.best_iteration) == (chosen.best_score, chosen.best_iteration)
+    with pytest.raises(CheckpointError, match=r"saved with Validation callbacks .* this run has none; give the same"):
+        run(problem, BlockFrankWolfe(), tmp_path / "run")
+
+
+def test_without_callbacks_passes_are_saved_too(tmp_path):
+    # The perceptron is certified only at the end, but saved on the way.
+    problem = make("chain", n=8, seed=1)
+    whole = run(problem, AveragedPerceptron(), stop=Stop(max_iter=9))
+    half = run(problem, AveragedPerceptron(), tmp_path / "run", stop=Stop(max_iter=4))
+    assert half.counters.iterations == 4
+    again = run(problem, AveragedPerceptron(), tmp_path / "run", stop=Stop(max_iter=9))
+    assert again.weights.tobytes() == whole.weights.tobytes()
+    assert again.status is whole.status
+
+
+def test_an_ended_run_returns_at_once(tmp_path):
+    problem = make("matching", n=6, seed=1)
+    first = run(problem, BlockFrankWolfe(), tmp_path / "run", stop=Stop(1e-3))
+    assert first.status is Status.CONVERGED
+    steps: list[Record] = []
+    again = run(problem, BlockFrankWolfe(), tmp_path / "run", stop=Stop(1e-3), callbacks=[steps.append])
+    assert figures(again) == figures(first)
+    assert not steps
+
+
+def test_a_budget_may_be_raised(tmp_path):
+    problem = make("chain", n=6, seed=1, region={"C": 10.0})
+    short = run(problem, BlockFrankWolfe(), tmp_path / "run", stop=Stop(1e-9, 5), every=1e9)
+    assert short.status is Status.BUDGET
+    long = run(problem, BlockFrankWolfe(), tmp_path / "run", stop=Stop(1e-9, 40), every=1e9)
+    assert long.weights.tobytes() == run(problem, BlockFrankWolfe(), stop=Stop(1e-9, 40)).weights.tobytes()
+    assert long.counters.iterations > 5
+
+
+def test_seconds_add_up(tmp_path):
+    problem = make("chain", n=6, seed=1, region={"C": 10.0})
+
+    def slow(record: Record) -> None:
+        time.sleep(0.02)
+
+    first = run(problem, BlockFrankWolfe(), tmp_path / "run", stop=Stop(0.0, 10), callbacks=[slow])
+    again = run(problem, BlockFrankWolfe(), tmp_path / "run", stop=Stop(0.0, 20))
+    assert len(again.history) > len(first.history)
+    spent = [record.seconds for record in again.history]
+    assert spent == sorted(spent)
+    assert spent[: len(first.history)] == [record.seconds for record in first.history]
+    over = run(problem, BlockFrankWolfe(), tmp_path / "run", stop=Stop(0.0, 10_000, max_seconds=0.02))
+    assert over.status is Status.BUDGET
+    assert over.counters.iterations == 20
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_interrupted(at, tmp_path):
+    problem = make("chain", n=8, seed=1, region={"C": 10.0})
+    whole = run(problem, BlockFrankWolfe())
+
+    class Interrupting(BlockFrankWolfe):
+        def step(self, run, state):
+            after = super().step(run, state)  # the blocks have moved, but the loop does not know
+            if run.counters.iterations == at:
+                raise KeyboardInterrupt
+            return after
+
+    Interrupting.__name__ = "BlockFrankWolfe"
+    cut = run(problem, Interrupting(), tmp_path / "run", every=1e9)
+    assert cut.status is Status.INTERRUPTED
+    assert figures(run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9)) == figures(whole)
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, sys.argv[2])
+from test_checkpoint import estimator, data
+X, y = data()
+def tell(record):
+    print(record.iteration, flush=True)
+    time.sleep(0.02)
+estimator(sys.argv[1], callbacks=[tell]).fit(X, y, validation=(X[:5], y[:5]))
+"""
+
+
+def data() -> tuple[list[np.ndarray], list[list[str]]]:
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(int(rng.integers(2, 9)), 5)) for _ in range(30)]
+    return X, [["up" if row[0] + rng.normal() > row[1] else "down" for row in x] for x in X]
+
+
+def estimator(path: str | None, **options: Any) -> mm.ChainSVM:
+    checkpoint = None if path is None else Checkpoint(path, every=0.0)
+    return mm.ChainSVM(
+        C=1.0, solver=BlockFrankWolfe(), tol=1e-7, max_iter=60, random_state=0, checkpoint=checkpoint, **options
+    )
+
+
+def test_killed_process(tmp_path):
+    path = str(tmp_path / "run")
+    X, y = data()
+    whole = estimator(None).fit(X, y, validation=(X[:5], y[:5]))
+    command = [sys.executable, "-c", KILLED, path, str(Path(__file__).parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if int(line) >= 5:
+                os.kill(process.pid, signal.SIGKILL)
+                break
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert Path(path).exists()
+    again = estimator(path).fit(X, y, validation=(X[:5], y[:5]))
+    assert again.coef_.tobytes() == whole.coef_.tobytes()
+    assert again.validation_ == whole.validation_
+    assert figures(again.solution_) == figures(whole.solution_)
+
+
+def test_estimators_remove_it_when_done(tmp_path):
+    X, y = data()
+    path = tmp_path / "run"
+    model = mm.ChainSVM(C=0.1, checkpoint=path).fit(X, y)  # few weights: another solver without a checkpoint
+    assert isinstance(model.solution_.solver, BlockFrankWolfe)
+    assert "as it can be saved" in model.solution_.why
+    assert not path.exists()
+    kept = Checkpoint(path, keep=True)
+    mm.ChainSVM(C=0.1, checkpoint=kept).fit(X, y)
+    assert path.exists()
+    kept.remove()
+    kept.remove()
+    mm.ChainSVM(C=10.0, checkpoint=str(path), max_iter=2).fit(X, y)
+    assert path.exists()  # for a larger budget
+    with pytest.raises(CheckpointError, match="run: C, radius or norm differ; remove it to start afresh"):
+        mm.ChainSVM(C=1.0, checkpoint=str(path)).fit(X, y)
+    with pytest.raises(ValueError, match="checkpoint must be the name of a file or a Checkpoint, got 3"):
+        mm.ChainSVM(checkpoint=3).fit(X, y)
+
+
+def saved(folder: Path) -> tuple[Problem, Path]:
+    problem = make("chain", n=6, seed=1)
+    path = folder / "run"
+    run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 4))
+    return problem, path
+
+
+def refused(problem: Problem, path: Path, message: str, solver: Solver | None = None, **options: Any) -> None:
+    with pytest.raises(CheckpointError, match=message) as caught:
+        run(problem, solver or BlockFrankWolfe(), path, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_runs(tmp_path):
+    problem, path = saved(tmp_path)
+    before = path.read_bytes()
+    other = "this checkpoint is of another run: "
+    refused(problem, path, f"{other}the solver was BlockFrankWolfe there and is Mira here; remove it", Mira())
+    refused(problem, path, f"{other}it has steps=10, this one 3; remove it", BlockFrankWolfe(steps=3))
+    refused(problem, path, f"{other}random_state was 3 there and is 4 here", random_state=4)
+    refused(make("chain", n=7, seed=1), path, f"{other}it has 6 examples, this one 7")
+    region = dataclasses.replace(problem.region, C=2.0)
+    refused(dataclasses.replace(problem, region=region), path, f"{other}C, radius or norm differ")
+    costs = problem.leading_costs.copy()
+    costs[0] += 1.0
+    refused(dataclasses.replace(problem, leading_costs=costs), path, f"{other}the loss differ")
+    weights = np.full(6, 2.0)
+    refused(dataclasses.replace(problem, example_weight=weights), path, f"{other}the sample weights differ")
+    tokens = problem.features.features[0].rows.dense
+    tokens[-1, -1] = np.nextafter(tokens[-1, -1], 9.0)
+    refused(problem, path, f"{other}the features differ")
+    tokens[-1, -1] = np.nextafter(tokens[-1, -1], -9.0)
+    worst = problem.worst(np.zeros(problem.n_weights)).z
+    relabelled = Problem.build(problem.structure, problem.features, worst, Hamming(), problem.region)
+    refused(relabelled, path, f"{other}the gold outputs differ")
+    with pytest.raises(CheckpointError, match="it was made for '', this one is for 'b'; remove it"):
+        solve(problem, BlockFrankWolfe(), checkpoint=Checkpoint(path, fingerprint="b"), random_state=3)
+    assert path.read_bytes() == before
+    assert run(problem, BlockFrankWolfe(), path).counters.iterations > 4
+
+
+NONE = "is no checkpoint, or a truncated or damaged one; name another file, or remove it to start afresh"
+
+
+def test_damaged_files(tmp_path):
+    problem, path = saved(tmp_path)
+    data = path.read_bytes()
+    for cut in (20, 60, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:cut])
+        refused(problem, path, NONE)
+    for content in (b"", b"words", b"\x00" * 100):
+        path.write_bytes(content)
+        refused(problem, path, NONE)
+    flipped = bytearray(data)
+    flipped[-100] ^= 1
+    path.write_bytes(bytes(flipped))
+    refused(problem, path, NONE)
+    model_file.write(path, {"kind": "chain"}, {})
+    refused(problem, path, "holds a model and no checkpoint; name another file")
+
+
+def test_files_that_make_no_sense(tmp_path):
+    problem, path = saved(tmp_path)
+    header, arrays = model_file.read(path)
+    header.pop("arrays")
+    n = problem.n_weights
+    wrong: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"random": {}}, {}),
+        ({"random": {**header["random"], "state": {"state": 2**300, "inc": 1}}}, {}),
+        ({"counters": {"iterations": "many"}}, {}),
+        ({"figures": []}, {}),
+        ({"state": {}}, {}),
+        ({"callbacks": 3}, {}),
+        ({"next_check": None}, {}),
+        ({}, {"history": np.zeros((2, 3))}),
+        ({}, {"history": np.full((1, 11), np.nan)}),
+        ({}, {"best": np.zeros(n + 1)}),
+        ({}, {"state.g": np.zeros(n + 1)}),
+        ({}, {"state.g": np.zeros(n, dtype=np.float32)}),
+        ({}, {"state.mass": -arrays["state.mass"]}),
+        ({}, {"state.idle": -1 - arrays["state.idle"]}),
+        ({}, {"state.part": arrays["state.part"] + 10_000}),
+        ({}, {"state.part": -1 - arrays["state.part"]}),
+        ({}, {"state.starts": arrays["state.starts"] + 1}),
+        ({}, {"state.part_starts": arrays["state.part_starts"][:-1]}),
+        ({}, {"state.numbers": np.zeros(3)}),
+        ({}, {"state.memory": np.zeros(3)}),
+    ]
+    for changed, replaced in wrong:
+        model_file.write(path, {**header, **changed}, {**arrays, **replaced})
+        refused(problem, path, "this checkpoint is damaged; remove it to start afresh")
+    model_file.write(path, {**header, "run": None}, arrays)
+    refused(problem, path, "it does not say which")
+    model_file.write(path, {**header, "run": {**header["run"], "version": "0"}}, arrays)
+    refused(problem, path, "maxmargin was 0 there and is")
+    model_file.write(path, {**header, "run": {**header["run"], "shape": 3}}, arrays)
+    refused(problem, path, "it does not say its shape")
+    for name in arrays:
+        model_file.write(path, header, {other: one for other, one in arrays.items() if other != name})
+        if name != "best":
+            refused(problem, path, "damaged")
+
+
+def test_a_checkpoint_is_no_model(tmp_path):
+    _, path = saved(tmp_path)
+    with pytest.raises(mm.ModelFileError, match="it is the checkpoint of a run and no model; name it as checkpoint="):
+        mm.load(path)
+
+
+def test_places_that_cannot_be_written(tmp_path, monkeypatch):
+    problem = make("chain", n=3)
+    refused(problem, tmp_path, "is a folder; name a file for the checkpoint")
+    refused(problem, tmp_path / "none" / "run", "the folder of the checkpoint does not exist; make it, or name another")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    refused(problem, tmp_path / "run", "the folder of the checkpoint is not writable; name another")
+
+
+def test_a_disk_that_is_full_later(tmp_path, monkeypatch):
+    problem = make("chain", n=3)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(model_file, "_replace", full)
+    with pytest.warns(RuntimeWarning, match="run: the checkpoint could not be written: No space left on device; train"):
+        solution = run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9)
+    assert figures(solution) == figures(run(problem, BlockFrankWolfe()))
+
+
+def test_solvers_that_cannot_be_saved(tmp_path):
+    problem = make("chain", n=3, region={"radius": 1.0})
+    refused(
+        problem, tmp_path / "run", "a run of Extragradient cannot be saved: .*; use BlockFrankWolfe", Extragradient()
+    )
+    refused(make("chain", n=3), tmp_path / "run", "random_state must be None or", random_state=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"path": ""}, "the name of a file, got ''"),
+        ({"path": 3}, "the name of a file, got 3"),
+        ({"path": "a", "every": -1}, "seconds >= 0, got -1; 30 is"),
+        ({"path": "a", "every": float("nan")}, "seconds >= 0, got nan"),
+        ({"path": "a", "every": "often"}, "seconds >= 0, got 'often'"),
+        ({"path": "a", "keep": 3}, "keep must be True or False, got 3"),
+        ({"path": "a", "fingerprint": 3}, "fingerprint must be a string, got 3"),
+    ],
+)
+def test_bad_settings(options, message):
+    with pytest.raises(ValueError, match=message):
+        Checkpoint(**options)
+
+
+def test_saves_are_spaced_in_time(tmp_path, monkeypatch):
+    writes = []
+    plain = model_file.write
+    monkeypatch.setattr(model_file, "write", lambda *given: (writes.append(1), plain(*given)))
+    problem = make("chain", n=3)
+    run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9)
+    assert len(writes) == 1  # that of the end
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_fingerprints(kind):
+    one, same, other = make(kind, seed=1), make(kind, seed=1), make(kind, seed=2)
+    first = one.fingerprint()
+    run(one, BlockFrankWolfe(), stop=Stop(max_iter=2))  # what is worked out when first needed does not count
+    assert first == one.fingerprint() == same.fingerprint()
+    assert first["features"] != other.fingerprint()["features"]
+    assert first == one.select(np.arange(4)).fingerprint()
+    assert first["structure"] != other.fingerprint()["structure"]
+    assert first["features"] != one.select([0, 1, 2, 2]).fingerprint()["features"]
