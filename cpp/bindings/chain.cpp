@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "maxmargin/chain_k_best.hpp"
+#include "maxmargin/chain_labels.hpp"
 #include "maxmargin/chain_slack.hpp"
 #include "maxmargin/chain_sum_product.hpp"
 #include "online.hpp"
@@ -64,6 +65,44 @@ void k_best(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
             "outputs do not fit the batch");
     const NoGil release;
     chain::k_best(batch, k, view(scores), view(z), view(value), view(status), threads);
+}
+
+void labels(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
+            Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(labels.size() == static_cast<std::size_t>(batch.nodes[batch.n_examples()] / n_labels) &&
+                value.size() == n && status.size() == n,
+            "outputs do not fit the batch");
+    const NoGil release;
+    chain::labels(batch, view(scores), view(labels), view(value), view(status), threads);
+}
+
+// Offsets of the nodes of chains alone; `first` and `last` have an entry per label or none.
+void check_once(const In<std::int64_t>& nodes, std::int64_t n_labels, std::size_t n_scores, const In<double>& pairs,
+                const In<double>& first, const In<double>& last) {
+    require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
+    const auto k = static_cast<std::size_t>(n_labels);
+    require(nodes.ndim() == 1 && nodes.size() >= 1 && pairs.size() == k * k, "offsets and pairs do not fit");
+    require((first.size() == 0 || first.size() == k) && (last.size() == 0 || last.size() == k),
+            "ends must have one entry per label, or none");
+    const auto starts = view(nodes);
+    require(starts.front() == 0 && starts.back() == static_cast<std::int64_t>(n_scores),
+            "offsets do not span the node scores");
+    for (std::size_t i = 1; i < starts.size(); ++i)
+        require(starts[i] >= starts[i - 1] && (starts[i] - starts[i - 1]) % n_labels == 0,
+                "node parts of an example must be a multiple of n_labels");
+}
+
+void labels_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> scores, In<double> pairs, In<double> first,
+                 In<double> last, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
+    check_once(nodes, n_labels, scores.size(), pairs, first, last);
+    require(labels.size() == scores.size() / static_cast<std::size_t>(n_labels) && value.size() + 1 == nodes.size() &&
+                status.size() + 1 == nodes.size(),
+            "outputs do not fit the batch");
+    const NoGil release;
+    chain::labels_once(n_labels, view(nodes), view(scores), view(pairs), view(first), view(last), view(labels),
+                       view(value), view(status), threads);
 }
 
 void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, hull::HullBatch& sets,
@@ -181,6 +220,12 @@ void bind_chain(nb::module_& module) {
                "status"_a.noconvert(), "edges"_a.noconvert(), "threads"_a);
     module.def("chain_k_best", &k_best, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a, "k"_a,
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("chain_labels", &labels, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
+               "scores"_a.noconvert(), "labels"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "threads"_a);
+    module.def("chain_labels_once", &labels_once, "nodes"_a.noconvert(), "n_labels"_a, "scores"_a.noconvert(),
+               "pairs"_a.noconvert(), "first"_a.noconvert(), "last"_a.noconvert(), "labels"_a.noconvert(),
+               "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
     module.def("chain_project", &project, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
                "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "threads"_a);

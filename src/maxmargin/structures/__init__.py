@@ -3,7 +3,7 @@
 from maxmargin.structures.associative import Associative
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.candidates import Candidates
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chain import Chain, Labelling
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.graph import Graph
 from maxmargin.structures.junction import JunctionTree
@@ -19,6 +19,7 @@ __all__ = [
     "Cut",
     "Graph",
     "JunctionTree",
+    "Labelling",
     "LinearProgram",
     "Matching",
     "PointStatus",

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -39,6 +40,22 @@ Transitions = Literal["shared", "each"]
 
 _ELSEWHERE = 4
 """Status of an example that the slack kernel leaves to the one for trees."""
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Best label sequences by their labels alone.
+
+    Attributes:
+        labels: of all positions of the batch, example after example, shape ``(n_positions,)``; -1 throughout an example
+            that has none (status ABSENT or NONFINITE).
+        value: score of each example's sequence, shape ``(n_examples,)``.
+        status: shape ``(n_examples,)``, :class:`PointStatus` codes.
+    """
+
+    labels: npt.NDArray[np.int32]
+    value: FloatArray
+    status: npt.NDArray[np.int8]
 
 
 class Chain(Structure):
@@ -136,6 +153,34 @@ class Chain(Structure):
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
         return Points(z, value, status)
+
+    def labels(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> Labelling:
+        """The best label sequence of every example, as the argmax finds it, without the packed vector.
+
+        Args:
+            scores: packed, shape ``(n_parts,)``; with ``pairs`` those of the nodes alone, shape ``(n_positions K,)``.
+            pairs: pair scores that all edges of all examples share, shape ``(K, K)``, as in prediction: these are laid
+                out once for the whole batch.
+        """
+        n_positions = int(self.lengths.sum())
+        labels, value = np.empty(n_positions, dtype=np.int32), np.empty(self.n_examples)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        outputs = labels, value, status, _threads.current()
+        if pairs is None:
+            _kernels.chain_labels(*self._layout, vector(scores, self.n_parts, "scores"), *outputs)
+        else:
+            _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
+        return Labelling(labels, value, status)
+
+    def _once(
+        self, scores: FloatArray, pairs: npt.ArrayLike
+    ) -> tuple[IntArray, int, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What kernels take where one matrix of pair scores is given for all examples."""
+        nodes = vector(scores, self.starts[1], "scores of the nodes, which go with pairs,")
+        matrix = np.ascontiguousarray(pairs, dtype=np.float64)
+        if matrix.shape != (self.n_labels, self.n_labels):
+            raise ValueError(f"pairs must have shape ({self.n_labels}, {self.n_labels}), got {matrix.shape}")
+        return self.blocks[0].offsets, self.n_labels, nodes, matrix, np.empty(0), np.empty(0)
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best label sequences of every example, exactly; ties as for the argmax."""
