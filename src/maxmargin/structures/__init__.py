@@ -7,6 +7,7 @@ from maxmargin.structures.chain import Chain, Labelling
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.graph import Graph
 from maxmargin.structures.junction import JunctionTree
+from maxmargin.structures.legality import Legality
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.tree import Tree
@@ -20,6 +21,7 @@ __all__ = [
     "Graph",
     "JunctionTree",
     "Labelling",
+    "Legality",
     "LinearProgram",
     "Matching",
     "PointStatus",

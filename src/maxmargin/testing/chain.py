@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.legality import Legality
 
 
 def vertices(structure: Chain) -> list[FloatArray]:
-    """All outputs of every example, each as a row of node parts followed by pair (or edge) parts.
+    """All legal outputs of every example, each as a row of node parts followed by pair (or edge) parts.
 
     Rows are in lexicographic order of the label sequences; only for tiny examples.
     """
     found = []
     for length in structure.lengths.tolist():
         one = Chain([length], structure.n_labels, transitions=structure.transitions)
-        sequences = product(range(structure.n_labels), repeat=length)
-        found.append(np.array([one.encode([np.array(y, dtype=np.int64)]) for y in sequences]))
+        sequences = [y for y in product(range(structure.n_labels), repeat=length) if _legal(structure.legal, y)]
+        rows = [one.encode([np.array(y, dtype=np.int64)]) for y in sequences]
+        found.append(np.array(rows).reshape(len(rows), one.n_parts))
     return found
+
+
+def _legal(rules: Legality | None, labels: tuple[int, ...]) -> bool:
+    if rules is None or not labels:
+        return True
+    ends = bool(rules.first[labels[0]]) and bool(rules.last[labels[-1]])
+    return ends and all(bool(rules.pairs[a, b]) for a, b in pairwise(labels))
 
 
 def viterbi(nodes: FloatArray, pairs: FloatArray) -> tuple[IntArray, float]:
@@ -49,7 +58,7 @@ def gibbs(structure: Chain, potentials: FloatArray) -> tuple[list[FloatArray], l
     for i, outputs in enumerate(vertices(structure)):
         own = potentials[structure.parts_of([i])].astype(np.longdouble)
         scores = np.where(outputs > 0, outputs * np.where(outputs > 0, own, 0.0), 0.0).sum(axis=1)
-        most = scores.max()
+        most = scores.max(initial=-np.inf)
         weights = np.exp(scores - most) if most > -np.inf else np.zeros_like(scores)
         total = weights.sum()
         p = (weights / total if total > 0 else weights).astype(np.float64)
