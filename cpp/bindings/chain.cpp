@@ -3,6 +3,7 @@
 #include "arrays.hpp"
 #include "maxmargin/chain_k_best.hpp"
 #include "maxmargin/chain_labels.hpp"
+#include "maxmargin/chain_max_marginals.hpp"
 #include "maxmargin/chain_slack.hpp"
 #include "maxmargin/chain_sum_product.hpp"
 #include "online.hpp"
@@ -113,6 +114,23 @@ void labels_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> score
     const NoGil release;
     chain::labels_once(n_labels, view(nodes), view(scores), view(pairs), view(first), view(last), view(labels),
                        view(value), view(status), threads);
+}
+
+void max_marginals(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared,
+                   In<double> scores, Out<double> out, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
+    require(out.size() == static_cast<std::size_t>(batch.nodes[batch.n_examples()]), "outputs do not fit the batch");
+    const NoGil release;
+    chain::max_marginals(batch, view(scores), view(out), threads);
+}
+
+void max_marginals_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> scores, In<double> pairs,
+                        In<double> first, In<double> last, Out<double> out, int threads) {
+    check_once(nodes, n_labels, scores.size(), pairs, first, last);
+    require(out.size() == scores.size(), "outputs do not fit the batch");
+    const NoGil release;
+    chain::max_marginals_once(n_labels, view(nodes), view(scores), view(pairs), view(first), view(last), view(out),
+                              threads);
 }
 
 void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared,
@@ -251,6 +269,11 @@ void bind_chain(nb::module_& module) {
     module.def("chain_labels_once", &labels_once, "nodes"_a.noconvert(), "n_labels"_a, "scores"_a.noconvert(),
                "pairs"_a.noconvert(), "first"_a.noconvert(), "last"_a.noconvert(), "labels"_a.noconvert(),
                "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("chain_max_marginals", &max_marginals, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a,
+               "shared"_a, "scores"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    module.def("chain_max_marginals_once", &max_marginals_once, "nodes"_a.noconvert(), "n_labels"_a,
+               "scores"_a.noconvert(), "pairs"_a.noconvert(), "first"_a.noconvert(), "last"_a.noconvert(),
+               "out"_a.noconvert(), "threads"_a);
     module.def("chain_project", &project, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
                "pair_rules"_a.noconvert(), "first"_a.noconvert(), "last"_a.noconvert(), "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "threads"_a);

@@ -39,6 +39,11 @@ CALLS = {
             *(np.zeros(2, dtype=np.int32), np.zeros(1), np.zeros(1, dtype=np.int8), 1),
         ),
     ),
+    "chain_max_marginals": (_kernels.chain_max_marginals, (*CHAIN._layout, np.ones(8), np.zeros(4), 1)),
+    "chain_max_marginals_once": (
+        _kernels.chain_max_marginals_once,
+        (*CHAIN._once(np.ones(4), np.ones((2, 2))), np.zeros(4), 1),
+    ),
     "chain_oracle": (_kernels.ChainOracle, (CHAIN.lengths, 2, True, *CHAIN._masks, 1)),
     "chain_project": (_kernels.chain_project, (*CHAIN._layout, *CHAIN._masks, hull(), np.ones(8), *outputs(8), 1)),
     "chain_slack_argmax": (

@@ -7,14 +7,16 @@ Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
   scores are one transition matrix per example;
 * ``transitions="each"``: ``edges[t, a, b] = [y_{t-1} = a, y_t = b]``, block ``"edges"``, one matrix per edge.
 
-Cost per example: argmax ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers, predecessors found
-again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`` best prefixes per label; ``project``
-one Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`); ``entropic``
-``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and others 1970, in scaled probabilities). Where
-potentials spread so far (a standard deviation above 120) that these might underflow: another ``2 T K^2`` maxima, and
+Cost per example: argmax and ``labels`` ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers,
+predecessors found again on the way back), ``max_marginals`` ``2 T K^2``; ``k_best`` ``O(T K^2 k)`` at worst, by lists
+of the ``k`` best prefixes per label; ``project`` one Viterbi pass per vertex that enters the active set (see
+:mod:`maxmargin.structures.generic`); ``entropic`` ``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and
+others 1970, in scaled probabilities). Where potentials spread so far (a standard deviation above 120) that these might
+underflow: another ``2 T K^2`` maxima, and
 log-sum-exp over the labels that these leave, about one in ten for potentials of size 300, one or two for larger ones;
 ``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss (Viterbi with the number of errors as a second
-state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are not whole multiples of one unit.
+state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are not whole multiples of one unit. Rules
+(:mod:`maxmargin.structures.legality`) cost one copy of the scores.
 """
 
 from __future__ import annotations
@@ -238,6 +240,21 @@ class Chain(Structure):
         else:
             _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
         return Labelling(labels, value, status)
+
+    def max_marginals(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> FloatArray:
+        """The score of the best output that has label ``k`` at position ``t``, shape ``(n_positions, K)``.
+
+        Positions are counted over the batch, example after example. The largest of a position is the value of the
+        argmax; the next one below tells how much another label there would cost. ``-inf`` where no output has the
+        label, NaN throughout an example whose scores are NaN or infinite. Arguments as for :meth:`labels`.
+        """
+        best = np.empty((int(self.lengths.sum()), self.n_labels))
+        if pairs is None:
+            packed = self._legal(vector(scores, self.n_parts, "scores"))
+            _kernels.chain_max_marginals(*self._layout, packed, best, _threads.current())
+        else:
+            _kernels.chain_max_marginals_once(*self._once(scores, pairs), best, _threads.current())
+        return best
 
     def _once(
         self, scores: FloatArray, pairs: npt.ArrayLike

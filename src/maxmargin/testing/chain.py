@@ -48,6 +48,18 @@ def viterbi(nodes: FloatArray, pairs: FloatArray) -> tuple[IntArray, float]:
     return labels, float(forward[-1].max()) if length else 0.0
 
 
+def max_marginals(nodes: FloatArray, pairs: FloatArray) -> FloatArray:
+    """Best score through every label of one chain, ``(T, K)``; shapes as for :func:`viterbi`."""
+    length, k = nodes.shape
+    tables = np.broadcast_to(pairs, (max(length - 1, 0), k, k)) if pairs.ndim == 2 else pairs
+    forward, backward = nodes.copy(), np.zeros_like(nodes)
+    for t in range(1, length):
+        forward[t] += (forward[t - 1][:, None] + tables[t - 1]).max(axis=0)
+        s = length - 1 - t
+        backward[s] = (tables[s] + (nodes[s + 1] + backward[s + 1])[None, :]).max(axis=1)
+    return np.asarray(forward + backward)
+
+
 def gibbs(structure: Chain, potentials: FloatArray) -> tuple[list[FloatArray], list[FloatArray], FloatArray]:
     """By enumeration: per example the probabilities of all outputs (as :func:`vertices`), the expected parts of each
     (nodes, then pairs or edges), and the log-partition functions, shape ``(n_examples,)``; only for tiny examples.
