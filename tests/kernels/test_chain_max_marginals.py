@@ -60,7 +60,7 @@ def test_agree_with_the_argmax_and_the_slow_twin(transitions, n_labels):
     scores = rng.normal(size=chain.n_parts)
     found = by_example(chain, chain.max_marginals(scores))
     best = chain.argmax(scores)
-    masked = chain._legal(scores)
+    masked = chain._masked(scores)
     for i, labels in enumerate(chain.decode(best.z)):
         np.testing.assert_allclose(found[i].max(axis=1), best.value[i], rtol=1e-12)
         np.testing.assert_allclose(found[i][np.arange(len(labels)), labels], best.value[i], rtol=1e-12)

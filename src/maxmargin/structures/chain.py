@@ -12,11 +12,10 @@ predecessors found again on the way back), ``max_marginals`` ``2 T K^2``; ``k_be
 of the ``k`` best prefixes per label; ``project`` one Viterbi pass per vertex that enters the active set (see
 :mod:`maxmargin.structures.generic`); ``entropic`` ``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and
 others 1970, in scaled probabilities). Where potentials spread so far (a standard deviation above 120) that these might
-underflow: another ``2 T K^2`` maxima, and
-log-sum-exp over the labels that these leave, about one in ten for potentials of size 300, one or two for larger ones;
-``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss (Viterbi with the number of errors as a second
-state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are not whole multiples of one unit. Rules
-(:mod:`maxmargin.structures.legality`) cost one copy of the scores.
+underflow: another ``2 T K^2`` maxima, and log-sum-exp over the labels that these leave, about one in ten for potentials
+of size 300, one or two for larger ones; ``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss
+(Viterbi with the number of errors as a second state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are
+not whole multiples of one unit. Rules (:mod:`maxmargin.structures.legality`) cost one copy of the scores.
 """
 
 from __future__ import annotations
@@ -162,7 +161,7 @@ class Chain(Structure):
         at = np.arange(len(ends))
         return at - ends + np.repeat(self.lengths, self.lengths), ends - 1 - at
 
-    def _legal(self, scores: FloatArray) -> FloatArray:
+    def _masked(self, scores: FloatArray) -> FloatArray:
         """Packed scores with -inf added to what the rules forbid; themselves where there are none."""
         if self._rules is None:
             return scores
@@ -217,7 +216,7 @@ class Chain(Structure):
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
-        scores = self._legal(vector(scores, self.n_parts, "scores"))
+        scores = self._masked(vector(scores, self.n_parts, "scores"))
         z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
@@ -236,7 +235,7 @@ class Chain(Structure):
         status = np.empty(self.n_examples, dtype=np.int8)
         outputs = labels, value, status, _threads.current()
         if pairs is None:
-            _kernels.chain_labels(*self._layout, self._legal(vector(scores, self.n_parts, "scores")), *outputs)
+            _kernels.chain_labels(*self._layout, self._masked(vector(scores, self.n_parts, "scores")), *outputs)
         else:
             _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
         return Labelling(labels, value, status)
@@ -250,7 +249,7 @@ class Chain(Structure):
         """
         best = np.empty((int(self.lengths.sum()), self.n_labels))
         if pairs is None:
-            packed = self._legal(vector(scores, self.n_parts, "scores"))
+            packed = self._masked(vector(scores, self.n_parts, "scores"))
             _kernels.chain_max_marginals(*self._layout, packed, best, _threads.current())
         else:
             _kernels.chain_max_marginals_once(*self._once(scores, pairs), best, _threads.current())
@@ -275,7 +274,7 @@ class Chain(Structure):
         ranks = min(generic.check_k(k), self._most_outputs)
         if ranks * self.n_labels >= 1 << 31:
             raise ValueError(f"k must be below 2^31 over the number of labels, {self.n_labels}; got {k}")
-        scores = self._legal(vector(scores, self.n_parts, "scores"))
+        scores = self._masked(vector(scores, self.n_parts, "scores"))
         z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
         status = np.empty((ranks, self.n_examples), dtype=np.int8)
         _kernels.chain_k_best(*self._layout, ranks, scores, z, value, status, _threads.current())
@@ -297,7 +296,7 @@ class Chain(Structure):
         INEXACT, with an upper bound as value, only where costs have so many different sums (thousands for one label of
         one position) that not all can be kept.
         """
-        scores, costs = self._legal(vector(scores, self.n_parts, "scores")), vector(costs, self.n_parts, "costs")
+        scores, costs = self._masked(vector(scores, self.n_parts, "scores")), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
         z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
@@ -367,7 +366,7 @@ class Chain(Structure):
         return edges
 
     def _sum_product(self, potentials: FloatArray, edges: FloatArray) -> Points:
-        potentials = self._legal(vector(potentials, self.n_parts, "potentials"))
+        potentials = self._masked(vector(potentials, self.n_parts, "potentials"))
         z, value = np.empty(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_entropic(*self._layout, False, potentials, z, value, status, edges, _threads.current())
