@@ -2,6 +2,8 @@
 
 #include "arrays.hpp"
 #include "maxmargin/chain_k_best.hpp"
+#include "maxmargin/chain_labels.hpp"
+#include "maxmargin/chain_max_marginals.hpp"
 #include "maxmargin/chain_slack.hpp"
 #include "maxmargin/chain_sum_product.hpp"
 #include "online.hpp"
@@ -29,6 +31,16 @@ chain::Batch batch_of(const In<std::int64_t>& nodes, const In<std::int64_t>& pai
         require(batch.pairs[i + 1] - batch.pairs[i] == expected, "pair parts of an example do not fit its length");
     }
     return batch;
+}
+
+// Rules for n_labels labels, or none.
+chain::Rules rules_of(std::int64_t n_labels, std::span<const double> pairs, std::span<const double> first,
+                      std::span<const double> last) {
+    const auto k = static_cast<std::size_t>(n_labels);
+    require((pairs.empty() && first.empty() && last.empty()) ||
+                (pairs.size() == k * k && first.size() == k && last.size() == k),
+            "rules do not fit the labels");
+    return {pairs, first, last};
 }
 
 void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
@@ -66,9 +78,66 @@ void k_best(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
     chain::k_best(batch, k, view(scores), view(z), view(value), view(status), threads);
 }
 
-void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, hull::HullBatch& sets,
-             In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+void labels(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
+            Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(labels.size() == static_cast<std::size_t>(batch.nodes[batch.n_examples()] / n_labels) &&
+                value.size() == n && status.size() == n,
+            "outputs do not fit the batch");
+    const NoGil release;
+    chain::labels(batch, view(scores), view(labels), view(value), view(status), threads);
+}
+
+// Offsets of the nodes of chains alone; `first` and `last` have an entry per label or none.
+void check_once(const In<std::int64_t>& nodes, std::int64_t n_labels, std::size_t n_scores, const In<double>& pairs,
+                const In<double>& first, const In<double>& last) {
+    require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
+    const auto k = static_cast<std::size_t>(n_labels);
+    require(nodes.ndim() == 1 && nodes.size() >= 1 && pairs.size() == k * k, "offsets and pairs do not fit");
+    require((first.size() == 0 || first.size() == k) && (last.size() == 0 || last.size() == k),
+            "ends must have one entry per label, or none");
+    const auto starts = view(nodes);
+    require(starts.front() == 0 && starts.back() == static_cast<std::int64_t>(n_scores),
+            "offsets do not span the node scores");
+    for (std::size_t i = 1; i < starts.size(); ++i)
+        require(starts[i] >= starts[i - 1] && (starts[i] - starts[i - 1]) % n_labels == 0,
+                "node parts of an example must be a multiple of n_labels");
+}
+
+void labels_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> scores, In<double> pairs, In<double> first,
+                 In<double> last, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
+    check_once(nodes, n_labels, scores.size(), pairs, first, last);
+    require(labels.size() == scores.size() / static_cast<std::size_t>(n_labels) && value.size() + 1 == nodes.size() &&
+                status.size() + 1 == nodes.size(),
+            "outputs do not fit the batch");
+    const NoGil release;
+    chain::labels_once(n_labels, view(nodes), view(scores), view(pairs), view(first), view(last), view(labels),
+                       view(value), view(status), threads);
+}
+
+void max_marginals(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared,
+                   In<double> scores, Out<double> out, int threads) {
+    const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
+    require(out.size() == static_cast<std::size_t>(batch.nodes[batch.n_examples()]), "outputs do not fit the batch");
+    const NoGil release;
+    chain::max_marginals(batch, view(scores), view(out), threads);
+}
+
+void max_marginals_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> scores, In<double> pairs,
+                        In<double> first, In<double> last, Out<double> out, int threads) {
+    check_once(nodes, n_labels, scores.size(), pairs, first, last);
+    require(out.size() == scores.size(), "outputs do not fit the batch");
+    const NoGil release;
+    chain::max_marginals_once(n_labels, view(nodes), view(scores), view(pairs), view(first), view(last), view(out),
+                              threads);
+}
+
+void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared,
+             In<double> pair_rules, In<double> first, In<double> last, hull::HullBatch& sets, In<double> point,
+             Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, point.size());
+    const chain::Rules rules = rules_of(n_labels, view(pair_rules), view(first), view(last));
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(z.size() == point.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
     require(sets.sizes.size() == n, "active sets do not fit the batch");
@@ -76,15 +145,17 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
         require(sets.sizes[i] == batch.nodes[i + 1] - batch.nodes[i] + batch.pairs[i + 1] - batch.pairs[i],
                 "active sets do not fit the batch");
     const NoGil release;
-    chain::project(batch, sets, view(point), view(z), view(value), view(status), threads);
+    chain::project(batch, rules, sets, view(point), view(z), view(value), view(status), threads);
 }
 
 // Viterbi, the k best, and slack re-scaling, for one example at a time.
 class ChainOracle final : public online::Oracle {
    public:
-    ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, std::int64_t ranks)
+    ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, In<double> pair_rules, In<double> first,
+                In<double> last, std::int64_t ranks)
         : lengths_(copied(lengths)), shared_(shared), panels_(checked(n_labels), simd::lanes_in_use()),
-          scratch_(panels_, longest()), most_(ranks) {
+          scratch_(panels_, longest()), pair_rules_(copied(pair_rules)), first_(copied(first)), last_(copied(last)),
+          rules_(rules_of(n_labels, pair_rules_, first_, last_)), most_(ranks) {
         require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / n_labels,
                 "k must be at least 1 and k * n_labels below 2^31");
         if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(), ranks);
@@ -101,17 +172,18 @@ class ChainOracle final : public online::Oracle {
         const std::int64_t length = lengths_[i], nodes = length * panels_.n_labels;
         if (std::any_of(product.costs + nodes, product.costs + size(i), [](double c) { return c != 0.0; })) return {};
         if (!slack_) slack_ = std::make_unique<chain::SlackScratch>(panels_, longest());
-        const std::int8_t code = chain::slack(panels_.lanes, panels_, shared_, length, product.scores,
-                                              product.scores + nodes, product.margin, product.costs, product.constant,
-                                              *slack_, value);
+        const double* scores = legal(i, product.scores);
+        const std::int8_t code = chain::slack(panels_.lanes, panels_, shared_, length, scores, scores + nodes,
+                                              product.margin, product.costs, product.constant, *slack_, value);
         if (code == chain::ELSEWHERE) return {};
         const auto found = static_cast<online::Status>(code);
         if (found == online::Status::ok)
             chain::vertex_of(panels_.n_labels, shared_, length, slack_->labels.data(), vertex);
         return found;
     }
-    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+    online::Status argmax(std::int64_t i, const double* given, hull::Sparse& vertex) override {
         double value;
+        const double* scores = legal(i, given);
         const std::int64_t length = lengths_[i];
         const auto found = chain::viterbi(panels_.lanes, panels_, shared_, length, scores,
                                           scores + length * panels_.n_labels, scratch_, value);
@@ -126,6 +198,7 @@ class ChainOracle final : public online::Oracle {
         const online::Status first = argmax(i, scores, vertices[0]);  // which checks the scores
         if (first != online::Status::ok || k == 1 || lengths_[i] == 0) return first;
         const std::int64_t length = lengths_[i];
+        if (!rules_.none()) scores = legal_.data();  // of the same scores, by argmax
         const std::int64_t found = k_best_->run(shared_, length, scores, scores + length * panels_.n_labels);
         vertices.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(found, 1, k)));
         for (std::size_t r = 1; r < vertices.size(); ++r) {
@@ -148,10 +221,19 @@ class ChainOracle final : public online::Oracle {
         }
         return most;
     }
+    // Scores with the rules added; themselves where there are none.
+    const double* legal(std::int64_t i, const double* scores) {
+        if (rules_.none()) return scores;
+        legal_.resize(static_cast<std::size_t>(size(i)));
+        rules_.add(panels_.n_labels, shared_, lengths_[i], scores, legal_.data());
+        return legal_.data();
+    }
     std::vector<std::int64_t> lengths_;
     bool shared_;
     chain::Panels panels_;
     chain::Scratch scratch_;
+    std::vector<double> pair_rules_, first_, last_, legal_;
+    chain::Rules rules_;  // views of these
     std::int64_t most_;
     std::unique_ptr<chain::KBest> k_best_;
     std::unique_ptr<chain::SlackScratch> slack_;
@@ -181,12 +263,24 @@ void bind_chain(nb::module_& module) {
                "status"_a.noconvert(), "edges"_a.noconvert(), "threads"_a);
     module.def("chain_k_best", &k_best, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a, "k"_a,
                "scores"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("chain_labels", &labels, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
+               "scores"_a.noconvert(), "labels"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "threads"_a);
+    module.def("chain_labels_once", &labels_once, "nodes"_a.noconvert(), "n_labels"_a, "scores"_a.noconvert(),
+               "pairs"_a.noconvert(), "first"_a.noconvert(), "last"_a.noconvert(), "labels"_a.noconvert(),
+               "value"_a.noconvert(), "status"_a.noconvert(), "threads"_a);
+    module.def("chain_max_marginals", &max_marginals, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a,
+               "shared"_a, "scores"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    module.def("chain_max_marginals_once", &max_marginals_once, "nodes"_a.noconvert(), "n_labels"_a,
+               "scores"_a.noconvert(), "pairs"_a.noconvert(), "first"_a.noconvert(), "last"_a.noconvert(),
+               "out"_a.noconvert(), "threads"_a);
     module.def("chain_project", &project, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a, "shared"_a,
-               "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
+               "pair_rules"_a.noconvert(), "first"_a.noconvert(), "last"_a.noconvert(), "sets"_a, "point"_a.noconvert(), "z"_a.noconvert(), "value"_a.noconvert(), "status"_a.noconvert(),
                "threads"_a);
     nb::class_<ChainOracle, online::Oracle>(module, "ChainOracle")
-        .def(nb::init<In<std::int64_t>, std::int64_t, bool, std::int64_t>(), "lengths"_a.noconvert(), "n_labels"_a,
-             "shared"_a, "ranks"_a);
+        .def(nb::init<In<std::int64_t>, std::int64_t, bool, In<double>, In<double>, In<double>, std::int64_t>(),
+             "lengths"_a.noconvert(), "n_labels"_a, "shared"_a, "pair_rules"_a.noconvert(), "first"_a.noconvert(),
+             "last"_a.noconvert(), "ranks"_a);
 
     module.def("chain_slack_argmax", &slack_argmax, "nodes"_a.noconvert(), "pairs"_a.noconvert(), "n_labels"_a,
                "shared"_a, "scores"_a.noconvert(), "margin"_a.noconvert(), "costs"_a.noconvert(),

@@ -28,7 +28,24 @@ CALLS = {
     "chain_argmax": (_kernels.chain_argmax, (*CHAIN._layout, np.ones(8), *outputs(8), 1)),
     "chain_entropic": (_kernels.chain_entropic, (*CHAIN._layout, False, np.ones(8), *outputs(8), np.zeros(4), 1)),
     "chain_k_best": (_kernels.chain_k_best, (*CHAIN._layout, 1, np.ones(8), *outputs(8), 1)),
-    "chain_project": (_kernels.chain_project, (*CHAIN._layout, hull(), np.ones(8), *outputs(8), 1)),
+    "chain_labels": (
+        _kernels.chain_labels,
+        (*CHAIN._layout, np.ones(8), np.zeros(2, dtype=np.int32), np.zeros(1), np.zeros(1, dtype=np.int8), 1),
+    ),
+    "chain_labels_once": (
+        _kernels.chain_labels_once,
+        (
+            *CHAIN._once(np.ones(4), np.ones((2, 2))),
+            *(np.zeros(2, dtype=np.int32), np.zeros(1), np.zeros(1, dtype=np.int8), 1),
+        ),
+    ),
+    "chain_max_marginals": (_kernels.chain_max_marginals, (*CHAIN._layout, np.ones(8), np.zeros(4), 1)),
+    "chain_max_marginals_once": (
+        _kernels.chain_max_marginals_once,
+        (*CHAIN._once(np.ones(4), np.ones((2, 2))), np.zeros(4), 1),
+    ),
+    "chain_oracle": (_kernels.ChainOracle, (CHAIN.lengths, 2, True, *CHAIN._masks, 1)),
+    "chain_project": (_kernels.chain_project, (*CHAIN._layout, *CHAIN._masks, hull(), np.ones(8), *outputs(8), 1)),
     "chain_slack_argmax": (
         _kernels.chain_slack_argmax,
         (*CHAIN._layout, np.ones(8), np.ones(1), np.ones(8), np.ones(1), *outputs(8), 1),

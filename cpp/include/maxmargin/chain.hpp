@@ -48,6 +48,29 @@ struct Batch {
     }
 };
 
+// Rules which labels may follow each other, come first and come last, as numbers to add to scores: 0, or -inf for what
+// is forbidden. All empty where there are no rules.
+struct Rules {
+    std::span<const double> pairs, first, last;  // K x K, K, K
+
+    bool none() const { return pairs.empty(); }
+    // The scores of one example, nodes before pairs, with the rules added; `to` has as many entries.
+    void add(std::int64_t k, bool shared, std::int64_t length, const double* scores, double* to) const {
+        const std::int64_t square = k * k, edges = length > 1 ? length - 1 : 0;
+        std::copy(scores, scores + length * k, to);
+        if (length > 0)
+            for (std::int64_t b = 0; b < k; ++b) {
+                to[b] += first[b];
+                to[(length - 1) * k + b] += last[b];
+            }
+        for (std::int64_t table = 0; table < (shared ? 1 : edges); ++table) {
+            const double* from = scores + length * k + table * square;
+            double* out = to + length * k + table * square;
+            for (std::int64_t j = 0; j < square; ++j) out[j] = from[j] + pairs[j];
+        }
+    }
+};
+
 // Columns of a transition matrix in panels of at most six vectors, whose running maxima stay in registers.
 struct Panels {
     static constexpr std::int64_t WIDEST = 6, MOST_ROWS = 4;  // vectors and rows that panel_max takes at a time
@@ -287,13 +310,14 @@ inline void argmax(const Batch& batch, std::span<const double> scores, std::span
 }
 
 // Euclidean projection of every example, the active sets fed by Viterbi.
-inline void project(const Batch& batch, HullBatch& sets, std::span<const double> point, std::span<double> z,
+inline void project(const Batch& batch, const Rules& rules, HullBatch& sets, std::span<const double> point, std::span<double> z,
                     std::span<double> value, std::span<std::int8_t> status, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());
     const std::int64_t k = batch.n_labels;
     std::vector<Scratch> scratch;
     for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest());
     std::vector<HullScratch> work(scratch.size());
+    std::vector<std::vector<double>> legal(scratch.size());
     HullBatch::each(batch.n_examples(), threads, [&](int thread, std::int64_t i) {
         HullScratch& mine = work[thread];
         ActiveSet& set = sets.sets[i];
@@ -305,10 +329,15 @@ inline void project(const Batch& batch, HullBatch& sets, std::span<const double>
         while (!set.done()) {
             double best;
             const double* scores = mine.scores.data();
+            if (!rules.none()) {
+                legal[thread].resize(mine.scores.size());
+                rules.add(k, batch.shared, length, scores, legal[thread].data());
+                scores = legal[thread].data();
+            }
             const Status found = viterbi(panels.lanes, panels, batch.shared, length, scores, scores + n_nodes,
                                          scratch[thread], best);
             if (found != Status::ok) {
-                set.finish(Status::nonfinite);
+                set.finish(rules.none() ? Status::nonfinite : found);
                 break;
             }
             vertex_of(k, batch.shared, length, scratch[thread].labels.data(), mine.vertex);
@@ -316,6 +345,7 @@ inline void project(const Batch& batch, HullBatch& sets, std::span<const double>
         }
         value[i] = set.result(mine);
         status[i] = static_cast<std::int8_t>(set.status());
+        if (set.status() == Status::absent) value[i] = -NEG_INF;
         std::copy(mine.z.begin(), mine.z.begin() + n_nodes, z.begin() + batch.nodes[i]);
         std::copy(mine.z.begin() + n_nodes, mine.z.end(), z.begin() + batch.pairs[i]);
     });

@@ -3,10 +3,11 @@
 from maxmargin.structures.associative import Associative
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.candidates import Candidates
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chain import Chain, Labelling
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.graph import Graph
 from maxmargin.structures.junction import JunctionTree
+from maxmargin.structures.legality import Legality
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.tree import Tree
@@ -19,6 +20,8 @@ __all__ = [
     "Cut",
     "Graph",
     "JunctionTree",
+    "Labelling",
+    "Legality",
     "LinearProgram",
     "Matching",
     "PointStatus",

@@ -7,20 +7,22 @@ Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
   scores are one transition matrix per example;
 * ``transitions="each"``: ``edges[t, a, b] = [y_{t-1} = a, y_t = b]``, block ``"edges"``, one matrix per edge.
 
-Cost per example: argmax ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers, predecessors found
-again on the way back); ``k_best`` ``O(T K^2 k)`` at worst, by lists of the ``k`` best prefixes per label; ``project``
-one Viterbi pass per vertex that enters the active set (see :mod:`maxmargin.structures.generic`); ``entropic``
-``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and others 1970, in scaled probabilities). Where
-potentials spread so far (a standard deviation above 120) that these might underflow: another ``2 T K^2`` maxima, and
-log-sum-exp over the labels that these leave, about one in ten for potentials of size 300, one or two for larger ones;
-``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss (Viterbi with the number of errors as a second
-state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are not whole multiples of one unit.
+Cost per example: argmax and ``labels`` ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers,
+predecessors found again on the way back), ``max_marginals`` ``2 T K^2``; ``k_best`` ``O(T K^2 k)`` at worst, by lists
+of the ``k`` best prefixes per label; ``project`` one Viterbi pass per vertex that enters the active set (see
+:mod:`maxmargin.structures.generic`); ``entropic`` ``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and
+others 1970, in scaled probabilities). Where potentials spread so far (a standard deviation above 120) that these might
+underflow: another ``2 T K^2`` maxima, and log-sum-exp over the labels that these leave, about one in ten for potentials
+of size 300, one or two for larger ones; ``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss
+(Viterbi with the number of errors as a second state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are
+not whole multiples of one unit. Rules (:mod:`maxmargin.structures.legality`) cost one copy of the scores.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -33,12 +35,29 @@ from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
 from maxmargin.structures._labelled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.legality import Legality
 from maxmargin.structures.tree import Tree
 
 Transitions = Literal["shared", "each"]
 
 _ELSEWHERE = 4
 """Status of an example that the slack kernel leaves to the one for trees."""
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Best label sequences by their labels alone.
+
+    Attributes:
+        labels: of all positions of the batch, example after example, shape ``(n_positions,)``; -1 throughout an example
+            that has none (status ABSENT or NONFINITE).
+        value: score of each example's sequence, shape ``(n_examples,)``.
+        status: shape ``(n_examples,)``, :class:`PointStatus` codes.
+    """
+
+    labels: npt.NDArray[np.int32]
+    value: FloatArray
+    status: npt.NDArray[np.int8]
 
 
 class Chain(Structure):
@@ -48,10 +67,12 @@ class Chain(Structure):
         lengths: number of positions of every example, shape ``(n_examples,)``; 0 is allowed.
         n_labels: number of labels ``K``; labels are ``0 .. K - 1``.
         transitions: ``"shared"`` for one transition matrix per example, ``"each"`` for one per edge.
+        legal: rules which labels may follow each other, come first and come last; outputs that break one do not exist.
+            None: there are no rules.
 
-    A score of ``-inf`` forbids a label or a pair; an example with every output forbidden has value ``-inf`` and
-    status ABSENT. Among outputs of equal score the argmax takes the lowest last label, then the lowest label before
-    it, and so on.
+    A score of ``-inf`` forbids a label or a pair, too; an example without an output has value ``-inf`` and status
+    ABSENT (a projection has value ``inf``). Among outputs of equal score the argmax takes the lowest last label, then
+    the lowest label before it, and so on.
     """
 
     name = "chain"
@@ -60,7 +81,14 @@ class Chain(Structure):
     slack_relaxed = False
     value_bounds = True
 
-    def __init__(self, lengths: npt.ArrayLike, n_labels: int, *, transitions: Transitions = "shared") -> None:
+    def __init__(
+        self,
+        lengths: npt.ArrayLike,
+        n_labels: int,
+        *,
+        transitions: Transitions = "shared",
+        legal: Legality | None = None,
+    ) -> None:
         sizes = np.asarray(lengths)
         if sizes.size == 0:
             sizes = sizes.astype(np.int64)
@@ -73,6 +101,12 @@ class Chain(Structure):
         self.transitions: Transitions = transitions
         if not 1 <= self.n_labels <= 1 << 15:
             raise ValueError(f"n_labels must be between 1 and 32768, got {n_labels}")
+        if legal is not None and not isinstance(legal, Legality):
+            raise ValueError(f"legal must be a Legality or None, got {type(legal).__name__}")
+        if legal is not None and legal.n_labels != self.n_labels:
+            raise ValueError(f"legal has rules for {legal.n_labels} labels, but the chain has {self.n_labels}")
+        self.legal = legal
+        self._rules = None if legal is None or legal.allows_all else legal
         square = self.n_labels**2
         if transitions == "shared":
             second = Block("pairs", offsets_of(np.full(len(self.lengths), square)))
@@ -81,7 +115,8 @@ class Chain(Structure):
         self.blocks = (Block("nodes", offsets_of(self.lengths * self.n_labels)), second)
 
     def __repr__(self) -> str:
-        return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r})"
+        legal = "" if self.legal is None else f", legal={self.legal}"
+        return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r}{legal})"
 
     @property
     def alternatives(self) -> int:
@@ -90,13 +125,61 @@ class Chain(Structure):
 
     @cached_property
     def part_bound(self) -> FloatArray:
-        """1 for nodes and edges; pairs (a, a) come ``length - 1`` times at most, others ``length // 2`` times."""
+        """1 for nodes and edges; pairs (a, a) come ``length - 1`` times at most, others ``length // 2`` times.
+
+        0 for nodes and edges that are in no legal output, and for pairs that are forbidden.
+        """
         bound = np.ones(self.n_parts)
+        if self._rules is not None:
+            bound[: self.starts[1]] = self._possible_nodes(self._rules).ravel()
+            if self.transitions == "each":
+                bound[self.starts[1] :] = self._possible_edges(self._rules).ravel()
         if self.transitions == "shared":
             same = np.maximum(self.lengths - 1, 0)[:, None, None]
             other = (self.lengths // 2)[:, None, None]
-            bound[self.starts[1] :] = np.where(np.eye(self.n_labels, dtype=bool), same, other).ravel()
+            most = np.where(np.eye(self.n_labels, dtype=bool), same, other)
+            bound[self.starts[1] :] = (most if self._rules is None else most * self._rules.pairs).ravel()
         return bound
+
+    def _possible_nodes(self, rules: Legality) -> npt.NDArray[np.bool_]:
+        """Whether some legal output has a label at a position, shape ``(n_positions, K)``."""
+        before, behind = self._places
+        ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
+        return np.asarray(ahead[before] & back[behind])
+
+    def _possible_edges(self, rules: Legality) -> npt.NDArray[np.bool_]:
+        """Whether some legal output has a pair at an edge, shape ``(n_edges, K, K)``."""
+        before, behind = self._places
+        ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
+        first, _ = self._edges
+        return np.asarray(ahead[before[first], :, None] & rules.pairs & back[behind[first + 1], None, :])
+
+    @property
+    def _places(self) -> tuple[IntArray, IntArray]:
+        """Per position of the batch: the numbers of positions before and behind it in its example."""
+        ends = np.repeat(np.cumsum(self.lengths), self.lengths)
+        at = np.arange(len(ends))
+        return at - ends + np.repeat(self.lengths, self.lengths), ends - 1 - at
+
+    def _masked(self, scores: FloatArray) -> FloatArray:
+        """Packed scores with -inf added to what the rules forbid; themselves where there are none."""
+        if self._rules is None:
+            return scores
+        pairs, first, last = self._rules.masks
+        k, some = self.n_labels, self.lengths > 0
+        ends = np.cumsum(self.lengths)
+        masked = scores.copy()
+        nodes, tables = masked[: self.starts[1]].reshape(-1, k), masked[self.starts[1] :].reshape(-1, k, k)
+        with np.errstate(invalid="ignore"):  # +inf becomes NaN, which is refused like itself
+            nodes[(ends - self.lengths)[some]] += first
+            nodes[ends[some] - 1] += last
+            tables += pairs
+        return masked
+
+    @property
+    def _masks(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What kernels add to scores that they make themselves; empty where there are no rules."""
+        return (np.empty(0),) * 3 if self._rules is None else self._rules.masks
 
     @cached_property
     def _layout(self) -> tuple[IntArray, IntArray, int, bool]:
@@ -105,10 +188,12 @@ class Chain(Structure):
         return nodes.offsets, second.offsets + self.starts[1], self.n_labels, self.transitions == "shared"
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
-        """The packed vertex of one label sequence per example (integers in ``0 .. K - 1``, one per position)."""
+        """The packed vertex of one legal label sequence per example (integers in ``0 .. K - 1``, one per position)."""
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
+        if self._rules is not None:
+            self._rules.refuse(flat, self.lengths)
         z = np.zeros(self.n_parts)
         z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
         first, owner_of = self._edges
@@ -131,18 +216,65 @@ class Chain(Structure):
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
-        scores = vector(scores, self.n_parts, "scores")
+        scores = self._masked(vector(scores, self.n_parts, "scores"))
         z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
         return Points(z, value, status)
+
+    def labels(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> Labelling:
+        """The best label sequence of every example, as the argmax finds it, without the packed vector.
+
+        Args:
+            scores: packed, shape ``(n_parts,)``; with ``pairs`` those of the nodes alone, shape ``(n_positions K,)``.
+            pairs: pair scores that all edges of all examples share, shape ``(K, K)``, as in prediction: these are laid
+                out once for the whole batch.
+        """
+        n_positions = int(self.lengths.sum())
+        labels, value = np.empty(n_positions, dtype=np.int32), np.empty(self.n_examples)
+        status = np.empty(self.n_examples, dtype=np.int8)
+        outputs = labels, value, status, _threads.current()
+        if pairs is None:
+            _kernels.chain_labels(*self._layout, self._masked(vector(scores, self.n_parts, "scores")), *outputs)
+        else:
+            _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
+        return Labelling(labels, value, status)
+
+    def max_marginals(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> FloatArray:
+        """The score of the best output that has label ``k`` at position ``t``, shape ``(n_positions, K)``.
+
+        Positions are counted over the batch, example after example. The largest of a position is the value of the
+        argmax; the next one below tells how much another label there would cost. ``-inf`` where no output has the
+        label, NaN throughout an example whose scores are NaN or infinite. Arguments as for :meth:`labels`.
+        """
+        best = np.empty((int(self.lengths.sum()), self.n_labels))
+        if pairs is None:
+            packed = self._masked(vector(scores, self.n_parts, "scores"))
+            _kernels.chain_max_marginals(*self._layout, packed, best, _threads.current())
+        else:
+            _kernels.chain_max_marginals_once(*self._once(scores, pairs), best, _threads.current())
+        return best
+
+    def _once(
+        self, scores: FloatArray, pairs: npt.ArrayLike
+    ) -> tuple[IntArray, int, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What kernels take where one matrix of pair scores is given for all examples."""
+        nodes = vector(scores, self.starts[1], "scores of the nodes, which go with pairs,")
+        matrix = np.ascontiguousarray(pairs, dtype=np.float64)
+        if matrix.shape != (self.n_labels, self.n_labels):
+            raise ValueError(f"pairs must have shape ({self.n_labels}, {self.n_labels}), got {matrix.shape}")
+        pairs_mask, first, last = self._masks
+        if self._rules is not None:
+            with np.errstate(invalid="ignore"):  # +inf becomes NaN, which is refused like itself
+                matrix = matrix + pairs_mask
+        return self.blocks[0].offsets, self.n_labels, nodes, matrix, first, last
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best label sequences of every example, exactly; ties as for the argmax."""
         ranks = min(generic.check_k(k), self._most_outputs)
         if ranks * self.n_labels >= 1 << 31:
             raise ValueError(f"k must be below 2^31 over the number of labels, {self.n_labels}; got {k}")
-        scores = vector(scores, self.n_parts, "scores")
+        scores = self._masked(vector(scores, self.n_parts, "scores"))
         z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
         status = np.empty((ranks, self.n_examples), dtype=np.int8)
         _kernels.chain_k_best(*self._layout, ranks, scores, z, value, status, _threads.current())
@@ -164,7 +296,7 @@ class Chain(Structure):
         INEXACT, with an upper bound as value, only where costs have so many different sums (thousands for one label of
         one position) that not all can be kept.
         """
-        scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
+        scores, costs = self._masked(vector(scores, self.n_parts, "scores")), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
         z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
@@ -202,11 +334,12 @@ class Chain(Structure):
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of label sequences in the kernel; ``warm`` from an earlier call."""
         point = vector(point, self.n_parts, "point")
-        key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes())
+        rules = None if self._rules is None else self._rules.key
+        key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes(), rules)
         hull = generic.open_hull(self, tol, warm, key)
         z, value = np.empty(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_project(*self._layout, hull, point, z, value, status, _threads.current())
+        _kernels.chain_project(*self._layout, *self._masks, hull, point, z, value, status, _threads.current())
         return Points(z, value, status, generic.ActiveSets.of(hull, self.n_examples, key))
 
     def entropic(self, potentials: FloatArray) -> Points:
@@ -233,7 +366,7 @@ class Chain(Structure):
         return edges
 
     def _sum_product(self, potentials: FloatArray, edges: FloatArray) -> Points:
-        potentials = vector(potentials, self.n_parts, "potentials")
+        potentials = self._masked(vector(potentials, self.n_parts, "potentials"))
         z, value = np.empty(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
         _kernels.chain_entropic(*self._layout, False, potentials, z, value, status, edges, _threads.current())
@@ -241,17 +374,18 @@ class Chain(Structure):
 
     def oracle(self, ranks: int = 1) -> Any:
         """Viterbi, or the ``ranks`` best, and slack re-scaling of one example at a time."""
-        return _kernels.ChainOracle(self.lengths, self.n_labels, self.transitions == "shared", ranks)
+        return _kernels.ChainOracle(self.lengths, self.n_labels, self.transitions == "shared", *self._masks, ranks)
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""
         chosen = example_numbers(indices, self.n_examples)
-        return type(self)(self.lengths[chosen], self.n_labels, transitions=self.transitions)
+        return type(self)(self.lengths[chosen], self.n_labels, transitions=self.transitions, legal=self.legal)
 
     def polytope(self) -> Polytope:
         """The marginal polytope: ``q`` holds one ``K x K`` table per edge, or the node parts where ``T = 1``.
 
-        Tables sum to 1 and neighbouring tables agree on the position they share; nodes are sums over a table.
+        Tables sum to 1 and neighbouring tables agree on the position they share; nodes are sums over a table. Entries
+        that are in no legal output are left out.
         """
         k, square = self.n_labels, self.n_labels**2
         sizes = np.where(self.lengths > 1, (self.lengths - 1) * square, np.where(self.lengths == 1, k, 0))
@@ -281,10 +415,32 @@ class Chain(Structure):
                     eq.append((len(rhs) + cells // k, table, -np.ones(square)))
                     rhs.extend([0.0] * k)
         n = int(begin[-1])
-        return Polytope(
+        whole = Polytope(
             lift=assembled([(*entry, 1.0) for entry in lift], (self.n_parts, n)),
             ub=sp.csr_array((0, n)),
             ub_rhs=np.zeros(0),
             eq=assembled(eq, (len(rhs), n)),
             eq_rhs=np.asarray(rhs, dtype=np.float64),
+        )
+        return whole if self._rules is None else self._only_possible(whole, self._rules)
+
+    def _only_possible(self, whole: Polytope, rules: Legality) -> Polytope:
+        """The polytope without the entries of tables that are in no legal output, and without conditions on none."""
+        edges, nodes = self._possible_edges(rules), self._possible_nodes(rules)
+        ends, edge_ends = np.cumsum(self.lengths), np.cumsum(np.maximum(self.lengths - 1, 0))
+        kept = [
+            (nodes[end - 1] if length == 1 else edges[edge_end - length + 1 : edge_end]).ravel()
+            for length, end, edge_end in zip(self.lengths.tolist(), ends.tolist(), edge_ends.tolist(), strict=True)
+            if length
+        ]
+        chosen = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *kept]))
+        eq = whole.eq[:, chosen]
+        eq.eliminate_zeros()
+        rows = np.flatnonzero((np.diff(eq.indptr) > 0) | (whole.eq_rhs != 0.0))
+        return Polytope(
+            lift=whole.lift[:, chosen],
+            ub=sp.csr_array((0, len(chosen))),
+            ub_rhs=whole.ub_rhs,
+            eq=eq[rows],
+            eq_rhs=whole.eq_rhs[rows],
         )

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.legality import Legality
 
 
 def vertices(structure: Chain) -> list[FloatArray]:
-    """All outputs of every example, each as a row of node parts followed by pair (or edge) parts.
+    """All legal outputs of every example, each as a row of node parts followed by pair (or edge) parts.
 
     Rows are in lexicographic order of the label sequences; only for tiny examples.
     """
     found = []
     for length in structure.lengths.tolist():
         one = Chain([length], structure.n_labels, transitions=structure.transitions)
-        sequences = product(range(structure.n_labels), repeat=length)
-        found.append(np.array([one.encode([np.array(y, dtype=np.int64)]) for y in sequences]))
+        sequences = [y for y in product(range(structure.n_labels), repeat=length) if _legal(structure.legal, y)]
+        rows = [one.encode([np.array(y, dtype=np.int64)]) for y in sequences]
+        found.append(np.array(rows).reshape(len(rows), one.n_parts))
     return found
+
+
+def _legal(rules: Legality | None, labels: tuple[int, ...]) -> bool:
+    if rules is None or not labels:
+        return True
+    ends = bool(rules.first[labels[0]]) and bool(rules.last[labels[-1]])
+    return ends and all(bool(rules.pairs[a, b]) for a, b in pairwise(labels))
 
 
 def viterbi(nodes: FloatArray, pairs: FloatArray) -> tuple[IntArray, float]:
@@ -39,6 +48,18 @@ def viterbi(nodes: FloatArray, pairs: FloatArray) -> tuple[IntArray, float]:
     return labels, float(forward[-1].max()) if length else 0.0
 
 
+def max_marginals(nodes: FloatArray, pairs: FloatArray) -> FloatArray:
+    """Best score through every label of one chain, ``(T, K)``; shapes as for :func:`viterbi`."""
+    length, k = nodes.shape
+    tables = np.broadcast_to(pairs, (max(length - 1, 0), k, k)) if pairs.ndim == 2 else pairs
+    forward, backward = nodes.copy(), np.zeros_like(nodes)
+    for t in range(1, length):
+        forward[t] += (forward[t - 1][:, None] + tables[t - 1]).max(axis=0)
+        s = length - 1 - t
+        backward[s] = (tables[s] + (nodes[s + 1] + backward[s + 1])[None, :]).max(axis=1)
+    return np.asarray(forward + backward)
+
+
 def gibbs(structure: Chain, potentials: FloatArray) -> tuple[list[FloatArray], list[FloatArray], FloatArray]:
     """By enumeration: per example the probabilities of all outputs (as :func:`vertices`), the expected parts of each
     (nodes, then pairs or edges), and the log-partition functions, shape ``(n_examples,)``; only for tiny examples.
@@ -49,7 +70,7 @@ def gibbs(structure: Chain, potentials: FloatArray) -> tuple[list[FloatArray], l
     for i, outputs in enumerate(vertices(structure)):
         own = potentials[structure.parts_of([i])].astype(np.longdouble)
         scores = np.where(outputs > 0, outputs * np.where(outputs > 0, own, 0.0), 0.0).sum(axis=1)
-        most = scores.max()
+        most = scores.max(initial=-np.inf)
         weights = np.exp(scores - most) if most > -np.inf else np.zeros_like(scores)
         total = weights.sum()
         p = (weights / total if total > 0 else weights).astype(np.float64)

@@ -1,0 +1,369 @@
+"""Chains with rules: illegal outputs do not exist, for any method."""
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import maxmargin as mm
+from maxmargin import _kernels
+from maxmargin.features.tied import ChainFeatures
+from maxmargin.losses import Hamming
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
+from maxmargin.solvers.loop import Stop, solve
+from maxmargin.solvers.masses import Masses
+from maxmargin.structures import Chain, Legality
+from maxmargin.structures.base import PointStatus
+from maxmargin.testing import check_structure, reference, slack
+from maxmargin.testing.chain import gibbs, vertices
+
+MODES = ["shared", "each"]
+at_one_width = partial(
+    settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
+BIO = ("B-X", "B-Y", "I-X", "I-Y", "O")
+
+
+def drawn_rules(rng, k, share):
+    return Legality(rng.random((k, k)) < share, rng.random(k) < share, rng.random(k) < share)
+
+
+@st.composite
+def legal_chains(draw, longest=4, labels=3):
+    """A tiny batch with rules, under which some examples may have no output."""
+    lengths = draw(st.lists(st.integers(0, longest), max_size=4))
+    k = draw(st.integers(1, labels))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rules = drawn_rules(rng, k, draw(st.sampled_from([0.4, 0.7, 0.9])))
+    chain = Chain(lengths, k, transitions=draw(st.sampled_from(MODES)), legal=rules)
+    scale = draw(st.sampled_from([1e-12, 1.0, 30.0]))
+    scores = rng.normal(size=chain.n_parts) if draw(st.booleans()) else rng.integers(-2, 3, size=chain.n_parts)
+    return chain, scale * scores.astype(float), rng
+
+
+def own_parts(chain, packed, i):
+    return packed[chain.parts_of([i])]
+
+
+def by_kind(transitions):
+    """A batch of BIO sequences, without an output in no example."""
+    return Chain([4, 0, 1, 6, 2], 5, transitions=transitions, legal=Legality.bio(BIO))
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=60)
+@given(legal_chains())
+def test_best_outputs_are_the_best_legal_ones(case):
+    chain, scores, _ = case
+    best, found, ranks = chain.argmax(scores), chain.labels(scores), chain.k_best(scores, 7)
+    assert found.value.tobytes() == best.value.tobytes()
+    assert found.status.tobytes() == best.status.tobytes()
+    labels = np.split(found.labels, np.cumsum(chain.lengths)[:-1])
+    for i, outputs in enumerate(vertices(chain)):
+        own = own_parts(chain, scores, i)
+        tolerance = 1e-13 * (np.abs(own).sum() + 1e-300)
+        expected = np.sort(outputs @ own)[::-1]
+        listed = [points.value[i] for points in ranks if points.status[i] == OK]
+        assert len(listed) == min(7, len(expected))
+        np.testing.assert_allclose(listed, expected[:7], atol=tolerance)
+        if not len(outputs):
+            assert best.status[i] == ABSENT
+            assert best.value[i] == -np.inf
+            assert not own_parts(chain, best.z, i).any()
+            assert (labels[i] == -1).all()
+            continue
+        assert best.status[i] == OK
+        assert best.value[i] == pytest.approx(expected[0], abs=tolerance)
+        one = chain.select([i])
+        for z in (own_parts(chain, best.z, i), *(own_parts(chain, r.z, i) for r in ranks if r.status[i] == OK)):
+            np.testing.assert_array_equal(one.encode(one.decode(z)), z)
+        np.testing.assert_array_equal(one.decode(own_parts(chain, best.z, i))[0], labels[i])
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("n_labels", [1, 4, 9, 22, 50])
+def test_one_matrix_for_all_respects_the_rules(n_labels):
+    rng = np.random.default_rng(n_labels)
+    chain = Chain(rng.integers(0, 9, size=30), n_labels, legal=drawn_rules(rng, n_labels, 0.6))
+    nodes, pairs = rng.normal(size=chain.starts[1]), rng.normal(size=(n_labels, n_labels))
+    found = chain.labels(nodes, pairs)
+    same = chain.labels(np.concatenate([nodes, np.tile(pairs.ravel(), chain.n_examples)]))
+    assert found.labels.tobytes() == same.labels.tobytes()
+    assert found.value.tobytes() == same.value.tobytes()
+    assert found.status.tobytes() == same.status.tobytes()
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=50)
+@given(legal_chains())
+def test_distributions_are_over_legal_outputs(case):
+    chain, potentials, _ = case
+    points = chain.entropic(potentials)
+    _, means, value = gibbs(chain, potentials)
+    np.testing.assert_allclose(points.value, value, atol=1e-9)
+    for i, expected in enumerate(means):
+        assert points.status[i] == (OK if value[i] > -np.inf else ABSENT)
+        np.testing.assert_allclose(own_parts(chain, points.z, i), expected, atol=1e-9)
+    edges = chain.edge_marginals(potentials)
+    assert not edges[:, ~chain.legal.pairs].any()
+    if chain.transitions == "shared" and chain.n_examples:
+        owner = np.repeat(np.arange(chain.n_examples), np.maximum(chain.lengths - 1, 0))
+        sums = np.zeros((chain.n_examples, chain.n_labels, chain.n_labels))
+        np.add.at(sums, owner, edges)
+        np.testing.assert_allclose(sums.ravel(), points.z[chain.starts[1] :], atol=1e-9)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=40)
+@given(legal_chains())
+def test_projections_are_onto_the_hull_of_legal_outputs(case):
+    chain, point, _ = case
+    points = chain.project(point)
+    outputs = vertices(chain)
+    for i in range(chain.n_examples):
+        if not len(outputs[i]):
+            assert points.status[i] == ABSENT
+            assert points.value[i] == np.inf
+            assert not own_parts(chain, points.z, i).any()
+            continue
+        assert points.status[i] == OK
+        z, residual = own_parts(chain, points.z, i), own_parts(chain, point - points.z, i)
+        assert (z <= outputs[i].max(axis=0) + 1e-12).all()
+        scale = 1.0 + np.abs(own_parts(chain, point, i)).sum()
+        assert ((outputs[i] - z) @ residual).max() <= 1e-8 * scale
+    there = np.flatnonzero([len(own) > 0 for own in outputs])
+    if there.size and np.abs(point).max(initial=0.0) < 10:
+        part, at = chain.select(there), chain.parts_of(there)
+        if part.lengths.any():
+            np.testing.assert_allclose(points.z[at], reference.project(part, point[at]), atol=1e-6)
+    again = chain.project(point, warm=points.warm)
+    np.testing.assert_allclose(again.z, points.z, atol=1e-10)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=40)
+@given(legal_chains(), st.booleans())
+def test_slack_rescaling_is_over_legal_outputs(case, units):
+    chain, scores, rng = case
+    costs = np.zeros(chain.n_parts)
+    costs[chain.decisions] = rng.integers(0, 2, size=chain.starts[1]) if units else rng.random(chain.starts[1])
+    margin = rng.normal(size=chain.n_examples)
+    points = chain.slack_argmax(scores, margin, costs, np.zeros(chain.n_examples))
+    for i, outputs in enumerate(vertices(chain)):
+        assert points.status[i] == (OK if len(outputs) else ABSENT)
+        if len(outputs):
+            own, charged = own_parts(chain, scores, i), own_parts(chain, costs, i)
+            loss, score = slack.pairs(outputs, own, margin[i], charged, 0.0)
+            assert points.value[i] == pytest.approx(slack.best_output(loss, score), rel=1e-9, abs=1e-9)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(legal_chains())
+def test_bounds_and_the_polytope_are_those_of_legal_outputs(case):
+    chain, scores, _ = case
+    outputs = vertices(chain)
+    for i, own in enumerate(outputs):
+        bound = own_parts(chain, chain.part_bound, i)
+        most, nodes = own.max(axis=0, initial=0.0), int(chain.lengths[i]) * chain.n_labels
+        assert (most <= bound).all()
+        exact = slice(None) if chain.transitions == "each" else slice(nodes)
+        np.testing.assert_array_equal(most[exact], bound[exact])
+    there = np.flatnonzero([len(own) > 0 for own in outputs])
+    part, at = chain.select(there), chain.parts_of(there)
+    if part.lengths.any():
+        total = part.argmax(scores[at]).value.sum()
+        assert reference.maximum(part, scores[at]) == pytest.approx(total, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("transitions", MODES)
+def test_bounds_of_long_chains_with_a_period(transitions):
+    turn = np.roll(np.eye(3, dtype=bool), 1, axis=1)
+    rules = Legality(turn, np.array([True, False, False]), np.array([False, True, False]))
+    chain = Chain([50, 51, 2], 3, transitions=transitions, legal=rules)
+    nodes = chain.part_bound[: chain.starts[1]].reshape(-1, 3)
+    assert not nodes[50:101].any()  # 51 steps do not end in label 1
+    np.testing.assert_array_equal(nodes[:50].argmax(axis=1), np.arange(50) % 3)
+    np.testing.assert_array_equal(nodes[:50].sum(axis=1), 1.0)
+    assert chain.argmax(np.zeros(chain.n_parts)).status.tolist() == [OK, ABSENT, OK]
+
+
+@pytest.mark.parametrize("transitions", MODES)
+def test_promises_of_structures_are_kept(transitions):
+    check_structure(by_kind(transitions), np.random.default_rng(0), rounds=3)
+
+
+@pytest.mark.parametrize("transitions", MODES)
+def test_rules_that_allow_everything_change_no_bit(transitions):
+    lengths = np.arange(12)
+    plain = Chain(lengths, 7, transitions=transitions)
+    ruled = Chain(lengths, 7, transitions=transitions, legal=Legality.anything(7))
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=plain.n_parts)
+    scores[rng.random(plain.n_parts) < 0.1] = -0.0
+    warm = plain.project(scores).warm
+    for call in (
+        lambda chain: chain.argmax(scores),
+        lambda chain: chain.k_best(scores, 3)[2],
+        lambda chain: chain.entropic(scores),
+        lambda chain: chain.project(scores + 0.1, warm=warm),
+    ):
+        one, two = call(plain), call(ruled)
+        assert one.z.tobytes() == two.z.tobytes()
+        assert one.value.tobytes() == two.value.tobytes()
+    assert plain.part_bound.tobytes() == ruled.part_bound.tobytes()
+    assert plain.polytope().eq.shape == ruled.polytope().eq.shape
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("transitions", MODES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_scores_are_refused_also_where_the_rules_forbid(transitions, bad):
+    chain = by_kind(transitions)
+    offsets = [block.offsets + start for block, start in zip(chain.blocks, chain.starts, strict=False)]
+    for at in (offsets[0][3] + 2, offsets[1][3] + 2):  # I-X first, and I-X after B-X or O
+        scores = np.random.default_rng(0).normal(size=chain.n_parts)
+        scores[at] = bad
+        zeros = np.zeros(chain.n_examples)
+        for status in (
+            chain.argmax(scores).status,
+            chain.labels(scores).status,
+            chain.k_best(scores, 2)[0].status,
+            chain.entropic(scores).status,
+            chain.project(scores).status,
+            chain.slack_argmax(scores, zeros, np.zeros(chain.n_parts), zeros).status,
+        ):
+            assert status.tolist() == [OK, OK, OK, NONFINITE, OK]
+    pairs = np.zeros((5, 5))
+    pairs[4, 2] = bad
+    assert (chain.labels(np.zeros(chain.starts[1]), pairs).status == NONFINITE).all()
+
+
+@pytest.mark.parametrize("transitions", MODES)
+def test_same_bits_for_any_number_of_threads(transitions):
+    chain = Chain(np.arange(40) % 9, 5, transitions=transitions, legal=Legality.bio(BIO))
+    scores = np.random.default_rng(5).normal(size=chain.n_parts)
+    results = []
+    for n in (1, 2, 3):
+        with mm.threads(n):
+            points = [chain.argmax(scores), *chain.k_best(scores, 3), chain.entropic(scores), chain.project(scores)]
+            results.append([(one.z.tobytes(), one.value.tobytes(), one.status.tobytes()) for one in points])
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([[0, 2], [2, 2, 4]], "example 1: label 2 may not come first; correct its labels"),
+        (
+            [[0, 2], [0, 3, 4]],
+            r"example 1: label 3 at position 1 \(from 0\) may not follow label 0; correct",
+        ),
+        ([[0, 2], [0, 2, 0]], r"example 1: label 0 at position 2 \(from 0\) may not come last; correct its labels"),
+        ([[4, 2], [0, 2, 0]], r"example 0: label 2 at position 1 \(from 0\) may not follow label 4"),
+        ([[0, 2], [0, 2, 5]], "example 1 has label 5"),
+    ],
+)
+def test_illegal_outputs_are_refused_by_example(labels, message):
+    rules = Legality.bio(BIO) & Legality.forbid(BIO, [("B-X", None)])
+    with pytest.raises(ValueError, match=message):
+        Chain([2, 3], 5, legal=rules).encode(labels)
+
+
+def test_select_and_repr_keep_the_rules():
+    chain = by_kind("shared")
+    part = chain.select([3, 0, 3])
+    assert part.legal == chain.legal
+    scores = np.random.default_rng(0).normal(size=chain.n_parts)
+    at = chain.parts_of([3, 0, 3])
+    np.testing.assert_array_equal(part.argmax(scores[at]).z, chain.argmax(scores).z[at])
+    np.testing.assert_array_equal(part.part_bound, chain.part_bound[at])
+    assert "legal=Legality(5 labels; forbidden: 6 pairs, 2 first, 0 last)" in repr(chain)
+
+
+def test_warm_starts_of_other_rules_are_ignored():
+    chain = by_kind("shared")
+    point = np.random.default_rng(0).normal(size=chain.n_parts)
+    free = Chain(chain.lengths, 5)
+    other = Chain(chain.lengths, 5, legal=Legality.forbid(BIO, [("O", "O")]))
+    cold = chain.project(point)
+    for warm in (free.project(point).warm, other.project(point).warm):
+        assert chain.project(point, warm=warm).z.tobytes() == cold.z.tobytes()
+
+
+def test_rules_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="legal has rules for 5 labels, but the chain has 4"):
+        Chain([1], 4, legal=Legality.bio(BIO))
+    with pytest.raises(ValueError, match="legal must be a Legality or None, got ndarray"):
+        Chain([1], 2, legal=np.ones((2, 2)))
+    few = np.zeros(4)
+    with pytest.raises(ValueError, match="rules do not fit the labels"):
+        _kernels.ChainOracle(np.array([2]), 3, True, few, few, few, 1)
+
+
+def test_masses_keep_only_legal_outputs():
+    free = Chain([3, 2], 5)
+    sequences = [[[0, 2, 2], [4, 4]], [[4, 2, 2], [0, 2]], [[0, 0, 0], [2, 4]]]  # two illegal ones
+    rows = [free.encode(labels) for labels in sequences]
+    outputs = [own_parts(free, z, i) for i in (0, 1) for z in rows]
+    parts = [np.flatnonzero(z) for z in outputs]
+    masses = Masses.packed(
+        np.array([0, 3, 6]),
+        np.full(6, 1 / 3),
+        np.cumsum([0, *map(len, parts)]),
+        np.concatenate(parts).astype(np.int32),
+        np.concatenate([z[at] for z, at in zip(outputs, parts, strict=True)]),
+    )
+    kept = masses.legal(Chain([3, 2], 5, legal=Legality.bio(BIO)))
+    assert kept.starts.tolist() == [0, 2, 4]
+    assert masses.legal(free).starts.tolist() == [0, 3, 6]
+
+
+def problem_of(transitions, rescaling="margin"):
+    """BIO sequences whose best unconstrained outputs are often illegal."""
+    rng = np.random.default_rng(3)
+    lengths = np.array([3, 1, 4, 2, 3])
+    edges = rng.normal(size=(int((lengths - 1).sum()), 2)) if transitions == "each" else None
+    chain = Chain(lengths, 5, transitions=transitions, legal=Legality.bio(BIO))
+    features = ChainFeatures(rng.normal(size=(int(lengths.sum()), 3)), lengths, 5, edge_features=edges)
+    gold = chain.argmax(rng.normal(size=chain.n_parts)).z
+    return Problem.build(chain, features, gold, Hamming(), L2(C=1.0), rescaling=rescaling)
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("transitions", MODES)
+def test_training_agrees_with_the_referee(transitions, rescaling):
+    problem = problem_of(transitions, rescaling)
+    block = solve(problem, mm.BlockFrankWolfe(), stop=Stop(tol=1e-5, max_iter=3000), random_state=0).certificate
+    assert block.relative_gap <= 1e-5
+    if rescaling == "margin":
+        exact = solve(problem, mm.Exact(), stop=Stop(tol=1e-6)).certificate
+        assert block.primal == pytest.approx(exact.primal, rel=3e-5)
+        free = Problem.build(
+            Chain(problem.structure.lengths, 5, transitions=transitions),
+            problem.features,
+            problem.gold_point,
+            Hamming(),
+            L2(C=1.0),
+        )
+        assert solve(free, mm.Exact(), stop=Stop(tol=1e-6)).certificate.primal > exact.primal * 1.001
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
+@pytest.mark.parametrize("transitions", MODES)
+def test_one_example_sees_what_the_batch_sees(transitions, rescaling):
+    problem = problem_of(transitions, rescaling)
+    weights = np.random.default_rng(1).normal(size=problem.n_weights)
+    worst = problem.worst(weights)
+    free = np.zeros(0, dtype=np.uint8)
+    for i, labels in enumerate(problem.structure.decode(worst.z)):
+        total, late = weights.copy(), np.zeros(len(weights))
+        loss = _kernels.subgradient_pass(problem.examples(), np.array([i]), 1.0, np.inf, free, total, late, 1.0)
+        change = (weights - total) / problem.structure.n_examples
+        assert change @ weights + loss == pytest.approx(worst.value[i], abs=1e-9)
+        rules = problem.structure.legal
+        assert all(rules.pairs[a, b] for a, b in pairwise(labels))
