@@ -9,6 +9,7 @@ from maxmargin.structures.graph import Graph
 from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.matching import Matching
+from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.structures.tree import Tree
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "PointStatus",
     "Points",
     "Polytope",
+    "SecondOrderChain",
     "Structure",
     "Tree",
 ]
