@@ -69,6 +69,20 @@ def test_online_methods_learn(solver):
     assert second.score(X, y) > first.score(X, y) + 0.05
 
 
+def test_cliques_of_three_neighbours_are_the_same_problem():
+    X, y = skipping(8, seed=4)
+    paths = []
+    for x in X:
+        size = len(x)
+        threes = [(t, t + 1, t + 2) for t in range(size - 2)]
+        paths.append(mm.Graph(x, [(t, t + 1) for t in range(size - 1)], cliques=threes))
+    chain = mm.ChainSVM(C=0.5, order=2, solver=mm.Exact()).fit(X, y)
+    tree = mm.TreeSVM(C=0.5, solver=mm.Exact()).fit(paths, y)
+    np.testing.assert_allclose(chain.coef_, tree.coef_, atol=1e-4)
+    assert chain.solution_.certificate.primal == pytest.approx(tree.solution_.certificate.primal, rel=1e-7)
+    assert chain.predict(X) == tree.predict(paths)
+
+
 def test_settings_are_seen_by_scikit_learn():
     model = mm.ChainSVM(order=2)
     assert clone(model).get_params()["order"] == 2
@@ -129,5 +143,5 @@ def test_models_of_other_orders_do_not_start_one_another(fitted):
 
 def test_gold_labels_that_do_not_fit_are_refused():
     X, y = skipping(3)
-    with pytest.raises(ValueError, match="example 1 has .* positions but its labels have shape"):
+    with pytest.raises(ValueError, match=r"example 1 has .* positions but its labels have shape"):
         mm.ChainSVM(order=2).fit(X, [y[0], y[1][:-1], y[2]])

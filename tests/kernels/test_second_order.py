@@ -425,7 +425,9 @@ def test_entropic_is_the_gibbs_distribution(case):
         for i in range(chain.n_examples):
             means, value = gibbs(chain, potentials, i)
             scale = max(np.abs(own_parts(chain, potentials, i)).max(initial=1.0), 1.0)
-            np.testing.assert_allclose(own_parts(chain, points.z, i), means, atol=1e-11 * min(scale, 1e4) + 1e-15 * scale)
+            np.testing.assert_allclose(
+                own_parts(chain, points.z, i), means, atol=1e-11 * min(scale, 1e4) + 1e-15 * scale
+            )
             assert points.value[i] == pytest.approx(value, rel=1e-11, abs=1e-11)
 
 

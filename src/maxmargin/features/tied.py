@@ -261,8 +261,8 @@ class SecondOrderFeatures(Stacked):
     ``triple_weights[y_{t-2}, y_{t-1}, y_t]`` for all neighbours.
 
     Weights: node weights ``(d, K)``, then pair weights ``(K, K)``, then triple weights ``(K, K, K)``, all row-major.
-    Parts: block "nodes", ``n_tokens * K``; block "pairs", the ``K * K`` pair counts of each example; block "triples", the
-    ``K * K * K`` triple counts of each example.
+    Parts: block "nodes", ``n_tokens * K``; block "pairs", the ``K * K`` pair counts of each example; block "triples",
+    the ``K * K * K`` triple counts of each example.
 
     Args:
         tokens: shape ``(n_tokens, d)``, one row per position of all chains, dense float64 or CSR.

@@ -71,8 +71,8 @@ class ChainPacker(LabelledPacker):
         return *super().layout, self.order
 
     def header(self) -> dict[str, Any]:
-        """Labels, widths and order."""
-        return {**super().header(), "order": self.order}
+        """Labels and widths, and the order where it is not the first."""
+        return super().header() if self.order == 1 else {**super().header(), "order": self.order}
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:

@@ -11,9 +11,10 @@ Prediction and the like give tables once for all examples (:meth:`SecondOrderCha
 
 Cost per example: argmax ``T K^3`` additions and maxima (Viterbi 1967 over pairs of labels), up to four chains with the
 same tables at a time, and twice that for chains of more than a thousand positions, whose layers are not all kept;
-``k_best`` ``O(T K^3 k)`` at worst, by lists of the ``k`` best prefixes per pair; ``project`` one Viterbi pass per vertex
-that enters the active set; ``entropic`` ``3 T K^3`` multiplications in scaled probabilities and ``2 T K^2`` numbers of
-memory, and about ten times the time where potentials spread by hundreds; ``max_marginals`` two Viterbi passes.
+``k_best`` ``O(T K^3 k)`` at worst, by lists of the ``k`` best prefixes per pair; ``project`` one Viterbi pass per
+vertex that enters the active set; ``entropic`` ``3 T K^3`` multiplications in scaled probabilities and ``2 T K^2``
+numbers of memory, and about ten times the time where potentials spread by hundreds; ``max_marginals`` two Viterbi
+passes; ``slack_argmax`` is relaxed.
 """
 
 from __future__ import annotations
@@ -41,14 +42,19 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Legal(Protocol):
-    """Which labels may follow one another, shape ``(K, K)``, and begin and end a sequence, shape ``(K,)``."""
+    """Which sequences of labels there are."""
 
     @property
-    def pairs(self) -> BoolArray: ...
+    def pairs(self) -> BoolArray:
+        """Which labels may follow one another, shape ``(K, K)``."""
+
     @property
-    def first(self) -> BoolArray: ...
+    def first(self) -> BoolArray:
+        """Which labels may begin a sequence, shape ``(K,)``."""
+
     @property
-    def last(self) -> BoolArray: ...
+    def last(self) -> BoolArray:
+        """Which labels may end a sequence, shape ``(K,)``."""
 
 
 @dataclass(frozen=True)
@@ -113,21 +119,16 @@ class SecondOrderChain(Structure):
 
     @cached_property
     def part_bound(self) -> FloatArray:
-        """1 for nodes; a pair (a, a) comes ``length - 1`` times at most, a triple (a, a, a) ``length - 2`` times; others
-        every second time, or, three different labels, every third."""
+        """1 for nodes; pairs (a, a) and triples (a, a, a) can come at every place that has them, pairs (a, b) and
+        triples (a, b, a) at every second, other triples at every third."""
         k, bound = self.n_labels, np.ones(self.n_parts)
         edges, triples = np.maximum(self.lengths - 1, 0), np.maximum(self.lengths - 2, 0)
         same = np.eye(k, dtype=bool)
-        bound[self.starts[1] : self.starts[2]] = np.where(same, edges[:, None, None], self._share(edges, 2)).ravel()
+        bound[self.starts[1] : self.starts[2]] = (-(-edges[:, None, None] // np.where(same, 1, 2))).ravel()
         a, b, c = np.ogrid[:k, :k, :k]
         period = np.where((a == b) & (b == c), 1, np.where(a == c, 2, 3))
-        most = -(-triples[:, None, None, None] // period)
-        bound[self.starts[2] :] = most.ravel()
+        bound[self.starts[2] :] = (-(-triples[:, None, None, None] // period)).ravel()
         return bound
-
-    @staticmethod
-    def _share(counts: IntArray, period: int) -> IntArray:
-        return np.asarray(-(-counts // period))[:, None, None]
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
         """The packed vertex of one label sequence per example (integers in ``0 .. K - 1``, one per position)."""

@@ -34,7 +34,10 @@ def vertices(structure: SecondOrderChain) -> list[FloatArray]:
 
 
 def viterbi(nodes: FloatArray, pairs: FloatArray, triples: FloatArray) -> tuple[IntArray, float]:
-    """Best labels and score of one chain, ties as the kernel: ``nodes (T, K)``, ``pairs (K, K)``, ``triples (K, K, K)``."""
+    """Best labels and score of one chain, ties as the kernel.
+
+    Shapes: ``nodes (T, K)``, ``pairs (K, K)``, ``triples (K, K, K)``.
+    """
     length = len(nodes)
     if length < 2:
         return nodes.argmax(axis=1), float(nodes.max(axis=1).sum())
