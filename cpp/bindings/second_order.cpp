@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "maxmargin/chain_second_k_best.hpp"
+#include "maxmargin/chain_second_margins.hpp"
 #include "maxmargin/chain_second_sums.hpp"
 #include "online.hpp"
 
