@@ -7,7 +7,7 @@ import numpy as np
 import maxmargin as mm
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import PartFeatures, Stacked
-from maxmargin.features.tied import ChainFeatures, TiedRows
+from maxmargin.features.tied import ChainFeatures, SecondOrderFeatures, TiedRows
 from maxmargin.features.tree import TreeFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
@@ -20,6 +20,7 @@ from maxmargin.structures.cut import Cut
 from maxmargin.structures.graph import Graph
 from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.matching import Matching
+from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.structures.tree import Tree
 
 STRUCTURES = (
@@ -33,6 +34,7 @@ STRUCTURES = (
     "junction",
     "matching",
     "matching-capacity",
+    "second-order",
     "tree",
 )
 RELAXED = ("associative", "graph")
@@ -43,7 +45,7 @@ REGIONS = {
     "ball and ridge": {"C": 1.0, "radius": 0.5},
     "L1 ball": {"l1": 1.0},
 }
-ENTROPIC = ("candidates", "chain", "chain-edges", "cliques", "tree", "junction")
+ENTROPIC = ("candidates", "chain", "chain-edges", "cliques", "second-order", "tree", "junction")
 """The structures with a sum-product kernel."""
 
 
@@ -64,6 +66,10 @@ def make(
         structure = Chain(lengths, n_labels, transitions="shared" if edge_features is None else "each")
         rows = rng.normal(size=(int(lengths.sum()), 4))
         features = ChainFeatures(rows, lengths, n_labels, edge_features=edge_features)
+    elif kind == "second-order":
+        lengths, n_labels = rng.integers(1, 6, size=n), 2
+        structure = SecondOrderChain(lengths, n_labels)
+        features = SecondOrderFeatures(rng.normal(size=(int(lengths.sum()), 4)), lengths, n_labels)
     elif kind in ("cliques", "tree", "junction"):
         sizes, links, starts, allowed = rng.integers(1, 6, size=n), [], [0], []
         for size in sizes.tolist():

@@ -50,6 +50,7 @@ void bind_linear(nb::module_& module);
 void bind_linear_master(nb::module_& module);
 void bind_link_features(nb::module_& module);
 void bind_online(nb::module_& module);
+void bind_second_order(nb::module_& module);
 void bind_simplex(nb::module_& module);
 void bind_token_scan(nb::module_& module);
 void bind_translation(nb::module_& module);

@@ -14,6 +14,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_linear_master(module);
     maxmargin::bind_link_features(module);
     maxmargin::bind_matching(module);
+    maxmargin::bind_second_order(module);
     maxmargin::bind_simplex(module);
     maxmargin::bind_supported(module);
     maxmargin::bind_token_scan(module);

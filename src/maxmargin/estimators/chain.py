@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from maxmargin.estimators.base import takes_settings
 from maxmargin.estimators.labelled import LabelledSVM
 from maxmargin.packing.base import Packer
 from maxmargin.packing.chain import ChainPacker
@@ -11,14 +15,22 @@ class ChainSVM(LabelledSVM):
     """Sequences with a label per position.
 
     Score of labels ``y``: ``sum_t W[:, y_t]'x_t + sum_t T[y_{t-1}, y_t]``, plus ``sum_t V[:, y_{t-1}, y_t]'e_t`` where
-    edge features ``e_t`` are given. X: list of ``(length, d)`` dense or CSR matrices or :class:`maxmargin.Sequence`;
-    y: list of label sequences of any hashable labels.
+    edge features ``e_t`` are given, or ``sum_t U[y_{t-2}, y_{t-1}, y_t]`` with ``order=2``. ``coef_`` holds ``W``,
+    ``T``, then ``V`` or ``U``, row-major. X: list of ``(length, d)`` dense or CSR matrices or
+    :class:`maxmargin.Sequence`; y: list of label sequences of any hashable labels.
 
     Args:
         classes: all labels, where training data may lack some; None takes those of the training data.
+        order: 1, or 2 for scores of three labels in a row (without edge features): ``K`` times the time, and
+            ``K^3`` more weights.
 
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
+    @takes_settings
+    def __init__(self, *, classes: Sequence[Hashable] | None = None, order: int = 1, **settings: Any) -> None:
+        super().__init__(classes=classes, **settings)
+        self.order = order
+
     def _packer(self) -> Packer:
-        return ChainPacker(self._classes())
+        return ChainPacker(self._classes(), order=self.order)

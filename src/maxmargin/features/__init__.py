@@ -4,7 +4,7 @@ from maxmargin.features.base import Features, operator_norm
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.kernel import Kernel
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
-from maxmargin.features.tied import ChainFeatures, PairwiseFeatures, TiedRows
+from maxmargin.features.tied import ChainFeatures, PairwiseFeatures, SecondOrderFeatures, TiedRows
 from maxmargin.features.tree import TreeFeatures
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Kernel",
     "PairwiseFeatures",
     "PartFeatures",
+    "SecondOrderFeatures",
     "Stacked",
     "TiedRows",
     "TreeFeatures",

@@ -256,3 +256,35 @@ class ChainFeatures(PairwiseFeatures):
         if edges.n != edge_offsets[-1]:
             raise ValueError(f"edge_features has {edges.n} rows, but the chains have {edge_offsets[-1]} edges")
         super().__init__(rows, offsets, edges, edge_offsets, n_labels)
+
+
+class SecondOrderFeatures(Stacked):
+    """Features of a batch of second-order chains: those of positions, and weights of pairs and triples of labels.
+
+    The score of labels ``y`` is ``sum_t x_t' node_weights[:, y_t]``, plus ``pair_weights[y_{t-1}, y_t]`` and
+    ``triple_weights[y_{t-2}, y_{t-1}, y_t]`` for all neighbours.
+
+    Weights: node weights ``(d, K)``, then pair weights ``(K, K)``, then triple weights ``(K, K, K)``, all row-major.
+    Parts: block "nodes", ``n_tokens * K``; block "pairs", the ``K * K`` pair counts of each example; block "triples",
+    the ``K * K * K`` triple counts of each example.
+
+    Args:
+        tokens: shape ``(n_tokens, d)``, one row per position of all chains, dense float64 or CSR.
+        lengths: shape ``(n_examples,)``, positions per chain.
+        n_labels: ``K``.
+    """
+
+    def __init__(self, tokens: Matrix, lengths: npt.ArrayLike, n_labels: int) -> None:
+        pairwise = ChainFeatures(tokens, lengths, n_labels)
+        once = np.arange(pairwise.n_examples + 1)
+        triples = TiedRows(np.zeros((pairwise.n_examples, 0)), once, n_labels**3, constant=True)
+        super().__init__(*pairwise.features, triples)
+
+    scores_pair = Features.scores_pair
+    adjoint_pair = Features.adjoint_pair
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """The features of the given examples, in that order; consecutive ones share memory."""
+        other = type(self).__new__(type(self))
+        Stacked.__init__(other, *(member.select(indices) for member in self.features))
+        return other

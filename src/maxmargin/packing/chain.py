@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from maxmargin.features.tied import ChainFeatures
+from maxmargin.features.tied import ChainFeatures, SecondOrderFeatures
 from maxmargin.packing import checks, graphs, inputs
 from maxmargin.packing.base import Packed
 from maxmargin.packing.labelled import LabelledPacker
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.second_order import MOST_LABELS, SecondOrderChain
 
 
 @dataclass(frozen=True, eq=False)
 class ChainPacker(LabelledPacker):
-    """Packs sequences; ``n_edge_features`` is 0 where transitions do not see the input."""
+    """Packs sequences; ``n_edge_features`` is 0 where transitions do not see the input.
+
+    Attributes:
+        order: how many labels before a label its score sees: 1, or 2 for triples of labels.
+    """
+
+    order: int = 1
 
     kind = "chain"
     node_words = "features"
@@ -25,7 +32,13 @@ class ChainPacker(LabelledPacker):
 
     def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
-        return self._learned(*_split(X), y)
+        _check_order(self.order)
+        learned = self._learned(*_split(X), y)
+        if self.order == 2 and learned.n_edge_features:
+            raise ValueError("order=2 has no edge features yet; leave them out, or use order=1")
+        if self.order == 2 and learned.n_labels > MOST_LABELS:
+            raise ValueError(f"order=2 needs at most {MOST_LABELS} labels, got {learned.n_labels}; use order=1")
+        return learned
 
     def pack(self, X: Sequence[Any]) -> Packed:
         """Stack positions (and edges) of all sequences."""
@@ -41,8 +54,39 @@ class ChainPacker(LabelledPacker):
                     f"example {index}: {found.shape[0]} rows of edge features for {length} positions; "
                     "give one row per pair of neighbouring positions (length - 1)"
                 )
+        if self.order == 2:
+            triples = SecondOrderFeatures(rows, lengths, self.n_labels)
+            return Packed(SecondOrderChain(lengths, self.n_labels), triples)
         structure = Chain(lengths, self.n_labels, transitions="shared" if edge_rows is None else "each")
         return Packed(structure, ChainFeatures(rows, lengths, self.n_labels, edge_features=edge_rows))
+
+    @property
+    def n_weights(self) -> int:
+        """Those of positions and pairs, and of second order one table of triple weights."""
+        return super().n_weights + (self.n_labels**3 if self.order == 2 else 0)
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Both widths, the labels in order, and how many of them a score sees."""
+        return *super().layout, self.order
+
+    def header(self) -> dict[str, Any]:
+        """Labels and widths, and the order where it is not the first."""
+        return super().header() if self.order == 1 else {**super().header(), "order": self.order}
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any]) -> Self:
+        """See :meth:`Packer.from_header`; files without an order are of the first."""
+        packer = replace(super().from_header(header), order=_check_order(header.get("order", 1)))
+        if packer.order == 2 and (packer.n_edge_features or packer.n_labels > MOST_LABELS):
+            raise ValueError(f"a chain of order 2 has no edge features and at most {MOST_LABELS} labels")
+        return packer
+
+
+def _check_order(order: Any) -> int:
+    if isinstance(order, bool) or order not in (1, 2):
+        raise ValueError(f"order must be 1 or 2, got {order!r}")
+    return int(order)
 
 
 def _split(X: Sequence[Any]) -> tuple[list[Any], list[Any] | None]:

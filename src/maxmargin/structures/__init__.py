@@ -10,6 +10,7 @@ from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.legality import Legality
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.matching import Matching
+from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.structures.tree import Tree
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PointStatus",
     "Points",
     "Polytope",
+    "SecondOrderChain",
     "Structure",
     "Tree",
 ]

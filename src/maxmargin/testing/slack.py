@@ -13,8 +13,9 @@ from maxmargin.structures.cut import Cut
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.network import Network
+from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.structures.tree import Tree
-from maxmargin.testing import candidates, chain, cut, linear_program, matching, network
+from maxmargin.testing import candidates, chain, cut, linear_program, matching, network, second_order
 
 
 def vertices(structure: Structure) -> list[FloatArray]:
@@ -29,6 +30,8 @@ def vertices(structure: Structure) -> list[FloatArray]:
         return found
     if isinstance(structure, Chain):
         return chain.vertices(structure)
+    if isinstance(structure, SecondOrderChain):
+        return second_order.vertices(structure)
     if isinstance(structure, Cut):
         return cut.vertices(structure)
     if isinstance(structure, Matching):

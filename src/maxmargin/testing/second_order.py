@@ -1,0 +1,66 @@
+"""Slow twins of the kernels of second-order chains: enumeration, Viterbi, and the same batch as a chain over pairs."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.chain import Chain
+from maxmargin.structures.second_order import Legal, SecondOrderChain
+
+
+def is_legal(labels: tuple[int, ...], legal: Legal | None) -> bool:
+    """Whether a label sequence keeps the rules."""
+    if legal is None or not labels:
+        return True
+    joins = all(bool(legal.pairs[a, b]) for a, b in pairwise(labels))
+    return joins and bool(legal.first[labels[0]]) and bool(legal.last[labels[-1]])
+
+
+def vertices(structure: SecondOrderChain) -> list[FloatArray]:
+    """All outputs of every example, each as a row of node, pair and triple parts.
+
+    Rows are in lexicographic order of the label sequences; only for tiny examples.
+    """
+    found = []
+    for length in structure.lengths.tolist():
+        one = SecondOrderChain([length], structure.n_labels, legal=structure.legal)
+        sequences = product(range(structure.n_labels), repeat=length)
+        rows = [one.encode([np.array(y, dtype=np.int64)]) for y in sequences if is_legal(y, structure.legal)]
+        found.append(np.array(rows).reshape(-1, one.n_parts))
+    return found
+
+
+def viterbi(nodes: FloatArray, pairs: FloatArray, triples: FloatArray) -> tuple[IntArray, float]:
+    """Best labels and score of one chain, ties as the kernel.
+
+    Shapes: ``nodes (T, K)``, ``pairs (K, K)``, ``triples (K, K, K)``.
+    """
+    length = len(nodes)
+    if length < 2:
+        return nodes.argmax(axis=1), float(nodes.max(axis=1).sum())
+    layers = [nodes[0][:, None] + pairs + nodes[1]]
+    for t in range(2, length):
+        layers.append((layers[-1][:, :, None] + (triples + pairs)).max(axis=0) + nodes[t])
+    last = layers[-1].max(axis=0).argmax()
+    labels = [int(last), int(layers[-1][:, last].argmax())]
+    for layer in layers[-2::-1]:
+        b, c = labels[-1], labels[-2]
+        labels.append(int((layer[:, b] + (triples + pairs)[:, b, c]).argmax()))
+    return np.array(labels[::-1], dtype=np.int64), float(layers[-1].max())
+
+
+def product_chain(nodes: FloatArray, pairs: FloatArray, triples: FloatArray) -> tuple[Chain, FloatArray]:
+    """The same chain, of two positions or more, with pairs of neighbouring labels as labels, and its scores.
+
+    Label ``a K + b`` at position ``t`` of the new chain stands for labels ``a``, ``b`` at ``t``, ``t + 1``.
+    """
+    length, k = nodes.shape
+    own = (pairs[None] + nodes[1:, None, :]).copy()
+    own[0] += nodes[0][:, None]
+    table = np.full((k, k, k, k), -np.inf)
+    for b in range(k):
+        table[:, b, b, :] = triples[:, b, :]
+    return Chain([length - 1], k * k), np.concatenate([own.ravel(), table.ravel()])

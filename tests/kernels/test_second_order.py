@@ -1,0 +1,593 @@
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import maxmargin
+from maxmargin import _kernels, _threads
+from maxmargin.structures.base import PointStatus
+from maxmargin.structures.chain import Chain
+from maxmargin.structures.second_order import SecondOrderChain
+from maxmargin.testing import check_structure, reference
+from maxmargin.testing.second_order import product_chain, vertices, viterbi
+
+at_one_width = partial(
+    settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
+
+
+def own_parts(chain, packed, i):
+    """The parts of example i: nodes, pairs, triples."""
+    return packed[chain.parts_of([i])]
+
+
+def score_tables(chain, scores, i):
+    """Scores of example i: nodes (T, K), pairs (K, K), triples (K, K, K)."""
+    k, length = chain.n_labels, int(chain.lengths[i])
+    nodes, pairs, triples = np.split(own_parts(chain, scores, i), [length * k, length * k + k * k])
+    return nodes.reshape(length, k), pairs.reshape(k, k), triples.reshape(k, k, k)
+
+
+def some_rules(rng, k, share=0.6):
+    """Random rules under which label 0 may stand everywhere."""
+    pairs, first, last = rng.random((k, k)) < share, rng.random(k) < share, rng.random(k) < share
+    pairs[0, 0] = first[0] = last[0] = True
+    return SimpleNamespace(pairs=pairs, first=first, last=last)
+
+
+@st.composite
+def small_chains(draw, longest=5, labels=3, rules=True):
+    """A tiny batch with scores of the kind that make ties likely."""
+    lengths = draw(st.lists(st.integers(0, longest), min_size=0, max_size=4))
+    k = draw(st.integers(1, labels))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    legal = some_rules(rng, k) if rules and draw(st.booleans()) else None
+    chain = SecondOrderChain(lengths, k, legal=legal)
+    scale = draw(st.sampled_from([1e-12, 0.3, 1.0, 10.0, 1e8]))
+    scores = rng.normal(size=chain.n_parts) if draw(st.booleans()) else rng.integers(-2, 3, size=chain.n_parts)
+    if draw(st.booleans()) and len(lengths) > 1:  # the same tables for all
+        for block, start in zip(chain.blocks[1:], chain.starts[1:], strict=False):
+            table = scores[start : start + int(block.offsets[1])].copy()
+            scores[start : start + int(block.offsets[-1])] = np.tile(table, len(lengths))
+    return chain, scale * scores.astype(float)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=60)
+@given(small_chains())
+def test_argmax_is_the_best_of_all_sequences(case):
+    chain, scores = case
+    best = chain.argmax(scores)
+    assert (best.status == OK).all()
+    for i, outputs in enumerate(vertices(chain)):
+        own = own_parts(chain, scores, i)
+        scale = np.abs(own).sum() * max(chain.lengths[i], 1) + 1e-300
+        assert best.value[i] == pytest.approx((outputs @ own).max(), abs=1e-13 * scale)
+        assert best.value[i] == pytest.approx(own_parts(chain, best.z, i) @ own, abs=1e-13 * scale)
+    np.testing.assert_array_equal(chain.encode(chain.decode(best.z)), best.z)
+    found = chain.labels(scores)
+    np.testing.assert_array_equal(found.labels, np.concatenate([np.zeros(0), *chain.decode(best.z)]))
+    assert found.value.tobytes() == best.value.tobytes()
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 7, 8, 9, 16, 17, 22, 25, 33, 45, 50])
+def test_argmax_equals_the_slow_twin(n_labels):
+    rng = np.random.default_rng(n_labels)
+    chain = SecondOrderChain([0, 1, 2, 3, 11, 4], n_labels)
+    for scores in (rng.normal(size=chain.n_parts), rng.integers(0, 3, size=chain.n_parts).astype(float)):
+        best = chain.argmax(scores)
+        labels = chain.decode(best.z)
+        for i in range(chain.n_examples):
+            expected, value = viterbi(*score_tables(chain, scores, i))
+            np.testing.assert_array_equal(labels[i], expected)
+            assert best.value[i] == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("legality", [False, True])
+@pytest.mark.parametrize("n_labels", [2, 5, 17, 26])
+def test_tables_given_once_are_tables_of_every_example(n_labels, legality):
+    rng = np.random.default_rng(n_labels)
+    lengths = rng.integers(0, 12, size=23)
+    chain = SecondOrderChain(lengths, n_labels, legal=some_rules(rng, n_labels) if legality else None)
+    nodes, k = rng.normal(size=(int(lengths.sum()), n_labels)), n_labels
+    pairs, triples = rng.normal(size=(k, k)), rng.normal(size=(k, k, k))
+    tables = [np.tile(table.ravel(), len(lengths)) for table in (pairs, triples)]
+    packed = np.concatenate([nodes.ravel(), *tables])
+    best, once = chain.argmax(packed), chain.labels(nodes, pairs, triples)
+    assert once.value.tobytes() == best.value.tobytes()
+    np.testing.assert_array_equal(once.labels, np.concatenate(chain.decode(best.z)))
+    assert chain.labels(packed).labels.tobytes() == once.labels.tobytes()
+    most = chain.max_marginals(nodes, pairs, triples)
+    assert most.tobytes() == chain.max_marginals(packed).tobytes()
+    one_by_one = [chain.select([i]).argmax(own_parts(chain, packed, i)) for i in range(len(lengths))]
+    np.testing.assert_array_equal(best.value, [points.value[0] for points in one_by_one])
+    for i, points in enumerate(one_by_one):
+        np.testing.assert_array_equal(own_parts(chain, best.z, i), points.z)
+    with pytest.raises(ValueError, match="pairs and triples must have shapes"):
+        chain.labels(nodes, pairs, triples[0])
+    with pytest.raises(ValueError, match="node scores must have shape"):
+        chain.labels(nodes[1:], pairs, triples)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 9, 22])
+def test_without_triples_it_is_a_chain(n_labels):
+    rng = np.random.default_rng(n_labels)
+    lengths = np.array([1, 7, 0, 2, 12])
+    first, second = Chain(lengths, n_labels), SecondOrderChain(lengths, n_labels)
+    scores = rng.normal(size=first.n_parts)
+    with_zeros = np.concatenate([scores, np.zeros(len(lengths) * n_labels**3)])
+    one, two = first.argmax(scores), second.argmax(with_zeros)
+    np.testing.assert_array_equal(one.z, two.z[: first.n_parts])
+    np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
+    one, two = first.entropic(scores), second.entropic(with_zeros)
+    np.testing.assert_allclose(one.z, two.z[: first.n_parts], atol=1e-12)
+    np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
+    for a, b in zip(first.k_best(scores, 6), second.k_best(with_zeros, 6), strict=True):
+        np.testing.assert_allclose(a.value, b.value, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("length", "n_labels"), [(2, 4), (7, 3), (30, 5)])
+def test_it_is_a_chain_over_pairs_of_labels(length, n_labels):
+    chain = SecondOrderChain([length], n_labels)
+    scores = np.random.default_rng(length).normal(size=chain.n_parts)
+    over_pairs, other = product_chain(*score_tables(chain, scores, 0))
+    assert chain.argmax(scores).value[0] == pytest.approx(over_pairs.argmax(other).value[0], rel=1e-12)
+    one, two = chain.entropic(scores), over_pairs.entropic(other)
+    assert one.value[0] == pytest.approx(two.value[0], rel=1e-12)
+    k = n_labels
+    joint = two.z[: (length - 1) * k * k].reshape(length - 1, k, k)
+    np.testing.assert_allclose(one.z[k : length * k], joint.sum(axis=1).ravel(), atol=1e-12)
+    np.testing.assert_allclose(one.z[length * k : length * k + k * k], joint.sum(axis=0).ravel(), atol=1e-11)
+    for a, b in zip(chain.k_best(scores, 9), over_pairs.k_best(other, 9), strict=True):
+        assert a.value[0] == pytest.approx(b.value[0], rel=1e-12)
+
+
+def test_argmax_equals_the_linear_program():
+    rng = np.random.default_rng(3)
+    for legal in (None, some_rules(rng, 3)):
+        chain = SecondOrderChain([4, 0, 1, 2, 3, 6], 3, legal=legal)
+        scores = rng.normal(size=chain.n_parts)
+        assert chain.argmax(scores).value.sum() == pytest.approx(reference.maximum(chain, scores), rel=1e-9)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+def test_long_chains_have_their_layers_made_again():
+    chain = SecondOrderChain([2500, 1023, 1025, 1026, 2049, 7], 4)
+    rng = np.random.default_rng(0)
+    for scores in (rng.normal(size=chain.n_parts), rng.integers(0, 2, size=chain.n_parts).astype(float)):
+        best = chain.argmax(scores)
+        for i, labels in enumerate(chain.decode(best.z)):
+            expected, value = viterbi(*score_tables(chain, scores, i))
+            np.testing.assert_array_equal(labels, expected)
+            assert best.value[i] == pytest.approx(value, rel=1e-10)
+
+
+def test_argmax_of_a_large_chain_has_no_better_neighbour():
+    chain = SecondOrderChain([300], 13)
+    scores = np.random.default_rng(0).normal(size=chain.n_parts)
+    best = chain.argmax(scores)
+    (labels,) = chain.decode(best.z)
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        changed = labels.copy()
+        first = rng.integers(0, 298)
+        changed[first : first + 3] = rng.integers(0, 13, size=3)
+        assert chain.encode([changed]) @ scores <= best.value[0] + 1e-9
+
+
+@pytest.mark.usefixtures("every_vector_length")
+def test_same_bits_for_any_number_of_threads():
+    rng = np.random.default_rng(5)
+    chain = SecondOrderChain(rng.integers(0, 14, size=70), 6, legal=some_rules(rng, 6))
+    scores = rng.normal(size=chain.n_parts)
+    scores[chain.starts[1] : chain.starts[2]] = np.tile(rng.normal(size=36), 70)
+    scores[chain.starts[2] :] = np.tile(rng.normal(size=216), 70)
+    results = []
+    for threads in (1, 2, 3):
+        with maxmargin.threads(threads):
+            assert _threads.current() == threads
+            points = [chain.argmax(scores), *chain.k_best(scores, 4), chain.entropic(scores)]
+            points.append(chain.select(np.arange(20)).project(scores[chain.parts_of(np.arange(20))]))
+            found = [array.tobytes() for point in points for array in (point.z, point.value, point.status)]
+            results.append([*found, chain.labels(scores).labels.tobytes(), chain.max_marginals(scores).tobytes()])
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("n_labels", [2, 5, 9, 26])
+def test_all_vector_lengths_agree(n_labels):
+    chain = SecondOrderChain(np.arange(9), n_labels)
+    scores = np.random.default_rng(n_labels).normal(size=chain.n_parts)
+    results = {}
+    try:
+        for wanted in (2, 4, 8):
+            lanes = _kernels._use_lanes(wanted)
+            results[lanes] = [chain.argmax(scores), *chain.k_best(scores, 3), *chain.k_best(scores, 6)]
+    finally:
+        _kernels._use_lanes(0)
+    for other in results.values():
+        for one, two in zip(results[2], other, strict=True):
+            np.testing.assert_array_equal(one.z, two.z)
+            np.testing.assert_array_equal(one.value, two.value)
+            np.testing.assert_array_equal(one.status, two.status)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+def test_no_examples_and_no_positions():
+    none, empty = SecondOrderChain([], 3), np.zeros(0)
+    assert none.n_examples == none.n_parts == 0
+    assert none.decode(none.encode([])) == []
+    for points in (none.argmax(empty), none.k_best(empty, 2)[0], none.project(empty), none.entropic(empty)):
+        assert points.z.shape == points.value.shape == points.status.shape == (0,)
+    assert none.max_marginals(empty).shape == (0, 3)
+    assert none.labels(empty, np.zeros((3, 3))).labels.shape == (0,)
+    blank = SecondOrderChain([0, 0], 3)
+    scores = np.ones(blank.n_parts)
+    np.testing.assert_array_equal(blank.argmax(scores).value, [0.0, 0.0])
+    (first,) = blank.k_best(scores, 2)
+    assert (first.status == OK).all()
+    for points in (blank.project(scores), blank.entropic(scores)):
+        assert not points.z.any()
+        assert (points.status == OK).all()
+    assert [list(labels) for labels in blank.decode(np.zeros(blank.n_parts))] == [[], []]
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("value", [0.0, 1.0, -3.5, 1e8, 1e-12])
+def test_ties_go_to_the_lowest_labels(value):
+    chain = SecondOrderChain([1, 2, 5, 20], 9)
+    scores = np.full(chain.n_parts, value)
+    best = chain.argmax(scores)
+    assert all((labels == 0).all() for labels in chain.decode(best.z))
+    ranks = chain.k_best(scores, 4)
+    assert ranks[0].z.tobytes() == best.z.tobytes()
+    for points in ranks:
+        np.testing.assert_allclose(points.value, best.value, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("block", [0, 1, 2])
+def test_bad_scores_spoil_only_their_example(bad, block):
+    chain = SecondOrderChain([3, 6, 2], 5)
+    scores = np.random.default_rng(1).normal(size=chain.n_parts)
+
+    def results(values):
+        return chain.argmax(values), chain.k_best(values, 2)[1], chain.project(values), chain.entropic(values)
+
+    clean = results(scores)
+    for where in (0, 17, -1):
+        spoilt = scores.copy()
+        start = chain.starts[block]
+        inside = np.arange(start + chain.blocks[block].offsets[1], start + chain.blocks[block].offsets[2])
+        spoilt[inside[where]] = bad
+        for before, after in zip(clean, results(spoilt), strict=True):
+            assert after.status[1] == NONFINITE
+            assert np.isnan(after.value[1])
+            assert not own_parts(chain, after.z, 1).any()
+            for i in (0, 2):
+                assert after.status[i] == OK
+                np.testing.assert_array_equal(own_parts(chain, before.z, i), own_parts(chain, after.z, i))
+        most = chain.max_marginals(spoilt)
+        assert np.isnan(most[3:9]).all()
+        assert np.isfinite(most[[0, 1, 2, 9, 10]]).all()
+        assert (chain.labels(spoilt).labels[3:9] == -1).all()
+
+
+@pytest.mark.usefixtures("every_vector_length")
+def test_forbidden_scores():
+    chain = SecondOrderChain([5, 3, 2, 1], 3)
+    rng = np.random.default_rng(7)
+    scores = rng.normal(size=chain.n_parts)
+    scores[rng.random(chain.n_parts) < 0.2] = -np.inf
+    scores[chain.blocks[0].offsets[1] : chain.blocks[0].offsets[1] + 3] = -np.inf  # the second example has no output
+    best, ranks, means = chain.argmax(scores), chain.k_best(scores, 300), chain.entropic(scores)
+    assert best.status[1] == means.status[1] == ABSENT
+    assert best.value[1] == means.value[1] == -np.inf
+    assert not own_parts(chain, best.z, 1).any()
+    assert not own_parts(chain, means.z, 1).any()
+    for i in (0, 2, 3):
+        own = own_parts(chain, scores, i)
+        values = np.sort([own[v > 0] @ v[v > 0] for v in vertices(chain)[i]])[::-1]
+        values = values[values > -np.inf]
+        np.testing.assert_allclose([points.value[i] for points in ranks[: len(values)]], values)
+        assert means.value[i] == pytest.approx(np.log(np.exp(values).sum()))
+    nothing = chain.k_best(np.full(chain.n_parts, -np.inf), 5)
+    assert [points.status.tolist() for points in nothing] == [[ABSENT] * 4]
+    point = np.zeros(chain.n_parts)
+    point[0] = -np.inf
+    np.testing.assert_array_equal(chain.project(point).status, [NONFINITE, OK, OK, OK])
+
+
+def test_rules_that_leave_no_output():
+    never = SimpleNamespace(pairs=np.zeros((2, 2), bool), first=np.ones(2, bool), last=np.array([True, False]))
+    chain = SecondOrderChain([1, 2, 3, 0], 2, legal=never)
+    scores = np.array([1.0, 2.0] + [0.0] * (chain.n_parts - 2))
+    ranks = chain.k_best(scores, 3)
+    for points in (chain.argmax(scores), ranks[0], chain.entropic(scores), chain.project(scores)):
+        np.testing.assert_array_equal(points.status, [OK, ABSENT, ABSENT, OK])
+        np.testing.assert_array_equal(points.z[:2], [1.0, 0.0])
+    assert len(ranks) == 1
+    np.testing.assert_array_equal(chain.labels(scores).labels, [0, -1, -1, -1, -1, -1])
+
+
+@pytest.mark.usefixtures("every_vector_length")
+def test_overflow_is_reported():
+    chain = SecondOrderChain([30], 2)
+    scores = np.full(chain.n_parts, 1e308)
+    assert chain.argmax(scores).status[0] == NONFINITE
+    assert not chain.argmax(scores).z.any()
+    assert chain.entropic(scores).status[0] == NONFINITE
+    assert chain.project(scores).status[0] in (OK, INEXACT, NONFINITE)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=40)
+@given(small_chains(), st.integers(1, 30))
+def test_k_best_lists_the_best_sequences_in_order(case, k):
+    chain, scores = case
+    ranks = chain.k_best(scores, k)
+    listed = vertices(chain)
+    assert len(ranks) == max(1, min(k, max((len(outputs) for outputs in listed), default=0)))
+    for i, outputs in enumerate(listed):
+        own = own_parts(chain, scores, i)
+        expected = np.sort(outputs @ own)[::-1][:k]
+        found = np.array([points.value[i] for points in ranks])
+        scale = np.abs(own).sum() * max(chain.lengths[i], 1) + 1e-300
+        np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-13 * scale)
+        assert (found[len(expected) :] == -np.inf).all()
+        assert [p.status[i] for p in ranks] == [OK] * len(expected) + [ABSENT] * (len(ranks) - len(expected))
+        drawn = [own_parts(chain, points.z, i).tobytes() for points in ranks[: len(expected)]]
+        # Different sequences may have the same nodes nowhere, so all rows differ.
+        assert len(set(drawn)) == len(expected)
+        assert set(drawn) <= {v.tobytes() for v in outputs}
+
+
+def test_k_best_of_large_chains():
+    chain = SecondOrderChain([40, 7], 12)
+    scores = np.random.default_rng(2).normal(size=chain.n_parts)
+    ranks = chain.k_best(scores, 50)
+    assert ranks[0].z.tobytes() == chain.argmax(scores).z.tobytes()
+    assert (np.diff([points.value for points in ranks], axis=0) <= 0).all()
+    for points in ranks:
+        np.testing.assert_allclose(chain.by_example(points.z * scores), points.value, rtol=1e-12)
+        np.testing.assert_array_equal(chain.encode(chain.decode(points.z)), points.z)
+    assert len({points.z[: chain.starts[1]].tobytes() for points in ranks}) == 50
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        chain.k_best(scores, 0)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=40)
+@given(small_chains())
+def test_max_marginals_are_the_best_through_every_label(case):
+    chain, scores = case
+    most = chain.max_marginals(scores)
+    begin = 0
+    for i, outputs in enumerate(vertices(chain)):
+        own, length = own_parts(chain, scores, i), int(chain.lengths[i])
+        values = outputs @ own
+        for t in range(length):
+            for label in range(chain.n_labels):
+                through = values[outputs[:, t * chain.n_labels + label] > 0]
+                expected = through.max(initial=-np.inf)
+                assert most[begin + t, label] == pytest.approx(expected, abs=1e-12 * (np.abs(own).sum() * length))
+        begin += length
+
+
+def gibbs(chain, potentials, i):
+    """Expected parts and log-partition function of example i, by enumeration."""
+    outputs, own = vertices(chain)[i], own_parts(chain, potentials, i).astype(np.longdouble)
+    scores = outputs @ own
+    weights = np.exp(scores - scores.max())
+    return (weights / weights.sum()).astype(float) @ outputs, float(scores.max() + np.log(weights.sum()))
+
+
+def assert_consistent(chain, points):
+    """Nodes sum to one, pairs are sums of triples but for the ends, and so on: every marginal is feasible."""
+    k = chain.n_labels
+    for i in np.flatnonzero(points.status == OK):
+        length = int(chain.lengths[i])
+        nodes, pairs, triples = score_tables(chain, points.z, i)
+        assert points.z.min(initial=0.0) >= 0.0
+        np.testing.assert_allclose(nodes.sum(axis=1), 1.0, atol=1e-11)
+        if length > 1:
+            np.testing.assert_allclose(pairs.sum(axis=1), nodes[:-1].sum(axis=0), atol=1e-11 * length)
+            np.testing.assert_allclose(pairs.sum(axis=0), nodes[1:].sum(axis=0), atol=1e-11 * length)
+        if length > 2:
+            np.testing.assert_allclose(triples.sum(axis=(0, 2)), nodes[1:-1].sum(axis=0), atol=1e-11 * length)
+        assert triples.sum() == pytest.approx(max(length - 2, 0), abs=1e-11 * max(length, 1))
+        assert pairs.shape == (k, k)
+
+
+def both_ways(chain, potentials):
+    """Scaled probabilities, or logs where these would underflow; and logs."""
+    found = [chain.entropic(potentials)]
+    z, value = np.empty(chain.n_parts), np.empty(chain.n_examples)
+    status = np.empty(chain.n_examples, dtype=np.int8)
+    _kernels.second_order_entropic(*chain._packed(potentials), True, z, value, status, 1)
+    return [*found, type(found[0])(z, value, status)]
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=60)
+@given(small_chains())
+def test_entropic_is_the_gibbs_distribution(case):
+    chain, potentials = case
+    for points in both_ways(chain, potentials):
+        assert (points.status == OK).all()
+        assert_consistent(chain, points)
+        for i in range(chain.n_examples):
+            means, value = gibbs(chain, potentials, i)
+            scale = max(np.abs(own_parts(chain, potentials, i)).max(initial=1.0), 1.0)
+            np.testing.assert_allclose(
+                own_parts(chain, points.z, i), means, atol=1e-11 * min(scale, 1e4) + 1e-15 * scale
+            )
+            assert points.value[i] == pytest.approx(value, rel=1e-11, abs=1e-11)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 20.0, 200.0, 1e6])
+@pytest.mark.parametrize(("length", "n_labels"), [(60, 7), (25, 17), (9, 26)])
+def test_entropic_of_large_chains(length, n_labels, scale):
+    rng = np.random.default_rng(length)
+    chain = SecondOrderChain([length, 2, length - 3], n_labels, legal=some_rules(rng, n_labels, 0.8))
+    potentials = scale * rng.normal(size=chain.n_parts)
+    one, two = both_ways(chain, potentials)
+    for points in (one, two):
+        assert (points.status == OK).all()
+        assert_consistent(chain, points)
+    np.testing.assert_allclose(one.z, two.z, atol=1e-9 * max(scale / 1e3, 1.0))
+    np.testing.assert_allclose(one.value, two.value, rtol=1e-11)
+    assert (one.value >= chain.argmax(potentials).value - 1e-9 * scale).all()
+    if scale <= 1.0:  # the marginals are the gradient of the log-partition function
+        direction = rng.normal(size=chain.n_parts)
+        step = 1e-5 * direction
+        slope = (chain.entropic(potentials + step).value - chain.entropic(potentials - step).value) / 2e-5
+        np.testing.assert_allclose(slope, chain.by_example(one.z * direction), rtol=1e-6, atol=1e-6)
+
+
+def assert_projection(chain, point, points, tol=1e-8):
+    """Optimal by the chain's own argmax: max_v (a - z)'(v - z) <= tol."""
+    residual = point - points.z
+    gap = chain.argmax(residual).value - chain.by_example(residual * points.z)
+    scale = 1.0 + chain.by_example(np.abs(point) * np.maximum(points.z, 1e-3))
+    assert (gap <= tol * scale).all()
+    np.testing.assert_allclose(points.value, 0.5 * chain.by_example(residual**2), rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=25)
+@given(small_chains(longest=4))
+def test_projection_equals_the_interior_point_solver(case):
+    chain, point = case
+    projected = chain.project(point)
+    assert (projected.status == OK).all()
+    assert_projection(chain, point, projected)
+    if np.abs(point).max(initial=0.0) < 100 and chain.n_parts:
+        np.testing.assert_allclose(projected.z, reference.project(chain, point), atol=1e-6)
+
+
+@pytest.mark.parametrize(("length", "n_labels", "scale"), [(15, 9, 1.0), (30, 3, 1e8), (5, 4, 1e-12)])
+def test_projection_of_large_chains_is_optimal(length, n_labels, scale):
+    chain = SecondOrderChain([length, 3, length], n_labels)
+    rng = np.random.default_rng(length)
+    point = scale * rng.normal(size=chain.n_parts)
+    cold = chain.project(point)
+    assert (cold.status == OK).all()
+    assert_projection(chain, point, cold, tol=1e-11)
+    moved = point + 0.01 * scale * rng.normal(size=chain.n_parts)
+    warm = chain.project(moved, warm=cold.warm)
+    np.testing.assert_allclose(warm.z, chain.project(moved).z, atol=1e-8 * max(1.0, scale))
+    other = SecondOrderChain([length, 3, length], n_labels, legal=some_rules(rng, n_labels))
+    assert other.project(point, warm=cold.warm).z.tobytes() == other.project(point).z.tobytes()
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(small_chains(longest=9, labels=5, rules=False), st.data())
+def test_encode_and_decode_are_inverse(case, data):
+    chain, _ = case
+    label = st.integers(0, chain.n_labels - 1)
+    labels = [data.draw(st.lists(label, min_size=n, max_size=n)) for n in chain.lengths.tolist()]
+    z = chain.encode(labels)
+    decoded = chain.decode(z)
+    assert [list(found) for found in decoded] == labels
+    assert all(found.dtype == np.int64 for found in decoded)
+    assert (z <= chain.part_bound).all()
+    for i, sequence in enumerate(labels):
+        nodes, pairs, triples = score_tables(chain, z, i)
+        assert nodes.sum() == len(sequence)
+        expected_pairs, expected_triples = np.zeros_like(pairs), np.zeros_like(triples)
+        for t in range(1, len(sequence)):
+            expected_pairs[tuple(sequence[t - 1 : t + 1])] += 1
+            if t > 1:
+                expected_triples[tuple(sequence[t - 2 : t + 1])] += 1
+        np.testing.assert_array_equal(pairs, expected_pairs)
+        np.testing.assert_array_equal(triples, expected_triples)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([[0, 1]], "expected 2 label sequences, got 1"),
+        ([[0, 1], [0, 1]], r"example 1 has 3 positions but its labels have shape \(2,\); give one label per position"),
+        ([[0, 1], [0, 1, 3]], r"example 1 has label 3; labels must lie in 0\.\.2, or build the second-order chain"),
+        ([[0.5, 1], [0, 1, 2]], "example 0: labels must be integers, got float64; number the labels from 0"),
+    ],
+)
+def test_illegal_labels_are_refused_by_example(labels, message):
+    with pytest.raises(ValueError, match=message):
+        SecondOrderChain([2, 3], 3).encode(labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([[], [2, 1, 0]], "example 1: label 2 is not legal at position 0"),
+        ([[], [0, 0, 2]], "example 1: label 2 is not legal at position 2"),
+        ([[], [0, 1, 1]], "example 1: label 1 is not legal at position 2, after label 1"),
+    ],
+)
+def test_outputs_that_break_the_rules_are_refused_by_example(labels, message):
+    follow = np.ones((3, 3), bool)
+    follow[1, 1] = False
+    legal = SimpleNamespace(pairs=follow, first=np.array([1, 1, 0], bool), last=np.array([1, 1, 0], bool))
+    chain = SecondOrderChain([0, 3], 3, legal=legal)
+    assert [list(own) for own in chain.decode(chain.encode([[], [0, 2, 1]]))] == [[], [0, 2, 1]]
+    with pytest.raises(ValueError, match=message):
+        chain.encode(labels)
+
+
+def test_illegal_batches_and_shapes_are_refused():
+    for arguments, message in ((([-1], 3), "lengths"), (([1.5], 3), "lengths"), (([1], 0), "n_labels")):
+        with pytest.raises(ValueError, match=message):
+            SecondOrderChain(*arguments)
+    with pytest.raises(ValueError, match="n_labels must be between 1 and 512"):
+        SecondOrderChain([1], 513)
+    with pytest.raises(ValueError, match="legal must hold booleans"):
+        SecondOrderChain([1], 2, legal=some_rules(np.random.default_rng(0), 3))
+    chain = SecondOrderChain([2], 2)
+    for method in (chain.argmax, chain.project, chain.decode, chain.labels, chain.entropic, chain.max_marginals):
+        with pytest.raises(ValueError, match=r"must have shape \(16,\)"):
+            method(np.zeros(15))
+
+
+def test_select_takes_examples_in_any_order_with_repeats():
+    rng = np.random.default_rng(0)
+    chain = SecondOrderChain([3, 0, 1, 5], 4, legal=some_rules(rng, 4))
+    scores = rng.normal(size=chain.n_parts)
+    indices = np.array([3, 0, 3, 1, 2, 0])
+    part, positions = chain.select(indices), chain.parts_of(indices)
+    assert part.n_parts == len(positions)
+    np.testing.assert_array_equal(part.part_bound, chain.part_bound[positions])
+    whole, chosen = chain.argmax(scores), part.argmax(scores[positions])
+    np.testing.assert_array_equal(chosen.z, whole.z[positions])
+    np.testing.assert_array_equal(chosen.value, whole.value[indices])
+    np.testing.assert_array_equal(part.project(scores[positions]).z, chain.project(scores).z[positions])
+    np.testing.assert_array_equal(part.entropic(scores[positions]).z, chain.entropic(scores).z[positions])
+    assert chain.select([]).n_examples == 0
+
+
+def test_part_bound_holds_and_the_polytope_contains_the_outputs():
+    rng = np.random.default_rng(1)
+    for legal in (None, some_rules(rng, 2)):
+        chain = SecondOrderChain([1, 6, 2, 3], 2, legal=legal)
+        for i, outputs in enumerate(vertices(chain)):
+            bound = own_parts(chain, chain.part_bound, i)
+            assert (outputs.max(axis=0) <= bound).all()
+            if legal is None:
+                np.testing.assert_array_equal(outputs.max(axis=0)[: chain.lengths[i] * 2], 1.0)
+                one = chain.select([i])
+                for point in outputs[:: max(len(outputs) // 3, 1)]:
+                    np.testing.assert_allclose(reference.project(one, point), point, atol=1e-5)
+
+
+@pytest.mark.parametrize("legality", [False, True])
+def test_it_keeps_the_promises_of_structures(legality):
+    rng = np.random.default_rng(2)
+    check_structure(SecondOrderChain([4, 0, 1, 2, 6], 3, legal=some_rules(rng, 3) if legality else None), rng)
