@@ -1,5 +1,7 @@
 #include "maxmargin/string_table.hpp"
 
+#include <nanobind/stl/unique_ptr.h>
+
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
