@@ -85,7 +85,7 @@ struct Rows {
 class Extractor {
    public:
     Extractor(const Template& given, StringTable& table, bool grow) : given_(given), table_(table), grow_(grow) {
-        const std::int64_t most = std::clamp<std::int64_t>(4 * given.n_tokens(), 1 << 12, 1 << 24);
+        const std::int64_t most = std::clamp<std::int64_t>(4 * given.n_tokens(), 1 << 8, 1 << 24);
         lines_.resize(given.n_lines());
         for (std::size_t l = 0; l < lines_.size(); ++l) {
             Line& line = lines_[l];

@@ -46,7 +46,7 @@ _POSITIONS = ("first", "last")
 _MACRO = re.compile(r"%([a-z_]+(?:\([^()]*\))?(?:\.[a-z_]+(?:\([^()]*\))?)*)\[([^\[\],]*),([^\[\],]*)\]")
 _FUNCTION = re.compile(r"([a-z_]+)(?:\(([^()]*)\))?")
 _DIGIT = re.compile(r"\d")
-_RUN = re.compile(r"([^\0])\1+")
+_RUN = re.compile(r"([^\0Xxd])\1+")
 _HYPHENS = re.compile("[-\u2010-\u2015]")
 
 
@@ -76,6 +76,14 @@ def _whole(change: Callable[[str], str]) -> Change:
         return found if len(found) == len(cells) else [change(cell) for cell in cells]
 
     return changed
+
+
+def _short_shape(text: str) -> str:
+    shape = text.translate(_SHAPES)
+    for letter in "Xxd":
+        while letter * 2 in shape:
+            shape = shape.replace(letter * 2, letter)
+    return _RUN.sub(r"\1", shape)
 
 
 def _prefix(size: int) -> Change:
@@ -115,7 +123,7 @@ _PLAIN: dict[str, Change] = {
     "lower": _whole(str.lower),
     "digits": _whole(lambda text: _DIGIT.sub("0", text)),
     "shape": _whole(lambda text: text.translate(_SHAPES)),
-    "short_shape": _whole(lambda text: _RUN.sub(r"\1", text.translate(_SHAPES))),
+    "short_shape": _whole(_short_shape),
 }
 
 FUNCTIONS: dict[str, str] = {
@@ -326,20 +334,21 @@ class _Plan:
     def apply(self, table: TokenTable, vocabulary: Vocabulary, omit: bool, *, edges: bool, grow: bool) -> Attributes:
         numbered = [_numbered(table, column) for column in self.columns]
         cells, texts = [numbers for numbers, _ in numbered], [different for _, different in numbered]
+        changes = [_Changes(text, ends) for text, ends in texts]
         pool = _Pool()
         pool.add(list(self.literals))
         marks: Pieces = [f"_B{sign}{k}" for sign in "-+" for k in range(1, self.reach + 1)]
         first = []
         for functions, column in self.sources:
             first.append(pool.n_pieces)
-            text, ends = texts[self.columns.index(column)]
+            place = self.columns.index(column)
             if functions == (("x", None),):
-                pool.add_bytes(text, ends)
+                pool.add_bytes(*texts[place])
             elif not column:
                 bit = 1 << _POSITIONS.index(str(functions[0][1]))
                 pool.add([functions[0][1] if state & bit else None for state in range(4)])
             else:
-                pool.add(_changed(decoded(text, ends), functions))
+                pool.add(changes[place].of(functions))
             tests = any(name in ("is", "has") for name, _ in functions)
             pool.add([None] * len(marks) if omit or tests else marks)
         pieces = pool.arrays()
@@ -363,18 +372,27 @@ class _Plan:
         return Attributes(starts, columns, values, len(vocabulary), lengths)
 
 
-def _changed(cells: list[str], functions: Sequence[tuple[str, str | None]]) -> Pieces:
-    """Functions one after the other; what has no value keeps having none."""
-    found: Pieces = list(cells)
-    for name, argument in functions:
-        change = _change(name, argument)
-        present = [cell for cell in found if cell is not None]
-        if len(present) == len(found):
-            found = change(present)
-        else:
-            left = iter(change(present))
-            found = [None if cell is None else next(left) for cell in found]
-    return found
+class _Changes:
+    """Functions of the different cells of a column; what several of them begin with is computed once."""
+
+    def __init__(self, text: bytes, ends: IntArray) -> None:
+        self.text, self.ends = text, ends
+        self.known: dict[tuple[tuple[str, str | None], ...], Pieces] = {}
+
+    def of(self, functions: tuple[tuple[str, str | None], ...]) -> Pieces:
+        """The functions one after the other; what has no value keeps having none."""
+        if functions not in self.known:
+            if functions:
+                before = self.of(functions[:-1])
+                change = _change(*functions[-1])
+                present = [cell for cell in before if cell is not None]
+                left = iter(change(present))
+                whole = len(present) == len(before)
+                found = list(left) if whole else [None if cell is None else next(left) for cell in before]
+            else:
+                found = list(decoded(self.text, self.ends))
+            self.known[functions] = found
+        return self.known[functions]
 
 
 def _numbered(table: TokenTable, column: str) -> tuple[npt.NDArray[np.int32], tuple[bytes, IntArray]]:
