@@ -46,6 +46,7 @@ void bind_cut(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_matching(nb::module_& module);
 void bind_hull(nb::module_& module);
+void bind_items(nb::module_& module);
 void bind_linear(nb::module_& module);
 void bind_linear_master(nb::module_& module);
 void bind_link_features(nb::module_& module);
@@ -55,6 +56,8 @@ void bind_simplex(nb::module_& module);
 void bind_token_scan(nb::module_& module);
 void bind_translation(nb::module_& module);
 void bind_supported(nb::module_& module);
+void bind_token_attributes(nb::module_& module);
+void bind_string_table(nb::module_& module);
 void bind_symmetrize(nb::module_& module);
 void bind_tree(nb::module_& module);
 

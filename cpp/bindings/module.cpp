@@ -10,6 +10,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_cut(module);
     maxmargin::bind_graph(module);
     maxmargin::bind_hull(module);
+    maxmargin::bind_items(module);
     maxmargin::bind_linear(module);
     maxmargin::bind_linear_master(module);
     maxmargin::bind_link_features(module);
@@ -18,7 +19,9 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_simplex(module);
     maxmargin::bind_supported(module);
     maxmargin::bind_token_scan(module);
+    maxmargin::bind_token_attributes(module);
     maxmargin::bind_translation(module);
+    maxmargin::bind_string_table(module);
     maxmargin::bind_symmetrize(module);
     maxmargin::bind_tree(module);
     module.def("_use_lanes", &maxmargin::simd::use_lanes, nanobind::arg("wanted"),

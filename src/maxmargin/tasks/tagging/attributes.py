@@ -1,0 +1,173 @@
+"""Attributes of tokens: strings with a value, numbered by a vocabulary, as sparse rows.
+
+Users of python-crfsuite have them as dictionaries per token; templates (:mod:`.templates`) make them from columns of
+text. Both are numbered by a compiled table of strings: exactly, without hashing several strings to one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _kernels
+from maxmargin.structures.base import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """Rows of numbered attributes, one per token (or per pair of neighbours), sentence after sentence.
+
+    Attributes:
+        starts: row ``r`` is ``columns[starts[r]:starts[r + 1]]``, shape ``(n_rows + 1,)``, int64.
+        columns: numbers of attributes, rising in each row, int32.
+        values: their values, float64; None if all are 1.
+        n_columns: how many attributes the vocabulary has.
+        lengths: rows per sentence, int64.
+    """
+
+    starts: IntArray
+    columns: npt.NDArray[np.int32]
+    values: FloatArray | None
+    n_columns: int
+    lengths: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all sentences."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The rows as a CSR matrix of float64, shape ``(n_rows, n_columns)``, in canonical form."""
+        values = np.ones(len(self.columns)) if self.values is None else self.values
+        return sp.csr_array((values, self.columns, self.starts), shape=(self.n_rows, self.n_columns))
+
+    def counts(self) -> IntArray:
+        """In how many rows each attribute is, shape ``(n_columns,)``, int64."""
+        return np.bincount(self.columns, minlength=self.n_columns).astype(np.int64, copy=False)
+
+    def only(self, keep: npt.NDArray[np.bool_]) -> Attributes:
+        """Without the columns that are not to be kept; the others renumbered in order."""
+        kept = keep[self.columns]
+        before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+        renumbered = (np.cumsum(keep) - 1).astype(np.int32)
+        return Attributes(
+            before[self.starts],
+            renumbered[self.columns[kept]],
+            None if self.values is None else self.values[kept],
+            int(np.count_nonzero(keep)),
+            self.lengths,
+        )
+
+
+class Vocabulary:
+    """Attributes numbered in the order in which they first came.
+
+    It grows while it learns, and is as it was where learning fails.
+    """
+
+    def __init__(self, table: Any = None) -> None:
+        self.table = _kernels.StringTable() if table is None else table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} attributes)"
+
+    def __contains__(self, name: str) -> bool:
+        return self.find(name) >= 0
+
+    def find(self, name: str) -> int:
+        """The number of an attribute; -1 if it is unknown."""
+        return int(self.table.find(name.encode("utf-8", "surrogatepass")))
+
+    def name(self, number: int) -> str:
+        """The attribute of a number."""
+        return str(self.table.text(number).decode("utf-8", "surrogatepass"))
+
+    @property
+    def names(self) -> list[str]:
+        """All attributes in the order of their numbers."""
+        text, ends = self.table.strings()
+        return decoded(text.tobytes(), ends)
+
+    def of_items(self, sentences: Iterable[Any], *, grow: bool = False) -> Attributes:
+        """The attributes of feature dictionaries.
+
+        A token is a dictionary, or a list, tuple or set of names, or one name. In a dictionary,
+
+        - ``{"word": "the"}`` is the attribute ``word:the``,
+        - ``{"length": 3.0}`` is ``length`` with the value 3; True is 1; 0 and False are left out;
+        - ``{"near": ["a", "b"]}`` is ``near:a`` and ``near:b``; sets likewise, in the order of their UTF-8;
+        - ``{"before": {"word": "of"}}`` is ``before:word:of``, and so on for dictionaries inside of dictionaries.
+
+        Values of an attribute that comes twice in a token add up. These are python-crfsuite's rules, except that a
+        token that is one text is one name here and not its letters.
+
+        Args:
+            sentences: any iterable of iterables of tokens.
+            grow: whether to number attributes that are new; else they are left out.
+
+        Raises:
+            ValueError: names sentence and token; the vocabulary is as it was.
+        """
+        starts, columns, values, lengths = _kernels.attributes_of_items(self.table, sentences, grow)
+        return Attributes(starts, columns, values, len(self), lengths)
+
+    def only(self, keep: npt.NDArray[np.bool_]) -> Vocabulary:
+        """The vocabulary of the attributes to be kept, renumbered in order."""
+        return Vocabulary(self.table.only(np.ascontiguousarray(keep, dtype=np.bool_)))
+
+    def cut(self, attributes: Attributes, min_count: int) -> tuple[Vocabulary, Attributes]:
+        """Without attributes that are in fewer than ``min_count`` rows; the rows likewise."""
+        if min_count <= 1:
+            return self, attributes
+        keep = attributes.counts() >= min_count
+        return self.only(keep), attributes.only(keep)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a model file holds: ``text`` (all names in UTF-8, one after the other) and ``ends`` (in bytes)."""
+        text, ends = self.table.strings()
+        return {"text": text, "ends": ends}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """The inverse of :meth:`to_arrays`; ValueError if they are damaged."""
+        for name, dtype in (("text", np.uint8), ("ends", np.int64)):
+            if name not in arrays:
+                raise ValueError(f"the vocabulary has no array {name!r}; save the model again")
+            if arrays[name].dtype != dtype or arrays[name].ndim != 1:
+                raise ValueError(f"{name} of the vocabulary must be one-dimensional {np.dtype(dtype)}; save it again")
+        text, ends = (np.ascontiguousarray(arrays[name]) for name in ("text", "ends"))
+        try:
+            table = _kernels.StringTable.from_strings(text, ends)
+            text.tobytes().decode("utf-8", "surrogatepass")
+            begins = ends[:-1][ends[:-1] < len(text)]
+            if bool(np.any((text[begins] & 0xC0) == 0x80)):
+                raise ValueError("a name begins inside of a character")
+        except ValueError as error:
+            raise ValueError(f"the vocabulary is damaged ({error}); save the model again") from None
+        return cls(table)
+
+    def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
+        return self.to_arrays()
+
+    def __setstate__(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        self.table = _kernels.StringTable.from_strings(state["text"], state["ends"])
+
+
+def decoded(text: bytes, ends: IntArray) -> list[str]:
+    """The strings of a table."""
+    bounds = pairwise([0, *ends.tolist()])
+    if text.isascii():  # one decoding, and slices
+        whole = text.decode("ascii")
+        return [whole[first:last] for first, last in bounds]
+    return [text[first:last].decode("utf-8", "surrogatepass") for first, last in bounds]
