@@ -1,7 +1,7 @@
 """Weights for some pairs of features and labels only, such as those that occur together in the training data.
 
-Row ``x_r`` of an item gives its part ``c`` the score ``sum_f x_rf W[f, c]`` over those features ``f`` that have a weight
-for ``c``: :class:`Support` says which do. With hundreds of thousands of features, each of which occurs with one or two
+Row ``x_r`` of an item gives its part ``c`` the score ``sum_f x_rf W[f, c]`` over those features ``f`` that have a
+weight for ``c``: :class:`Support` says which do. With hundreds of thousands of features, each of which occurs with one or two
 of the labels, all pairs would be mostly weights that nothing speaks for, and ten times the memory.
 
 Cost per call: one addition per non-zero of the matrix and weight of its feature; the adjoint goes over a transposed
@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from maxmargin import _kernels, _threads
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows
-from maxmargin.structures._arrays import example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
 _NOTHING: FloatArray = np.zeros(0)
@@ -90,6 +90,27 @@ class Support:
         """Numbers ``feature * m + column`` of the weights, rising."""
         return self.features * self.m + self.columns
 
+    def extended(self, n_features: int) -> Support:
+        """With more features at the end, which have no pairs."""
+        more = np.full(n_features - self.n_features, self.starts[-1], dtype=np.int32)
+        return Support(np.concatenate([self.starts, more]), self.columns, self.m)
+
+    def union(self, other: Support) -> Support:
+        """The pairs of either."""
+        return Support.of_pairs(np.union1d(self.pairs(), other.pairs()), self.n_features, self.m)
+
+    def with_pairs(self, matrix: sp.csr_array, rows: IntArray, columns: IntArray) -> Support:
+        """With the pairs of each feature of row ``rows[j]`` and column ``columns[j]``."""
+        first, last = matrix.indptr[rows].astype(np.int64), matrix.indptr[rows + 1].astype(np.int64)
+        more = matrix.indices[ranges(first, last)].astype(np.int64) * self.m + np.repeat(columns, last - first)
+        return Support.of_pairs(np.union1d(self.pairs(), more), self.n_features, self.m)
+
+    def carried(self, weights: FloatArray, to: Support) -> FloatArray:
+        """Weights of this pattern as those of a larger one: zero where that has pairs of its own."""
+        found = np.zeros(to.n_weights)
+        found[np.searchsorted(to.pairs(), self.pairs())] = weights
+        return found
+
 
 class SupportedRows(Features):
     """Features of one block of labelled items, with weights for the pairs of a :class:`Support`.
@@ -112,7 +133,13 @@ class SupportedRows(Features):
             raise ValueError("weights for some pairs only need a CSR matrix; convert with scipy.sparse.csr_array")
         if rows.d != support.n_features:
             raise ValueError(f"the matrix has {rows.d} columns, the support {support.n_features} features")
-        if bounds.ndim != 1 or len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != rows.n or np.any(np.diff(bounds) < 0):
+        if (
+            bounds.ndim != 1
+            or len(bounds) == 0
+            or bounds[0] != 0
+            or bounds[-1] != rows.n
+            or np.any(np.diff(bounds) < 0)
+        ):
             raise ValueError(f"offsets must rise from 0 to the number of rows, {rows.n}")
         self.rows, self.offsets, self.support, self.constant = rows, bounds, support, constant
         self.m, self.start = support.m, support.m if constant else 0

@@ -298,6 +298,23 @@ class Problem:
             None if self.example_weight is None else self.structure.to_parts(self.example_weight)
         )
 
+    def around(self, weights: FloatArray) -> Problem:
+        """The same problem in ``v = w - weights``: its penalty is that of ``v``, so that ``w`` stays close to weights.
+
+        The scores at ``weights`` become costs of the parts; margin re-scaling only.
+        """
+        if self.rescaling != "margin" or self.good is not None:
+            raise ValueError("only a problem with the margin re-scaled can be taken around given weights")
+        pieces = np.zeros(self.structure.n_parts)
+        first = 0
+        for shard in self.shards():
+            examples = np.arange(first, first + shard.structure.n_examples)
+            pieces[self.structure.parts_of(examples)] = shard._scaled(shard.features.scores(weights))
+            first += shard.structure.n_examples
+        pieces[: len(self.leading_costs)] += self.leading_costs
+        constant = -float(self.gold_point.dot(pieces).sum())  # the gold output has loss zero
+        return replace(self, leading_costs=pieces, constant=constant)
+
     def select(self, indices: npt.ArrayLike) -> Problem:
         """The problem of some of the examples, with the same region. Hinges, losses and gradients of shards add up.
 
