@@ -189,6 +189,15 @@ class Legality:
         return _powers(self.first, self.pairs, longest), _powers(self.last, self.pairs.T, longest)
 
 
+def checked_rules(legal: Legality | None, n_labels: int) -> Legality | None:
+    """``legal`` itself; ValueError unless it is None or has rules for as many labels as the chain."""
+    if legal is not None and not isinstance(legal, Legality):
+        raise ValueError(f"legal must be a Legality or None, got {type(legal).__name__}")
+    if legal is not None and legal.n_labels != n_labels:
+        raise ValueError(f"legal has rules for {legal.n_labels} labels, but the chain has {n_labels}")
+    return legal
+
+
 def _powers(start: BoolArray, follows: BoolArray, count: int) -> BoolArray:
     """Labels reached in ``0 .. count - 1`` steps. Sets of labels come again soon: from then on they are repeated."""
     rows, seen = [start], {start.tobytes(): 0}
