@@ -1,7 +1,7 @@
 """The project's own small English corpus: parts of speech, chunks and names for every token.
 
-The text is ``data/english.tsv``, four columns parted by TAB and a blank line between sentences; ``docs/tagging-corpus.md``
-states the guideline that the labels follow.
+The text is ``data/english.tsv``, four columns parted by TAB and a blank line between sentences. The guideline that the
+labels follow is in ``docs/tagging-corpus.md``.
 """
 
 from __future__ import annotations
