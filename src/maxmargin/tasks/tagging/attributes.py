@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels
+from maxmargin.features.entries import Entries
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.table import AttributeText
@@ -52,6 +53,11 @@ class Attributes:
         narrow = np.int32 if len(self.columns) < 1 << 31 else np.int64  # of one kind, or kernels would widen both
         arrays = values, self.columns.astype(narrow, copy=False), self.starts.astype(narrow)
         return sp.csr_array(arrays, shape=(self.n_rows, self.n_columns))
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The rows as maps between weights and labels take them; values that are all 1 take no memory."""
+        return Entries(self.starts, self.columns, self.n_columns, *([] if self.values is None else [self.values]))
 
     def counts(self) -> IntArray:
         """In how many rows each attribute is, shape ``(n_columns,)``, int64."""

@@ -72,13 +72,13 @@ class WeightLayout:
 
     def token_features(self, rows: TokenRows) -> SupportedRows:
         """The scores of labels at tokens."""
-        return SupportedRows(rows.tokens.matrix, rows.offsets, self.support)
+        return SupportedRows(rows.tokens.entries, rows.offsets, self.support)
 
     def edge_features(self, rows: TokenRows) -> SupportedRows:
         """The scores of pairs of labels at neighbours, where these see the input."""
         assert rows.edges is not None
         assert self.edge_support is not None
-        return SupportedRows(rows.edges.matrix, rows.edge_offsets, self.edge_support, constant=True)
+        return SupportedRows(rows.edges.entries, rows.edge_offsets, self.edge_support, constant=True)
 
     def features(self, rows: TokenRows) -> Features:
         """The whole map between weights and the parts of :meth:`structure`."""

@@ -263,7 +263,7 @@ def _with_observed(layout: WeightLayout, data: TagData, states: str) -> WeightLa
     def grown(support: Support, attributes: Any, columns: IntArray) -> Support:
         d = attributes.n_columns
         found = (
-            Support.full(d, support.m) if states == "all" else Support.observed(attributes.matrix, columns, support.m)
+            Support.full(d, support.m) if states == "all" else Support.observed(attributes.entries, columns, support.m)
         )
         return support.extended(d).union(found)
 
@@ -319,4 +319,4 @@ def _with_rivals(layout: WeightLayout, data: TagData, masses: Masses) -> WeightL
     pairs = np.unique(offsets[owner[nodes]] * k + part[nodes])
     token, label = pairs // k, pairs % k
     wrong = label != data.codes[token]
-    return replace(layout, support=layout.support.with_pairs(data.rows.tokens.matrix, token[wrong], label[wrong]))
+    return replace(layout, support=layout.support.with_pairs(data.rows.tokens.entries, token[wrong], label[wrong]))
