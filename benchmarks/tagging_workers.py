@@ -63,6 +63,7 @@ class Clock:
         self.cpu, self.wall = time.process_time(), time.perf_counter()
 
     def lap(self) -> tuple[float, float]:
+        """CPU and wall seconds."""
         before = self.cpu, self.wall
         self.cpu, self.wall = time.process_time(), time.perf_counter()
         return round(self.cpu - before[0], 3), round(self.wall - before[1], 3)
