@@ -4,8 +4,8 @@
 // are zero for ever. Weights are stored in that order, so that rare features, which are most, cost a few bytes each.
 //   forward   out[r, c] = initial[c] + sum_f X[r, f] W[f, c]
 //   adjoint   out[f, c] = sum_r X[r, f] Z[r, c]  where (f, c) is in the pattern
-// Cost: one addition per non-zero of X and weight of its feature; with up to 64 columns and vectors of eight numbers
-// one per non-zero and eight columns, without a branch. X without values has ones. Every index has been checked by the
+// Cost: one addition per non-zero of X and weight of its feature; with up to 64 columns and AVX-512, or 32 and AVX2, one
+// per non-zero and vector of columns, without a branch. X without values has ones. Every index has been checked by the
 // binding.
 #pragma once
 
@@ -135,6 +135,86 @@ void expanded_rows(const Place<Mask>* places, std::int64_t m, Compressed<Index> 
     }
 }
 
+// How AVX2, which cannot spread a vector by bits, does it: by a permutation for each of the 16 sets of four columns.
+struct Spread {
+    alignas(32) std::int32_t halves[16][8];  // where each half of a number comes from
+    alignas(32) std::int64_t loaded[16][4];  // -1 for as many of the first numbers as there are bits
+    alignas(32) std::int64_t kept[16][4];    // -1 where there is a bit
+};
+constexpr Spread spread_table() {
+    Spread table{};
+    for (int bits = 0; bits < 16; ++bits) {
+        int count = 0;
+        for (int lane = 0; lane < 4; ++lane) {
+            const bool has = bits >> lane & 1;
+            // The last number is not loaded, and so zero, wherever some column has no bit.
+            const int from = has ? count++ : 3;
+            table.halves[bits][2 * lane] = 2 * from;
+            table.halves[bits][2 * lane + 1] = 2 * from + 1;
+            table.kept[bits][lane] = has ? -1 : 0;
+        }
+        for (int lane = 0; lane < count; ++lane) table.loaded[bits][lane] = -1;
+    }
+    return table;
+}
+inline constexpr Spread kSpread = spread_table();
+
+// NV vectors of four numbers; the sums of a row have room for whole vectors.
+template <int NV, bool ones, class Index>
+MM_TARGET("arch=x86-64-v3")
+void permuted_rows(const Place<std::uint32_t>* places, std::int64_t m, Compressed<Index> x, std::int64_t begin,
+                   std::int64_t end, const double* w, const double* initial, double* out) {
+    constexpr std::int64_t kPlaces = 24, kWeights = 12;
+    const std::int64_t stop = x.starts[end];
+    double room[4 * NV] = {};
+    for (std::int64_t r = begin; r < end; ++r, out += m) {
+        if (initial) std::copy(initial, initial + m, room);
+        __m256d sum[NV];
+        for (int v = 0; v < NV; ++v) sum[v] = initial ? _mm256_loadu_pd(room + 4 * v) : _mm256_setzero_pd();
+        for (std::int64_t q = x.starts[r]; q < x.starts[r + 1]; ++q) {
+            if (q + kPlaces < stop) __builtin_prefetch(places + x.columns[q + kPlaces]);
+            if (q + kWeights < stop) __builtin_prefetch(w + places[x.columns[q + kWeights]].start);
+            const Place<std::uint32_t> place = places[x.columns[q]];
+            for (int v = 0; v < NV; ++v) {
+                const std::uint32_t bits = place.mask >> (4 * v) & 15;
+                const int before = std::popcount(place.mask & ((std::uint32_t{1} << (4 * v)) - 1));
+                const auto* loaded = reinterpret_cast<const __m256i*>(kSpread.loaded[bits]);
+                const auto* halves = reinterpret_cast<const __m256i*>(kSpread.halves[bits]);
+                const __m256d own = _mm256_maskload_pd(w + place.start + before, _mm256_load_si256(loaded));
+                const __m256d weights = _mm256_castsi256_pd(
+                    _mm256_permutevar8x32_epi32(_mm256_castpd_si256(own), _mm256_load_si256(halves)));
+                if constexpr (ones) {
+                    sum[v] = _mm256_add_pd(sum[v], weights);
+                } else {
+                    // A value that is not finite must not reach a column without a weight.
+                    const auto* kept = reinterpret_cast<const double*>(kSpread.kept[bits]);
+                    const __m256d added = _mm256_fmadd_pd(weights, _mm256_set1_pd(x.values[q]), sum[v]);
+                    sum[v] = _mm256_blendv_pd(sum[v], added, _mm256_load_pd(kept));
+                }
+            }
+        }
+        for (int v = 0; v < NV; ++v) _mm256_storeu_pd(room + 4 * v, sum[v]);
+        std::copy(room, room + m, out);
+    }
+}
+
+template <bool ones, class Index>
+bool permuted(const Support& s, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
+              const double* initial, double* out) {
+    const auto* places = s.narrow.data();
+    switch (s.narrow.empty() ? 0 : (s.m + 3) / 4) {
+        case 1: permuted_rows<1, ones>(places, s.m, x, begin, end, w, initial, out); return true;
+        case 2: permuted_rows<2, ones>(places, s.m, x, begin, end, w, initial, out); return true;
+        case 3: permuted_rows<3, ones>(places, s.m, x, begin, end, w, initial, out); return true;
+        case 4: permuted_rows<4, ones>(places, s.m, x, begin, end, w, initial, out); return true;
+        case 5: permuted_rows<5, ones>(places, s.m, x, begin, end, w, initial, out); return true;
+        case 6: permuted_rows<6, ones>(places, s.m, x, begin, end, w, initial, out); return true;
+        case 7: permuted_rows<7, ones>(places, s.m, x, begin, end, w, initial, out); return true;
+        case 8: permuted_rows<8, ones>(places, s.m, x, begin, end, w, initial, out); return true;
+        default: return false;
+    }
+}
+
 template <bool ones, class Index>
 bool expanded(const Support& s, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
               const double* initial, double* out) {
@@ -160,6 +240,9 @@ void rows(int widest, const Support& support, Compressed<Index> x, std::int64_t 
 #if MM_HAS_TARGETS
     if (widest == 8 && (x.values ? expanded<false>(support, x, begin, end, w, initial, out)
                                  : expanded<true>(support, x, begin, end, w, initial, out)))
+        return;
+    if (widest == 4 && (x.values ? permuted<false>(support, x, begin, end, w, initial, out)
+                                 : permuted<true>(support, x, begin, end, w, initial, out)))
         return;
 #else
     static_cast<void>(widest);

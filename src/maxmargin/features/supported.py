@@ -4,9 +4,10 @@ Row ``x_r`` of an item gives its part ``c`` the score ``sum_f x_rf W[f, c]`` ove
 weight for ``c``: :class:`Support` says which do. With hundreds of thousands of features, each of which occurs with one
 or two of the labels, all pairs would be mostly weights that nothing speaks for, and ten times the memory.
 
-Cost per call: one addition per non-zero of the matrix and weight of its feature, with up to 64 columns and AVX-512 one
-per non-zero and eight columns; the adjoint goes over a transposed copy, made at the first one and kept. A matrix of
-ones is held by its places alone, 4 bytes per non-zero. Results have the same bits for any number of threads.
+Cost per call: one addition per non-zero of the matrix and weight of its feature; with AVX-512 and up to 64 columns one
+per non-zero and eight columns, with AVX2 and up to 32 one per non-zero and four. The adjoint goes over a transposed
+copy, made at the first one and kept. A matrix of ones is held by its places alone, 4 bytes per non-zero. Results have
+the same bits for any number of threads.
 """
 
 from __future__ import annotations
