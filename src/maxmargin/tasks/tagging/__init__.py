@@ -6,6 +6,7 @@ from maxmargin import _lazy
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.conllu_objects import of_conllu
+    from maxmargin.tasks.tagging.corpus import TaggedCorpus, load_corpus
     from maxmargin.tasks.tagging.files import FileError, TaggedText, read_tagged, write_k_best, write_tagged
     from maxmargin.tasks.tagging.metrics import TagScores, compare_scores, evaluate, interval_of
     from maxmargin.tasks.tagging.model import TaggerModel, load_tagger
@@ -19,6 +20,7 @@ else:
         __name__,
         {
             f"{__name__}.conllu_objects": ("of_conllu",),
+            f"{__name__}.corpus": ("TaggedCorpus", "load_corpus"),
             f"{__name__}.files": ("FileError", "TaggedText", "read_tagged", "write_k_best", "write_tagged"),
             f"{__name__}.metrics": ("TagScores", "compare_scores", "evaluate", "interval_of"),
             f"{__name__}.model": ("TaggerModel", "load_tagger"),
@@ -35,6 +37,7 @@ __all__ = [
     "FileError",
     "SequenceTagger",
     "TagScores",
+    "TaggedCorpus",
     "TaggedText",
     "TaggerModel",
     "Template",
@@ -42,6 +45,7 @@ __all__ = [
     "compare_scores",
     "evaluate",
     "interval_of",
+    "load_corpus",
     "load_tagger",
     "of_conllu",
     "preset_text",
