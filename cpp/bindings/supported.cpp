@@ -77,12 +77,13 @@ template <class Index>
 void adjoint(const HeldSupport& held, const In<Index>& starts, const In<Index>& columns, const In<double>& values,
              const In<double>& z, Out<double>& out, int threads) {
     require(z.size() % static_cast<std::size_t>(held.m) == 0, "z must have n * m entries");
-    const auto x = compressed(starts, columns, values, static_cast<std::int64_t>(z.size()) / held.m);
+    const std::int64_t n = static_cast<std::int64_t>(z.size()) / held.m;
+    const auto x = compressed(starts, columns, values, n);
     require(starts.size() == held.starts.size(), "the transposed matrix has a row per feature");
     require(static_cast<std::int64_t>(out.size()) == held.support.n_weights() && threads >= 1,
             "one sum per pair of the support");
     NoGil release;
-    supported::adjoint(held.support, x, z.data(), out.data(), threads);
+    supported::adjoint(held.support, x, n, z.data(), out.data(), threads);
 }
 
 template <class Index>

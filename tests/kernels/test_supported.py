@@ -118,6 +118,17 @@ def test_same_bits_for_any_number_of_threads(m, ones):
             assert all(map(np.array_equal, alone, all_of()))
 
 
+@pytest.mark.parametrize("ones", [False, True])
+@pytest.mark.parametrize("m", [1, 5, 22, 70])
+def test_features_of_very_many_rows(m, ones, every_vector_length):
+    rng = np.random.default_rng(m)
+    matrix = matrix_of(rng, 1500, 5, ones=ones, density=0.7)
+    for share in (0.1, 0.9):
+        features = SupportedRows(matrix, [0, 1500], support_of(rng, 5, m, share), constant=True)
+        z = rng.standard_normal(features.n_parts)
+        np.testing.assert_allclose(features.adjoint(z), features.to_sparse().T @ z, atol=1e-10)
+
+
 def test_a_row_has_the_same_bits_in_every_batch(every_vector_length):
     features = made(5, 22, n=40, constant=True)
     w = np.random.default_rng(0).standard_normal(features.n_weights)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -263,16 +264,53 @@ void forward(const Support& support, Compressed<Index> x, std::int64_t n, const 
 // ---------------------------------------------------------------------------------------------------------------
 // Adjoint and norms
 
-// `x` is the transposed matrix: its rows are features. Rows of Z are met in no order, like weights above.
+// A feature has many columns where it has more than one in so many.
+inline constexpr std::int64_t kDense = 5;
+
+// Sums over the rows of Z that one feature has, in all columns: into one of two buffers of m numbers, which is returned.
 template <class Index>
-void adjoint(const Support& support, Compressed<Index> x, const double* z, double* out, int threads) {
+const double* dense_sums(int widest, const Index* rows, const double* values, std::int64_t count, const double* z,
+                         std::int64_t n, std::int64_t m, double* one, double* other) {
+    constexpr std::int64_t kSegment = 256;
+    static constexpr auto ones = [] {
+        std::array<double, kSegment> filled{};
+        filled.fill(1.0);
+        return filled;
+    }();
+    const double* initial = nullptr;
+    for (std::int64_t q = 0; q < count || !initial; q += kSegment) {
+        const Index bounds[2] = {0, static_cast<Index>(std::min(kSegment, count - q))};
+        const Compressed<Index> segment{bounds, rows + q, values ? values + q : ones.data()};
+        bool good = true;  // indices have been checked
+        linear::sparse_rows(widest, segment, 0, 1, z, n, m, initial, linear::ToRows{one, m}, good);
+        initial = one;
+        std::swap(one, other);
+    }
+    return initial;
+}
+
+// `x` is the transposed matrix: its rows are features; Z has n rows. Where a feature has many of the columns all are
+// summed, by vectors. Rows of Z are met in no order: they are fetched ahead.
+template <class Index>
+void adjoint(const Support& support, Compressed<Index> x, std::int64_t n, const double* z, double* out, int threads) {
     constexpr std::int64_t kAhead = 12;
     const std::int64_t m = support.m;
-    parallel_blocks(support.n_features(), 64, threads, [&](int, std::int64_t begin, std::int64_t end) {
+    const int widest = simd::lanes_in_use();
+    std::vector<std::vector<double>> buffers(static_cast<std::size_t>(threads));
+    parallel_blocks(support.n_features(), 64, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+        std::vector<double>& sums = buffers[thread];
+        sums.resize(static_cast<std::size_t>(2 * m));
         const std::int64_t stop = x.starts[end];
         for (std::int64_t f = begin; f < end; ++f) {
             const std::int32_t first = support.starts[f], last = support.starts[f + 1];
             if (first == last) continue;
+            if ((last - first) * kDense > m) {
+                const double* values = x.values ? x.values + x.starts[f] : nullptr;
+                const double* all = dense_sums(widest, x.columns + x.starts[f], values, x.starts[f + 1] - x.starts[f],
+                                               z, n, m, sums.data(), sums.data() + m);
+                for (std::int32_t j = first; j < last; ++j) out[j] = all[support.columns[j]];
+                continue;
+            }
             std::fill(out + first, out + last, 0.0);
             for (std::int64_t q = x.starts[f]; q < x.starts[f + 1]; ++q) {
                 if (q + kAhead < stop)
