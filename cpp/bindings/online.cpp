@@ -4,6 +4,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <variant>
+
 #include "maxmargin/block_descent.hpp"
 #include "maxmargin/online_maps.hpp"
 #include "maxmargin/online_passes.hpp"
@@ -151,13 +153,15 @@ class PythonHinge final : public Hinge {
     nb::callable worst_;
 };
 
+using AnyCosts = std::variant<In<double>, In<std::uint8_t>>;
+
 // Examples that keep what they are made of.
 class OnlineExamples {
    public:
     OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, int rescaling, nb::object worst,
-                   const std::vector<In<std::int64_t>>& blocks, In<double> costs, In<std::int64_t> gold_starts,
+                   const std::vector<In<std::int64_t>>& blocks, AnyCosts costs, In<std::int64_t> gold_starts,
                    In<std::int64_t> gold_index, In<double> gold_value, In<double> scale)
-        : oracle_(std::move(oracle)), map_(std::move(map)) {
+        : oracle_(std::move(oracle)), map_(std::move(map)), costs_(std::move(costs)) {
         require(rescaling >= 0 && rescaling <= 2 && (rescaling == 0 || !worst.is_none()),
                 "rescaling must be 0, 1 or 2, and all but 0 need a function for the worst output");
         if (!worst.is_none()) hinge_ = std::make_unique<PythonHinge>(nb::cast<nb::callable>(worst));
@@ -179,13 +183,12 @@ class OnlineExamples {
             require(oracle_->size(at) == size && map_->size(at) == size, "an example has parts of different number");
             require(size < (std::int64_t{1} << 31), "an example has too many parts");
         }
-        packed.costs = copied(costs);
-        require(static_cast<std::int64_t>(costs.size()) == packed.blocks[0].back() ||
-                    static_cast<std::int64_t>(costs.size()) == parts,
+        packed.costs = std::visit([](const auto& held) { return costs_of(held); }, costs_);
+        require(packed.costs.size() == packed.blocks[0].back() || packed.costs.size() == parts,
                 "costs must cover the first block or all parts");
-        packed.gold_starts = copied(gold_starts);
-        packed.gold_index = copied(gold_index);
-        packed.gold_value = copied(gold_value);
+        packed.gold_starts = view(gold_starts);
+        packed.gold_index = view(gold_index);
+        packed.gold_value = view(gold_value);
         packed.scale = copied(scale);
         require(packed.gold_starts.size() == blocks.size() * (n + 1), "gold starts: one row per block");
         require(packed.gold_index.size() == packed.gold_value.size(), "gold needs as many values as positions");
@@ -214,11 +217,22 @@ class OnlineExamples {
     }
 
    private:
+    static Costs costs_of(const In<double>& costs) { return {view(costs), {}}; }
+    static Costs costs_of(const In<std::uint8_t>& costs) { return {{}, view(costs)}; }
     std::shared_ptr<Oracle> oracle_;
     std::shared_ptr<FeatureMap> map_;
+    AnyCosts costs_;
     std::unique_ptr<PythonHinge> hinge_;
     std::unique_ptr<Examples> examples_;
 };
+
+template <class T>
+void made(OnlineExamples* self, std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, int rescaling,
+          nb::object worst, const std::vector<In<std::int64_t>>& blocks, In<T> costs, In<std::int64_t> gold_starts,
+          In<std::int64_t> gold_index, In<double> gold_value, In<double> scale) {
+    new (self) OnlineExamples(std::move(oracle), std::move(map), rescaling, std::move(worst), blocks, costs,
+                              gold_starts, gold_index, gold_value, scale);
+}
 
 Sums sums_of(OnlineExamples& examples, Out<double>& sum, Out<double>& late, double time) {
     const auto n = static_cast<std::size_t>(examples.get().n_weights());
@@ -291,7 +305,7 @@ class PyBlockDescent {
             descent_.seed(i, outputs[i], view(mass).subspan(first[i], first[i + 1] - first[i]));
         descent_.refresh();
     }
-    // Atoms, the gold one of each example without its parts, then vectors: what restore() takes.
+    // Atoms by their differences to the gold one, which comes first, then vectors: what restore() takes.
     auto freeze() const {
         std::vector<std::int64_t> starts{0}, part_starts{0};
         std::vector<double> mass, value;
@@ -301,16 +315,13 @@ class PyBlockDescent {
             const NoGil release;
             std::size_t parts = 0;
             for (std::int64_t i = 0; i < examples_.get().size(); ++i)
-                descent_.each_atom(i, [&](const Sparse& z, double, std::int32_t) { parts += z.index.size(); });
+                descent_.each_atom(i, [&](View z, double, std::int32_t) { parts += z.index.size(); });
             part.reserve(parts);
             value.reserve(parts);
             for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
-                const auto first = mass.size();
-                descent_.each_atom(i, [&](const Sparse& z, double x, std::int32_t visits) {
-                    if (mass.size() > first) {
-                        part.insert(part.end(), z.index.begin(), z.index.end());
-                        value.insert(value.end(), z.value.begin(), z.value.end());
-                    }
+                descent_.each_atom(i, [&](View z, double x, std::int32_t visits) {
+                    part.insert(part.end(), z.index.begin(), z.index.end());
+                    value.insert(value.end(), z.value.begin(), z.value.end());
                     mass.push_back(x);
                     idle.push_back(visits);
                     part_starts.push_back(static_cast<std::int64_t>(part.size()));
@@ -337,6 +348,7 @@ class PyBlockDescent {
         for (const std::int32_t visits : view(idle)) require(visits >= 0, "visits must not be negative");
         for (auto& own : outputs) {
             require(!own.empty() && own[0].index.empty(), "every example begins with its gold output");
+            for (std::size_t r = 1; r < own.size(); ++r) require(!own[r].index.empty(), "an output must not be gold");
             own.erase(own.begin());
         }
         BlockDescent::Vectors vectors{copied(g),     copied(late),  copied(w),     copied(gap), copied(older),
@@ -492,11 +504,12 @@ void bind_online(nb::module_& module) {
                "kept"_a.noconvert(), "some"_a, "numbers"_a.noconvert());
     module.def("joined_map", &joined_map, "members"_a, "first"_a, "n_weights"_a, "stacked"_a);
     nb::class_<OnlineExamples>(module, "OnlineExamples")
-        .def(nb::init<std::shared_ptr<Oracle>, std::shared_ptr<FeatureMap>, int, nb::object,
-                      const std::vector<In<std::int64_t>>&, In<double>, In<std::int64_t>, In<std::int64_t>, In<double>,
-                      In<double>>(),
-             "oracle"_a, "map"_a, "rescaling"_a, "worst"_a.none(), "blocks"_a, "costs"_a.noconvert(), "gold_starts"_a.noconvert(),
-             "gold_index"_a.noconvert(), "gold_value"_a.noconvert(), "scale"_a.noconvert())
+        .def("__init__", &made<double>, "oracle"_a, "map"_a, "rescaling"_a, "worst"_a.none(), "blocks"_a,
+             "costs"_a.noconvert(), "gold_starts"_a.noconvert(), "gold_index"_a.noconvert(),
+             "gold_value"_a.noconvert(), "scale"_a.noconvert())
+        .def("__init__", &made<std::uint8_t>, "oracle"_a, "map"_a, "rescaling"_a, "worst"_a.none(), "blocks"_a,
+             "costs"_a.noconvert(), "gold_starts"_a.noconvert(), "gold_index"_a.noconvert(),
+             "gold_value"_a.noconvert(), "scale"_a.noconvert())
         .def("memory", [](OnlineExamples& self) {
             const auto kept = self.get().memory();
             return given(std::vector<double>(kept.begin(), kept.end()));

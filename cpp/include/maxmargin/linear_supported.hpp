@@ -96,11 +96,17 @@ class SupportedMap final : public online::FeatureMap {
     std::int64_t size(std::int64_t i) const override { return (offsets_[i + 1] - offsets_[i]) * m_; }
 
     void scores(std::int64_t i, const double* w, double* out) const override {
-        for (std::int64_t r = offsets_[i]; r < offsets_[i + 1]; ++r, out += m_) {
-            if (first_) std::copy(w, w + m_, out);
-            else std::fill(out, out + m_, 0.0);
-            add_row(support_, x_.columns + x_.starts[r], x_.values + x_.starts[r], x_.starts[r + 1] - x_.starts[r],
-                    w + first_, out);
+        for (std::int64_t r = offsets_[i]; r < offsets_[i + 1]; ++r, out += m_) row_scores(r, w, out);
+    }
+    // Row by row: a feature's few columns cost no more together than one of them, which would have to be found.
+    void scores_at(std::int64_t i, std::span<const std::int32_t> parts, std::int64_t first, const double* w,
+                   double* out) const override {
+        std::int64_t next = 0;  // rows before this one are done
+        for (const std::int32_t part : parts) {
+            const std::int64_t row = (part - first) / m_;
+            if (row < next) continue;
+            row_scores(offsets_[i] + row, w, out + row * m_);
+            next = row + 1;
         }
     }
     void add(std::int64_t i, std::int64_t part, double x, std::int64_t from, online::Accumulator& into) const override {
@@ -115,6 +121,12 @@ class SupportedMap final : public online::FeatureMap {
     }
 
    private:
+    void row_scores(std::int64_t r, const double* w, double* out) const {
+        if (first_) std::copy(w, w + m_, out);
+        else std::fill(out, out + m_, 0.0);
+        add_row(support_, x_.columns + x_.starts[r], x_.values + x_.starts[r], x_.starts[r + 1] - x_.starts[r],
+                w + first_, out);
+    }
     template <class Body>
     void each(std::int64_t i, std::int64_t part, Body&& body) const {
         const std::int64_t row = offsets_[i] + part / m_;
