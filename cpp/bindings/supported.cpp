@@ -12,10 +12,12 @@ namespace {
 using namespace nb::literals;
 using supported::Support;
 
+// Without values all are 1.
 template <class Index>
 linear::Compressed<Index> compressed(const In<Index>& starts, const In<Index>& columns, const In<double>& values,
                                      std::int64_t d) {
-    require(starts.size() >= 1 && columns.size() == values.size(), "starts, columns and values do not fit together");
+    require(starts.size() >= 1 && (values.size() == 0 || columns.size() == values.size()),
+            "starts, columns and values do not fit together");
     const std::span<const Index> bounds = view(starts);
     require(bounds.front() == 0 && static_cast<std::size_t>(bounds.back()) == columns.size(),
             "starts must rise from 0 to the number of non-zeros");
@@ -24,7 +26,7 @@ linear::Compressed<Index> compressed(const In<Index>& starts, const In<Index>& c
     require(good, "starts must rise from 0 to the number of non-zeros");
     for (const Index column : view(columns)) good &= column >= 0 && column < d;
     require(good, "a column index of the sparse matrix is out of range");
-    return {starts.data(), columns.data(), values.data()};
+    return {starts.data(), columns.data(), values.size() ? values.data() : nullptr};
 }
 
 // The pattern with the arrays it reads, checked once: products are called piece by piece.

@@ -4,7 +4,8 @@
 // are zero for ever. Weights are stored in that order, so that rare features, which are most, cost a few bytes each.
 //   forward   out[r, c] = initial[c] + sum_f X[r, f] W[f, c]
 //   adjoint   out[f, c] = sum_r X[r, f] Z[r, c]  where (f, c) is in the pattern
-// Cost: one addition per non-zero of X and weight of its feature. Every index has been checked by the binding.
+// X without values (a null pointer) has ones. Cost: one addition per non-zero of X and weight of its feature. Every
+// index has been checked by the binding.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,7 @@ struct Support {
 };
 
 // out += row of X times W. Weights of features are met in no order: their places are fetched well ahead.
-template <class Index>
+template <bool Ones, class Index>
 inline void add_row(const Support& support, const Index* columns, const double* values, std::int64_t n,
                     const double* w, double* out) {
     constexpr std::int64_t kStarts = 12, kWeights = 6;
@@ -50,9 +51,17 @@ inline void add_row(const Support& support, const Index* columns, const double* 
             __builtin_prefetch(w + ahead);
         }
         const std::int32_t last = starts[columns[q] + 1];
-        const double x = values[q];
-        for (std::int32_t j = starts[columns[q]]; j < last; ++j) out[support.columns[j]] += x * w[j];
+        const double x = Ones ? 1.0 : values[q];
+        for (std::int32_t j = starts[columns[q]]; j < last; ++j) out[support.columns[j]] += Ones ? w[j] : x * w[j];
     }
+}
+
+template <class Index>
+inline void add_row(const Support& support, Compressed<Index> x, std::int64_t r, const double* w, double* out) {
+    const auto first = x.starts[r];
+    const std::int64_t n = x.starts[r + 1] - first;
+    if (x.values) add_row<false>(support, x.columns + first, x.values + first, n, w, out);
+    else add_row<true>(support, x.columns + first, x.values, n, w, out);
 }
 
 template <class Index>
@@ -63,7 +72,7 @@ void forward(const Support& support, Compressed<Index> x, std::int64_t n, std::i
             double* row = out + r * m;
             if (initial) std::copy(initial, initial + m, row);
             else std::fill(row, row + m, 0.0);
-            add_row(support, x.columns + x.starts[r], x.values + x.starts[r], x.starts[r + 1] - x.starts[r], w, row);
+            add_row(support, x, r, w, row);
         }
     });
 }
@@ -77,7 +86,8 @@ void adjoint(const Support& support, Compressed<Index> x, std::int64_t m, const 
             std::fill(out + first, out + last, 0.0);
             for (Index q = x.starts[f]; q < x.starts[f + 1]; ++q) {
                 const double* row = z + static_cast<std::int64_t>(x.columns[q]) * m;
-                for (std::int32_t j = first; j < last; ++j) out[j] += x.values[q] * row[support.columns[j]];
+                const double value = x.values ? x.values[q] : 1.0;
+                for (std::int32_t j = first; j < last; ++j) out[j] += value * row[support.columns[j]];
             }
         }
     });
@@ -124,8 +134,7 @@ class SupportedMap final : public online::FeatureMap {
     void row_scores(std::int64_t r, const double* w, double* out) const {
         if (first_) std::copy(w, w + m_, out);
         else std::fill(out, out + m_, 0.0);
-        add_row(support_, x_.columns + x_.starts[r], x_.values + x_.starts[r], x_.starts[r + 1] - x_.starts[r],
-                w + first_, out);
+        add_row(support_, x_, r, w + first_, out);
     }
     template <class Body>
     void each(std::int64_t i, std::int64_t part, Body&& body) const {
@@ -133,7 +142,8 @@ class SupportedMap final : public online::FeatureMap {
         const auto column = static_cast<std::int32_t>(part % m_);
         if (first_) body(column, 1.0);
         for (Index q = x_.starts[row]; q < x_.starts[row + 1]; ++q)
-            if (const std::int64_t at = support_.find(x_.columns[q], column); at >= 0) body(first_ + at, x_.values[q]);
+            if (const std::int64_t at = support_.find(x_.columns[q], column); at >= 0)
+                body(first_ + at, x_.values ? x_.values[q] : 1.0);
     }
 
     Support support_;
