@@ -34,6 +34,7 @@ struct HeldSupport {
     In<std::int32_t> starts, columns;
     std::int64_t m;
     Support support;
+    std::vector<std::uint8_t> bits;
 
     HeldSupport(In<std::int32_t> given_starts, In<std::int32_t> given_columns, std::int64_t n_columns)
         : starts(given_starts), columns(given_columns), m(n_columns), support{view(starts), view(columns)} {
@@ -48,6 +49,10 @@ struct HeldSupport {
                         (j == support.starts[f - 1] || support.columns[j] > support.columns[j - 1]);
         }
         require(good, "every feature must have rising columns in 0 .. m - 1");
+        if (m > Support::kMasked) return;
+        support.bytes = static_cast<int>((m + 7) / 8);
+        bits = Support::bits_of(support.starts, support.columns, support.bytes);
+        support.bits = bits;
     }
 };
 
