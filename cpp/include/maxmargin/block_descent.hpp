@@ -126,8 +126,11 @@ class BlockDescent {
 
     // The average of (g, loss) over the visits since the mark before the last, the t-th with weight t.
     void mark() {
-        older_ = std::move(newer_);
-        newer_ = sums();
+        std::swap(older_, newer_);
+        newer_.g.resize(g_.size());
+        newer_.weight = weight();
+        for (std::size_t k = 0; k < g_.size(); ++k) newer_.g[k] = newer_.weight * g_[k] - late_[k];
+        newer_.loss = newer_.weight * loss_ - late_loss_;
     }
     double average(std::span<double> g) const {
         const double now = weight(), total = now - older_.weight;
@@ -223,12 +226,6 @@ class BlockDescent {
         double loss = 0.0, weight = 0.0;
     };
     double weight() const { return 0.5 * time_ * (time_ + 1.0); }
-    Sums sums() const {
-        Sums now{std::vector<double>(g_.size()), 0.0, weight()};
-        for (std::size_t k = 0; k < g_.size(); ++k) now.g[k] = now.weight * g_[k] - late_[k];
-        now.loss = now.weight * loss_ - late_loss_;
-        return now;
-    }
 
     double response(std::size_t k) const {
         const double free = -s_.C * g_[k];

@@ -13,8 +13,8 @@ step size is chosen, and the masses are a feasible point of the other player: ce
   visit, so that a visit nearly solves its example.
 * *Sampling* by gap (Osokin and others 2016): examples are drawn with probability growing with the gap last seen there;
   every tenth pass visits all.
-* *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last half of the passes
-  (or up to three quarters), later ones counting more.
+* *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last eighth to quarter of
+  the passes, but at least the last two, later ones counting more.
 
 *Warm starts*: a run ends with its outputs and masses (:class:`Masses`), which another one may start from, whatever its
 penalty, example weights or loss: those that are legal for its problem are taken, the rest of the mass lies on the gold
@@ -56,6 +56,14 @@ REFRESH = 20
 """Passes after which ``g`` is summed up anew, as sums of changes drift by rounding."""
 SWEEP = 10
 """With sampling by gap, every so many passes visit all examples: gaps not seen for long are out of date."""
+
+
+def _is_mark(passes: int) -> bool:
+    """Whether averages may begin after so many passes: each at first, then ever farther apart by an eighth."""
+    at = 1
+    while at < passes:
+        at += max(1, at // 8)
+    return at == passes
 
 
 _FROZEN = (
@@ -173,7 +181,7 @@ class BlockFrankWolfe(RidgeSolver):
         passes = state.passes + 1
         if passes % REFRESH == 0:
             blocks.refresh()
-        if passes & (passes - 1) == 0:
+        if _is_mark(passes):
             blocks.mark()
         return replace(state, passes=passes)
 
