@@ -12,12 +12,10 @@ namespace {
 using namespace nb::literals;
 using supported::Support;
 
-// Without values all are 1.
 template <class Index>
 linear::Compressed<Index> compressed(const In<Index>& starts, const In<Index>& columns, const In<double>& values,
                                      std::int64_t d) {
-    require(starts.size() >= 1 && (values.size() == 0 || columns.size() == values.size()),
-            "starts, columns and values do not fit together");
+    require(starts.size() >= 1 && columns.size() == values.size(), "starts, columns and values do not fit together");
     const std::span<const Index> bounds = view(starts);
     require(bounds.front() == 0 && static_cast<std::size_t>(bounds.back()) == columns.size(),
             "starts must rise from 0 to the number of non-zeros");
@@ -26,7 +24,7 @@ linear::Compressed<Index> compressed(const In<Index>& starts, const In<Index>& c
     require(good, "starts must rise from 0 to the number of non-zeros");
     for (const Index column : view(columns)) good &= column >= 0 && column < d;
     require(good, "a column index of the sparse matrix is out of range");
-    return {starts.data(), columns.data(), values.size() ? values.data() : nullptr};
+    return {starts.data(), columns.data(), values.data()};
 }
 
 // The pattern with the arrays it reads, checked once: products are called piece by piece.
@@ -34,7 +32,6 @@ struct HeldSupport {
     In<std::int32_t> starts, columns;
     std::int64_t m;
     Support support;
-    std::vector<std::uint8_t> bits;
 
     HeldSupport(In<std::int32_t> given_starts, In<std::int32_t> given_columns, std::int64_t n_columns)
         : starts(given_starts), columns(given_columns), m(n_columns), support{view(starts), view(columns)} {
@@ -49,10 +46,6 @@ struct HeldSupport {
                         (j == support.starts[f - 1] || support.columns[j] > support.columns[j - 1]);
         }
         require(good, "every feature must have rising columns in 0 .. m - 1");
-        if (m > Support::kMasked) return;
-        support.bytes = static_cast<int>((m + 7) / 8);
-        bits = Support::bits_of(support.starts, support.columns, support.bytes);
-        support.bits = bits;
     }
 };
 

@@ -69,15 +69,6 @@ class Rows:
         """``X'``, of a sparse matrix; kept."""
         return Rows(self.to_sparse().tocsc().T, self.what)
 
-    def without_ones(self) -> Rows:
-        """A sparse matrix whose values are all 1 without them, for kernels that need none; itself otherwise.
-
-        Of such a matrix only ``select``, ``transposed``, ``to_sparse`` and ``told`` are there.
-        """
-        if self.dense is not None or not (self.values == 1.0).all():
-            return self
-        return self._with_sparse(self.starts, self.columns, _NOTHING)
-
     def times(self, weights: FloatArray, k: int, out: FloatArray, initial: FloatArray = _NOTHING) -> None:
         """``out = X W``, shape ``(n, k)``, plus ``initial`` (``k`` numbers or none) in every row."""
         threads = _threads.current()
@@ -197,8 +188,7 @@ class Rows:
         """``X`` as a CSR array."""
         if self.dense is not None:
             return sp.csr_array(self.dense)
-        values = self.values if len(self.values) == len(self.columns) else np.ones(len(self.columns))
-        return sp.csr_array((values, self.columns, self.starts), shape=(self.n, self.d))
+        return sp.csr_array((self.values, self.columns, self.starts), shape=(self.n, self.d))
 
     def norms(self, order: float) -> FloatArray:
         """Euclidean norm (order 2) or largest absolute entry (order inf) of every row, shape ``(n,)``."""

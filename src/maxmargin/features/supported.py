@@ -1,12 +1,11 @@
 """Weights for some pairs of features and labels only, such as those that occur together in the training data.
 
-Row ``x_r`` of an item gives its part ``c`` the score ``sum_f x_rf W[f, c]`` over those features ``f`` that have a
-weight for ``c``: :class:`Support` says which do. With hundreds of thousands of features, each of which occurs with one
-or two of the labels, all pairs would be mostly weights that nothing speaks for, and ten times the memory.
+Row ``x_r`` of an item gives its part ``c`` the score ``sum_f x_rf W[f, c]`` over those features ``f`` that have a weight
+for ``c``: :class:`Support` says which do. With hundreds of thousands of features, each of which occurs with one or two
+of the labels, all pairs would be mostly weights that nothing speaks for, and ten times the memory.
 
 Cost per call: one addition per non-zero of the matrix and weight of its feature; the adjoint goes over a transposed
-copy, made at the first one and kept. Of a matrix of ones only the places are kept. Results have the same bits for any
-number of threads.
+copy, made at the first one and kept. Results have the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -107,19 +106,13 @@ class SupportedRows(Features):
     def __init__(
         self, matrix: Matrix | Rows, offsets: npt.ArrayLike, support: Support, *, constant: bool = False
     ) -> None:
-        rows = (matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")).without_ones()
+        rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
         bounds = np.asarray(offsets, dtype=np.int64)
         if rows.dense is not None:
             raise ValueError("weights for some pairs only need a CSR matrix; convert with scipy.sparse.csr_array")
         if rows.d != support.n_features:
             raise ValueError(f"the matrix has {rows.d} columns, the support {support.n_features} features")
-        if (
-            bounds.ndim != 1
-            or len(bounds) == 0
-            or bounds[0] != 0
-            or bounds[-1] != rows.n
-            or np.any(np.diff(bounds) < 0)
-        ):
+        if bounds.ndim != 1 or len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != rows.n or np.any(np.diff(bounds) < 0):
             raise ValueError(f"offsets must rise from 0 to the number of rows, {rows.n}")
         self.rows, self.offsets, self.support, self.constant = rows, bounds, support, constant
         self.m, self.start = support.m, support.m if constant else 0
@@ -137,7 +130,7 @@ class SupportedRows(Features):
 
     def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
         """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
-        z, turned = vector(z, self.n_parts, "z"), self._turned
+        z, turned = vector(z, self.n_parts, "z"), self.rows.transposed
         threads = _threads.current()
         if self.constant:
             ones = np.ones(self.rows.n)
@@ -145,10 +138,6 @@ class SupportedRows(Features):
         _kernels.supported_adjoint(
             self.support.compiled, turned.starts, turned.columns, turned.values, z, out[self.start :], threads
         )
-
-    @cached_property
-    def _turned(self) -> Rows:
-        return self.rows.transposed.without_ones()
 
     def per_example(self, blocks: Sequence[IntArray]) -> Any:
         """The same rows, read by example."""
