@@ -365,6 +365,22 @@ class SupportedMap final : public online::FeatureMap {
     void add(std::int64_t i, std::int64_t part, double x, std::int64_t from, online::Accumulator& into) const override {
         each(i, part, [&](std::int64_t at, double value) { into.add(from + at, x * value); });
     }
+    // The rows that have one of the parts: a feature's few columns cost no more together than to find one of them.
+    void scores_at(std::int64_t i, std::span<const std::int32_t> parts, std::int64_t first, const double* w,
+                   double* out) const override {
+        if (parts.empty()) return;
+        const std::int64_t begin = offsets_[i], m = size(i) / (offsets_[i + 1] - begin);
+        std::int64_t bounds[2] = {begin, begin};
+        SupportedMap one(*this);  // whose only example is a row
+        one.offsets_ = bounds;
+        for (const std::int32_t part : parts) {
+            const std::int64_t row = (part - first) / m;
+            if (begin + row < bounds[1]) continue;
+            bounds[0] = begin + row;
+            bounds[1] = begin + row + 1;
+            one.scores(0, w, out + row * m);
+        }
+    }
     void add(std::int64_t i, std::int64_t part, double x, double y, double* sum, double* late) const override {
         y *= x;
         each(i, part, [&](std::int64_t at, double value) {
