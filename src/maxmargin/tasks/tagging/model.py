@@ -20,6 +20,7 @@ from maxmargin import _threads, model_file
 from maxmargin._version import __version__
 from maxmargin.features.supported import Support
 from maxmargin.model_file import ModelFileError
+from maxmargin.packing import checks
 from maxmargin.packing.labels import distinct, label_from_json, label_to_json
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 from maxmargin.structures.legality import Legality
@@ -71,6 +72,7 @@ class TaggerModel:
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """The ``k`` best labellings of each sentence with their scores, best first; fewer where there are fewer."""
+        k = checks.integer(k, "k", at_least=1)
         rows = self.extractor.rows(X)
         return list(self.ranked(rows, k, self.known_codes(known, rows.lengths)))
 
@@ -277,19 +279,26 @@ def _restored(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Ta
     labels = distinct([label_from_json(label) for label in header["labels"]])
     extractor = EXTRACTORS[header["input"]].restore(header, arrays)
     k, order = len(labels), header["order"]
-    if order not in (1, 2) or isinstance(order, bool):
+    if not all(isinstance(header[name], bool) for name in ("legal", "edges")):
+        raise ValueError("its header is damaged")
+    if type(order) is not int or order not in (1, 2):
         raise ValueError("its order is damaged")
     legal = None
     if header["legal"]:
-        legal = Legality(*(arrays[f"legal_{name}"].astype(bool) for name in ("pairs", "first", "last")))
+        flags = [arrays[f"legal_{name}"] for name in ("pairs", "first", "last")]
+        if any(array.dtype != np.uint8 or (array > 1).any() for array in flags):
+            raise ValueError("its rules are damaged")
+        legal = Legality(*(array.astype(bool) for array in flags))
         if legal.n_labels != k:
             raise ValueError("its rules are for another number of labels")
+    if header["edges"] != extractor.sees_pairs:
+        raise ValueError("its edge features are damaged")
     edges = _support("edge_support", arrays, k**2, extractor.n_edge_attributes) if header["edges"] else None
     layout = WeightLayout(k, order, legal, _support("support", arrays, k, extractor.n_attributes), edges)
     weights, heat = arrays["weights"], header["temperature"]
     if weights.dtype != np.float64 or weights.shape != (layout.n_weights,) or not np.isfinite(weights).all():
         raise ValueError(f"it needs {layout.n_weights} finite weights, it has shape {weights.shape}")
-    if heat is not None and (not isinstance(heat, (int, float)) or isinstance(heat, bool) or not heat > 0):
+    if heat is not None and (not isinstance(heat, (int, float)) or isinstance(heat, bool) or not 0 < heat < np.inf):
         raise ValueError("its temperature is damaged")
     return TaggerModel(labels, extractor, layout, weights, heat, header["facts"])
 

@@ -155,7 +155,10 @@ def train(
     known = data.runs()
     if not len(known.codes):
         raise ValueError("no label is known; label at least some tokens")
-    trained = _train_known(layout, known, how, score, start, "-runs")
+    # A run may begin and end with any label: it is a piece of a sentence.
+    pieces = layout if layout.legal is None else replace(layout, legal=layout.legal.inside)
+    trained = _train_known(pieces, known, how, score, start, "-runs")
+    trained = replace(trained, layout=replace(trained.layout, legal=layout.legal))
     saves = trained.saves
     before: Codes | None = None
     weight = np.ones(len(data.codes)) if data.token_weight is None else data.token_weight
@@ -191,7 +194,7 @@ def _train_known(
     masses = None
     if how.states == "rivals":
         how.tell("rivals")
-        masses = _first_pass(problem, how)
+        masses = _first_pass(problem if start is None else problem.around(carried(start, old, layout)), how)
         layout = _with_rivals(layout, data, masses)
         problem = replace(problem, features=layout.features(data.rows))
     anchor = None if start is None else carried(start, old, layout)
