@@ -157,6 +157,9 @@ class TemplateExtractor(Extractor):
 
     def table(self, X: Any) -> TokenTable:
         """Sentences as a table with the template's columns; ValueError where one is missing."""
+        if isinstance(X, AttributeText):
+            where = f"{X.source}: " if X.source else ""
+            raise ValueError(f"{where}this model takes columns of text, not attributes of tokens")
         table = X if isinstance(X, TokenTable) else TokenTable.of_lists(_sentences(X), self._names(X))
         needed = self.template.columns_used
         for name in needed:

@@ -150,11 +150,11 @@ def train(
         start: weights that the new ones are to stay close to (``partial_fit``): the penalty is then
             ``1/(2C) ||w - start||^2``, and the certificate is about that objective.
     """
+    if not (data.codes >= 0).any():
+        raise ValueError("no label is known; label at least some tokens")
     if (data.codes >= 0).all():
         return _train_known(layout, data, how, score, start, "")
     known = data.runs()
-    if not len(known.codes):
-        raise ValueError("no label is known; label at least some tokens")
     # A run may begin and end with any label: it is a piece of a sentence.
     pieces = layout if layout.legal is None else replace(layout, legal=layout.legal.inside)
     trained = _train_known(pieces, known, how, score, start, "-runs")
