@@ -77,11 +77,7 @@ KINDS = _kinds()
 def saved(request, tmp_path_factory):
     X, y, options = KINDS[request.param]
     if "forbidden" in options:
-        keep = [
-            i
-            for i, labels in enumerate(y)
-            if labels[0] != "a" and ("c", "c") not in itertools.pairwise(labels)
-        ]
+        keep = [i for i, labels in enumerate(y) if labels[0] != "a" and ("c", "c") not in itertools.pairwise(labels)]
         X, y = [X[i] for i in keep], [y[i] for i in keep]
     tagger = SequenceTagger(**options).fit(X, y, X, y)
     path = tmp_path_factory.mktemp("saved") / "model"

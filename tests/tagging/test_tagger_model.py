@@ -144,6 +144,10 @@ def test_labels_that_cannot_be():
     for known, message in [
         ([["I-X"]], "sentence 0: no legal labelling has the labels that are known; correct them"),
         ([["Z"]], "sentence 0, token 0: 'Z' is no label of this model"),
+        ([[["O"]]], r"sentence 0, token 0: \['O'\] is no label of this model"),
+        (["O"], "sentence 0: known must be a list of labels, got str"),
+        ([None], "sentence 0: known must be a list of labels, got NoneType"),
+        ("O", "known must be a list of lists of labels, got str"),
         ([[None, None]], "sentence 0: known has 2 entries for 1 tokens; use None to skip"),
         ([], "known has 0 sentences where there are 1"),
     ]:

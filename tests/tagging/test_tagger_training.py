@@ -329,6 +329,29 @@ def test_completion_agrees_with_known_labels():
     assert trained.primal >= trained.dual
 
 
+def test_the_best_round_on_dev_data_is_kept():
+    for seed in range(8):
+        make, labels = (markov, ["a", "b", "c"]) if seed % 2 else (chunked, ["B-X", "I-X", "O"])
+        X, y = make(12, seed=30 + seed)
+        others, gold = make(30, seed=50 + seed)
+        rng = np.random.default_rng(seed)
+        hidden = [[None if rng.random() < 0.6 else label for label in some] for some in y]
+        told = []
+
+        class Told(SequenceTagger):
+            def _dev(self, *given, told=told):
+                score, rows, codes = super()._dev(*given)
+
+                def watched(layout, weights):
+                    told.append(score(layout, weights))
+                    return told[-1]
+
+                return watched, rows, codes
+
+        tagger = Told(template=WORDS, C=1.0, classes=labels, metric="accuracy").fit(X, hidden, others, gold)
+        assert tagger.score(others, gold) == pytest.approx(max(told))
+
+
 def test_half_of_the_labels_are_nearly_enough():
     X, y = markov(150, seed=14, longest=8)
     others, gold = markov(150, seed=15, longest=8)

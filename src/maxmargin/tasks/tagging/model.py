@@ -101,16 +101,21 @@ class TaggerModel:
         """Labels to be taken as codes, :data:`UNKNOWN` where there are none."""
         if known is None:
             return None
+        if isinstance(known, (str, bytes, dict)) or not hasattr(known, "__len__"):
+            raise ValueError(f"known must be a list of lists of labels, got {type(known).__name__}")
         if len(known) != len(lengths):
             raise ValueError(f"known has {len(known)} sentences where there are {len(lengths)}")
         flat: list[int] = []
         for i, (labels, length) in enumerate(zip(known, lengths.tolist(), strict=True)):
+            if isinstance(labels, (str, bytes, dict, set)) or not hasattr(labels, "__len__"):
+                raise ValueError(f"sentence {i}: known must be a list of labels, got {type(labels).__name__}")
             if len(labels) != length:
                 raise ValueError(f"sentence {i}: known has {len(labels)} entries for {length} tokens; use None to skip")
             for j, label in enumerate(labels):
-                if label is not None and label not in self.codes:
+                code = UNKNOWN if label is None else self.codes.get(label) if isinstance(label, Hashable) else None
+                if code is None:
                     raise ValueError(f"sentence {i}, token {j}: {label!r} is no label of this model")
-                flat.append(UNKNOWN if label is None else self.codes[label])
+                flat.append(code)
         return np.array(flat, dtype=np.int32)
 
     # Predictions of rows, flat over all sentences, piece by piece.

@@ -253,8 +253,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.model_, self.solution_ = replace(model, facts=facts), trained.solution
         self.dev_scores_, self.saves_ = trained.dev, trained.saves
-        may_go_on = trained.solution.status in (Status.BUDGET, Status.INTERRUPTED)
-        if how.checkpoint is not None and not how.checkpoint.keep and not may_go_on:
+        if how.checkpoint is not None and not how.checkpoint.keep and not trained.interrupted:
             for save in trained.saves:
                 save.remove()
 
@@ -506,7 +505,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             "states": self.states,
             "preset": self.preset,
             "solver": type(solution.solver).__name__,
-            "status": str(solution.status),
+            "status": str(Status.INTERRUPTED if trained.interrupted else solution.status),
             "primal": trained.primal,
             "dual": trained.dual,
             "relative_gap": max(trained.primal - trained.dual, 0.0) / abs(trained.primal) if trained.primal else 0.0,
