@@ -7,6 +7,7 @@ from maxmargin import _lazy
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.conllu_objects import of_conllu
     from maxmargin.tasks.tagging.corpus import TaggedCorpus, load_corpus
+    from maxmargin.tasks.tagging.crf import CRF
     from maxmargin.tasks.tagging.files import FileError, TaggedText, read_tagged, write_k_best, write_tagged
     from maxmargin.tasks.tagging.metrics import TagScores, compare_scores, evaluate, interval_of
     from maxmargin.tasks.tagging.model import TaggerModel, load_tagger
@@ -21,6 +22,7 @@ else:
         {
             f"{__name__}.conllu_objects": ("of_conllu",),
             f"{__name__}.corpus": ("TaggedCorpus", "load_corpus"),
+            f"{__name__}.crf": ("CRF",),
             f"{__name__}.files": ("FileError", "TaggedText", "read_tagged", "write_k_best", "write_tagged"),
             f"{__name__}.metrics": ("TagScores", "compare_scores", "evaluate", "interval_of"),
             f"{__name__}.model": ("TaggerModel", "load_tagger"),
@@ -32,6 +34,7 @@ else:
     )
 
 __all__ = [
+    "CRF",
     "PRESETS",
     "AttributeText",
     "FileError",

@@ -88,6 +88,11 @@ class Extractor(ABC):
         """Attributes of pairs of neighbours."""
         return 0
 
+    @property
+    def sees_pairs(self) -> bool:
+        """Whether there are attributes of pairs of neighbours, be it that none is known."""
+        return self.n_edge_attributes > 0
+
     @abstractmethod
     def header(self) -> dict[str, Any]:
         """What a model file says of it."""
@@ -100,6 +105,11 @@ class Extractor(ABC):
     @abstractmethod
     def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """From a model file; ValueError, TypeError or KeyError where it is damaged."""
+
+
+def _sentences(X: Any) -> list[Any]:
+    """Python data as a list of sentences, perhaps of none."""
+    return [] if isinstance(X, (list, tuple)) and not X else checks.examples(X)
 
 
 def _grown(vocabulary: Vocabulary) -> Vocabulary:
@@ -147,7 +157,10 @@ class TemplateExtractor(Extractor):
 
     def table(self, X: Any) -> TokenTable:
         """Sentences as a table with the template's columns; ValueError where one is missing."""
-        table = X if isinstance(X, TokenTable) else TokenTable.of_lists(checks.examples(X), self._names(X))
+        if isinstance(X, AttributeText):
+            where = f"{X.source}: " if X.source else ""
+            raise ValueError(f"{where}this model takes columns of text, not attributes of tokens")
+        table = X if isinstance(X, TokenTable) else TokenTable.of_lists(_sentences(X), self._names(X))
         needed = self.template.columns_used
         for name in needed:
             if name not in table.columns:
@@ -159,7 +172,7 @@ class TemplateExtractor(Extractor):
 
     def _names(self, X: Any) -> Sequence[str] | None:
         """The names of the columns of Python data: the template's, or as many of them as there are."""
-        first = next((token for sentence in X for token in sentence), None) if len(X) else None
+        first = first_token(_sentences(X))
         width = len(first) if isinstance(first, (tuple, list)) else 1
         return self.template.columns[:width] if width <= len(self.template.columns) else None
 
@@ -201,6 +214,11 @@ class TemplateExtractor(Extractor):
         """Attributes of pairs of neighbours."""
         return 0 if self.edges is None else len(self.edges)
 
+    @property
+    def sees_pairs(self) -> bool:
+        """Whether the template has some."""
+        return self.edges is not None
+
     def header(self) -> dict[str, Any]:
         """See :meth:`Extractor.header`."""
         return {"template": str(self.template), "columns": list(self.template.columns)}
@@ -239,7 +257,7 @@ class ItemExtractor(Extractor):
             raise ValueError(f"{where}this model takes attributes of tokens, not columns of text")
         if isinstance(X, AttributeText):
             return vocabulary.of_text(X, grow=grow)
-        return vocabulary.of_items(checks.examples(X), grow=grow)
+        return vocabulary.of_items(_sentences(X), grow=grow)
 
     def rows(self, X: Any) -> TokenRows:
         """Those of the tokens that are known."""
@@ -297,15 +315,20 @@ class MatrixExtractor(Extractor):
         """Those of the tokens that are known."""
         if isinstance(X, (TokenTable, AttributeText)):
             raise ValueError("this model takes a matrix of features per sentence, not tokens of text")
-        given = [x if isinstance(x, FeatureSequence) else FeatureSequence(x) for x in checks.examples(X)]
+        given = [x if isinstance(x, FeatureSequence) else FeatureSequence(x) for x in _sentences(X)]
         tokens = _stacked([x.features for x in given], self.n_features, "features")
         edges = [x.edge_features for x in given]
         if not self.n_edge_features and all(edge is None for edge in edges):
             return TokenRows(tokens)
+        if self.n_features is not None and not self.n_edge_features:
+            index = next(i for i, edge in enumerate(edges) if edge is not None)
+            raise ValueError(f"example {index}: this model was trained without edge features; leave them out")
         if any(edge is None for edge in edges):
             index = next(i for i, edge in enumerate(edges) if edge is None)
             raise ValueError(f"example {index}: no edge features; give them for all sentences or for none")
         pairs = _stacked(edges, self.n_edge_features or None, "edge features")
+        if not pairs.n_columns:
+            raise ValueError("the edge features have no columns; give some, or leave them out")
         wrong = np.flatnonzero(pairs.lengths != np.maximum(tokens.lengths - 1, 0))
         if wrong.size:
             i = int(wrong[0])
@@ -353,7 +376,19 @@ class MatrixExtractor(Extractor):
         return cls(*(checks.integer(header[name], name) for name in ("n_features", "n_edge_features")))
 
 
+def first_token(sentences: Sequence[Any]) -> Any:
+    """The first token of all; None where there are none."""
+    for index, sentence in enumerate(sentences):
+        if not hasattr(sentence, "__iter__"):
+            raise ValueError(f"sentence {index}: expected a list of tokens or a matrix, got {type(sentence).__name__}")
+        for token in sentence:
+            return token
+    return None
+
+
 def _stacked(matrices: Sequence[Any], width: int | None, what: str) -> Attributes:
+    if not matrices:
+        return Attributes(np.zeros(1, np.int64), np.zeros(0, np.int32), None, width or 0, np.zeros(0, np.int64))
     checked = [checks.matrix(matrix, index, what) for index, matrix in enumerate(matrices)]
     checks.width(checked, width, what)
     stacked, offsets = checks.stack(checked, what)

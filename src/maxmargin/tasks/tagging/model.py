@@ -20,6 +20,7 @@ from maxmargin import _threads, model_file
 from maxmargin._version import __version__
 from maxmargin.features.supported import Support
 from maxmargin.model_file import ModelFileError
+from maxmargin.packing import checks
 from maxmargin.packing.labels import distinct, label_from_json, label_to_json
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 from maxmargin.structures.legality import Legality
@@ -71,6 +72,7 @@ class TaggerModel:
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """The ``k`` best labellings of each sentence with their scores, best first; fewer where there are fewer."""
+        k = checks.integer(k, "k", at_least=1)
         rows = self.extractor.rows(X)
         return list(self.ranked(rows, k, self.known_codes(known, rows.lengths)))
 
@@ -99,16 +101,21 @@ class TaggerModel:
         """Labels to be taken as codes, :data:`UNKNOWN` where there are none."""
         if known is None:
             return None
+        if isinstance(known, (str, bytes, dict)) or not hasattr(known, "__len__"):
+            raise ValueError(f"known must be a list of lists of labels, got {type(known).__name__}")
         if len(known) != len(lengths):
             raise ValueError(f"known has {len(known)} sentences where there are {len(lengths)}")
         flat: list[int] = []
         for i, (labels, length) in enumerate(zip(known, lengths.tolist(), strict=True)):
+            if isinstance(labels, (str, bytes, dict, set)) or not hasattr(labels, "__len__"):
+                raise ValueError(f"sentence {i}: known must be a list of labels, got {type(labels).__name__}")
             if len(labels) != length:
                 raise ValueError(f"sentence {i}: known has {len(labels)} entries for {length} tokens; use None to skip")
             for j, label in enumerate(labels):
-                if label is not None and label not in self.codes:
+                code = UNKNOWN if label is None else self.codes.get(label) if isinstance(label, Hashable) else None
+                if code is None:
                     raise ValueError(f"sentence {i}, token {j}: {label!r} is no label of this model")
-                flat.append(UNKNOWN if label is None else self.codes[label])
+                flat.append(code)
         return np.array(flat, dtype=np.int32)
 
     # Predictions of rows, flat over all sentences, piece by piece.
@@ -277,19 +284,26 @@ def _restored(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Ta
     labels = distinct([label_from_json(label) for label in header["labels"]])
     extractor = EXTRACTORS[header["input"]].restore(header, arrays)
     k, order = len(labels), header["order"]
-    if order not in (1, 2) or isinstance(order, bool):
+    if not all(isinstance(header[name], bool) for name in ("legal", "edges")):
+        raise ValueError("its header is damaged")
+    if type(order) is not int or order not in (1, 2):
         raise ValueError("its order is damaged")
     legal = None
     if header["legal"]:
-        legal = Legality(*(arrays[f"legal_{name}"].astype(bool) for name in ("pairs", "first", "last")))
+        flags = [arrays[f"legal_{name}"] for name in ("pairs", "first", "last")]
+        if any(array.dtype != np.uint8 or (array > 1).any() for array in flags):
+            raise ValueError("its rules are damaged")
+        legal = Legality(*(array.astype(bool) for array in flags))
         if legal.n_labels != k:
             raise ValueError("its rules are for another number of labels")
+    if header["edges"] != extractor.sees_pairs:
+        raise ValueError("its edge features are damaged")
     edges = _support("edge_support", arrays, k**2, extractor.n_edge_attributes) if header["edges"] else None
     layout = WeightLayout(k, order, legal, _support("support", arrays, k, extractor.n_attributes), edges)
     weights, heat = arrays["weights"], header["temperature"]
     if weights.dtype != np.float64 or weights.shape != (layout.n_weights,) or not np.isfinite(weights).all():
         raise ValueError(f"it needs {layout.n_weights} finite weights, it has shape {weights.shape}")
-    if heat is not None and (not isinstance(heat, (int, float)) or isinstance(heat, bool) or not heat > 0):
+    if heat is not None and (not isinstance(heat, (int, float)) or isinstance(heat, bool) or not 0 < heat < np.inf):
         raise ValueError("its temperature is damaged")
     return TaggerModel(labels, extractor, layout, weights, heat, header["facts"])
 

@@ -20,11 +20,11 @@ from maxmargin.losses import Hamming, LabelCost, Loss
 from maxmargin.packing import checks
 from maxmargin.packing.inputs import Sequence as FeatureSequence
 from maxmargin.packing.labels import distinct, sequence, vocabulary
-from maxmargin.solvers import Checkpoint, Progress, Solver, Stop
+from maxmargin.solvers import Checkpoint, Progress, Solver, Status, Stop
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.legality import Legality
-from maxmargin.tasks.tagging.attributes import Vocabulary
+from maxmargin.tasks.tagging.attributes import Attributes, Vocabulary
 from maxmargin.tasks.tagging.calibration import fitted_temperature
 from maxmargin.tasks.tagging.chunks import look_like_chunks
 from maxmargin.tasks.tagging.extraction import (
@@ -32,6 +32,8 @@ from maxmargin.tasks.tagging.extraction import (
     ItemExtractor,
     MatrixExtractor,
     TemplateExtractor,
+    TokenRows,
+    first_token,
 )
 from maxmargin.tasks.tagging.layout import WeightLayout
 from maxmargin.tasks.tagging.metrics import TagScores, evaluate, evaluate_codes
@@ -166,7 +168,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             The tagger. Warns with ConvergenceWarning if the gap did not close.
         """
         self._check()
-        labels, codes = self._codes(y)
+        return self._fit(X, y, (X_dev, y_dev), self.classes, sample_weight, token_weight)
+
+    def _fit(self, X: Any, y: Any, dev: tuple[Any, Any], classes: Any, sample_weight: Any, token_weight: Any) -> Self:
+        labels, codes = self._codes(y, None if classes is None else self._classes(classes))
         with _threads.threads(self.n_jobs):
             extractor, rows = self._extractor(X).learn(X, checks.integer(self.min_count, "min_count", at_least=1))
             data = self._data(rows, codes, sample_weight, token_weight)
@@ -175,7 +180,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
                 raise ValueError("with order=2, pairs of labels cannot see the input; leave out one of the two")
             edges = _nothing(k**2) if rows.edges is not None else None
             layout = WeightLayout(k, self.order, self._legality(labels, data, X), _nothing(k), edges)
-            self._train(labels, extractor, layout, data, (X_dev, y_dev), None)
+            self._train(labels, extractor, layout, data, dev, None)
         return self
 
     def partial_fit(
@@ -196,9 +201,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         is a :meth:`fit`.
         """
         if not hasattr(self, "model_"):
-            if classes is not None:
-                self.classes = classes
-            return self.fit(X, y, X_dev, y_dev, sample_weight=sample_weight, token_weight=token_weight)
+            self._check()
+            return self._fit(
+                X, y, (X_dev, y_dev), self.classes if classes is None else classes, sample_weight, token_weight
+            )
         self._check()
         before = self.model_
         _, codes = self._codes(y, before.labels)
@@ -247,7 +253,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.model_, self.solution_ = replace(model, facts=facts), trained.solution
         self.dev_scores_, self.saves_ = trained.dev, trained.saves
-        if how.checkpoint is not None and not how.checkpoint.keep:
+        if how.checkpoint is not None and not how.checkpoint.keep and not trained.interrupted:
             for save in trained.saves:
                 save.remove()
 
@@ -256,7 +262,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def _check(self) -> None:
         if self.preset is not None and self.template is not None:
             raise ValueError("give a preset or a template, not both")
-        if self.order not in (1, 2) or isinstance(self.order, bool):
+        if type(self.order) is not int or self.order not in (1, 2):
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
         if self.states not in STATES:
             raise ValueError(f"states must be one of {', '.join(map(repr, STATES))}, got {self.states!r}")
@@ -266,11 +272,19 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {self.solver!r}'
             )
+        if self.template is not None and not isinstance(self.template, (str, Template)):
+            raise ValueError(f"template must be the text of a template or a Template, got {self.template!r}")
+        if callable(self.callbacks) or not hasattr(self.callbacks, "__iter__"):
+            raise ValueError(f"callbacks must be a list of functions of a record, got {self.callbacks!r}")
         for callback in self.callbacks:
             if not callable(callback):
                 raise ValueError(f"callbacks must be functions of a record, got {callback!r}")
         if self.patience is not None:
             checks.integer(self.patience, "patience", at_least=1)
+        if self.random_state is not None:
+            checks.integer(self.random_state, "random_state")
+        if self.columns is not None and not hasattr(self.columns, "__iter__"):
+            raise ValueError(f"columns must be names of columns, got {self.columns!r}")
 
     def _grid(self, dev: bool) -> tuple[float, ...]:
         given: Any = self.C
@@ -309,15 +323,14 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             return self._without_template("attributes of tokens", ItemExtractor(Vocabulary()))
         if isinstance(X, TokenTable):
             return TemplateExtractor.of(self._template(X.columns))
-        first = next(iter(checks.examples(X)), None)
-        if first is None:
-            raise ValueError("no sentences to learn from; give at least one")
+        sentences = checks.examples(X)
+        first = sentences[0]
         if sp.issparse(first) or (isinstance(first, (np.ndarray, FeatureSequence)) and not _of_text(first)):
             return self._without_template("matrices", MatrixExtractor())
-        token = next((token for sentence in X for token in sentence), None)
+        token = first_token(sentences)
         if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
             return ItemExtractor(Vocabulary())
-        width = 1 if isinstance(token, str) or token is None else len(token)
+        width = len(token) if isinstance(token, (list, tuple)) else 1
         names = self._columns() or (("word",) if width == 1 else ("word", "pos")[:width])
         if len(names) < width:
             names = (*names, *(f"column{c}" for c in range(len(names), width)))
@@ -344,10 +357,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _codes(self, y: Any, known: tuple[Hashable, ...] | None = None) -> tuple[tuple[Hashable, ...], Any]:
         """All labels, and those of the sentences as flat codes with lengths."""
-        if isinstance(y, tuple) and len(y) == 2 and isinstance(y[0], np.ndarray):
-            return self._given_codes(*y, known)
+        if _are_codes(y):
+            return self._given_codes(y[0], y[1], known)
         given = [sequence(labels, index) for index, labels in enumerate(checks.examples(y, "y"))]
-        classes = known or (None if self.classes is None else distinct(self.classes))
+        classes = known
         if classes is None:
             seen = [[label for label in labels if not self._is_unknown(label)] for labels in given]
             classes = vocabulary(seen)
@@ -369,17 +382,25 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _given_codes(self, numbers: Codes, names: Sequence[str], known: tuple[Hashable, ...] | None) -> tuple[Any, Any]:
         """Codes of a file, whose labels come in the order of their first appearance."""
-        classes = known or (None if self.classes is None else distinct(self.classes))
         used = [name for name in names if not self._is_unknown(name)]
-        classes = classes or tuple(sorted(used))
+        classes = known or tuple(sorted(used))
         if not classes:
             raise ValueError("no label is known; label at least some tokens")
         place = {label: code for code, label in enumerate(classes)}
         for name in used:
             if name not in place:
                 raise ValueError(f"label {name!r} was not seen before; give all labels at the first training")
-        moved = np.array([place.get(name, UNKNOWN) for name in names], dtype=np.int32)
+        if numbers.size and not (numbers.min() >= UNKNOWN and numbers.max() < len(names)):
+            raise ValueError(f"codes of labels must be places in the list of {len(names)} labels, or {UNKNOWN}")
+        moved = np.array([*(place.get(name, UNKNOWN) for name in names), UNKNOWN], dtype=np.int32)
         return classes, (moved[numbers], None)
+
+    def _classes(self, given: Any) -> tuple[Hashable, ...]:
+        classes = distinct(given)
+        for label in classes:
+            if self._is_unknown(label):
+                raise ValueError(f"classes holds {label!r}, which stands for a label that is not known; leave it out")
+        return classes
 
     def _is_unknown(self, label: Hashable) -> bool:
         return label is None or (self.unknown is not None and label == self.unknown)
@@ -410,7 +431,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             legal = self._recognised(names, data) if len(set(names)) == len(names) else None
         elif given is not None:
             raise ValueError(f"legal must be None, a Legality or one of {', '.join(map(repr, LEGAL))}, got {given!r}")
-        if forbidden := list(self.forbidden):
+        if forbidden := _pairs(self.forbidden):
             pairs: Any = [tuple(None if name is None else str(name) for name in pair) for pair in forbidden]
             more = Legality.forbid(names, pairs)
             legal = more if legal is None else legal & more
@@ -424,7 +445,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             return None
         strict = any(name.startswith(("E-", "S-", "L-", "U-")) for name in names)
         legal = Legality.iobes(names) if strict else Legality.bio(names)
-        return None if _broken(legal, data).size else legal
+        return None if _broken(legal, data).size or _cannot_be_completed(legal, data) else legal
 
     # Dev data.
 
@@ -434,9 +455,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         if X is None or y is None:
             raise ValueError("give both X_dev and y_dev")
         rows = extractor.rows(X)
-        codes, names = _with_unseen(y, labels)
-        if len(codes) != int(rows.lengths.sum()):
-            raise ValueError(f"the dev data have {len(codes)} labels for {int(rows.lengths.sum())} tokens")
+        codes, names = self._dev_codes(y, labels, rows.lengths)
         chunks = look_like_chunks(names) if self.metric == "auto" else self.metric == "f1"
         metric = self.metric if self.metric != "auto" else ("f1" if chunks else "accuracy")
 
@@ -446,6 +465,35 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             return float(getattr(found, metric))
 
         return score, rows, codes
+
+    def _dev_codes(self, y: Any, labels: tuple[Hashable, ...], lengths: IntArray) -> tuple[IntArray, list[Hashable]]:
+        """Gold labels as codes; those that the model does not know get codes behind its own."""
+        names: list[Hashable] = list(labels)
+        place = {label: code for code, label in enumerate(names)}
+
+        def code(label: Hashable) -> int:
+            if self._is_unknown(label):
+                raise ValueError("the dev data have labels that are not known; leave such sentences out")
+            if label not in place:
+                place[label] = len(names)
+                names.append(label)
+            return place[label]
+
+        if _are_codes(y):
+            if y[0].size and not (y[0].min() >= 0 and y[0].max() < len(y[1])):
+                raise ValueError("the dev data have labels that are not known; leave such sentences out")
+            codes = np.array([code(name) for name in y[1]], dtype=np.int64)[y[0]]
+        else:
+            given = [sequence(some, i) for i, some in enumerate(checks.examples(y, "y_dev"))]
+            if len(given) != len(lengths):
+                raise ValueError(f"the dev data have {len(lengths)} sentences and {len(given)} label sequences")
+            for i, (some, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
+                if len(some) != length:
+                    raise ValueError(f"dev sentence {i}: {len(some)} labels for {length} tokens; give each token one")
+            codes = np.array([code(label) for some in given for label in some], dtype=np.int64)
+        if len(codes) != int(lengths.sum()):
+            raise ValueError(f"the dev data have {len(codes)} labels for {int(lengths.sum())} tokens")
+        return codes, names
 
     def _facts(self, trained: Trained, data: TagData, seconds: float) -> dict[str, Any]:
         solution = trained.solution
@@ -457,7 +505,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             "states": self.states,
             "preset": self.preset,
             "solver": type(solution.solver).__name__,
-            "status": str(solution.status),
+            "status": str(Status.INTERRUPTED if trained.interrupted else solution.status),
             "primal": trained.primal,
             "dual": trained.dual,
             "relative_gap": max(trained.primal - trained.dual, 0.0) / abs(trained.primal) if trained.primal else 0.0,
@@ -563,17 +611,38 @@ def _of_text(value: Any) -> bool:
 
 def _broken(legal: Legality, data: TagData) -> IntArray:
     """Tokens whose labels break a rule, where they and their neighbours are known."""
-    lengths, codes = data.lengths, data.codes
-    if not (codes >= 0).all():
-        runs = data.runs()
-        inside = replace(legal, first=np.ones_like(legal.first), last=np.ones_like(legal.last))
-        return np.flatnonzero(codes >= 0)[inside.broken(runs.codes, runs.lengths)]
-    return np.flatnonzero(legal.broken(codes, lengths))
+    if (data.codes >= 0).all():
+        return np.flatnonzero(legal.broken(data.codes, data.lengths))
+    runs, known = data.runs(), data.codes >= 0
+    wrong = np.zeros(len(known), dtype=bool)
+    wrong[known] = legal.inside.broken(runs.codes, runs.lengths)
+    bounds, some = data.rows.offsets, data.lengths > 0
+    for at, allowed in ((bounds[:-1][some], legal.first), (bounds[1:][some] - 1, legal.last)):
+        at = at[known[at]]
+        wrong[at] |= ~allowed[data.codes[at]]
+    return np.flatnonzero(wrong)
+
+
+def _cannot_be_completed(legal: Legality, data: TagData) -> str:
+    """Why no legal labels can stand for the unknown ones; empty where some can."""
+    k, offsets = legal.n_labels, data.rows.offsets
+    if (data.codes >= 0).all():
+        return ""
+    starts, nothing = np.zeros(int(offsets[-1]) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    rows = TokenRows(Attributes(starts, nothing, None, 0, data.lengths))
+    layout = WeightLayout(k, 1, legal, _nothing(k))
+    try:
+        TaggerModel(tuple(range(k)), MatrixExtractor(), layout, np.zeros(layout.n_weights)).best(rows, data.codes)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _refuse(legal: Legality, data: TagData, X: Any, labels: tuple[Hashable, ...]) -> None:
     wrong = _broken(legal, data)
     if not wrong.size:
+        if reason := _cannot_be_completed(legal, data):
+            raise ValueError(reason)
         return
     token = int(wrong[0])
     sentence = int(np.searchsorted(data.rows.offsets, token, side="right")) - 1
@@ -586,18 +655,16 @@ def _refuse(legal: Legality, data: TagData, X: Any, labels: tuple[Hashable, ...]
     )
 
 
-def _with_unseen(y: Any, labels: tuple[Hashable, ...]) -> tuple[IntArray, list[Hashable]]:
-    """Gold labels as codes; those that the model does not know get codes behind its own."""
-    names: list[Hashable] = list(labels)
-    place = {label: code for code, label in enumerate(names)}
+def _are_codes(y: Any) -> bool:
+    """Whether labels are given as flat codes with their names, and not as two sequences of labels."""
+    if not (isinstance(y, tuple) and len(y) == 2 and isinstance(y[0], np.ndarray) and y[0].dtype.kind in "iu"):
+        return False
+    return isinstance(y[1], (list, tuple)) and all(isinstance(name, str) for name in y[1])
 
-    def code(label: Hashable) -> int:
-        if label not in place:
-            place[label] = len(names)
-            names.append(label)
-        return place[label]
 
-    if isinstance(y, tuple) and len(y) == 2 and isinstance(y[0], np.ndarray):
-        return np.array([code(name) for name in y[1]], dtype=np.int64)[y[0]], names
-    flat = [code(label) for i, some in enumerate(checks.examples(y, "y_dev")) for label in sequence(some, i)]
-    return np.array(flat, dtype=np.int64), names
+def _pairs(forbidden: Any) -> list[Any]:
+    pairs = list(forbidden) if hasattr(forbidden, "__iter__") else [forbidden]
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"forbidden must be a list of pairs of labels, got {pair!r}")
+    return pairs

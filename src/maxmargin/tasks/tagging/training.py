@@ -23,7 +23,7 @@ from maxmargin.features.supported import Support
 from maxmargin.losses import Loss
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers import BlockFrankWolfe, Checkpoint, Solution, Solver, Start, Stop, Validation, solve
+from maxmargin.solvers import BlockFrankWolfe, Checkpoint, Solution, Solver, Start, Status, Stop, Validation, solve
 from maxmargin.solvers.base import Run
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.solvers.masses import Masses
@@ -124,6 +124,7 @@ class Trained:
         dual: a lower bound of the smallest objective.
         dev: the dev scores of the run by iteration; empty without dev data.
         saves: checkpoints of the runs, to be removed once the model is stored.
+        interrupted: whether Ctrl-C ended it, perhaps before other values of C or rounds of unknown labels.
     """
 
     layout: WeightLayout
@@ -134,6 +135,7 @@ class Trained:
     dual: float
     dev: tuple[tuple[int, float], ...] = ()
     saves: tuple[Checkpoint, ...] = ()
+    interrupted: bool = False
 
 
 Score = Callable[[WeightLayout, FloatArray], float]
@@ -152,16 +154,22 @@ def train(
         start: weights that the new ones are to stay close to (``partial_fit``): the penalty is then
             ``1/(2C) ||w - start||^2``, and the certificate is about that objective.
     """
-    if (data.codes >= 0).all():
+    if len(data.codes) and (data.codes >= 0).all():
         return _train_known(layout, data, how, score, start, "")
     known = data.runs()
     if not len(known.codes):
         raise ValueError("no label is known; label at least some tokens")
-    trained = _train_known(layout, known, how, score, start, "-runs")
-    saves = trained.saves
+    # A run may begin and end with any label: it is a piece of a sentence.
+    pieces = layout if layout.legal is None else replace(layout, legal=layout.legal.inside)
+    whole_score = None if score is None else _with_rules(score, layout)
+    trained = _train_known(pieces, known, how, whole_score, start, "-runs")
+    trained = replace(trained, layout=replace(trained.layout, legal=layout.legal))
+    best, saves = trained, trained.saves
     before: Codes | None = None
     weight = np.ones(len(data.codes)) if data.token_weight is None else data.token_weight
     for turn in range(ROUNDS):
+        if trained.interrupted:
+            break
         codes = complete(trained, data)
         if before is not None and np.array_equal(codes, before):
             break
@@ -170,7 +178,9 @@ def train(
         again = replace(how, C=(trained.C,))
         trained = _train_known(layout, whole, again, score, start, f"-{turn}")
         before, saves = codes, (*saves, *trained.saves)
-    return replace(trained, saves=saves)
+        if score is None or _dev(trained) >= _dev(best):
+            best = trained
+    return replace(best, saves=saves, interrupted=trained.interrupted)
 
 
 def complete(trained: Trained, data: TagData) -> Codes:
@@ -193,7 +203,7 @@ def _train_known(
     masses = None
     if how.states == "rivals":
         how.tell("rivals")
-        masses = _first_passes(problem, how)
+        masses = _first_passes(problem if start is None else problem.around(carried(start, old, layout)), how)
         layout = _with_rivals(layout, data, masses)
         problem = replace(problem, features=layout.features(data.rows))
     anchor = None if start is None else carried(start, old, layout)
@@ -201,6 +211,7 @@ def _train_known(
         problem = problem.around(anchor)
     best: Trained | None = None
     saves: list[Checkpoint] = []
+    interrupted = False
     for number, C in enumerate(how.C):
         how.tell("training" if len(how.C) == 1 else f"C = {C:g}")
         here = replace(problem, region=L2(C=C))
@@ -225,12 +236,19 @@ def _train_known(
         found = _chosen(layout, solution, C, chooser, anchor)
         if best is None or (score is not None and _dev(found) > _dev(best)):
             best = found
+        interrupted = solution.status is Status.INTERRUPTED
+        if interrupted:
+            break
     assert best is not None
-    return replace(best, saves=tuple(saves))
+    return replace(best, saves=tuple(saves), interrupted=interrupted)
 
 
 def _dev(trained: Trained) -> float:
     return max((value for _, value in trained.dev), default=-np.inf)
+
+
+def _with_rules(score: Score, layout: WeightLayout) -> Score:
+    return lambda found, weights: score(replace(found, legal=layout.legal), weights)
 
 
 def _scorer(score: Score, layout: WeightLayout, anchor: FloatArray | None) -> Callable[[FloatArray], float]:
