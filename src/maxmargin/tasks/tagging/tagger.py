@@ -20,7 +20,7 @@ from maxmargin.losses import Hamming, LabelCost, Loss
 from maxmargin.packing import checks
 from maxmargin.packing.inputs import Sequence as FeatureSequence
 from maxmargin.packing.labels import distinct, sequence, vocabulary
-from maxmargin.solvers import Checkpoint, Progress, Solver, Stop
+from maxmargin.solvers import Checkpoint, Progress, Solver, Status, Stop
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.legality import Legality
@@ -247,7 +247,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.model_, self.solution_ = replace(model, facts=facts), trained.solution
         self.dev_scores_, self.saves_ = trained.dev, trained.saves
-        if how.checkpoint is not None and not how.checkpoint.keep:
+        if how.checkpoint is not None and not how.checkpoint.keep and not trained.interrupted:
             for save in trained.saves:
                 save.remove()
 
@@ -457,7 +457,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             "states": self.states,
             "preset": self.preset,
             "solver": type(solution.solver).__name__,
-            "status": str(solution.status),
+            "status": str(Status.INTERRUPTED if trained.interrupted else solution.status),
             "primal": trained.primal,
             "dual": trained.dual,
             "relative_gap": max(trained.primal - trained.dual, 0.0) / abs(trained.primal) if trained.primal else 0.0,

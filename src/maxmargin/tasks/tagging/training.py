@@ -23,7 +23,7 @@ from maxmargin.features.supported import Support
 from maxmargin.losses import Loss
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers import BlockFrankWolfe, Checkpoint, Solution, Solver, Start, Stop, Validation, solve
+from maxmargin.solvers import BlockFrankWolfe, Checkpoint, Solution, Solver, Start, Status, Stop, Validation, solve
 from maxmargin.solvers.base import Run
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.solvers.masses import Masses
@@ -122,6 +122,7 @@ class Trained:
         dual: a lower bound of the smallest objective.
         dev: the dev scores of the run by iteration; empty without dev data.
         saves: checkpoints of the runs, to be removed once the model is stored.
+        interrupted: whether Ctrl-C ended it, perhaps before other values of C or rounds of unknown labels.
     """
 
     layout: WeightLayout
@@ -132,6 +133,7 @@ class Trained:
     dual: float
     dev: tuple[tuple[int, float], ...] = ()
     saves: tuple[Checkpoint, ...] = ()
+    interrupted: bool = False
 
 
 Score = Callable[[WeightLayout, FloatArray], float]
@@ -160,6 +162,8 @@ def train(
     before: Codes | None = None
     weight = np.ones(len(data.codes)) if data.token_weight is None else data.token_weight
     for turn in range(ROUNDS):
+        if trained.interrupted:
+            break
         codes = complete(trained, data)
         if before is not None and np.array_equal(codes, before):
             break
@@ -199,6 +203,7 @@ def _train_known(
         problem = problem.around(anchor)
     best: Trained | None = None
     saves: list[Checkpoint] = []
+    interrupted = False
     for number, C in enumerate(how.C):
         how.tell("training" if len(how.C) == 1 else f"C = {C:g}")
         here = replace(problem, region=L2(C=C))
@@ -223,8 +228,11 @@ def _train_known(
         found = _chosen(layout, solution, C, chooser, anchor)
         if best is None or (score is not None and _dev(found) > _dev(best)):
             best = found
+        interrupted = solution.status is Status.INTERRUPTED
+        if interrupted:
+            break
     assert best is not None
-    return replace(best, saves=tuple(saves))
+    return replace(best, saves=tuple(saves), interrupted=interrupted)
 
 
 def _dev(trained: Trained) -> float:
