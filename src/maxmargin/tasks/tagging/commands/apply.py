@@ -113,6 +113,6 @@ def _known(tagger: TaggerModel, text: TaggedText, column: str) -> Any:
         if name not in NOTHING and name not in place:
             token = int(np.flatnonzero(codes == number)[0])
             raise FileError(
-                f"{text.tokens.where(token)}: {name!r} is no label of this model; write one of its labels, or _ for none"
+                f"{text.tokens.where(token)}: {name!r} is no label of this model; write one that is, or _ for none"
             )
     return np.array([-1 if name in NOTHING else place[name] for name in names], dtype=np.int32)[codes]

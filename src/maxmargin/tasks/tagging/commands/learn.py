@@ -149,13 +149,15 @@ def train(
                 **settings, **limits, solver=algorithm, n_jobs=jobs, checkpoint=checkpoint, verbose=True
             )
             pairs = zip(texts, labels, strict=True)
+            fitting = time.perf_counter()
             tagger.fit(*(part for text, codes in pairs for part in (text.tokens, codes)))
+            fitted = time.perf_counter() - fitting
             if tagger.model_.facts["status"] == "interrupted":
                 raise KeyboardInterrupt
             model = replace(tagger.model_, facts={**tagger.model_.facts, "file": remembered(texts[0], join)})
             model.save(out)
             saves.remove()
-            report(_facts(tagger, out, read, began), as_json=as_json)
+            report(_facts(tagger, out, {"reading": read, "fitting": fitted}, began), as_json=as_json)
     except KeyboardInterrupt:
         print(f"interrupted; {saves.told()}", file=sys.stderr)
         raise typer.Exit(code=INTERRUPTED) from None
@@ -261,7 +263,7 @@ def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:
     return ", ".join(f"{name} {hashlib.sha256(part).hexdigest()[:12]}" for name, part in zip(names, parts, strict=True))
 
 
-def _facts(tagger: SequenceTagger, out: Path, read: float, began: float) -> dict[str, Any]:
+def _facts(tagger: SequenceTagger, out: Path, spent: dict[str, float], began: float) -> dict[str, Any]:
     model, facts = tagger.model_, tagger.model_.facts
     total = time.perf_counter() - began
     extractor = model.extractor
@@ -285,7 +287,8 @@ def _facts(tagger: SequenceTagger, out: Path, read: float, began: float) -> dict
         "relative gap": facts["relative_gap"],
         **scores,
         "temperature": model.temperature,
-        "seconds reading": read,
+        "seconds reading": spent["reading"],
+        "seconds features": spent["fitting"] - facts["seconds"],
         "seconds training": facts["seconds"],
         "seconds": total,
     }

@@ -129,8 +129,9 @@ def _print(found: dict[str, Any]) -> None:
     console.print(facts)
 
     def section(title: str, ends: dict[str, Named], words: Callable[[dict[str, Any]], str]) -> None:
-        table = Table(Text(printable(title)), "", "", "", box=None, pad_edge=False)
-        table.columns[0].justify = table.columns[2].justify = "right"
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for justify in ("right", "left", "right", "left"):
+            table.add_column(justify=justify)  # type: ignore[arg-type]
         sides = [ends["positive"], ends["negative"]]
         for at in range(max(map(len, sides))):
             cells = [
@@ -140,10 +141,11 @@ def _print(found: dict[str, Any]) -> None:
             ]
             table.add_row(*(Text(printable(cell), overflow="fold") for cell in cells))
         console.print()
+        console.print(Text(printable(title)), style="bold")
         console.print(table)
 
     for one in found["labels"]:
-        section(f"{one['label']}", one, lambda entry: str(entry["attribute"]))
+        section(one["label"], one, lambda entry: str(entry["attribute"]))
     section("transitions", found["transitions"], lambda entry: f"{entry['from']} {entry['to']}")
     if "triples" in found:
         section("three labels", found["triples"], lambda entry: " ".join(entry["labels"]))
