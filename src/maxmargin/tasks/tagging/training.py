@@ -157,7 +157,11 @@ def train(
     known = data.runs()
     if not len(known.codes):
         raise ValueError("no label is known; label at least some tokens")
-    trained = _train_known(layout, known, how, score, start, "-runs")
+    # A run begins and ends anywhere in its sentence.
+    legal = layout.legal
+    inside = None if legal is None else replace(legal, first=np.ones_like(legal.first), last=np.ones_like(legal.last))
+    trained = _train_known(replace(layout, legal=inside), known, how, score, start, "-runs")
+    trained = replace(trained, layout=replace(trained.layout, legal=legal))
     saves = trained.saves
     before: Codes | None = None
     weight = np.ones(len(data.codes)) if data.token_weight is None else data.token_weight

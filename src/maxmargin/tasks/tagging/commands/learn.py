@@ -118,8 +118,8 @@ def train(
                 fail(f"no rules {legal!r} for --legal; choose one of auto, bio, iobes, none")
             reading = Reading(form, columns, label, join)
             texts = [reading.read(path, labelled=True) for path in (train, dev) if path is not None]
-            features = _features(texts[0], template, preset)
             labels = [labels_of(text, unknown) for text in texts]
+            features = _features(texts[0], template, preset)
             read = time.perf_counter() - began
         with errors_as_lines():
             from maxmargin.solvers import Checkpoint

@@ -130,8 +130,9 @@ def _print(found: dict[str, Any]) -> None:
 
     def section(title: str, ends: dict[str, Named], words: Callable[[dict[str, Any]], str]) -> None:
         table = Table(box=None, pad_edge=False, show_header=False)
-        for justify in ("right", "left", "right", "left"):
-            table.add_column(justify=justify)  # type: ignore[arg-type]
+        for _ in range(2):
+            table.add_column(justify="right")
+            table.add_column()
         sides = [ends["positive"], ends["negative"]]
         for at in range(max(map(len, sides))):
             cells = [

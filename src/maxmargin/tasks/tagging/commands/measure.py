@@ -103,14 +103,16 @@ def _is_model(path: str) -> bool:
 
 
 def _of_model(path: str, gold: str, reading: Reading, jobs: int) -> TagScores:
+    import numpy as np
+
     from maxmargin.tasks.tagging.metrics import evaluate_codes
 
     model = loaded(path, jobs)
     text = reading.read_for(gold, model, labelled=True)
     codes, names = labels_of(text)
-    found = model.best(rows_of(model, text))
+    found = model.best(rows_of(model, text)).astype(np.int64)
     known = [str(label) for label in model.labels]
-    return evaluate_codes(codes, found, text.sentences, known, gold_labels=names)
+    return evaluate_codes(codes.astype(np.int64), found, text.sentences, known, gold_labels=names)
 
 
 def _of_file(path: str, gold: str, reading: Reading, column: int | None) -> TagScores:
@@ -209,9 +211,9 @@ def _same_tokens(system: TaggedText, gold: TaggedText) -> None:
                 f"{words[1]!r}; give the same tokens in both files"
             )
     ends = []
-    for side in sides:
-        last = np.zeros(side.n_tokens, dtype=bool)
-        last[side.sentences[1:][side.lengths > 0] - 1] = True
+    for tokens in sides:
+        last = np.zeros(tokens.n_tokens, dtype=bool)
+        last[tokens.sentences[1:][tokens.lengths > 0] - 1] = True
         ends.append(last[:n])
     if sides[0].n_tokens != sides[1].n_tokens:
         raise FileError(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from maxmargin.structures.base import IntArray
-    from maxmargin.tasks.tagging.files import TaggedText
+    from maxmargin.tasks.tagging.files import Codes, TaggedText
     from maxmargin.tasks.tagging.model import TaggerModel
 
 AS_TRAINED = "as in training"
@@ -67,7 +66,7 @@ class Reading:
 
     def read_for(self, path: str, model: TaggerModel, *, labelled: bool | None) -> TaggedText:
         """A file for a model: what the options do not say is as it was in training, if the file has that format."""
-        from maxmargin.tasks.tagging.files import check_format, parsed, recognised
+        from maxmargin.tasks.tagging.files import check_format, parsed
         from maxmargin.tasks.text import read_text
 
         check_format(self.format)
@@ -76,7 +75,7 @@ class Reading:
         # The columns of CoNLL-U are those of no other format.
         known = names or (None if trained.get("format") == "conllu" else trained.get("columns"))
         data = read_text(path)
-        form = self.format or recognised(path, data, named=known is not None)
+        form = self.format or _recognised(path, data, model, known is not None)
         if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
             names = known
         before = trained.get("label")
@@ -85,6 +84,22 @@ class Reading:
         text = parsed(path, data, form, names, label, labelled, self.join or bool(labelled and trained.get("join")))
         _check_label(text, self.label)
         return text
+
+
+def _recognised(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
+    """The format of a file; that of training where content does not tell."""
+    from maxmargin.tasks.tagging.files import recognised
+    from maxmargin.tasks.text import FileError
+
+    before = trained_on(model).get("format")
+    try:
+        form = recognised(path, data, named=named)
+    except FileError:
+        if before is None or not data.strip():
+            raise
+        return str(before)
+    # A model of CRFsuite's attributes has no use for columns.
+    return before if before == "crfsuite" and form in ("columns", "slash") else form
 
 
 def _check_label(text: TaggedText, label: str | None) -> None:
@@ -140,7 +155,7 @@ def rows_of(model: TaggerModel, text: TaggedText) -> Any:
     return model.extractor.rows(text.tokens)
 
 
-def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[IntArray, list[str]]:
+def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:
     """The labels as codes and names; FileError where one is empty, or none is there at all."""
     import numpy as np
 
