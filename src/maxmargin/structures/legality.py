@@ -133,6 +133,11 @@ class Legality:
         return all(bool(flags.all()) for flags in self._flags)
 
     @cached_property
+    def inside(self) -> Legality:
+        """The rules of pieces of sequences, which may begin and end with any label."""
+        return Legality(self.pairs, np.ones_like(self.first), np.ones_like(self.last))
+
+    @cached_property
     def key(self) -> bytes:
         """The rules as bytes, for comparisons."""
         return b"".join(flags.tobytes() for flags in self._flags)

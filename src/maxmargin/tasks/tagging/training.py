@@ -157,11 +157,10 @@ def train(
     known = data.runs()
     if not len(known.codes):
         raise ValueError("no label is known; label at least some tokens")
-    # A run begins and ends anywhere in its sentence.
-    legal = layout.legal
-    inside = None if legal is None else replace(legal, first=np.ones_like(legal.first), last=np.ones_like(legal.last))
-    trained = _train_known(replace(layout, legal=inside), known, how, score, start, "-runs")
-    trained = replace(trained, layout=replace(trained.layout, legal=legal))
+    # A run may begin and end with any label: it is a piece of a sentence.
+    pieces = layout if layout.legal is None else replace(layout, legal=layout.legal.inside)
+    trained = _train_known(pieces, known, how, score, start, "-runs")
+    trained = replace(trained, layout=replace(trained.layout, legal=layout.legal))
     saves = trained.saves
     before: Codes | None = None
     weight = np.ones(len(data.codes)) if data.token_weight is None else data.token_weight

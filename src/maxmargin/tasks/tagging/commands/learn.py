@@ -234,7 +234,8 @@ def _features(text: TaggedText, template: str | None, preset: str | None) -> dic
         return {"template": parsed}
     inputs = [name for name in text.columns if name != text.label]
     chosen = preset or ("chunking" if "pos" in inputs else "pos")
-    missing = [name for name in preset_template(chosen, _ALL).columns_used if name not in inputs]
+    needed = preset_template(chosen, _ALL).columns_used
+    missing = [name for name in needed if name in _ALL and name not in inputs]
     if missing:
         fail(
             f"{text.source}: the preset {chosen} needs the column {missing[0]!r} beside that of labels, and there are "
