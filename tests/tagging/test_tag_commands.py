@@ -10,13 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from commands import failed, run, runner
 
 import maxmargin as mm
+from maxmargin import cli
 from maxmargin.cli import app
-from maxmargin.tasks.tagging import SequenceTagger, load_tagger, read_tagged
-from maxmargin.tasks.tagging.commands import learn
+from maxmargin.tasks.tagging import SequenceTagger, commands, load_tagger, read_tagged
+from maxmargin.tasks.tagging.commands import describe, learn
 from maxmargin.tasks.tagging.corpus import load_corpus
+from maxmargin.tasks.tagging.model import KIND
 
 NAMES = "word,pos,label,_"
 TEMPLATE = "U0:%x[0,word]\nU1:%x[-1,word]\nU2:%suffix(2)[0,word]\nB\n"
@@ -39,7 +42,7 @@ def files(tmp_path_factory):
     return folder
 
 
-def trained(files, *options: str, train: str = "train", out: str = "other", warnings: str = "") -> dict:
+def trained(files, *options: str, train: str = "train", out: str = "other") -> dict:
     return json.loads(run("tag", "train", str(files / train), "--out", str(files / out), "--json", *options))
 
 
@@ -254,6 +257,9 @@ def test_known_labels_are_taken(files, tmp_path):
     (tmp_path / "input").write_text(text.replace("B-NP", "B-XP"))
     said = failed("tag", "predict", model, str(tmp_path / "input"), "--known", "label")
     assert "input, line 2: 'B-XP' is no label of this model; write one that is" in said
+    (tmp_path / "input").write_text("Yes INTJ _\n\nHe PRON _\nsleeps VERB B-VP\nsoundly ADV I-NP\n")
+    said = failed("tag", "predict", model, str(tmp_path / "input"), "--known", "label")
+    assert "input, line 3: no legal labelling has the labels that are known; correct them" in said
     assert "no column 'gold'" in failed("tag", "predict", model, str(tmp_path / "input"), "--known", "gold")
 
 
@@ -480,6 +486,23 @@ def test_bad_inputs_of_predictions(files, tmp_path, saved):
         assert "it holds a model of kind 'chain', not 'sequence tagging'" in failed("tag", *arguments)
     assert "No such file" in failed("tag", "evaluate", str(tmp_path / "none"), test)
     assert "confusions.png" in failed("tag", "evaluate", model, test, "--confusion", str(tmp_path / "no" / "c.png"))
+
+
+def test_commands_are_those_of_the_task():
+    group = typer.main.get_command(cli.app).commands["tag"]
+    own = typer.main.get_command(commands.app)
+    assert cli.TASKS[KIND] == describe.__name__
+    assert (group.help, group.no_args_is_help) == (own.help, own.no_args_is_help)
+    assert list(group.commands) == list(own.commands) == ["train", "predict", "evaluate", "inspect"]
+
+
+def test_codes_of_labels_are_the_labels(files, saved):
+    for text in (read_tagged(files / "train"), read_tagged(saved("B\tw=a\tx\nO\tw=b\ty\n"), format="crfsuite")):
+        codes, names = text.label_codes()
+        assert [names[code] for code in codes] == [label for labels in text.labels() for label in labels]
+        assert list(dict.fromkeys(codes.tolist())) == list(range(len(names)))
+    codes, names = read_tagged(files / "dev").codes_of("word")
+    assert [names[code] for code in codes] == read_tagged(files / "dev").table.cells(0)
 
 
 def test_a_prediction_loads_no_heavy_packages(files):

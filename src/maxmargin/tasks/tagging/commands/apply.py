@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,13 +19,14 @@ from maxmargin.tasks.tagging.commands.options import (
     loaded,
     rows_of,
 )
-from maxmargin.tasks.text import STANDARD_INPUT
+from maxmargin.tasks.text import STANDARD_INPUT, FileError
 from maxmargin.tasks.verbs import errors_as_lines, writable
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.files import TaggedText
     from maxmargin.tasks.tagging.model import TaggerModel
 
+_SENTENCE = re.compile(r"sentence ([0-9]+): (.*)", re.DOTALL)
 NOTHING = ("", "_")
 """What ``--known`` takes for no label."""
 
@@ -65,7 +67,16 @@ def predict(
     with errors_as_lines():
         tagger = loaded(model, jobs)
         text = Reading(form, columns, label, join).read_for(input, tagger, labelled=None)
-        _write(tagger, text, out, k_best, scores, probabilities, known)
+        try:
+            _write(tagger, text, out, k_best, scores, probabilities, known)
+        except ValueError as error:
+            raise FileError(_located(str(error), text)) from None
+
+
+def _located(message: str, text: TaggedText) -> str:
+    """An error of a sentence by the line where that begins."""
+    found = _SENTENCE.match(message)
+    return message if found is None else f"{text.tokens.where(int(text.sentences[int(found[1])]))}: {found[2]}"
 
 
 def _write(
@@ -104,8 +115,6 @@ def _write(
 def _known(tagger: TaggerModel, text: TaggedText, column: str) -> Any:
     """The labels of a column as codes of the model, -1 where there is none."""
     import numpy as np
-
-    from maxmargin.tasks.text import FileError
 
     codes, names = text.codes_of(column)
     place = {str(name): code for code, name in enumerate(tagger.labels)}
