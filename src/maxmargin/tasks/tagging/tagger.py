@@ -253,7 +253,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.model_, self.solution_ = replace(model, facts=facts), trained.solution
         self.dev_scores_, self.saves_ = trained.dev, trained.saves
-        if how.checkpoint is not None and not how.checkpoint.keep and not trained.interrupted:
+        may_go_on = trained.interrupted or trained.solution.status is Status.BUDGET
+        if how.checkpoint is not None and not how.checkpoint.keep and not may_go_on:
             for save in trained.saves:
                 save.remove()
 
