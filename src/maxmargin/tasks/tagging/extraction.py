@@ -19,6 +19,7 @@ from maxmargin.packing.inputs import Sequence as FeatureSequence
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.attributes import Attributes, Vocabulary
+from maxmargin.tasks.tagging.lexicon import Coded, Lexicon
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.templates import Template
 
@@ -59,15 +60,20 @@ class Extractor(ABC):
     kind: ClassVar[str]
     """The word for it in model files."""
 
+    def prepared(self, X: Any) -> Any:
+        """The batch in the form that the other methods turn it into, so that this is done once."""
+        return X
+
     @abstractmethod
     def rows(self, X: Any) -> TokenRows:
         """The rows of a batch; attributes that are not known are left out."""
 
     @abstractmethod
-    def learn(self, X: Any, min_count: int = 1) -> tuple[Self, TokenRows]:
+    def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """One that knows the attributes of a batch besides its own, and the rows of the batch.
 
-        Of new attributes, those that are in fewer than ``min_count`` rows are left out.
+        Of new attributes, those that are in fewer than ``min_count`` rows are left out. ``labels``: those of all tokens,
+        for templates that learn from them.
         """
 
     @abstractmethod
@@ -142,11 +148,13 @@ class TemplateExtractor(Extractor):
         template: what attributes there are.
         tokens: those of tokens by number.
         edges: those of pairs of neighbours by number; None where the template has none.
+        lexicon: the classes of words that the template wants to be learned; None where it wants none, and before.
     """
 
     template: Template
     tokens: Vocabulary
     edges: Vocabulary | None
+    lexicon: Lexicon | None = None
 
     kind = "template"
 
@@ -155,14 +163,13 @@ class TemplateExtractor(Extractor):
         """One that knows no attributes yet."""
         return cls(template, Vocabulary(), Vocabulary() if template.edges else None)
 
-    def table(self, X: Any) -> TokenTable:
+    def prepared(self, X: Any) -> TokenTable:
         """Sentences as a table with the template's columns; ValueError where one is missing."""
         if isinstance(X, AttributeText):
             where = f"{X.source}: " if X.source else ""
             raise ValueError(f"{where}this model takes columns of text, not attributes of tokens")
         table = X if isinstance(X, TokenTable) else TokenTable.of_lists(_sentences(X), self._names(X))
-        needed = self.template.columns_used
-        for name in needed:
+        for name in self.template.columns_used:
             if name not in table.columns:
                 where = f"{table.source}: " if table.source else ""
                 raise ValueError(
@@ -178,22 +185,33 @@ class TemplateExtractor(Extractor):
 
     def rows(self, X: Any) -> TokenRows:
         """Those of the tokens that are known."""
-        table = self.table(X)
+        table = self.prepared(X)
+        if self.lexicon is not None and self.template.learned is not None:
+            table = self.lexicon.columns(table, name=self.template.learned[0])
         edges = None if self.edges is None else self.template.apply_edges(table, self.edges)
         return TokenRows(self.template.apply(table, self.tokens), edges)
 
-    def learn(self, X: Any, min_count: int = 1) -> tuple[Self, TokenRows]:
+    def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
-        table = self.table(X)
+        table, lexicon = self.prepared(X), self.lexicon
+        if self.template.learned is not None:
+            name, source = self.template.learned
+            if lexicon is not None:  # further sentences: what weights mean must not change
+                table = lexicon.columns(table, name=name)
+            else:
+                if labels is None:
+                    raise ValueError("the template learns classes of words from labels; give labels")
+                lexicon = Lexicon.learn(table, labels, source=source)
+                table = Lexicon.crossed(table, labels, name=name, source=source)
         vocabulary = _grown(self.tokens)
         rows = self.template.apply(table, vocabulary, grow=True)
         tokens, rows = _cut(vocabulary, rows, len(self.tokens), min_count)
         if self.edges is None:
-            return replace(self, tokens=tokens), TokenRows(rows)
+            return replace(self, tokens=tokens, lexicon=lexicon), TokenRows(rows)
         vocabulary = _grown(self.edges)
         of_edges = self.template.apply_edges(table, vocabulary, grow=True)
         edges, of_edges = _cut(vocabulary, of_edges, len(self.edges), min_count)
-        return replace(self, tokens=tokens, edges=edges), TokenRows(rows, of_edges)
+        return replace(self, tokens=tokens, edges=edges, lexicon=lexicon), TokenRows(rows, of_edges)
 
     def name(self, number: int) -> str:
         """See :meth:`Extractor.name`."""
@@ -221,12 +239,14 @@ class TemplateExtractor(Extractor):
 
     def header(self) -> dict[str, Any]:
         """See :meth:`Extractor.header`."""
-        return {"template": str(self.template), "columns": list(self.template.columns)}
+        classes = None if self.lexicon is None else list(self.lexicon.names)
+        return {"template": str(self.template), "columns": list(self.template.columns), "classes": classes}
 
     def arrays(self) -> Arrays:
         """See :meth:`Extractor.arrays`."""
         edges = {} if self.edges is None else _named("edge_attributes", self.edges.to_arrays())
-        return _named("attributes", self.tokens.to_arrays()) | edges
+        lexicon = {} if self.lexicon is None else _named("lexicon", self.lexicon.to_arrays())
+        return _named("attributes", self.tokens.to_arrays()) | edges | lexicon
 
     @classmethod
     def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
@@ -236,7 +256,13 @@ class TemplateExtractor(Extractor):
             raise ValueError("its columns are damaged")
         template = Template.parse(header["template"], columns, "its template")
         edges = _vocabulary("edge_attributes", arrays) if template.edges else None
-        return cls(template, _vocabulary("attributes", arrays), edges)
+        lexicon = None
+        if template.learned is not None:
+            own = {
+                name.removeprefix("lexicon_"): array for name, array in arrays.items() if name.startswith("lexicon_")
+            }
+            lexicon = Lexicon.from_arrays(own, header["classes"], template.learned[1])
+        return cls(template, _vocabulary("attributes", arrays), edges, lexicon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +289,7 @@ class ItemExtractor(Extractor):
         """Those of the tokens that are known."""
         return TokenRows(self._rows(X, self.vocabulary, False))
 
-    def learn(self, X: Any, min_count: int = 1) -> tuple[Self, TokenRows]:
+    def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
         vocabulary = _grown(self.vocabulary)
         rows = self._rows(X, vocabulary, True)
@@ -338,7 +364,7 @@ class MatrixExtractor(Extractor):
             )
         return TokenRows(tokens, pairs)
 
-    def learn(self, X: Any, min_count: int = 1) -> tuple[Self, TokenRows]:
+    def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
         rows = self.rows(X)
         n_edges = 0 if rows.edges is None else rows.edges.n_columns

@@ -38,7 +38,7 @@ from maxmargin.tasks.tagging.extraction import (
 from maxmargin.tasks.tagging.layout import WeightLayout
 from maxmargin.tasks.tagging.metrics import TagScores, evaluate, evaluate_codes
 from maxmargin.tasks.tagging.model import UNKNOWN, Codes, TaggerModel, load_tagger
-from maxmargin.tasks.tagging.presets import preset_template
+from maxmargin.tasks.tagging.presets import preset as preset_named
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.templates import Template
 from maxmargin.tasks.tagging.training import STATES, TagData, Trained, Training, train
@@ -173,7 +173,12 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, dev: tuple[Any, Any], classes: Any, sample_weight: Any, token_weight: Any) -> Self:
         labels, codes = self._codes(y, None if classes is None else self._classes(classes))
         with _threads.threads(self.n_jobs):
-            extractor, rows = self._extractor(X).learn(X, checks.integer(self.min_count, "min_count", at_least=1))
+            extractor = self._extractor(X)
+            X = extractor.prepared(X)
+            if isinstance(X, TokenTable):
+                _check_lengths(codes, X.lengths)  # before labels are learned from
+            least = checks.integer(self.min_count, "min_count", at_least=1)
+            extractor, rows = extractor.learn(X, least, (codes[0], [str(label) for label in labels]))
             data = self._data(rows, codes, sample_weight, token_weight)
             k = len(labels)
             if self.order == 2 and extractor.n_edge_attributes:
@@ -352,7 +357,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             return self.template
         if self.template is not None:
             return Template.parse(self.template, columns)
-        return preset_template(self.preset or PLAIN, columns)
+        return preset_named(self.preset or PLAIN, columns)
 
     # Labels.
 
@@ -407,17 +412,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         return label is None or (self.unknown is not None and label == self.unknown)
 
     def _data(self, rows: Any, codes: Any, sample_weight: Any, token_weight: Any) -> TagData:
-        flat, lengths = codes
-        if lengths is not None and len(lengths) != len(rows.lengths):
-            raise ValueError(f"{len(rows.lengths)} sentences and {len(lengths)} label sequences; give one for each")
-        if lengths is not None and not np.array_equal(lengths, rows.lengths):
-            i = int(np.flatnonzero(lengths != rows.lengths)[0])
-            raise ValueError(f"sentence {i}: {lengths[i]} labels for {rows.lengths[i]} tokens; give each token one")
-        if len(flat) != int(rows.lengths.sum()):
-            raise ValueError(f"{len(flat)} labels for {int(rows.lengths.sum())} tokens; give each token one")
+        _check_lengths(codes, rows.lengths)
         weight = checks.weights(sample_weight, len(rows.lengths))
         per_token = None if token_weight is None else checks.per_decision(token_weight, rows.lengths, "token_weight")
-        return TagData(rows, flat, weight, per_token)
+        return TagData(rows, codes[0], weight, per_token)
 
     def _legality(self, labels: tuple[Hashable, ...], data: TagData, X: Any) -> Legality | None:
         legal, names = None, [str(label) for label in labels]
@@ -604,6 +602,18 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
 def _nothing(m: int) -> Support:
     return Support(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32), m)
+
+
+def _check_lengths(codes: tuple[Codes, IntArray | None], wanted: IntArray) -> None:
+    """One label per token: flat codes, with the lengths of the label sequences where these are known."""
+    flat, lengths = codes
+    if lengths is not None and len(lengths) != len(wanted):
+        raise ValueError(f"{len(wanted)} sentences and {len(lengths)} label sequences; give one for each")
+    if lengths is not None and not np.array_equal(lengths, wanted):
+        i = int(np.flatnonzero(lengths != wanted)[0])
+        raise ValueError(f"sentence {i}: {lengths[i]} labels for {wanted[i]} tokens; give each token one")
+    if len(flat) != int(wanted.sum()):
+        raise ValueError(f"{len(flat)} labels for {int(wanted.sum())} tokens; give each token one")
 
 
 def _of_text(value: Any) -> bool:

@@ -13,7 +13,9 @@ in CRF++: text in which ``%x[row,column]`` stands for a cell, ``row`` counted fr
 Cells before the sentence are ``_B-1``, ``_B-2``, ..., those after it ``_B+1``, ...; in a template with the line
 ``!boundary omit``, attributes that need such a cell are left out instead. Beyond CRF++, columns may have names, ``%%``
 is a per cent sign, and functions of a cell may stand in place of ``x``, several of them joined by dots: see
-:data:`FUNCTIONS`. An attribute is left out where one of its functions has no value.
+:data:`FUNCTIONS`. An attribute is left out where one of its functions has no value. The line ``!learn class word``
+makes ``class`` one more column: the classes of words that a :class:`~maxmargin.tasks.tagging.lexicon.Lexicon` learns
+from column ``word`` and the labels.
 
 A function is computed once per different cell of its column, by Python's own text functions; a kernel puts the results
 together (``token_attributes.hpp``).
@@ -224,6 +226,17 @@ def _items(line: str, columns: Sequence[str]) -> Items:
     return (*items, literal) if literal or not items else tuple(items)
 
 
+def _learned(names: Sequence[str], columns: Sequence[str]) -> tuple[str, str]:
+    """The column to learn and the one to learn it from; ValueError says what is wrong with them."""
+    if len(names) != 2:
+        raise ValueError("learn takes the name of the new column and that of the words, as '!learn class word'")
+    if names[0] in columns or names[0].isdigit():
+        raise ValueError(f"the learned column cannot be called {names[0]!r}; give it a name that no column has")
+    if names[1] not in columns:
+        raise ValueError(f"no column {names[1]!r}; there are {', '.join(columns)}")
+    return names[0], names[1]
+
+
 @dataclass(frozen=True)
 class Template:
     """A template as it was written, and what it says.
@@ -234,6 +247,7 @@ class Template:
         unigrams: attributes of tokens, each as literal text and macros.
         bigrams: attributes of pairs of neighbours, likewise.
         omit: whether attributes with cells outside of the sentence are left out.
+        learned: the column that a lexicon has to add and the one it reads; None where none is wanted.
     """
 
     text: str
@@ -241,6 +255,7 @@ class Template:
     unigrams: tuple[Items, ...]
     bigrams: tuple[Items, ...]
     omit: bool = False
+    learned: tuple[str, str] | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -251,6 +266,8 @@ class Template:
         unigrams: list[Items] = []
         bigrams: list[Items] = []
         omit = False
+        learned: tuple[str, str] | None = None
+        known = tuple(columns)
         for number, line in enumerate(text.split("\n"), 1):
             line = line.removesuffix("\r")
             try:
@@ -258,26 +275,34 @@ class Template:
                     continue
                 if line.startswith("!"):
                     words = line[1:].split()
-                    if words not in (["boundary", "omit"], ["boundary", "mark"]):
-                        raise ValueError(f"unknown setting {line!r}; use '!boundary omit' or '!boundary mark'")
-                    omit = words[1] == "omit"
+                    if words[:1] == ["learn"]:
+                        if learned is not None:
+                            raise ValueError(f"the column {learned[0]!r} is learned already; leave this line out")
+                        learned = _learned(words[1:], known)
+                        known = (*known, learned[0])
+                    elif words in (["boundary", "omit"], ["boundary", "mark"]):
+                        omit = words[1] == "omit"
+                    else:
+                        use = "'!boundary omit', '!boundary mark' or '!learn class word'"
+                        raise ValueError(f"unknown setting {line!r}; use {use}")
                 elif line[0] == "U":
-                    unigrams.append(_items(line, columns))
+                    unigrams.append(_items(line, known))
                 elif line[0] == "B":
-                    bigrams.append(_items(line, columns))
+                    bigrams.append(_items(line, known))
                 else:
                     raise ValueError("a line must begin with U (tokens), B (pairs of neighbours), # or !")
             except ValueError as error:
                 raise FileError(f"{name_of(source)}, line {number}: {error}") from None
         if not unigrams and not bigrams:
             raise FileError(f"{name_of(source)}: no line that begins with U or B; write at least one, as U00:%x[0,0]")
-        return cls(text, tuple(columns), tuple(unigrams), tuple(bigrams), omit)
+        return cls(text, tuple(columns), tuple(unigrams), tuple(bigrams), omit, learned)
 
     @property
     def columns_used(self) -> tuple[str, ...]:
-        """The columns that it needs, in the order in which they first come."""
+        """The columns that a table must have, in the order in which they first come."""
         items = (item for line in (*self.unigrams, *self.bigrams) for item in line if isinstance(item, Macro))
-        return tuple(dict.fromkeys(item.column for item in items if item.column))
+        new, source = self.learned or ("", "")
+        return tuple(dict.fromkeys(source if item.column == new else item.column for item in items if item.column))
 
     @property
     def transitions(self) -> bool:
@@ -338,8 +363,8 @@ class _Plan:
         self.line_start = np.cumsum([0, *map(len, lines)], dtype=np.int64)
 
     def apply(self, table: TokenTable, vocabulary: Vocabulary, omit: bool, *, edges: bool, grow: bool) -> Attributes:
-        numbered = [_numbered(table, column) for column in self.columns]
-        cells, texts = [numbers for numbers, _ in numbered], [different for _, different in numbered]
+        all_cells = [numbered(table, column) for column in self.columns]
+        cells, texts = [numbers for numbers, _ in all_cells], [different for _, different in all_cells]
         changes = [_Changes(text, ends) for text, ends in texts]
         pool = _Pool()
         pool.add(list(self.literals))
@@ -401,7 +426,7 @@ class _Changes:
         return self.known[functions]
 
 
-def _numbered(table: TokenTable, column: str) -> tuple[npt.NDArray[np.int32], tuple[bytes, IntArray]]:
+def numbered(table: TokenTable, column: str) -> tuple[npt.NDArray[np.int32], tuple[bytes, IntArray]]:
     """The cells of a column by number, and the different ones as the strings of a table.
 
     The column without a name is that of positions: 1 for first tokens, plus 2 for last ones.

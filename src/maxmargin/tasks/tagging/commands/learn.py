@@ -217,7 +217,7 @@ def _grid(given: str, dev: str | None) -> tuple[float, ...]:
 
 def _features(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
     """The template or preset for a file, as settings of a tagger."""
-    from maxmargin.tasks.tagging.presets import preset_template
+    from maxmargin.tasks.tagging.presets import preset as preset_named
     from maxmargin.tasks.tagging.templates import Template
     from maxmargin.tasks.text import read_text
 
@@ -234,7 +234,7 @@ def _features(text: TaggedText, template: str | None, preset: str | None) -> dic
         return {"template": parsed}
     inputs = [name for name in text.columns if name != text.label]
     chosen = preset or ("chunking" if "pos" in inputs else "pos")
-    needed = preset_template(chosen, _ALL).columns_used
+    needed = preset_named(chosen, _ALL).columns_used
     missing = [name for name in needed if name in _ALL and name not in inputs]
     if missing:
         fail(

@@ -1,0 +1,271 @@
+"""Classes of words learned from labelled text: which labels a word has had, as one more column for templates.
+
+The class of a word names the labels that at least a tenth of its occurrences have, capitals or not: ``NOUN VERB``. A
+word that is not known takes the commonest label of the rare words that end like it, ``?NOUN``. A template can ask for
+the class of a word that is two tokens away, whose label a chain of first order does not see.
+
+A class that was learned from a sentence knows its labels, and a model trained on such classes trusts them too much: on
+UD English EWT they make tagging worse, while classes learned from other sentences make it better. Training sentences
+therefore get theirs by cross-fitting (:meth:`Lexicon.crossed`): those of a fold from all other folds, as if they were
+new. Folds are runs of sentences, because words recur within a document.
+
+Cost: sorting of ``n_tokens`` pairs of word and label per fold, and Python text functions per different word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.tagging.attributes import Vocabulary, decoded
+from maxmargin.tasks.tagging.table import WORD, TokenTable
+from maxmargin.tasks.tagging.templates import numbered
+
+Codes = npt.NDArray[np.int32]
+Coded = tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
+"""The label of each token as a number, -1 where it is unknown, and the texts the numbers stand for."""
+
+SHARE = 0.1
+"""Labels of fewer occurrences of a word than this are not in its class."""
+RARE = 5
+"""Endings are learned from words that occur at most as often as this, and are used if they occur as often."""
+ENDINGS = 4
+"""The longest ending, in characters."""
+UNKNOWN = "?"
+"""The class where nothing is known, and what the classes of endings begin with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """Words and endings with their classes.
+
+    Attributes:
+        words: words in lower case, numbered.
+        endings: ``X`` or ``x`` for words with and without a capital, then their last letters in lower case, numbered.
+        word_classes: the class of each word, shape ``(n_words,)``, int32.
+        ending_classes: the class of each ending, shape ``(n_endings,)``, int32.
+        names: the texts of classes.
+        source: the column that holds the words.
+    """
+
+    words: Vocabulary
+    endings: Vocabulary
+    word_classes: Codes
+    ending_classes: Codes
+    names: tuple[str, ...]
+    source: str = WORD
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.words)} words, {len(self.names)} classes)"
+
+    @classmethod
+    def learn(cls, table: TokenTable, labels: Coded, *, source: str = WORD) -> Lexicon:
+        """The lexicon of a text.
+
+        Args:
+            table: the tokens.
+            labels: the label of each, shape ``(n_tokens,)``, and the texts of labels.
+            source: the column that holds the words.
+
+        Raises:
+            ValueError: there is no such column, or labels are too few, too many or have no text.
+        """
+        codes, texts = _checked(table, labels)
+        cells = _Cells(table, source)
+        word_classes, ending_classes, names = cells.learned(cells.numbers, codes, texts)
+        has_word, has_ending = word_classes >= 0, ending_classes >= 0
+        return cls(
+            cells.words.only(has_word),
+            cells.endings.only(has_ending),
+            word_classes[has_word],
+            ending_classes[has_ending],
+            names,
+            source,
+        )
+
+    @classmethod
+    def crossed(
+        cls, table: TokenTable, labels: Coded, *, name: str = "class", source: str = WORD, folds: int = 10
+    ) -> TokenTable:
+        """The table with the classes that its words have in the other folds, for training.
+
+        Args:
+            table: the tokens.
+            labels: the label of each, and the texts of labels.
+            name: the new column.
+            source: the column that holds the words.
+            folds: into how many runs of about equally many sentences to part the text; fewer where it is shorter.
+        """
+        if folds < 2:
+            raise ValueError(f"folds is {folds}; give 2 or more")
+        codes, texts = _checked(table, labels)
+        cells = _Cells(table, source)
+        n, found = table.n_sentences, np.zeros(table.n_tokens, dtype=np.int32)
+        names: dict[str, int] = {}
+        bounds = table.sentences[np.arange(folds + 1) * n // folds]
+        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            if first == last:
+                continue
+            others = np.r_[0:first, last : table.n_tokens]
+            word_classes, ending_classes, known = cells.learned(cells.numbers[others], codes[others], texts)
+            renumbered = np.array([names.setdefault(text, len(names)) for text in known], dtype=np.int32)
+            here, inverse = np.unique(cells.numbers[first:last], return_inverse=True)
+            classes = _looked_up(cells.word[here], cells.ending[here], word_classes, ending_classes)
+            found[first:last] = renumbered[classes][inverse]
+        return _with_column(table, name, found, tuple(names))
+
+    def columns(self, table: TokenTable, *, name: str = "class") -> TokenTable:
+        """The table with one more column, the class of each word."""
+        numbers, (text, ends) = numbered(table, self.source)
+        word, ending = _numbers_of(decoded(text, ends), self.words, self.endings, grow=False)
+        classes = _looked_up(word, ending, self.word_classes, self.ending_classes)
+        return _with_column(table, name, classes[numbers], self.names)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a model file holds, beside :attr:`names` and :attr:`source`."""
+        return {
+            **{f"words.{key}": array for key, array in self.words.to_arrays().items()},
+            **{f"endings.{key}": array for key, array in self.endings.to_arrays().items()},
+            "word_classes": self.word_classes,
+            "ending_classes": self.ending_classes,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], names: Sequence[str], source: str = WORD) -> Self:
+        """The inverse of :meth:`to_arrays`; ValueError if they are damaged."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ValueError("the lexicon has no names of classes; save the model again")
+        words, endings = (
+            Vocabulary.from_arrays(
+                {key: arrays[f"{part}.{key}"] for key in ("text", "ends") if f"{part}.{key}" in arrays}
+            )
+            for part in ("words", "endings")
+        )
+        for key, vocabulary in (("word_classes", words), ("ending_classes", endings)):
+            array = arrays.get(key)
+            if array is None or array.dtype != np.int32 or array.shape != (len(vocabulary),):
+                raise ValueError(
+                    f"{key} of the lexicon must be int32, one for each of its strings; save the model again"
+                )
+            if len(array) and not 0 <= array.min() <= array.max() < len(names):
+                raise ValueError(f"{key} of the lexicon has a class that is not there; save the model again")
+        return cls(words, endings, arrays["word_classes"], arrays["ending_classes"], tuple(names), source)
+
+
+class _Cells:
+    """The different words of a text: what they are in lower case, and how they end."""
+
+    def __init__(self, table: TokenTable, source: str) -> None:
+        self.numbers, (text, ends) = numbered(table, source)
+        self.words, self.endings = Vocabulary(), Vocabulary()
+        self.word, self.ending = _numbers_of(decoded(text, ends), self.words, self.endings, grow=True)
+
+    def learned(self, numbers: Codes, codes: Codes, texts: Sequence[str]) -> tuple[Codes, Codes, tuple[str, ...]]:
+        """The classes of words and endings, -1 where there is none, and the texts of classes; the first is UNKNOWN."""
+        m = max(len(texts), 1)
+        known = codes >= 0
+        pairs, count = np.unique(numbers[known].astype(np.int64) * m + codes[known], return_counts=True)
+        cell, label = pairs // m, pairs % m
+        by_word = _counts(self.word[cell], label, count, (len(self.words), m))
+        total = by_word.sum(axis=1)
+        rare = total[self.word[cell]] <= RARE
+        at = self.ending[cell[rare]]
+        there = at >= 0
+        width = np.broadcast_to(label[rare, None], at.shape), np.broadcast_to(count[rare, None], at.shape)
+        by_ending = _counts(at[there], width[0][there], width[1][there], (len(self.endings), m))
+
+        names: dict[str, int] = {UNKNOWN: 0}
+        sets: dict[bytes, int] = {}
+        often = by_word.data >= SHARE * np.repeat(total, np.diff(by_word.indptr))
+        labels = by_word.indices[often].astype(np.int32)
+        bounds = np.concatenate([[0], np.cumsum(often)])[by_word.indptr].tolist()
+        word_classes = np.full(len(self.words), -1, dtype=np.int32)
+        for i in np.flatnonzero(total).tolist():
+            members = labels[bounds[i] : bounds[i + 1]]
+            key = members.tobytes()
+            if key not in sets:
+                sets[key] = names.setdefault(" ".join(texts[k] for k in members), len(names))
+            word_classes[i] = sets[key]
+
+        ending_classes = np.full(len(self.endings), -1, dtype=np.int32)
+        seen = np.flatnonzero(by_ending.sum(axis=1) >= RARE)
+        # Each row in order of counts, the first label last where these are equal: the last of a row is its commonest.
+        row = np.repeat(np.arange(len(self.endings)), np.diff(by_ending.indptr))
+        order = np.lexsort((-by_ending.indices, by_ending.data, row))
+        commonest = by_ending.indices[order][by_ending.indptr[seen + 1] - 1]
+        number_of = {k: names.setdefault(UNKNOWN + texts[k], len(names)) for k in np.unique(commonest).tolist()}
+        ending_classes[seen] = [number_of[k] for k in commonest.tolist()]
+        return word_classes, ending_classes, tuple(names)
+
+
+def _counts(row: IntArray, column: IntArray, count: IntArray, shape: tuple[int, int]) -> Any:
+    found = sp.csr_array(sp.coo_array((count, (row, column)), shape=shape))
+    found.sum_duplicates()
+    return found
+
+
+def _numbers_of(cells: list[str], words: Vocabulary, endings: Vocabulary, *, grow: bool) -> tuple[Codes, Codes]:
+    """Numbers or -1: of words in lower case, shape ``(n,)``; of endings, longest first, ``(n, ENDINGS + 1)``."""
+    lower = [cell.lower() for cell in cells]
+    kinds = ["X" if cell[:1].isupper() else "x" for cell in cells]
+    ends = np.full((len(cells), ENDINGS + 1), -1, dtype=np.int32)
+    for place, size in enumerate(range(ENDINGS, -1, -1)):
+        chosen = [i for i, cell in enumerate(lower) if len(cell) > size]
+        ends[chosen, place] = _each(endings, [kinds[i] + lower[i][len(lower[i]) - size :] for i in chosen], grow)
+    return _each(words, lower, grow), ends
+
+
+def _each(vocabulary: Vocabulary, names: list[str], grow: bool) -> Codes:
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    found = np.empty(len(names), dtype=np.int32)
+    vocabulary.table.number(
+        np.frombuffer(b"".join(encoded), dtype=np.uint8), ends[:-1].copy(), ends[1:].copy(), grow, found
+    )
+    return found
+
+
+def _looked_up(word: Codes, ending: Codes, word_classes: Codes, ending_classes: Codes) -> Codes:
+    """The class of each word: its own, else that of its longest ending that has one, else UNKNOWN."""
+    found = np.zeros(len(word), dtype=np.int32)
+    # -1 takes the entry that is put at the end.
+    by_ending, by_word = np.append(ending_classes, np.int32(-1)), np.append(word_classes, np.int32(-1))
+    for classes in (*by_ending[ending].T[::-1], by_word[word]):
+        found = np.where(classes >= 0, classes, found)
+    return found.astype(np.int32, copy=False)
+
+
+def _checked(table: TokenTable, labels: Coded) -> tuple[Codes, Sequence[str]]:
+    codes, texts = np.asarray(labels[0]), labels[1]
+    if codes.shape != (table.n_tokens,) or codes.dtype.kind not in "iu":
+        raise ValueError(f"labels must be whole numbers of shape ({table.n_tokens},), got {codes.dtype} {codes.shape}")
+    wrong = np.flatnonzero((codes < -1) | (codes >= len(texts)))
+    if len(wrong):
+        at = int(wrong[0])
+        raise ValueError(
+            f"{table.where(at)}: label {codes[at]} where there are {len(texts)}; give -1 where it is unknown"
+        )
+    return codes.astype(np.int32), texts
+
+
+def _with_column(table: TokenTable, name: str, classes: Codes, names: Sequence[str]) -> TokenTable:
+    if name in table.columns:
+        where = f"{table.source}: " if table.source else ""
+        raise ValueError(f"{where}a column is called {name!r} already, as the learned one would be; rename it")
+    encoded = [text.encode("utf-8", "surrogatepass") for text in names]
+    ends = np.cumsum([len(table.buffer), *map(len, encoded)], dtype=np.int64)
+    return TokenTable(
+        table.buffer + b"".join(encoded),
+        np.column_stack([table.begin, ends[:-1][classes]]),
+        np.column_stack([table.end, ends[1:][classes]]),
+        table.sentences,
+        (*table.columns, name),
+        table.lines,
+        table.source,
+    )
