@@ -72,8 +72,8 @@ class Extractor(ABC):
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """One that knows the attributes of a batch besides its own, and the rows of the batch.
 
-        Of new attributes, those that are in fewer than ``min_count`` rows are left out. ``labels``: those of all tokens,
-        for templates that learn from them.
+        Of new attributes, those that are in fewer than ``min_count`` rows are left out. ``labels``: those of all
+        tokens, for templates that learn from them.
         """
 
     @abstractmethod

@@ -2,8 +2,8 @@
 
 The objective is that of :class:`maxmargin.ChainSVM`, ``1/(2C) ||w||^2 + sum_i s_i max_y [loss + w'f(y) - w'f(y_i)]``,
 over the weights that exist. These are the pairs of an attribute and a label that occur together in the training data
-and, with ``states="rivals"``, those of attributes and the wrong labels that the first passes meet: a few more weights, and
-most of what all pairs would give.
+and, with ``states="rivals"``, those of attributes and the wrong labels that the first passes meet: a few more weights,
+and what all pairs would give.
 
 Where some labels are unknown the best completion at the current weights stands for them, and costs nothing
 (Yu and Joachims, *Learning structural SVMs with latent variables*, 2009): each round completes and trains again. The
