@@ -325,8 +325,12 @@ def test_completion_agrees_with_known_labels():
     np.testing.assert_array_equal(completed[hidden >= 0], codes[hidden >= 0])
     found = TaggerModel(model.labels, model.extractor, trained.layout, trained.weights)
     np.testing.assert_array_equal(completed, found.best(data.rows, hidden))
-    # The certificate is that of the last completion, where the unknown tokens cost nothing.
+    # Completions came again, so this one is of the problem whose certificate is told: wrong labels cost nothing at
+    # unknown tokens there.
     assert trained.primal >= trained.dual
+    whole = TagData(data.rows, completed, None, np.where(hidden >= 0, 1.0, 0.0))
+    problem = _problem(trained.layout, whole, Training(C=(0.1,), loss=Hamming()), 0.1)
+    assert problem.objective(trained.weights) == pytest.approx(trained.primal, rel=1e-9)
 
 
 def test_the_best_round_on_dev_data_is_kept():
@@ -418,30 +422,74 @@ def test_a_problem_around_weights(weighted, template, monkeypatch):
         replace(problem, rescaling="none").around(centre)
 
 
-def test_partial_fit_minimises_what_it_says():
+@pytest.mark.parametrize("template", [WORDS, PAIRS], ids=["words", "pairs"])
+@pytest.mark.parametrize("states", ["all", "observed", "rivals"])
+def test_partial_fit_minimises_what_it_says(states, template):
     X, y = markov(10, seed=17, longest=4)
     more, gold = markov(6, seed=18, longest=4)
     more[0] = ["new" + word for word in more[0]]
-    for states in ("all", "observed", "rivals"):
-        tagger = SequenceTagger(template=WORDS, states=states, C=0.2, **FINE).partial_fit(X, y)
-        before = tagger.model_
-        tagger.partial_fit(more, gold)
-        after = tagger.model_
-        assert "U00:" + more[0][0] in tagger.attributes_
-        assert before.layout.n_weights < after.layout.n_weights
-        old, new = before.layout, after.layout
-        tokens, pairs, _ = old.split(before.weights)
-        wider = old.support.extended(new.support.n_features)
-        centre = np.concatenate([wider.carried(tokens, new.support), pairs.ravel()])
-        pairs_there = zip(new.support.features, new.support.columns, strict=True)
-        names = dict(zip(pairs_there, centre, strict=False))
-        for f, c, w in zip(old.support.features, old.support.columns, tokens, strict=True):
-            assert names[f, c] == w
-        problem = problem_of(tagger, more, gold)
-        here = problem.around(centre)
-        assert here.objective(after.weights - centre) == pytest.approx(after.facts["primal"], rel=1e-8)
-        exact = solve(replace(here, region=L2(C=0.2)), Exact()).certificate
-        assert exact.primal == pytest.approx(after.facts["primal"], rel=1e-5, abs=1e-7)
+    tagger = SequenceTagger(template=template, states=states, C=0.2, **FINE).partial_fit(X, y)
+    before = tagger.model_
+    tagger.partial_fit(more, gold)
+    after = tagger.model_
+    assert "U00:" + more[0][0] in tagger.attributes_
+    old, new = before.layout, after.layout
+    assert old.n_weights < new.n_weights
+
+    def named(model):
+        """Weights by what they are about."""
+        tokens, pairs, rest = model.layout.split(model.weights)
+        found = {("pair", *at): pairs[at] for at in np.ndindex(*pairs.shape)}
+        of_tokens = model.layout.support, model.extractor.name, tokens
+        of_edges = model.layout.edge_support, model.extractor.edge_name, rest
+        for kind, (support, name, weights) in (("token", of_tokens), ("edge", of_edges)):
+            if support is not None:
+                for f, c, w in zip(support.features, support.columns, weights, strict=True):
+                    found[kind, name(f), c] = w
+        return found
+
+    # Weights there were are found again, new ones begin at zero.
+    known = named(before)
+    centre = replace(after, weights=np.zeros(new.n_weights))
+    centre.weights[:] = [known.get(what, 0.0) for what in _in_order(after)]
+    assert len(named(centre)) == new.n_weights
+    assert named(centre).items() >= known.items()
+    here = problem_of(tagger, more, gold).around(centre.weights)
+    assert here.objective(after.weights - centre.weights) == pytest.approx(after.facts["primal"], rel=1e-8)
+    exact = solve(replace(here, region=L2(C=0.2)), Exact()).certificate
+    assert exact.primal == pytest.approx(after.facts["primal"], rel=1e-5, abs=1e-7)
+
+
+def _in_order(model):
+    """What each weight is about, in the order of the weights."""
+    k, support, edges = model.layout.n_labels, model.layout.support, model.layout.edge_support
+    found = [("token", model.extractor.name(f), c) for f, c in zip(support.features, support.columns, strict=True)]
+    found += [("pair", a, b) for a in range(k) for b in range(k)]
+    if edges is not None:
+        pairs = zip(edges.features, edges.columns, strict=True)
+        found += [("edge", model.extractor.edge_name(f), c) for f, c in pairs]
+    return found
+
+
+def test_partial_fit_chooses_on_dev_data():
+    X, y = markov(30, seed=61, noise=0.4)
+    more, gold = markov(10, seed=62, noise=0.4)
+    others, wanted = markov(40, seed=63, noise=0.4)
+    tagger = SequenceTagger(template=WORDS, C=1.0, patience=None, tol=1e-4).fit(X, y)
+    tagger.partial_fit(more, gold, others, wanted)
+    assert tagger.score(others, wanted) == pytest.approx(max(score for _, score in tagger.dev_scores_))
+
+
+def test_rivals_of_further_sentences_are_those_of_the_old_weights():
+    """What is right by a margin has no rivals."""
+    X, y = markov(20, seed=64, noise=0.0)
+    tagger = SequenceTagger(template=WORDS, states="observed", C=10.0, tol=1e-3).fit(X, y)
+    tagger.model_ = replace(tagger.model_, weights=10 * tagger.model_.weights)
+    before = tagger.model_
+    tagger.set_params(states="rivals").partial_fit(X[:5], y[:5])
+    assert tagger.model_.layout.n_weights == before.layout.n_weights
+    assert tagger.model_.weights.tobytes() == before.weights.tobytes()
+    assert tagger.model_.facts["primal"] == 0.0
 
 
 def test_old_weights_stay_where_the_new_sentences_say_nothing():
