@@ -239,7 +239,9 @@ def test_scores_probabilities_and_lists(files):
     printed = [line.split() for line in run("tag", "predict", model, test, "--scores").split("\n") if line]
     assert [row[3] for row in printed] == [tagger.labels[code] for code in codes]
     assert np.allclose([float(row[4]) for row in printed], margins, rtol=1e-5)
-    printed = [line.split() for line in run("tag", "predict", model, test, "--probabilities").split("\n") if line]
+    note = "note: trained without --dev, this model has no temperature; its probabilities are not calibrated\n"
+    answer = run("tag", "predict", model, test, "--probabilities", warnings=note)
+    printed = [line.split() for line in answer.split("\n") if line]
     sure = tagger.marginals(rows)[np.arange(len(codes)), codes]
     assert np.allclose([float(row[4]) for row in printed], sure, rtol=1e-5)
     best = run("tag", "predict", model, test, "--k-best", "3").split("\n\n")
@@ -344,6 +346,18 @@ def test_files_with_other_tokens_are_refused(tmp_path):
     for text, said in cases.items():
         system.write_text(text)
         assert said in failed("tag", "evaluate", str(system), str(gold))
+
+
+def test_words_may_be_in_any_column(tmp_path):
+    gold, system = tmp_path / "gold", tmp_path / "system"
+    gold.write_text("PRP He B-NP\nVBZ sleeps B-VP\n")
+    options = ("--columns", "pos,word,label", "--json")
+    system.write_text("PRP He B-NP B-NP\nVBZ sleeps B-VP B-NP\n")
+    assert json.loads(run("tag", "evaluate", str(system), str(gold), *options))["correct"] == 1
+    system.write_text("PRP She B-NP B-NP\nVBZ sleeps B-VP B-NP\n")
+    assert "the token 'She' where" in failed("tag", "evaluate", str(system), str(gold), *options)
+    system.write_text("B-NP\nB-VP\n")
+    assert "1 column, and words are in column 2" in failed("tag", "evaluate", str(system), str(gold), *options)
 
 
 # What models hold.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,6 +109,11 @@ def _write(
     else:
         codes = tagger.best(rows, given)
     if probabilities:
+        if tagger.temperature is None:
+            print(
+                "note: trained without --dev, this model has no temperature; its probabilities are not calibrated",
+                file=sys.stderr,
+            )
         figures = tagger.marginals(rows, given)[np.arange(len(codes)), codes]
     write_tagged(text, (codes, names), out=out, scores=figures)
 

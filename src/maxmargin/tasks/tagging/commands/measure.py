@@ -194,10 +194,12 @@ def _same_tokens(system: TaggedText, gold: TaggedText) -> None:
     differ = np.zeros(n, dtype=bool)
     if system.table is not None and gold.table is not None:
         strings, numbered = _kernels.StringTable(), []
-        for side in (system, gold):
-            table = side.table
-            assert table is not None
-            at = table.columns.index("word") if "word" in table.columns else 0
+        at = gold.columns.index("word") if "word" in gold.columns else 0
+        if at >= len(system.columns):
+            raise FileError(
+                f"{system.source}: {count_of(len(system.columns), 'column')}, and words are in column {at + 1}"
+            )
+        for table in (system.table, gold.table):
             numbers = np.empty(table.n_tokens, dtype=np.int32)
             places = (np.ascontiguousarray(ends[:, at]) for ends in (table.begin, table.end))
             strings.number(table.bytes, *places, True, numbers)
