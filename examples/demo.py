@@ -1,4 +1,4 @@
-"""Four models, trained end to end on data that are there without a download: ``make demo``.
+"""Five models, trained end to end on data that are there without a download: ``make demo``.
 
 Three on scikit-learn's 1,797 handwritten digits (8 x 8 grey images), which come with scikit-learn itself:
 
@@ -7,6 +7,10 @@ Three on scikit-learn's 1,797 handwritten digits (8 x 8 grey images), which come
 * chain: read dates, one handwritten digit per position, from very noisy images. Compared with one digit at a time.
 * matching: find each stroke point of a digit again after it was rotated, shifted and jittered. Compared with choosing
   the best partner for each point by itself.
+
+One on the package's own 550 English sentences:
+
+* tagging: parts of speech, from 440 sentences. Compared with the most frequent tag of each word.
 
 And one on the package's own 260 English-French sentence pairs:
 
@@ -19,6 +23,7 @@ Prints a table, writes out/demo.png and out/demo_alignment.html.
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +38,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import maxmargin as mm
 from maxmargin.report import plot_convergence
+from maxmargin.tasks import tagging
 from maxmargin.tasks.alignment import Bitext, WordAligner, evaluate, load_corpus, show
 
 SIDE = 24
@@ -131,6 +137,20 @@ def matching_task(images: np.ndarray, rng: np.random.Generator) -> Outcome:
     return Outcome("matching: stroke points", n, model, model.score(X[n:], y[n:]), "alone", float(baseline_score))
 
 
+def tagging_task() -> Outcome:
+    train, test = tagging.load_corpus().split()
+    model = tagging.SequenceTagger(preset="pos", C=0.3, tol=1e-3, n_jobs=-1).fit(train.tokens, train.upos)
+    counts: dict[str, Counter[str]] = {}
+    for words, tags in zip(train.tokens, train.upos, strict=True):
+        for word, tag in zip(words, tags, strict=True):
+            counts.setdefault(word.lower(), Counter())[tag] += 1
+    most = {word: count.most_common(1)[0][0] for word, count in counts.items()}
+    usual = [[most.get(word.lower(), "NOUN") for word in words] for words in test.tokens]
+    baseline = tagging.evaluate(test.upos, usual).accuracy
+    score = model.score(test.tokens, test.upos)
+    return Outcome("tagging: parts of speech", len(train), model, score, "by word", baseline)
+
+
 def alignment_task() -> tuple[Outcome, list[show.ShownPair]]:
     train, test = load_corpus().split()
     X, X_test = (list(zip(part.source, part.target, strict=True)) for part in (train, test))
@@ -220,8 +240,9 @@ def main() -> None:
     images = digits.images[rng.permutation(len(digits.images))]
     cut, shown = cut_task(images[:200], rng)
     alignment, sentences = alignment_task()
-    outcomes = [cut, chain_task(digits.data, digits.target, rng), matching_task(images[200:800], rng), alignment]
-    table = Table(title="maxmargin demo: handwritten digits, and sentence pairs", box=SIMPLE_HEAD)
+    chain, matching = chain_task(digits.data, digits.target, rng), matching_task(images[200:800], rng)
+    outcomes = [cut, chain, matching, tagging_task(), alignment]
+    table = Table(title="maxmargin demo: handwritten digits, sentences, and sentence pairs", box=SIMPLE_HEAD)
     for name in ("task", "train", "seconds", "gap", "test", "baseline"):
         table.add_column(name, justify="left" if name == "task" else "right")
     for outcome in outcomes:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from problems import RELAXED, STRUCTURES, make
 
 from maxmargin.structures import Chain, Cut, Graph, Matching, Points, PointStatus, Structure, Tree
-from maxmargin.testing import candidates, chain, check_structure, cut, matching, reference, tree
+from maxmargin.testing import candidates, chain, check_structure, cut, matching, reference, second_order, tree
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
 OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
@@ -23,6 +23,7 @@ VERTICES = {
     "junction tree": tree.vertices,
     "list of candidates": candidates.vertices,
     "matching": matching.vertices,
+    "second-order chain": second_order.vertices,
     "tree": tree.vertices,
 }
 

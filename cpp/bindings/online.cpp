@@ -4,6 +4,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <variant>
+
 #include "maxmargin/block_descent.hpp"
 #include "maxmargin/online_maps.hpp"
 #include "maxmargin/online_passes.hpp"
@@ -151,13 +153,15 @@ class PythonHinge final : public Hinge {
     nb::callable worst_;
 };
 
+using AnyCosts = std::variant<In<double>, In<std::uint8_t>>;
+
 // Examples that keep what they are made of.
 class OnlineExamples {
    public:
     OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, int rescaling, nb::object worst,
-                   const std::vector<In<std::int64_t>>& blocks, In<double> costs, In<std::int64_t> gold_starts,
+                   const std::vector<In<std::int64_t>>& blocks, AnyCosts costs, In<std::int64_t> gold_starts,
                    In<std::int64_t> gold_index, In<double> gold_value, In<double> scale)
-        : oracle_(std::move(oracle)), map_(std::move(map)) {
+        : oracle_(std::move(oracle)), map_(std::move(map)), costs_(std::move(costs)) {
         require(rescaling >= 0 && rescaling <= 2 && (rescaling == 0 || !worst.is_none()),
                 "rescaling must be 0, 1 or 2, and all but 0 need a function for the worst output");
         if (!worst.is_none()) hinge_ = std::make_unique<PythonHinge>(nb::cast<nb::callable>(worst));
@@ -179,13 +183,12 @@ class OnlineExamples {
             require(oracle_->size(at) == size && map_->size(at) == size, "an example has parts of different number");
             require(size < (std::int64_t{1} << 31), "an example has too many parts");
         }
-        packed.costs = copied(costs);
-        require(static_cast<std::int64_t>(costs.size()) == packed.blocks[0].back() ||
-                    static_cast<std::int64_t>(costs.size()) == parts,
+        packed.costs = std::visit([](const auto& held) { return costs_of(held); }, costs_);
+        require(packed.costs.size() == packed.blocks[0].back() || packed.costs.size() == parts,
                 "costs must cover the first block or all parts");
-        packed.gold_starts = copied(gold_starts);
-        packed.gold_index = copied(gold_index);
-        packed.gold_value = copied(gold_value);
+        packed.gold_starts = view(gold_starts);
+        packed.gold_index = view(gold_index);
+        packed.gold_value = view(gold_value);
         packed.scale = copied(scale);
         require(packed.gold_starts.size() == blocks.size() * (n + 1), "gold starts: one row per block");
         require(packed.gold_index.size() == packed.gold_value.size(), "gold needs as many values as positions");
@@ -214,11 +217,22 @@ class OnlineExamples {
     }
 
    private:
+    static Costs costs_of(const In<double>& costs) { return {view(costs), {}}; }
+    static Costs costs_of(const In<std::uint8_t>& costs) { return {{}, view(costs)}; }
     std::shared_ptr<Oracle> oracle_;
     std::shared_ptr<FeatureMap> map_;
+    AnyCosts costs_;
     std::unique_ptr<PythonHinge> hinge_;
     std::unique_ptr<Examples> examples_;
 };
+
+template <class T>
+void made(OnlineExamples* self, std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, int rescaling,
+          nb::object worst, const std::vector<In<std::int64_t>>& blocks, In<T> costs, In<std::int64_t> gold_starts,
+          In<std::int64_t> gold_index, In<double> gold_value, In<double> scale) {
+    new (self) OnlineExamples(std::move(oracle), std::move(map), rescaling, std::move(worst), blocks, costs,
+                              gold_starts, gold_index, gold_value, scale);
+}
 
 Sums sums_of(OnlineExamples& examples, Out<double>& sum, Out<double>& late, double time) {
     const auto n = static_cast<std::size_t>(examples.get().n_weights());
@@ -281,17 +295,20 @@ class PyBlockDescent {
         return {totals.calls, totals.visits};
     }
     // Output r of example i, starts[i] <= r < starts[i + 1], has the parts from part_starts[r] on.
+    template <class Value>
     void seed(In<std::int64_t> starts, In<double> mass, In<std::int64_t> part_starts, In<std::int32_t> part,
-              In<double> value) {
-        const std::int64_t n = examples_.get().size();
+              In<Value> value) {
         const auto first = rising(starts), begin = rising(part_starts);
-        const auto outputs = outputs_of(first, mass, begin, part, value);
+        check_outputs(first, mass, begin, part, value.size());
         const NoGil release;
-        for (std::int64_t i = 0; i < n; ++i)
-            descent_.seed(i, outputs[i], view(mass).subspan(first[i], first[i + 1] - first[i]));
+        std::vector<Sparse> outputs;
+        for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
+            take_outputs(first[i], first[i + 1], begin, view(part), view(value), outputs);
+            descent_.seed(i, outputs, view(mass).subspan(first[i], first[i + 1] - first[i]));
+        }
         descent_.refresh();
     }
-    // Atoms, the gold one of each example without its parts, then vectors: what restore() takes.
+    // Atoms by their differences to the gold one, which comes first, then vectors: what restore() takes.
     auto freeze() const {
         std::vector<std::int64_t> starts{0}, part_starts{0};
         std::vector<double> mass, value;
@@ -301,16 +318,13 @@ class PyBlockDescent {
             const NoGil release;
             std::size_t parts = 0;
             for (std::int64_t i = 0; i < examples_.get().size(); ++i)
-                descent_.each_atom(i, [&](const Sparse& z, double, std::int32_t) { parts += z.index.size(); });
+                descent_.each_atom(i, [&](View z, double, std::int32_t) { parts += z.index.size(); });
             part.reserve(parts);
             value.reserve(parts);
             for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
-                const auto first = mass.size();
-                descent_.each_atom(i, [&](const Sparse& z, double x, std::int32_t visits) {
-                    if (mass.size() > first) {
-                        part.insert(part.end(), z.index.begin(), z.index.end());
-                        value.insert(value.end(), z.value.begin(), z.value.end());
-                    }
+                descent_.each_atom(i, [&](View z, double x, std::int32_t visits) {
+                    part.insert(part.end(), z.index.begin(), z.index.end());
+                    value.insert(value.end(), z.value.begin(), z.value.end());
                     mass.push_back(x);
                     idle.push_back(visits);
                     part_starts.push_back(static_cast<std::int64_t>(part.size()));
@@ -332,39 +346,61 @@ class PyBlockDescent {
                  In<std::uint8_t> asked, In<double> older, In<double> newer, In<double> numbers) {
         const std::int64_t n = examples_.get().size();
         const auto first = rising(starts), begin = rising(part_starts);
-        auto outputs = outputs_of(first, mass, begin, part, value);
+        check_outputs(first, mass, begin, part, value.size());
         require(idle.size() == mass.size(), "every output needs a number of visits");
         for (const std::int32_t visits : view(idle)) require(visits >= 0, "visits must not be negative");
-        for (auto& own : outputs) {
-            require(!own.empty() && own[0].index.empty(), "every example begins with its gold output");
-            own.erase(own.begin());
+        for (std::int64_t i = 0; i < n; ++i) {
+            require(first[i] < first[i + 1], "every example begins with its gold output");
+            for (std::int64_t r = first[i]; r < first[i + 1]; ++r)
+                require((begin[r] == begin[r + 1]) == (r == first[i]), "the gold output alone has no difference");
         }
         BlockDescent::Vectors vectors{copied(g),     copied(late),  copied(w),     copied(gap), copied(older),
                                       copied(newer), copied(asked), {}};
         require(descent_.fits(vectors) && numbers.size() == vectors.numbers.size(), "vectors do not fit the problem");
         std::copy_n(numbers.data(), numbers.size(), vectors.numbers.begin());
         const NoGil release;
+        std::vector<Sparse> outputs;
         for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t count = first[i + 1] - first[i];
-            descent_.restore(i, outputs[i], view(mass).subspan(first[i], count), view(idle).subspan(first[i], count));
+            take_outputs(first[i] + 1, first[i + 1], begin, view(part), view(value), outputs);
+            descent_.restore(i, outputs, view(mass).subspan(first[i], count), view(idle).subspan(first[i], count));
         }
         descent_.restore(std::move(vectors));
     }
     auto masses() const {
+        // Values as bytes where all are whole numbers that fit: these outputs can be as large as all else.
         std::vector<std::int64_t> starts{0}, part_starts{0};
         std::vector<double> mass, value;
+        std::vector<std::uint8_t> bytes;
         std::vector<std::int32_t> part;
+        std::size_t outputs = 0, parts = 0;
+        bool small = true;
+        for (std::int64_t i = 0; i < examples_.get().size(); ++i)
+            descent_.each_mass(i, [&](const Sparse& z, double) {
+                ++outputs;
+                parts += z.index.size();
+                for (const double x : z.value) small &= x >= 0.0 && x <= 255.0 && x == std::floor(x);
+            });
+        starts.reserve(static_cast<std::size_t>(examples_.get().size() + 1));
+        mass.reserve(outputs);
+        part_starts.reserve(outputs + 1);
+        part.reserve(parts);
+        if (small) bytes.reserve(parts);
+        else value.reserve(parts);
         for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
             descent_.each_mass(i, [&](const Sparse& z, double x) {
                 mass.push_back(x);
                 part.insert(part.end(), z.index.begin(), z.index.end());
-                value.insert(value.end(), z.value.begin(), z.value.end());
+                if (small)
+                    for (const double v : z.value) bytes.push_back(static_cast<std::uint8_t>(v));
+                else value.insert(value.end(), z.value.begin(), z.value.end());
                 part_starts.push_back(static_cast<std::int64_t>(part.size()));
             });
             starts.push_back(static_cast<std::int64_t>(mass.size()));
         }
+        const nb::object values = small ? nb::cast(given(std::move(bytes))) : nb::cast(given(std::move(value)));
         return std::make_tuple(given(std::move(starts)), given(std::move(mass)), given(std::move(part_starts)),
-                               given(std::move(part)), given(std::move(value)));
+                               given(std::move(part)), values);
     }
     void refresh() {
         const NoGil release;
@@ -384,30 +420,36 @@ class PyBlockDescent {
         require(step >= 0 && step <= 2 && steps >= 1 && most_atoms >= 2, "settings out of range");
         return {C, radius, static_cast<Step>(step), steps, most_atoms, cache_gap, cache_mean};
     }
-    // Checks outputs and their masses, and lists the outputs of every example.
-    std::vector<std::vector<Sparse>> outputs_of(const std::vector<std::int64_t>& first, const In<double>& mass,
-                                                const std::vector<std::int64_t>& begin, const In<std::int32_t>& part,
-                                                const In<double>& value) const {
+    // Outputs of every example and their masses.
+    void check_outputs(const std::vector<std::int64_t>& first, const In<double>& mass,
+                       const std::vector<std::int64_t>& begin, const In<std::int32_t>& part, std::size_t values) const {
         const std::int64_t n = examples_.get().size();
         require(static_cast<std::int64_t>(first.size()) == n + 1, "starts must have n_examples + 1 entries");
         require(first.back() == static_cast<std::int64_t>(mass.size()) && begin.size() == mass.size() + 1,
                 "every output needs a mass and its parts");
-        require(begin.back() == static_cast<std::int64_t>(part.size()) && part.size() == value.size(),
+        require(begin.back() == static_cast<std::int64_t>(part.size()) && part.size() == values,
                 "every part needs a value");
-        std::vector<std::vector<Sparse>> outputs(static_cast<std::size_t>(n));
         for (std::int64_t i = 0; i < n; ++i) {
             for (std::int64_t r = first[i]; r < first[i + 1]; ++r) {
                 require(mass.data()[r] >= 0.0 && std::isfinite(mass.data()[r]), "masses must not be negative");
-                Sparse& z = outputs[i].emplace_back();
                 for (std::int64_t j = begin[r]; j < begin[r + 1]; ++j) {
                     const std::int32_t at = part.data()[j];
                     require(at >= 0 && at < examples_.get().parts(i) && (j == begin[r] || at > part.data()[j - 1]),
                             "parts of an output must rise and lie in the example");
-                    z.add(at, value.data()[j]);
                 }
             }
         }
-        return outputs;
+    }
+    // Those from number `first` on.
+    template <class Value>
+    static void take_outputs(std::int64_t first, std::int64_t last, const std::vector<std::int64_t>& begin,
+                             std::span<const std::int32_t> part, std::span<const Value> value,
+                             std::vector<Sparse>& outputs) {
+        outputs.resize(static_cast<std::size_t>(last - first));
+        for (std::int64_t r = first; r < last; ++r) {
+            outputs[r - first].clear();
+            for (std::int64_t j = begin[r]; j < begin[r + 1]; ++j) outputs[r - first].add(part[j], value[j]);
+        }
     }
     OnlineExamples& examples_;
     BlockDescent descent_;
@@ -492,11 +534,12 @@ void bind_online(nb::module_& module) {
                "kept"_a.noconvert(), "some"_a, "numbers"_a.noconvert());
     module.def("joined_map", &joined_map, "members"_a, "first"_a, "n_weights"_a, "stacked"_a);
     nb::class_<OnlineExamples>(module, "OnlineExamples")
-        .def(nb::init<std::shared_ptr<Oracle>, std::shared_ptr<FeatureMap>, int, nb::object,
-                      const std::vector<In<std::int64_t>>&, In<double>, In<std::int64_t>, In<std::int64_t>, In<double>,
-                      In<double>>(),
-             "oracle"_a, "map"_a, "rescaling"_a, "worst"_a.none(), "blocks"_a, "costs"_a.noconvert(), "gold_starts"_a.noconvert(),
-             "gold_index"_a.noconvert(), "gold_value"_a.noconvert(), "scale"_a.noconvert())
+        .def("__init__", &made<double>, "oracle"_a, "map"_a, "rescaling"_a, "worst"_a.none(), "blocks"_a,
+             "costs"_a.noconvert(), "gold_starts"_a.noconvert(), "gold_index"_a.noconvert(),
+             "gold_value"_a.noconvert(), "scale"_a.noconvert())
+        .def("__init__", &made<std::uint8_t>, "oracle"_a, "map"_a, "rescaling"_a, "worst"_a.none(), "blocks"_a,
+             "costs"_a.noconvert(), "gold_starts"_a.noconvert(), "gold_index"_a.noconvert(),
+             "gold_value"_a.noconvert(), "scale"_a.noconvert())
         .def("memory", [](OnlineExamples& self) {
             const auto kept = self.get().memory();
             return given(std::vector<double>(kept.begin(), kept.end()));
@@ -518,8 +561,10 @@ void bind_online(nb::module_& module) {
              "examples"_a, "C"_a, "radius"_a, "nonnegative"_a.noconvert(), "step"_a, "steps"_a, "most_atoms"_a,
              "cache_gap"_a, "cache_mean"_a, nb::keep_alive<1, 2>())
         .def("pass_over", &PyBlockDescent::pass, "order"_a.noconvert(), "kept_only"_a)
-        .def("seed", &PyBlockDescent::seed, "starts"_a.noconvert(), "mass"_a.noconvert(), "part_starts"_a.noconvert(),
-             "part"_a.noconvert(), "value"_a.noconvert())
+        .def("seed", &PyBlockDescent::seed<double>, "starts"_a.noconvert(), "mass"_a.noconvert(),
+             "part_starts"_a.noconvert(), "part"_a.noconvert(), "value"_a.noconvert())
+        .def("seed", &PyBlockDescent::seed<std::uint8_t>, "starts"_a.noconvert(), "mass"_a.noconvert(),
+             "part_starts"_a.noconvert(), "part"_a.noconvert(), "value"_a.noconvert())
         .def("masses", &PyBlockDescent::masses)
         .def("freeze", &PyBlockDescent::freeze)
         .def("restore", &PyBlockDescent::restore, "starts"_a.noconvert(), "mass"_a.noconvert(), "idle"_a.noconvert(),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def dot(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float:
+def dot(first: npt.NDArray[np.float64 | np.uint8], second: npt.NDArray[np.float64]) -> float:
     """``first'second``."""
     return float(np.einsum("i,i->", first, second))
 

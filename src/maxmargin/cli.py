@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
 
-TASKS = {"word alignment": "maxmargin.tasks.alignment.commands.describe"}
+TASKS = {
+    "sequence tagging": "maxmargin.tasks.tagging.commands.describe",
+    "word alignment": "maxmargin.tasks.alignment.commands.describe",
+}
 """Kinds of models that belong to tasks, and the modules whose ``describe`` describes their files."""
 
 
@@ -48,6 +51,7 @@ def _add_task(name: str, module: str, help: str) -> None:
 _add_task(
     "align", "maxmargin.tasks.alignment.commands", "Word alignment: learn it, predict it, measure it, look at it."
 )
+_add_task("tag", "maxmargin.tasks.tagging.commands", "Sequence tagging: learn it, predict it, measure it, look at it.")
 
 
 def _never_applied(sizes: IntArray) -> Structure:

@@ -13,6 +13,8 @@ from maxmargin import _kernels
 from maxmargin.structures import Chain, Cut, Matching
 
 CHAIN, CUT, MATCHING = Chain([2], 2), Cut([2], [[0, 1]], [0, 1]), Matching.dense([(2, 2)])
+PATTERN = np.array([0, 1, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
+SUPPORT = _kernels.Support(*PATTERN, 2)
 
 
 def outputs(parts: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -79,6 +81,17 @@ CALLS = {
             *(np.zeros(1, dtype=np.uint8), np.ones(1), np.zeros(1, dtype=np.uint8), 6, np.zeros(99, dtype=np.uint8)),
         ),
     ),
+    "support": (_kernels.Support, (*PATTERN, 2)),
+    "supported_forward": (
+        _kernels.supported_forward,
+        (SUPPORT, *PATTERN, np.ones(2), np.ones(2), np.ones(2), np.zeros(4), 1),
+    ),
+    "supported_adjoint": (_kernels.supported_adjoint, (SUPPORT, *PATTERN, np.ones(2), np.ones(4), np.zeros(2), 1)),
+    "supported_part_norms": (_kernels.supported_part_norms, (SUPPORT, *PATTERN, np.ones(2), True, np.zeros(4), 1)),
+    "supported_map": (_kernels.supported_map, (SUPPORT, *PATTERN, np.ones(2), np.array([0, 2]), True)),
+    "supported_pairs": (_kernels.PairSet(2, 2).add_rows, (*PATTERN, np.arange(2), np.arange(2))),
+    "supported_pairs_count": (_kernels.PairSet(2, 2).count, (np.zeros(2, int),)),
+    "supported_pairs_write": (_kernels.PairSet(2, 2).write, (np.zeros(2, dtype=np.int32),)),
     "token_count": (_kernels.token_count, (np.zeros(2, dtype=np.uint8), 0)),
     "token_scan": (
         _kernels.token_scan,

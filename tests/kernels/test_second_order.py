@@ -1,5 +1,4 @@
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import maxmargin
 from maxmargin import _kernels, _threads
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
+from maxmargin.structures.legality import Legality
 from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.testing import check_structure, reference
 from maxmargin.testing.second_order import product_chain, vertices, viterbi
@@ -36,7 +36,7 @@ def some_rules(rng, k, share=0.6):
     """Random rules under which label 0 may stand everywhere."""
     pairs, first, last = rng.random((k, k)) < share, rng.random(k) < share, rng.random(k) < share
     pairs[0, 0] = first[0] = last[0] = True
-    return SimpleNamespace(pairs=pairs, first=first, last=last)
+    return Legality(pairs=pairs, first=first, last=last)
 
 
 @st.composite
@@ -305,7 +305,7 @@ def test_forbidden_scores():
 
 
 def test_rules_that_leave_no_output():
-    never = SimpleNamespace(pairs=np.zeros((2, 2), bool), first=np.ones(2, bool), last=np.array([True, False]))
+    never = Legality(pairs=np.zeros((2, 2), bool), first=np.ones(2, bool), last=np.array([True, False]))
     chain = SecondOrderChain([1, 2, 3, 0], 2, legal=never)
     scores = np.array([1.0, 2.0] + [0.0] * (chain.n_parts - 2))
     ranks = chain.k_best(scores, 3)
@@ -528,15 +528,15 @@ def test_illegal_labels_are_refused_by_example(labels, message):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([[], [2, 1, 0]], "example 1: label 2 is not legal at position 0"),
-        ([[], [0, 0, 2]], "example 1: label 2 is not legal at position 2"),
-        ([[], [0, 1, 1]], "example 1: label 1 is not legal at position 2, after label 1"),
+        ([[], [2, 1, 0]], "example 1: label 2 may not come first"),
+        ([[], [0, 0, 2]], "example 1: label 2 at position 2 .* may not come last"),
+        ([[], [0, 1, 1]], "example 1: label 1 at position 2 .* may not follow label 1"),
     ],
 )
 def test_outputs_that_break_the_rules_are_refused_by_example(labels, message):
     follow = np.ones((3, 3), bool)
     follow[1, 1] = False
-    legal = SimpleNamespace(pairs=follow, first=np.array([1, 1, 0], bool), last=np.array([1, 1, 0], bool))
+    legal = Legality(pairs=follow, first=np.array([1, 1, 0], bool), last=np.array([1, 1, 0], bool))
     chain = SecondOrderChain([0, 3], 3, legal=legal)
     assert [list(own) for own in chain.decode(chain.encode([[], [0, 2, 1]]))] == [[], [0, 2, 1]]
     with pytest.raises(ValueError, match=message):
@@ -549,8 +549,10 @@ def test_illegal_batches_and_shapes_are_refused():
             SecondOrderChain(*arguments)
     with pytest.raises(ValueError, match="n_labels must be between 1 and 512"):
         SecondOrderChain([1], 513)
-    with pytest.raises(ValueError, match="legal must hold booleans"):
+    with pytest.raises(ValueError, match="legal has rules for 3 labels, but the chain has 2"):
         SecondOrderChain([1], 2, legal=some_rules(np.random.default_rng(0), 3))
+    with pytest.raises(ValueError, match="legal must be a Legality or None, got str"):
+        SecondOrderChain([1], 2, legal="bio")
     chain = SecondOrderChain([2], 2)
     for method in (chain.argmax, chain.project, chain.decode, chain.labels, chain.entropic, chain.max_marginals):
         with pytest.raises(ValueError, match=r"must have shape \(16,\)"):

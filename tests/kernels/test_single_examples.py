@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin import _kernels
 from maxmargin.features.base import Features
-from maxmargin.features.tied import ChainFeatures
+from maxmargin.features.parts import Stacked
+from maxmargin.features.supported import Support, SupportedRows
+from maxmargin.features.tied import ChainFeatures, TiedRows
 from maxmargin.features.tree import TreeFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
@@ -238,3 +241,88 @@ def test_bad_seeds_are_refused() -> None:
     arrays = problem.leading_costs, gold_starts, gold.index, gold.value, problem.scale
     with pytest.raises(ValueError, match="rescaling must be"):
         _kernels.OnlineExamples(*views, 1, None, offsets, *arrays)
+
+
+def bigger(seed: int, m: int, costs: float = 1.0, full: bool = True) -> tuple[Problem, Problem]:
+    """One problem of sparse rows twice: with weights for all pairs, and for some (all of them, or those observed)."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 7, size=12)
+    n, d = int(sizes.sum()), 20
+    rows = sp.random_array((n, d), density=0.3, rng=rng, format="csr")
+    labels = rng.integers(0, m, size=n)
+    chain, starts = Chain(sizes, m), np.concatenate([[0], np.cumsum(sizes)])
+    support = Support.full(d, m) if full else Support.observed(sp.csr_array(rows), labels, m)
+    pairs = TiedRows(np.zeros((len(sizes), 0)), np.arange(len(sizes) + 1), m * m, constant=True)
+    gold = chain.encode(np.split(labels, starts[1:-1]))
+
+    def build(features: Features) -> Problem:
+        return Problem.build(chain, Stacked(features, pairs), gold, Hamming(costs, costs), L2(C=0.7))
+
+    return build(TiedRows(rows, starts, m)), build(SupportedRows(rows, starts, support))
+
+
+def passes(problem: Problem, most: int = 30, rounds: int = 3) -> Any:
+    rng = np.random.default_rng(0)
+    blocks = blocks_of(problem, most)
+    for kept in (False, True, True) * rounds:
+        blocks.pass_over(rng.permutation(problem.structure.n_examples), kept)
+    return blocks
+
+
+@pytest.mark.parametrize("m", [2, 5, 30, 70])
+def test_weights_for_all_pairs_however_stored(m: int) -> None:
+    # Rounding breaks ties in other ways, but the optimum has one g.
+    found = [passes(problem, rounds=150) for problem in bigger(0, m)]
+    duals = [bigger(0, m)[0].region.dual(np.array(blocks.g), blocks.loss) for blocks in found]
+    assert duals[0] == pytest.approx(duals[1], rel=1e-5)
+    np.testing.assert_allclose(found[0].g, found[1].g, atol=1e-2)
+
+
+@pytest.mark.parametrize("most", [2, 3, 30])
+@pytest.mark.parametrize("full", [True, False])
+def test_sums_of_changes_are_those_of_the_masses(most: int, full: bool) -> None:
+    problem = bigger(1, 4, full=full)[1]
+    blocks = passes(problem, most, 6)
+    g, loss = np.array(blocks.g), blocks.loss
+    blocks.refresh()
+    np.testing.assert_allclose(blocks.g, g, rtol=1e-9, atol=1e-9)
+    assert blocks.loss == pytest.approx(loss)
+    again = blocks_of(problem, most)
+    again.seed(*blocks.masses())
+    np.testing.assert_allclose(again.g, g, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("stored", [0, 1], ids=["all", "some"])
+@pytest.mark.parametrize("m", [1, 5, 70])
+def test_kept_passes_never_lose(stored: int, m: int) -> None:
+    problem = bigger(2, m, full=False)[stored]
+    rng = np.random.default_rng(3)
+    blocks, dual = blocks_of(problem), 0.0
+    for kept in (False, True, True, True) * 4:
+        blocks.pass_over(rng.permutation(problem.structure.n_examples), kept)
+        now = problem.region.dual(np.array(blocks.g), blocks.loss)
+        assert now >= dual - 1e-9 * abs(dual)
+        dual = now
+    assert dual > 0.0 or m == 1
+
+
+def test_costs_as_bytes_or_numbers() -> None:
+    small = bigger(4, 3)[0]
+    assert small.leading_costs.dtype == np.uint8
+    large = replace(small, leading_costs=small.leading_costs.astype(np.float64))
+    weights = np.random.default_rng(5).normal(size=small.n_weights)
+    np.testing.assert_array_equal(small.augmented(weights), large.augmented(weights))
+    np.testing.assert_array_equal(passes(small).g, passes(large).g)
+    assert small.hinge(weights) == large.hinge(weights)
+    for costs in (0.5, 256.0):
+        assert bigger(4, 3, costs)[0].leading_costs.dtype == np.float64
+
+
+def test_masses_as_bytes_or_numbers() -> None:
+    problem = bigger(6, 3)[0]
+    starts, mass, part_starts, part, value = passes(problem).masses()
+    assert value.dtype == np.uint8
+    one, other = blocks_of(problem), blocks_of(problem)
+    one.seed(starts, mass, part_starts, part, value)
+    other.seed(starts, mass, part_starts, part, value.astype(np.float64))
+    np.testing.assert_array_equal(one.g, other.g)

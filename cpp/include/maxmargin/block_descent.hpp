@@ -6,14 +6,17 @@
 // the coordinates that change. P: signs, then a ball; with these the quadratic model of a visit overestimates how fast
 // the dual bends (P does not expand), so that a visit never loses.
 //
-// Cost of a visit: the example's scores, its argmax, its features twice for a new atom and once for the change.
-// Memory: the non-zero parts of each atom, a few weight-sized vectors.
+// Outputs mostly agree with the gold one, and only F z - F y counts: an atom is kept by the few parts in which it
+// differs. Cost of a visit with the oracle: the example's scores, its argmax, the features of the differing parts twice
+// for a new atom and once for the change; of one to the kept atoms alone: the scores of the parts in which some atom
+// differs. Memory: these differences, a few weight-sized vectors.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -52,12 +55,8 @@ class BlockDescent {
           other_(scores_.size()),
           delta_(scores_.size(), 0.0) {
         for (std::int64_t i = 0; i < examples.size(); ++i) {
-            Block& block = blocks_[i];
-            block.atoms.push_back({examples.gold(i), 0.0, 0.0});
-            block.mass.push_back(1.0);
-            block.idle.push_back(0);
-            block.gram.assign(1, 0.0);
-            block.width = 1;
+            blocks_[i].atoms.push_back({0.0, 0.0, 1.0, 0, 0});
+            blocks_[i].gram.push_back(0.0);
         }
     }
 
@@ -66,27 +65,30 @@ class BlockDescent {
     void seed(std::int64_t i, std::span<const Sparse> outputs, std::span<const double> masses) {
         Block& block = blocks_[i];
         double total = 0.0;
-        block.mass[0] = 0.0;
+        block.atoms[0].mass = 0.0;
         for (std::size_t r = 0; r < outputs.size(); ++r) {
-            fresh_.z = outputs[r];
-            examples_.weigh(i, fresh_);
-            std::int64_t at = examples_.is_gold(i, fresh_.z) ? 0 : known(block);
+            freshen(i, outputs[r]);
+            std::int64_t at = known(block);
             if (at < 0) {
                 at = block.size();
                 admit(i, block);
             }
-            block.mass[at] += masses[r];
+            block.atoms[at].mass += masses[r];
             total += masses[r];
         }
-        if (total < 1.0 - 1e-12) block.mass[0] += 1.0 - total;  // less is rounding, which refresh() divides out
+        if (total < 1.0 - 1e-12) block.atoms[0].mass += 1.0 - total;  // less is rounding, which refresh() divides out
     }
 
     // The outputs of example i with mass: body(output, mass).
     template <class Body>
     void each_mass(std::int64_t i, Body&& body) const {
         const Block& block = blocks_[i];
-        for (std::int64_t j = 0; j < block.size(); ++j)
-            if (block.mass[j] > 0.0) body(block.atoms[j].z, block.mass[j]);
+        Sparse z;
+        for (std::int64_t j = 0; j < block.size(); ++j) {
+            if (!(block.atoms[j].mass > 0.0)) continue;
+            examples_.output(i, block.difference(j), z);
+            body(z, block.atoms[j].mass);
+        }
     }
 
     // Visits the examples in the given order. With `kept_only` no oracle is called.
@@ -103,13 +105,14 @@ class BlockDescent {
         for (std::int64_t i = 0; i < examples_.size(); ++i) {
             Block& block = blocks_[i];
             double total = 0.0;
-            for (const double mass : block.mass) total += mass;
+            for (const Kept& atom : block.atoms) total += atom.mass;
             change_.clear();
-            for (std::size_t j = 0; j < block.atoms.size(); ++j) {
-                block.mass[j] /= total;
-                if (block.mass[j] == 0.0) continue;
-                examples_.add_difference(i, block.atoms[j].z, block.mass[j] * block.atoms[j].factor, change_);
-                loss_ += block.mass[j] * block.atoms[j].loss;
+            for (std::int64_t j = 0; j < block.size(); ++j) {
+                Kept& atom = block.atoms[j];
+                atom.mass /= total;
+                if (atom.mass == 0.0) continue;
+                add_features(i, block.difference(j), atom.mass * atom.factor);
+                loss_ += atom.mass * atom.loss;
             }
             for (const std::int64_t at : change_.touched()) g_[at] += change_[at];
         }
@@ -123,19 +126,21 @@ class BlockDescent {
 
     // The average of (g, loss) over the visits since the mark before the last, the t-th with weight t.
     void mark() {
-        older_ = std::move(newer_);
-        newer_ = sums();
+        std::swap(older_, newer_);
+        newer_.g.resize(g_.size());
+        newer_.weight = weight();
+        for (std::size_t k = 0; k < g_.size(); ++k) newer_.g[k] = newer_.weight * g_[k] - late_[k];
+        newer_.loss = newer_.weight * loss_ - late_loss_;
     }
     double average(std::span<double> g) const {
-        const Sums now = sums();
-        const double total = now.weight - older_.weight;
+        const double now = weight(), total = now - older_.weight;
         if (!(total > 0.0)) {
             std::copy(g_.begin(), g_.end(), g.begin());
             return loss_;
         }
         for (std::size_t k = 0; k < g_.size(); ++k)
-            g[k] = (now.g[k] - (older_.g.empty() ? 0.0 : older_.g[k])) / total;
-        return (now.loss - older_.loss) / total;
+            g[k] = ((now * g_[k] - late_[k]) - (older_.g.empty() ? 0.0 : older_.g[k])) / total;
+        return ((now * loss_ - late_loss_) - older_.loss) / total;
     }
 
     // All that a later object over the same examples needs, besides the atoms, to go on with the same bits.
@@ -161,27 +166,29 @@ class BlockDescent {
         older_ = {std::move(v.older), x[5], x[6]};
         newer_ = {std::move(v.newer), x[7], x[8]};
     }
-    // The atoms of example i, the gold one first: body(output, mass, visits without mass).
+    // The atoms of example i, the gold one first: body(difference to that, mass, visits without mass).
     template <class Body>
     void each_atom(std::int64_t i, Body&& body) const {
         const Block& block = blocks_[i];
-        for (std::int64_t j = 0; j < block.size(); ++j) body(block.atoms[j].z, block.mass[j], block.idle[j]);
+        for (std::int64_t j = 0; j < block.size(); ++j)
+            body(block.difference(j), block.atoms[j].mass, block.atoms[j].idle);
     }
-    // The atoms of example i again, of which `outputs` are those after the gold one. Atoms keep the order in which they
-    // came and an inner product is made when the later of the two comes, so that it has the same bits as before.
-    void restore(std::int64_t i, std::span<const Sparse> outputs, std::span<const double> mass,
+    // The atoms of example i again, of which `differences` are those after the gold one. Atoms keep the order in which
+    // they came and an inner product is made when the later of the two comes, so that it has the same bits as before.
+    void restore(std::int64_t i, std::span<const Sparse> differences, std::span<const double> mass,
                  std::span<const std::int32_t> idle) {
         Block& block = blocks_[i];
         block.atoms.resize(1);
-        block.mass.resize(1);
-        block.idle.resize(1);
-        for (const Sparse& z : outputs) {
-            fresh_.z = z;
-            examples_.weigh(i, fresh_);
+        block.gram.resize(1);
+        block.index.clear();
+        block.change.clear();
+        block.used.clear();
+        for (const Sparse& difference : differences) {
+            fresh_.z = difference;
+            examples_.weigh(i, fresh_.z, fresh_.factor, fresh_.loss);
             admit(i, block);
         }
-        std::copy(mass.begin(), mass.end(), block.mass.begin());
-        std::copy(idle.begin(), idle.end(), block.idle.begin());
+        for (std::int64_t j = 0; j < block.size(); ++j) block.atoms[j].mass = mass[j], block.atoms[j].idle = idle[j];
     }
 
     std::span<const double> g() const { return g_; }
@@ -194,12 +201,23 @@ class BlockDescent {
     }
 
    private:
+    struct Kept {
+        double factor, loss, mass;
+        std::int64_t end;   // of its difference
+        std::int32_t idle;  // visits without mass
+    };
     struct Block {
-        std::vector<Atom> atoms;
-        std::vector<double> mass, gram;  // gram: width x width
-        std::vector<std::int32_t> idle;  // visits without mass
-        std::int64_t width = 0;
+        std::vector<Kept> atoms;          // the gold output first
+        std::vector<std::int32_t> index;  // parts in which they differ from the gold output, atom after atom
+        std::vector<double> change;       // by how much
+        std::vector<std::int32_t> used;   // all of these parts once, rising
+        std::vector<double> gram;         // lower triangle, row after row
         std::int64_t size() const { return static_cast<std::int64_t>(atoms.size()); }
+        View difference(std::int64_t j) const {
+            const std::int64_t first = j == 0 ? 0 : atoms[j - 1].end;
+            const auto n = static_cast<std::size_t>(atoms[j].end - first);
+            return {{index.data() + first, n}, {change.data() + first, n}};
+        }
     };
 
     // sum_t t g_t and sum_t t loss_t over all visits t so far, and the sum of the weights.
@@ -207,12 +225,7 @@ class BlockDescent {
         std::vector<double> g;
         double loss = 0.0, weight = 0.0;
     };
-    Sums sums() const {
-        Sums now{std::vector<double>(g_.size()), 0.0, 0.5 * time_ * (time_ + 1.0)};
-        for (std::size_t k = 0; k < g_.size(); ++k) now.g[k] = now.weight * g_[k] - late_[k];
-        now.loss = now.weight * loss_ - late_loss_;
-        return now;
-    }
+    double weight() const { return 0.5 * time_ * (time_ + 1.0); }
 
     double response(std::size_t k) const {
         const double free = -s_.C * g_[k];
@@ -222,111 +235,128 @@ class BlockDescent {
 
     void visit(std::int64_t i, bool kept_only, Totals& totals) {
         Block& block = blocks_[i];
-        examples_.scores(i, plain_ ? g_.data() : w_.data(), scores_.data());
-        if (const double scale = plain_ ? -s_.C : shrink(); scale != 1.0)
-            for (std::int64_t p = 0, n = examples_.parts(i); p < n; ++p) scores_[p] *= scale;
         ++totals.visits;
+        if (kept_only && block.size() == 1) {  // nowhere to go
+            ++time_;
+            return;
+        }
+        const double* w = plain_ ? g_.data() : w_.data();
+        double scale = plain_ ? -s_.C : shrink();
+        if (kept_only) {
+            examples_.map().scores_at(i, block.used, 0, w, scores_.data());
+        } else {
+            examples_.scores(i, w, scores_.data());
+            if (scale != 1.0)
+                for (std::int64_t p = 0, n = examples_.parts(i); p < n; ++p) scores_[p] *= scale;
+            scale = 1.0;
+        }
         value_.resize(block.atoms.size());
-        const double gold = examples_.gold_score(i, scores_.data());
         double mean = 0.0, best = 0.0;
         for (std::int64_t j = 0; j < block.size(); ++j) {
-            value_[j] = Examples::value(scores_.data(), gold, block.atoms[j]);
-            mean += block.mass[j] * value_[j];
+            const Kept& atom = block.atoms[j];
+            value_[j] = atom.factor * (scale * Examples::inner(block.difference(j), scores_.data())) + atom.loss;
+            mean += atom.mass * value_[j];
             best = j == 0 ? value_[0] : std::max(best, value_[j]);
         }
         const double threshold = std::max(s_.cache_gap * gap_[i], s_.cache_mean * mean_gap_);
         const bool content = s_.cache_gap > 0.0 && asked_[i] && best - mean >= threshold && best - mean > 0.0;
         if (!kept_only && !content) {
-            examples_.worst(i, scores_.data(), fresh_);
+            examples_.worst(i, scores_.data(), found_);
+            freshen(i, found_);
             ++totals.calls;
-            const double value = Examples::value(scores_.data(), gold, fresh_);
+            const double value = fresh_.factor * Examples::inner(fresh_.z, scores_.data()) + fresh_.loss;
             if (!std::isfinite(value)) throw NonFinite();
             best = std::max(best, value);
             const double before = gap_[i];
             gap_[i] = std::max(best - mean, 0.0);
             mean_gap_ += (gap_[i] - before) / static_cast<double>(blocks_.size());
             asked_[i] = 1;
-            if (value > mean && !examples_.is_gold(i, fresh_.z) && known(block) < 0) {
+            if (value > mean && known(block) < 0) {
                 admit(i, block);
                 value_.push_back(value);
             }
         }
         ++time_;
         if (!(best > mean)) return;
-        before_ = block.mass;
+        mass_.clear();
+        for (const Kept& atom : block.atoms) mass_.push_back(atom.mass);
         const double small = 0.1 * std::min(best - mean, mean_gap_);
-        simplex_steps(s_.step, s_.C, block.gram.data(), block.width, block.size(), s_.steps, small, value_.data(),
-                      block.mass.data());
+        simplex_steps(s_.step, s_.C, square(block), block.size(), block.size(), s_.steps, small, value_.data(),
+                      mass_.data());
         move(i, block);
         age(block);
     }
 
+    // The inner products of a block, both triangles.
+    const double* square(const Block& block) {
+        const std::int64_t n = block.size();
+        square_.resize(static_cast<std::size_t>(n * n));
+        const double* at = block.gram.data();
+        for (std::int64_t j = 0; j < n; ++j)
+            for (std::int64_t l = 0; l <= j; ++l) square_[j * n + l] = square_[l * n + j] = *at++;
+        return square_.data();
+    }
+
+    // Makes an output the fresh one: its difference, factor and loss.
+    void freshen(std::int64_t i, View z) {
+        examples_.difference(i, z, fresh_.z);
+        examples_.weigh(i, fresh_.z, fresh_.factor, fresh_.loss);
+    }
+
     // Which of the atoms the fresh output is; -1 for none.
     std::int64_t known(const Block& block) const {
-        for (std::int64_t j = 0; j < block.size(); ++j) {
-            const Atom& atom = block.atoms[j];
-            if (atom.loss == fresh_.loss && atom.factor == fresh_.factor && atom.z.index == fresh_.z.index &&
-                atom.z.value == fresh_.z.value)
-                return j;
+        if (fresh_.z.index.empty()) return 0;
+        for (std::int64_t j = 1; j < block.size(); ++j) {
+            const Kept& atom = block.atoms[j];
+            if (atom.loss != fresh_.loss || atom.factor != fresh_.factor) continue;
+            const View own = block.difference(j);
+            if (std::ranges::equal(own.index, fresh_.z.index) && std::ranges::equal(own.value, fresh_.z.value)) return j;
         }
         return -1;
     }
 
-    // Makes the fresh output an atom without mass: its inner products by its features, twice.
-    void admit(std::int64_t i, Block& block) {
-        const std::int64_t k = block.size();
-        if (k == block.width) widen(block);
-        change_.clear();
-        examples_.add_difference(i, fresh_.z, fresh_.factor, change_);
-        examples_.scores(i, change_.dense(), other_.data());
-        double* row = block.gram.data() + k * block.width;
-        const double gold = examples_.gold_score(i, other_.data());
-        for (std::int64_t j = 0; j < k; ++j) {
-            const Atom& atom = block.atoms[j];
-            row[j] = atom.factor * (Examples::inner(atom.z, other_.data()) - gold);
-            block.gram[j * block.width + k] = row[j];
-        }
-        row[k] = change_.squared();
-        if (!std::isfinite(row[k])) throw NonFinite();  // too large to square: no step could be found
-        change_.clear();
-        block.atoms.push_back(fresh_);
-        block.mass.push_back(0.0);
-        block.idle.push_back(0);
+    // change_ += x F_i difference.
+    void add_features(std::int64_t i, View difference, double x) {
+        for (std::size_t j = 0; j < difference.index.size(); ++j)
+            examples_.map().add(i, difference.index[j], x * difference.value[j], 0, change_);
     }
 
-    static void widen(Block& block) {
-        const std::int64_t width = block.width * 2, k = block.size();
-        std::vector<double> gram(static_cast<std::size_t>(width * width));
-        for (std::int64_t j = 0; j < k; ++j)
-            std::copy_n(block.gram.data() + j * block.width, k, gram.data() + j * width);
-        block.gram.swap(gram);
-        block.width = width;
+    // Makes the fresh output an atom without mass: its inner products by its features, twice.
+    void admit(std::int64_t i, Block& block) {
+        change_.clear();
+        add_features(i, fresh_.z, fresh_.factor);
+        examples_.map().scores_at(i, block.used, 0, change_.dense(), other_.data());
+        for (std::int64_t j = 0; j < block.size(); ++j)
+            block.gram.push_back(block.atoms[j].factor * Examples::inner(block.difference(j), other_.data()));
+        block.gram.push_back(change_.squared());
+        if (!std::isfinite(block.gram.back())) throw NonFinite();  // too large to square: no step could be found
+        change_.clear();
+        block.index.insert(block.index.end(), fresh_.z.index.begin(), fresh_.z.index.end());
+        block.change.insert(block.change.end(), fresh_.z.value.begin(), fresh_.z.value.end());
+        block.atoms.push_back({fresh_.factor, fresh_.loss, 0.0, static_cast<std::int64_t>(block.index.size()), 0});
+        parts_.clear();
+        std::ranges::set_union(block.used, fresh_.z.index, std::back_inserter(parts_));
+        block.used.assign(parts_.begin(), parts_.end());
     }
 
     // Brings g, w and the loss to the new masses. Parts that atoms share cancel before features are touched.
-    void move(std::int64_t i, const Block& block) {
-        parts_.clear();
-        double factors = 0.0, loss = 0.0, largest = 0.0;
-        auto shift = [&](const Sparse& z, double x) {
-            for (std::size_t j = 0; j < z.index.size(); ++j) {
-                if (delta_[z.index[j]] == 0.0) parts_.push_back(z.index[j]);
-                delta_[z.index[j]] += x * z.value[j];
-            }
-        };
+    void move(std::int64_t i, Block& block) {
+        double loss = 0.0, largest = 0.0;
         for (std::int64_t j = 0; j < block.size(); ++j) {
-            const double moved = block.mass[j] - (j < static_cast<std::int64_t>(before_.size()) ? before_[j] : 0.0);
+            Kept& atom = block.atoms[j];
+            const double moved = mass_[j] - atom.mass;
             if (moved == 0.0) continue;
-            const double weight = moved * block.atoms[j].factor;
+            atom.mass = mass_[j];
+            const double weight = moved * atom.factor;
             largest = std::max(largest, std::abs(weight));
-            factors += weight;
-            loss += moved * block.atoms[j].loss;
-            shift(block.atoms[j].z, weight);
+            loss += moved * atom.loss;
+            const View own = block.difference(j);
+            for (std::size_t p = 0; p < own.index.size(); ++p) delta_[own.index[p]] += weight * own.value[p];
         }
-        shift(examples_.gold(i), -factors);
         loss_ += loss;
         const double early = 0.5 * time_ * (time_ - 1.0);
         late_loss_ += early * loss;
-        for (const std::int32_t part : parts_) {
+        for (const std::int32_t part : block.used) {
             const double x = delta_[part];
             delta_[part] = 0.0;
             if (!(std::abs(x) > 1e-14 * largest)) continue;
@@ -346,21 +376,32 @@ class BlockDescent {
 
     // Drops the atoms that have gone without mass for longest where there are too many; the gold one stays.
     void age(Block& block) const {
-        for (std::int64_t j = 0; j < block.size(); ++j) block.idle[j] = block.mass[j] > 0.0 || j == 0 ? 0 : block.idle[j] + 1;
-        while (block.size() > s_.most_atoms) {
-            const std::int64_t k = block.size();
-            const std::int64_t out = std::max_element(block.idle.begin(), block.idle.end()) - block.idle.begin();
-            if (block.idle[out] == 0) return;
-            block.atoms.erase(block.atoms.begin() + out);
-            block.mass.erase(block.mass.begin() + out);
-            block.idle.erase(block.idle.begin() + out);
-            for (std::int64_t j = 0; j < k; ++j) {
-                double* row = block.gram.data() + j * block.width;
-                std::copy(row + out + 1, row + k, row + out);
-            }
-            for (std::int64_t j = out; j + 1 < k; ++j)
-                std::copy_n(block.gram.data() + (j + 1) * block.width, k, block.gram.data() + j * block.width);
+        for (std::int64_t j = 1; j < block.size(); ++j) {
+            Kept& atom = block.atoms[j];
+            atom.idle = atom.mass > 0.0 ? 0 : atom.idle + 1;
         }
+        if (block.size() <= s_.most_atoms) return;
+        while (block.size() > s_.most_atoms) {
+            const auto out = std::ranges::max_element(block.atoms, {}, &Kept::idle) - block.atoms.begin();
+            if (block.atoms[out].idle == 0) break;
+            drop(block, out);
+        }
+        block.used = block.index;
+        std::ranges::sort(block.used);
+        block.used.erase(std::unique(block.used.begin(), block.used.end()), block.used.end());
+    }
+
+    static void drop(Block& block, std::int64_t out) {
+        const std::int64_t first = out == 0 ? 0 : block.atoms[out - 1].end, last = block.atoms[out].end;
+        block.index.erase(block.index.begin() + first, block.index.begin() + last);
+        block.change.erase(block.change.begin() + first, block.change.begin() + last);
+        std::size_t from = 0, to = 0;
+        for (std::int64_t j = 0; j < block.size(); ++j)
+            for (std::int64_t l = 0; l <= j; ++l, ++from)
+                if (j != out && l != out) block.gram[to++] = block.gram[from];
+        block.gram.resize(to);
+        block.atoms.erase(block.atoms.begin() + out);
+        for (std::int64_t j = out; j < block.size(); ++j) block.atoms[j].end -= last - first;
     }
 
     Examples& examples_;
@@ -375,9 +416,10 @@ class BlockDescent {
     std::vector<Block> blocks_;
     std::vector<double> gap_;         // when an example last asked for its worst output
     std::vector<std::uint8_t> asked_; // whether it ever did
-    std::vector<double> scores_, other_, delta_, value_, before_;
+    std::vector<double> scores_, other_, delta_, value_, mass_, square_;
     std::vector<std::int32_t> parts_;
-    Atom fresh_;
+    Sparse found_;
+    Atom fresh_;  // its z is the difference
 };
 
 }  // namespace maxmargin::online

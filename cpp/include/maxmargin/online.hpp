@@ -22,6 +22,15 @@ namespace maxmargin::online {
 using hull::Sparse;
 using hull::Status;
 
+// Non-zeros that somebody else holds.
+struct View {
+    std::span<const std::int32_t> index;
+    std::span<const double> value;
+
+    View(std::span<const std::int32_t> at, std::span<const double> x) : index(at), value(x) {}
+    View(const Sparse& z) : index(z.index), value(z.value) {}
+};
+
 // Scores or features that are NaN or infinite: the pass ends, whole up to the example before.
 struct NonFinite : std::runtime_error {
     NonFinite() : std::runtime_error("an output met NaN or infinite scores") {}
@@ -102,6 +111,11 @@ class FeatureMap {
     virtual std::int64_t size(std::int64_t i) const = 0;  // parts
     // out = F_i'w for all parts.
     virtual void scores(std::int64_t i, const double* w, double* out) const = 0;
+    // The same for some parts alone, which rise: out[p - first] for each p of them; others may be written, too.
+    virtual void scores_at(std::int64_t i, std::span<const std::int32_t>, std::int64_t, const double* w,
+                           double* out) const {
+        scores(i, w, out);
+    }
     // into += x F_i e_part, with weights counted from `first`.
     virtual void add(std::int64_t i, std::int64_t part, double x, std::int64_t first, Accumulator& into) const = 0;
     // sum += x F_i e_part and late += x y F_i e_part: a change of weights and of their running average.
@@ -124,13 +138,32 @@ class Hinge {
     virtual void worst(std::int64_t i, std::span<const double> scores, Sparse& z) = 0;
 };
 
+// Costs of packed parts, which somebody else holds: one of the two is empty.
+struct Costs {
+    std::span<const double> any;
+    std::span<const std::uint8_t> small;  // whole numbers, an eighth of the memory
+
+    std::int64_t size() const { return static_cast<std::int64_t>(any.size() + small.size()); }
+    double operator[](std::int64_t at) const { return small.empty() ? any[at] : small[at]; }
+    // out += those from `first` on.
+    void add(std::int64_t first, std::int64_t n, double* out) const {
+        if (small.empty()) {
+            const double* cost = any.data() + first;
+            for (std::int64_t j = 0; j < n; ++j) out[j] += cost[j];
+        } else {
+            const std::uint8_t* cost = small.data() + first;
+            for (std::int64_t j = 0; j < n; ++j) out[j] += cost[j];
+        }
+    }
+};
+
 // Packed arrays of a problem: block offsets (each n_examples + 1), costs of the leading parts, gold outputs, scales.
 struct Packed {
     std::vector<std::vector<std::int64_t>> blocks;
-    std::vector<double> costs;                    // of the first block, or of all parts
-    std::vector<std::int64_t> gold_starts;        // (blocks, n_examples + 1)
-    std::vector<std::int64_t> gold_index;         // in the packed vector
-    std::vector<double> gold_value;
+    Costs costs;                                  // of the first block, or of all parts
+    std::span<const std::int64_t> gold_starts;    // (blocks, n_examples + 1), read by the constructor alone, as are
+    std::span<const std::int64_t> gold_index;     // positions in the packed vector
+    std::span<const double> gold_value;           // and what the gold outputs have there
     std::vector<double> scale;                    // s_i
 };
 
@@ -147,18 +180,24 @@ class Examples {
             starts_.push_back(start);
             start += block.back();
         }
-        all_costs_ = static_cast<std::int64_t>(packed_.costs.size()) == start && packed_.blocks.size() > 1;
-        gold_.resize(static_cast<std::size_t>(n));
+        all_costs_ = packed_.costs.size() == start && packed_.blocks.size() > 1;
+        gold_.index.reserve(packed_.gold_index.size());
+        gold_.value.reserve(packed_.gold_index.size());
+        gold_starts_.reserve(static_cast<std::size_t>(n + 1));
         for (std::int64_t i = 0; i < n; ++i) {
             std::int64_t before = 0;
+            gold_starts_.push_back(gold_.index.size());
             for (std::size_t b = 0; b < packed_.blocks.size(); ++b) {
                 const auto& block = packed_.blocks[b];
                 const std::int64_t* range = packed_.gold_starts.data() + b * (n + 1) + i;
                 for (std::int64_t j = range[0]; j < range[1]; ++j)
-                    gold_[i].add(packed_.gold_index[j] - starts_[b] - block[i] + before, packed_.gold_value[j]);
+                    gold_.add(packed_.gold_index[j] - starts_[b] - block[i] + before, packed_.gold_value[j]);
                 before += block[i + 1] - block[i];
             }
         }
+        gold_starts_.push_back(gold_.index.size());
+        packed_.gold_starts = packed_.gold_index = {};
+        packed_.gold_value = {};
     }
 
     std::int64_t size() const { return static_cast<std::int64_t>(packed_.scale.size()); }
@@ -166,7 +205,10 @@ class Examples {
     std::int64_t parts(std::int64_t i) const { return map_.size(i); }
     std::int64_t most_parts() const { return static_cast<std::int64_t>(augmented_.size()); }
     double scale(std::int64_t i) const { return packed_.scale[i]; }
-    const Sparse& gold(std::int64_t i) const { return gold_[i]; }
+    View gold(std::int64_t i) const {
+        const std::size_t first = gold_starts_[i], n = gold_starts_[i + 1] - first;
+        return {{gold_.index.data() + first, n}, {gold_.value.data() + first, n}};
+    }
     const FeatureMap& map() const { return map_; }
     std::span<double> memory() { return oracle_.memory(); }
 
@@ -176,29 +218,25 @@ class Examples {
     void best(std::int64_t i, const double* scores, Sparse& z) { checked(i, oracle_.argmax(i, scores, z)); }
 
     // The output that violates the margin most.
-    void worst(std::int64_t i, const double* scores, Atom& atom) {
+    void worst(std::int64_t i, const double* scores, Sparse& z) {
         if (rescaling_ == Rescaling::margin) {
-            checked(i, oracle_.argmax(i, augmented(i, scores), atom.z));
-        } else if (!(rescaling_ == Rescaling::slack ? worst_product(i, scores, atom.z) : worst_wrong(i, scores, atom.z))) {
-            hinge_->worst(i, {scores, static_cast<std::size_t>(parts(i))}, atom.z);
+            checked(i, oracle_.argmax(i, augmented(i, scores), z));
+        } else if (!(rescaling_ == Rescaling::slack ? worst_product(i, scores, z) : worst_wrong(i, scores, z))) {
+            hinge_->worst(i, {scores, static_cast<std::size_t>(parts(i))}, z);
         }
+    }
+    void worst(std::int64_t i, const double* scores, Atom& atom) {
+        worst(i, scores, atom.z);
         weigh(i, atom);
     }
 
     // Factor and loss of an output.
     void weigh(std::int64_t i, Atom& atom) const {
-        switch (rescaling_) {
-            case Rescaling::margin:
-                atom.factor = scale(i);
-                atom.loss = loss(i, atom.z);
-                break;
-            case Rescaling::slack:
-                atom.factor = atom.loss = std::max(loss(i, atom.z), 0.0);
-                break;
-            case Rescaling::none:
-                atom.factor = atom.loss = is_gold(i, atom.z) ? 0.0 : scale(i);
-                break;
-        }
+        weigh(i, loss(i, atom.z), rescaling_ == Rescaling::none && is_gold(i, atom.z), atom.factor, atom.loss);
+    }
+    // The same from its difference to the gold output.
+    void weigh(std::int64_t i, View difference, double& factor, double& own_loss) const {
+        weigh(i, costs(i, difference), difference.index.empty(), factor, own_loss);
     }
 
     // The k outputs that violate the margin most (margin re-scaled only).
@@ -215,38 +253,67 @@ class Examples {
     static double value(const double* scores, double gold, const Atom& atom) {
         return atom.factor * (inner(atom.z, scores) - gold) + atom.loss;
     }
-    double gold_score(std::int64_t i, const double* scores) const { return inner(gold_[i], scores); }
+    double gold_score(std::int64_t i, const double* scores) const { return inner(gold(i), scores); }
 
-    static double inner(const Sparse& z, const double* scores) {
+    static double inner(View z, const double* scores) {
         double sum = 0.0;
         for (std::size_t j = 0; j < z.index.size(); ++j) sum += z.value[j] * scores[z.index[j]];
         return sum;
     }
 
     // into += x (F z - F y).
-    void add_difference(std::int64_t i, const Sparse& z, double x, Accumulator& into) const {
-        // Outputs mostly agree with the gold one: walk both lists, which rise, and add what differs.
-        const Sparse& y = gold_[i];
+    void add_difference(std::int64_t i, View z, double x, Accumulator& into) const {
+        each_sum(gold(i), z, -1.0, [&](std::int64_t part, double change) { map_.add(i, part, x * change, 0, into); });
+    }
+    // z - y, and the output again.
+    void difference(std::int64_t i, View z, Sparse& out) const {
+        out.clear();
+        each_sum(gold(i), z, -1.0, [&](std::int64_t part, double change) { out.add(part, change); });
+    }
+    void output(std::int64_t i, View difference, Sparse& out) const {
+        out.clear();
+        each_sum(gold(i), difference, 1.0, [&](std::int64_t part, double value) { out.add(part, value); });
+    }
+
+    bool is_gold(std::int64_t i, View z) const {
+        const View y = gold(i);
+        return std::ranges::equal(z.index, y.index) && std::ranges::equal(z.value, y.value);
+    }
+
+    // s_i (c'z + d): the gold output has loss zero.
+    double loss(std::int64_t i, View z) const { return costs(i, z) - costs(i, gold(i)); }
+
+   private:
+    // body(part, z + sign y) wherever that is not zero. Outputs mostly agree with the gold one: both lists rise.
+    template <class Body>
+    static void each_sum(View y, View z, double sign, Body&& body) {
         std::size_t a = 0, b = 0;
         while (a < z.index.size() || b < y.index.size()) {
             const bool left = b == y.index.size() || (a < z.index.size() && z.index[a] < y.index[b]);
             const bool both = !left && a < z.index.size() && z.index[a] == y.index[b];
             const std::int64_t part = left ? z.index[a] : y.index[b];
-            const double change = (left || both ? z.value[a] : 0.0) - (left ? 0.0 : y.value[b]);
-            if (change != 0.0) map_.add(i, part, x * change, 0, into);
+            const double sum = (left || both ? z.value[a] : 0.0) + (left ? 0.0 : sign * y.value[b]);
+            if (sum != 0.0) body(part, sum);
             if (left || both) ++a;
             if (!left) ++b;
         }
     }
 
-    bool is_gold(std::int64_t i, const Sparse& z) const { return z.index == gold_[i].index && z.value == gold_[i].value; }
-
-    // s_i (c'z + d): the gold output has loss zero.
-    double loss(std::int64_t i, const Sparse& z) const {
-        return costs(i, z) - costs(i, gold_[i]);
+    void weigh(std::int64_t i, double own, bool right, double& factor, double& loss) const {
+        switch (rescaling_) {
+            case Rescaling::margin:
+                factor = scale(i);
+                loss = own;
+                break;
+            case Rescaling::slack:
+                factor = loss = std::max(own, 0.0);
+                break;
+            case Rescaling::none:
+                factor = loss = right ? 0.0 : scale(i);
+                break;
+        }
     }
 
-   private:
     static void checked(std::int64_t i, Status status) {
         if (status == Status::nonfinite) throw NonFinite();
         if (status == Status::absent) throw NoOutput(i);
@@ -256,12 +323,12 @@ class Examples {
     bool worst_product(std::int64_t i, const double* scores, Sparse& z) {
         costs_.assign(static_cast<std::size_t>(parts(i)), 0.0);
         add_costs(i, costs_.data());
-        const SlackProduct product{scores, 1.0 - gold_score(i, scores), costs_.data(), 0.0 - costs(i, gold_[i])};
+        const SlackProduct product{scores, 1.0 - gold_score(i, scores), costs_.data(), 0.0 - costs(i, gold(i))};
         double value = 0.0;
         const std::optional<Status> found = oracle_.slack_argmax(i, product, z, value);
         if (!found) return false;
         checked(i, *found);
-        if (value <= 0.0) z = gold_[i];
+        if (value <= 0.0) take_gold(i, z);
         return true;
     }
 
@@ -271,11 +338,18 @@ class Examples {
         checked(i, oracle_.k_best(i, scores, 2, ranks_));
         const std::size_t wrong = is_gold(i, ranks_[0]) ? 1 : 0;
         const bool counts = wrong < ranks_.size() && !(1.0 + inner(ranks_[wrong], scores) <= gold_score(i, scores));
-        z = counts ? ranks_[wrong] : gold_[i];
+        if (counts) z = ranks_[wrong];
+        else take_gold(i, z);
         return true;
     }
 
-    double costs(std::int64_t i, const Sparse& z) const {
+    void take_gold(std::int64_t i, Sparse& z) const {
+        const View y = gold(i);
+        z.index.assign(y.index.begin(), y.index.end());
+        z.value.assign(y.value.begin(), y.value.end());
+    }
+
+    double costs(std::int64_t i, View z) const {
         const std::int64_t own = packed_.blocks[0][i + 1] - packed_.blocks[0][i];
         double sum = 0.0;
         for (std::size_t j = 0; j < z.index.size(); ++j) {
@@ -310,8 +384,7 @@ class Examples {
         std::int64_t before = 0;
         for (std::size_t b = 0; b < (all_costs_ ? packed_.blocks.size() : 1); ++b) {
             const std::int64_t first = packed_.blocks[b][i], own = packed_.blocks[b][i + 1] - first;
-            const double* cost = packed_.costs.data() + starts_[b] + first;
-            for (std::int64_t j = 0; j < own; ++j) values[before + j] += cost[j];
+            packed_.costs.add(starts_[b] + first, own, values + before);
             before += own;
         }
     }
@@ -323,7 +396,9 @@ class Examples {
     Packed packed_;
     std::vector<std::int64_t> starts_;
     bool all_costs_ = false;
-    std::vector<Sparse> gold_, ranks_;
+    Sparse gold_;                           // of all examples, one after the other
+    std::vector<std::size_t> gold_starts_;
+    std::vector<Sparse> ranks_;
     std::vector<double> augmented_, costs_;
 };
 

@@ -54,29 +54,26 @@ class RowsMap final : public FeatureMap {
     void scores(std::int64_t i, const double* w, double* out) const override {
         double* target = s_.some ? whole_.data() : out;
         const std::int64_t begin = s_.offsets[i], rows = s_.offsets[i + 1] - begin, m = s_.m;
-        const double* initial = s_.constant ? w : nullptr;
-        w += first();
-        for (std::int64_t r = 0; r < rows; ++r) {
-            double* row = target + r * m;
-            if (s_.d == 0) {
-                if (initial) std::copy(initial, initial + m, row);
-                else std::fill(row, row + m, 0.0);
-            } else if (s_.alike || m == 1) {
-                const double one = dot(begin + r, w) + (initial ? initial[0] : 0.0);
-                std::fill(row, row + m, one);
-            } else {
-                const auto [columns, values, n] = entries(begin + r);
-                const Index bounds[2] = {0, static_cast<Index>(n)};
-                bool good = true;
-                linear::sparse_rows(width_, linear::Compressed<Index>{bounds, columns, values}, 0, 1, w, s_.d, m,
-                                    initial, linear::ToRows{row, m}, good);
-            }
-        }
-        if (s_.sign != 1.0)
-            for (std::int64_t j = 0; j < rows * m; ++j) target[j] *= s_.sign;
+        for (std::int64_t r = 0; r < rows; ++r) row_scores(begin + r, w, target + r * m);
         if (s_.some)
             for (std::int64_t j = bounds_[i]; j < bounds_[i + 1]; ++j)
                 out[j - bounds_[i]] = whole_[s_.kept[j] - begin * m];
+    }
+
+    // Row by row: those that have one of the parts.
+    void scores_at(std::int64_t i, std::span<const std::int32_t> parts, std::int64_t first_part, const double* w,
+                   double* out) const override {
+        if (s_.some) return scores(i, w, out);
+        std::int64_t next = 0;  // rows before this one are done
+        for (const std::int32_t p : parts) {
+            const std::int64_t part = p - first_part, row = part / s_.m;
+            if (s_.d == 0) {
+                out[part] = s_.constant ? s_.sign * w[part - row * s_.m] : 0.0;
+            } else if (row >= next) {
+                row_scores(s_.offsets[i] + row, w, out + row * s_.m);
+                next = row + 1;
+            }
+        }
     }
 
     void add(std::int64_t i, std::int64_t part, double x, std::int64_t from, Accumulator& into) const override {
@@ -93,6 +90,28 @@ class RowsMap final : public FeatureMap {
     }
 
    private:
+    // The scores of the m parts of a row.
+    void row_scores(std::int64_t row, const double* w, double* out) const {
+        const std::int64_t m = s_.m;
+        const double* initial = s_.constant ? w : nullptr;
+        w += first();
+        if (s_.d == 0) {
+            if (initial) std::copy(initial, initial + m, out);
+            else std::fill(out, out + m, 0.0);
+        } else if (s_.alike || m == 1) {
+            const double one = dot(row, w) + (initial ? initial[0] : 0.0);
+            std::fill(out, out + m, one);
+        } else {
+            const auto [columns, values, n] = entries(row);
+            const Index bounds[2] = {0, static_cast<Index>(n)};
+            bool good = true;
+            linear::sparse_rows(width_, linear::Compressed<Index>{bounds, columns, values}, 0, 1, w, s_.d, m, initial,
+                                linear::ToRows{out, m}, good);
+        }
+        if (s_.sign != 1.0)
+            for (std::int64_t j = 0; j < m; ++j) out[j] *= s_.sign;
+    }
+
     // body(weight, value) for the features of a part, without the sign.
     template <class Body>
     void each(std::int64_t i, std::int64_t part, Body&& body) const {
@@ -153,6 +172,26 @@ class JoinedMap final : public FeatureMap {
         std::int64_t total = 0;
         for (const auto& member : members_) total += member->size(i);
         return total;
+    }
+    void scores_at(std::int64_t i, std::span<const std::int32_t> parts, std::int64_t first, const double* w,
+                   double* out) const override {
+        if (!stacked_) {
+            members_.front()->scores_at(i, parts, first, w + first_.front(), out);
+            sum_.resize(std::max(sum_.size(), static_cast<std::size_t>(size(i))));
+            for (std::size_t j = 1; j < members_.size(); ++j) {
+                members_[j]->scores_at(i, parts, first, w + first_[j], sum_.data());
+                for (const std::int32_t p : parts) out[p - first] += sum_[p - first];
+            }
+            return;
+        }
+        for (std::size_t j = 0; j < members_.size() && !parts.empty(); ++j) {
+            const std::int64_t own = members_[j]->size(i);
+            const auto count = std::lower_bound(parts.begin(), parts.end(), first + own) - parts.begin();
+            if (count > 0) members_[j]->scores_at(i, parts.first(count), first, w + first_[j], out);
+            parts = parts.subspan(count);
+            first += own;
+            out += own;
+        }
     }
     void scores(std::int64_t i, const double* w, double* out) const override {
         if (stacked_) {

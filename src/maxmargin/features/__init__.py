@@ -4,6 +4,7 @@ from maxmargin.features.base import Features, operator_norm
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.kernel import Kernel
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
+from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.features.tied import ChainFeatures, PairwiseFeatures, SecondOrderFeatures, TiedRows
 from maxmargin.features.tree import TreeFeatures
 
@@ -17,6 +18,8 @@ __all__ = [
     "PartFeatures",
     "SecondOrderFeatures",
     "Stacked",
+    "Support",
+    "SupportedRows",
     "TiedRows",
     "TreeFeatures",
     "operator_norm",

@@ -21,8 +21,10 @@ import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
 from maxmargin.features.base import Features
+from maxmargin.features.entries import Entries, Given
 from maxmargin.features.parts import Stacked
 from maxmargin.features.rows import Matrix, Rows
+from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -232,10 +234,22 @@ class ChainFeatures(PairwiseFeatures):
         lengths: shape ``(n_examples,)``, positions per chain.
         n_labels: ``K``.
         edge_features: shape ``(n_edges, d_e)``, one row per pair of neighbours of all chains, or None.
+        support: which pairs of a token feature and a label have weights, of ``d`` features and ``K`` columns; None for
+            all. Then ``tokens`` is CSR or the places of its ones, as for :class:`SupportedRows`.
+        edge_support: likewise of an edge feature and a pair of labels, column ``a K + b``.
+
+    With a support the node weights, or the edge weights behind the pair weights, are one per pair of the support.
     """
 
     def __init__(
-        self, tokens: Matrix, lengths: npt.ArrayLike, n_labels: int, *, edge_features: Matrix | None = None
+        self,
+        tokens: Given,
+        lengths: npt.ArrayLike,
+        n_labels: int,
+        *,
+        edge_features: Given | None = None,
+        support: Support | None = None,
+        edge_support: Support | None = None,
     ) -> None:
         counts = np.asarray(lengths)
         if counts.ndim != 1 or (counts.size and not np.issubdtype(counts.dtype, np.integer)):
@@ -244,18 +258,43 @@ class ChainFeatures(PairwiseFeatures):
             raise ValueError("lengths must not be negative")
         if n_labels < 1:
             raise ValueError(f"n_labels must be at least 1, got {n_labels}")
-        rows = Rows(tokens, "tokens")
+        rows = _rows(tokens, "tokens", support, n_labels)
         offsets, edge_offsets = offsets_of(counts), offsets_of(np.maximum(counts - 1, 0))
         if rows.n != offsets[-1]:
             raise ValueError(f"tokens has {rows.n} rows, but the lengths add up to {offsets[-1]}")
         if edge_features is None:
+            if edge_support is not None:
+                raise ValueError("edge_support says which edge features have weights; give edge_features, too")
             # Transitions do not see the input: one item per chain, its pair counts.
-            super().__init__(rows, offsets, None, np.arange(len(counts) + 1), n_labels)
-            return
-        edges = Rows(edge_features, "edge_features")
+            edge_features, edge_offsets = np.zeros((len(counts), 0)), np.arange(len(counts) + 1)
+        edges = _rows(edge_features, "edge_features", edge_support, n_labels**2)
         if edges.n != edge_offsets[-1]:
             raise ValueError(f"edge_features has {edges.n} rows, but the chains have {edge_offsets[-1]} edges")
-        super().__init__(rows, offsets, edges, edge_offsets, n_labels)
+        Stacked.__init__(
+            self,
+            _items(rows, offsets, support, n_labels),
+            _items(edges, edge_offsets, edge_support, n_labels**2, constant=True),
+        )
+
+
+def _rows(matrix: Given, what: str, support: Support | None, m: int) -> Rows | Entries:
+    """A matrix as the map of its items takes it, checked against the support."""
+    if support is None:
+        if isinstance(matrix, (Entries, tuple)):
+            raise ValueError(f"{what} given by the places of their ones need a support")
+        return matrix if isinstance(matrix, Rows) else Rows(matrix, what)
+    if support.m != m:
+        raise ValueError(f"the support of {what} has {support.m} columns, but there must be {m}")
+    return Entries.of(matrix, support.n_features)
+
+
+def _items(
+    rows: Rows | Entries, offsets: IntArray, support: Support | None, m: int, *, constant: bool = False
+) -> Features:
+    if support is not None:
+        return SupportedRows(rows, offsets, support, constant=constant)
+    assert isinstance(rows, Rows)
+    return TiedRows(rows, offsets, m, constant=constant)
 
 
 class SecondOrderFeatures(Stacked):
@@ -272,10 +311,11 @@ class SecondOrderFeatures(Stacked):
         tokens: shape ``(n_tokens, d)``, one row per position of all chains, dense float64 or CSR.
         lengths: shape ``(n_examples,)``, positions per chain.
         n_labels: ``K``.
+        support: which pairs of a token feature and a label have weights, as for :class:`ChainFeatures`.
     """
 
-    def __init__(self, tokens: Matrix, lengths: npt.ArrayLike, n_labels: int) -> None:
-        pairwise = ChainFeatures(tokens, lengths, n_labels)
+    def __init__(self, tokens: Given, lengths: npt.ArrayLike, n_labels: int, *, support: Support | None = None) -> None:
+        pairwise = ChainFeatures(tokens, lengths, n_labels, support=support)
         once = np.arange(pairwise.n_examples + 1)
         triples = TiedRows(np.zeros((pairwise.n_examples, 0)), once, n_labels**3, constant=True)
         super().__init__(*pairwise.features, triples)

@@ -10,6 +10,7 @@ with ``s_i`` the example weights; other hinges than this one, the margin re-scal
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +34,9 @@ from maxmargin.structures._arrays import example_numbers, ranges
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 
+_PIECE = 1 << 18
+"""Parts of the pieces in which gold outputs and losses are looked at: packed vectors that stay in the cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -45,7 +49,7 @@ class Problem:
         features: the linear map between weights and the batch's parts.
         gold_point: the gold outputs.
         leading_costs: packed ``s_i c_i`` of the leading parts (the decisions, unless a loss goes further); the parts
-            after them cost nothing.
+            after them cost nothing. As uint8 where all are such small whole numbers.
         constant: ``sum_i s_i d_i``.
         region: set and penalty of the weights.
         example_weight: ``s_i``, shape ``(n_examples,)``, or None for all 1.
@@ -57,7 +61,7 @@ class Problem:
     structure: Structure
     features: Features
     gold_point: SparsePoint
-    leading_costs: FloatArray
+    leading_costs: FloatArray | npt.NDArray[np.uint8]
     constant: float
     region: Region
     example_weight: FloatArray | None = None
@@ -112,8 +116,8 @@ class Problem:
             if gold.shape != (structure.n_parts,):
                 raise ValueError(f"gold must be a packed vector of shape ({structure.n_parts},), got {gold.shape}")
             gold = SparsePoint.of(structure, gold)
-        shards = list(structure.consecutive())
-        leading = np.zeros(structure.starts[1])
+        shards = list(structure.consecutive(_PIECE))
+        leading: npt.NDArray[Any] = np.zeros(structure.starts[1], dtype=np.uint8)
         constant = 0.0
         for examples in shards:
             whole = len(shards) == 1
@@ -126,7 +130,9 @@ class Problem:
             )
             constant += total
             if costs[batch.starts[1] :].any() and len(leading) < structure.n_parts:
-                leading = np.concatenate([leading, np.zeros(structure.n_parts - len(leading))])
+                leading = np.concatenate([leading, np.zeros(structure.n_parts - len(leading), dtype=leading.dtype)])
+            if leading.dtype == np.uint8 and not _all_small(costs):
+                leading = leading.astype(np.float64)
             if len(leading) < structure.n_parts:
                 leading[first:last] = costs[: batch.starts[1]]
             else:
@@ -298,6 +304,23 @@ class Problem:
             None if self.example_weight is None else self.structure.to_parts(self.example_weight)
         )
 
+    def around(self, weights: FloatArray) -> Problem:
+        """The same problem in ``v = w - weights``: its penalty is that of ``v``, so that ``w`` stays close to weights.
+
+        The scores at ``weights`` become costs of the parts; margin re-scaling only.
+        """
+        if self.rescaling != "margin" or self.good is not None:
+            raise ValueError("only a problem with the margin re-scaled can be taken around given weights")
+        pieces = np.zeros(self.structure.n_parts)
+        first = 0
+        for shard in self.shards():
+            examples = np.arange(first, first + shard.structure.n_examples)
+            pieces[self.structure.parts_of(examples)] = shard._scaled(shard.features.scores(weights))
+            first += shard.structure.n_examples
+        pieces[: len(self.leading_costs)] += self.leading_costs
+        constant = -float(self.gold_point.dot(pieces).sum())  # the gold output has loss zero
+        return replace(self, leading_costs=pieces, constant=constant)
+
     def select(self, indices: npt.ArrayLike) -> Problem:
         """The problem of some of the examples, with the same region. Hinges, losses and gradients of shards add up.
 
@@ -383,6 +406,12 @@ def _costs(
     return costs, float(offset.sum())
 
 
+def _all_small(costs: FloatArray) -> bool:
+    """Whether all are whole numbers that a byte holds."""
+    small = (costs >= 0.0) & (costs <= 255.0)
+    return bool(small.all() and (costs == np.floor(costs)).all())
+
+
 def _check_losses(problem: Problem) -> None:
     """Slack re-scaling weighs violations by the loss, which must not be negative."""
     first = 0
@@ -399,7 +428,13 @@ def _check_losses(problem: Problem) -> None:
 
 
 def _check_gold(structure: Structure, gold: FloatArray, examples: IntArray) -> None:
-    """Gold outputs must lie in their polytopes, or every certificate would be wrong: each is its own projection."""
+    """Gold outputs must lie in their polytopes, or every certificate would be wrong.
+
+    What an output makes of itself by ``decode`` and ``encode`` is legal; any other point must be its own projection.
+    """
+    with contextlib.suppress(ValueError, TypeError, LookupError):
+        if np.array_equal(structure.encode(structure.decode(gold)), gold):
+            return
     off = structure.by_example(np.abs(structure.project(gold).z - gold))
     if not (off <= 1e-6).all():
         index = int(examples[np.argmax(~(off <= 1e-6))])

@@ -13,16 +13,17 @@ step size is chosen, and the masses are a feasible point of the other player: ce
   visit, so that a visit nearly solves its example.
 * *Sampling* by gap (Osokin and others 2016): examples are drawn with probability growing with the gap last seen there;
   every tenth pass visits all.
-* *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last half of the passes
-  (or up to three quarters), later ones counting more.
+* *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last eighth to quarter of
+  the passes, but at least the last two, later ones counting more.
 
 *Warm starts*: a run ends with its outputs and masses (:class:`Masses`), which another one may start from, whatever its
 penalty, example weights or loss: those that are legal for its problem are taken, the rest of the mass lies on the gold
 outputs.
 
-Cost of a pass: one argmax of every example, its scores once, the features of a new output twice; each kept pass about
-half of that. Memory: the non-zero parts of the kept outputs (``outputs`` per example at most) and four weight-sized
-vectors. Visits are one after the other: threads only help in certificates. Deterministic given ``random_state``.
+Cost of a pass: one argmax of every example, its scores once, where a new output differs its features twice; a kept pass
+a fifth of that. Memory: the parts in which kept outputs (``outputs`` per example at most) differ from the gold one, and
+five weight-sized vectors. Visits are one after the other: threads only help in certificates. Deterministic given
+``random_state``.
 """
 
 from __future__ import annotations
@@ -57,8 +58,16 @@ SWEEP = 10
 """With sampling by gap, every so many passes visit all examples: gaps not seen for long are out of date."""
 
 
+def _is_mark(passes: int) -> bool:
+    """Whether averages may begin after so many passes: each at first, then ever farther apart by an eighth."""
+    at = 1
+    while at < passes:
+        at += max(1, at // 8)
+    return at == passes
+
+
 _FROZEN = (
-    *("starts", "mass", "idle", "part_starts", "part", "value"),
+    *("starts", "mass", "idle", "part_starts", "part", "change"),
     *("g", "late", "w", "gap", "asked", "older", "newer", "numbers"),
 )
 """What the compiled blocks give and take back, in this order."""
@@ -133,11 +142,11 @@ class BlockFrankWolfe(RidgeSolver):
     why_not_saved = ""
 
     def freeze(self, state: BlockState) -> Frozen:
-        """The kept outputs by their non-zeros and the sums; inner products are made again from the features."""
+        """The kept outputs by where they differ from the gold ones, and the sums; inner products are made again."""
         frozen = dict(zip(_FROZEN, state.blocks.freeze(), strict=True))
         return {
             **frozen,
-            "value": small_numbers(frozen["value"]),
+            "change": small_numbers(frozen["change"], np.float32),
             "memory": saved_memory(state.blocks.examples),
             "passes": state.passes,
         }
@@ -145,7 +154,7 @@ class BlockFrankWolfe(RidgeSolver):
     def thaw(self, run: Run, frozen: Frozen) -> BlockState:
         """The same blocks over a new view."""
         blocks = self._blocks(run, with_memory(run.problem.examples(), frozen["memory"]))
-        values = {**frozen, "value": frozen["value"].astype(np.float64)}
+        values = {**frozen, "change": frozen["change"].astype(np.float64)}
         try:
             blocks.restore(*(values[name] for name in _FROZEN))
         except (ArithmeticError, TypeError) as error:
@@ -172,7 +181,7 @@ class BlockFrankWolfe(RidgeSolver):
         passes = state.passes + 1
         if passes % REFRESH == 0:
             blocks.refresh()
-        if passes & (passes - 1) == 0:
+        if _is_mark(passes):
             blocks.mark()
         return replace(state, passes=passes)
 
@@ -185,7 +194,8 @@ class BlockFrankWolfe(RidgeSolver):
 
         Before the first pass also those of a warm start, which may be such an average.
         """
-        region, g, loss = run.problem.region, np.array(state.blocks.g), state.blocks.loss
+        region, loss = run.problem.region, state.blocks.loss
+        g = np.asarray(state.blocks.g)  # as it stands: the certificate comes before the next pass
         mean, mean_loss = g, loss
         if self.average and state.passes > 1:
             mean = np.empty(len(g))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,10 @@ PIECE = 1 << 18
 Flags = npt.NDArray[np.bool_]
 
 
-def small_numbers(value: FloatArray) -> npt.NDArray[np.uint8] | FloatArray:
-    """As uint8 where all are whole numbers that fit."""
+def small_numbers(value: npt.NDArray[Any], kind: type[np.uint8 | np.float32] = np.uint8) -> npt.NDArray[Any]:
+    """As uint8 (or float32) where all are numbers that it holds exactly."""
     with np.errstate(invalid="ignore"):
-        small = value.astype(np.uint8)
+        small = value.astype(kind, copy=False)
     return small if (small == value).all() else value
 
 
@@ -54,14 +55,19 @@ class Masses:
 
     @classmethod
     def packed(
-        cls, starts: IntArray, mass: FloatArray, part_starts: IntArray, part: npt.NDArray[np.int32], value: FloatArray
+        cls,
+        starts: IntArray,
+        mass: FloatArray,
+        part_starts: IntArray,
+        part: npt.NDArray[np.int32],
+        value: npt.NDArray[Any],
     ) -> Masses:
         """With small whole numbers stored as such: a fitted estimator keeps them, also when it is pickled."""
         return cls(starts, mass, part_starts, part, small_numbers(value))
 
-    def arrays(self) -> tuple[IntArray, FloatArray, IntArray, npt.NDArray[np.int32], FloatArray]:
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """As kernels take them."""
-        return self.starts, self.mass, self.part_starts, self.part, self.value.astype(np.float64)
+        return self.starts, self.mass, self.part_starts, self.part, self.value
 
     def legal(self, structure: Structure) -> Masses | None:
         """Those outputs that are legal in a batch; None where it does not have as many examples.

@@ -8,7 +8,10 @@ import numpy as np
 
 from maxmargin.problem import InexactError, Problem
 from maxmargin.solvers.base import NonFiniteError, Solver, instead, needs_ridge
-from maxmargin.structures.base import SHARD_PARTS, FloatArray
+from maxmargin.structures.base import FloatArray
+
+ONLINE_SHARD_PARTS = 1 << 18
+"""Parts of the pieces in which certificates are taken: a few packed vectors of so many stay in the cache."""
 
 
 class OnlineSolver(Solver):
@@ -17,7 +20,7 @@ class OnlineSolver(Solver):
     @property
     def shard_size(self) -> int:
         """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
-        return SHARD_PARTS
+        return ONLINE_SHARD_PARTS
 
 
 class RidgeSolver(OnlineSolver):

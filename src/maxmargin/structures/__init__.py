@@ -1,9 +1,9 @@
 """What outputs are legal."""
 
 from maxmargin.structures.associative import Associative
-from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.base import Block, Labelling, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.candidates import Candidates
-from maxmargin.structures.chain import Chain, Labelling
+from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.graph import Graph
 from maxmargin.structures.junction import JunctionTree

@@ -60,6 +60,22 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Labelling:
+    """Best label sequences by their labels alone.
+
+    Attributes:
+        labels: of all positions of the batch, example after example, shape ``(n_positions,)``; -1 throughout an example
+            that has none (status ABSENT or NONFINITE).
+        value: score of each example's sequence, shape ``(n_examples,)``.
+        status: shape ``(n_examples,)``, :class:`PointStatus` codes.
+    """
+
+    labels: npt.NDArray[np.int32]
+    value: FloatArray
+    status: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
 class Block:
     """One kind of parts: its name, and where the parts of each example begin (shape ``(n_examples + 1,)``)."""
 

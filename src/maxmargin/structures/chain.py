@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -34,30 +33,14 @@ from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
 from maxmargin.structures._labelled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
-from maxmargin.structures.legality import Legality
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labelling, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.legality import Legality, checked_rules
 from maxmargin.structures.tree import Tree
 
 Transitions = Literal["shared", "each"]
 
 _ELSEWHERE = 4
 """Status of an example that the slack kernel leaves to the one for trees."""
-
-
-@dataclass(frozen=True)
-class Labelling:
-    """Best label sequences by their labels alone.
-
-    Attributes:
-        labels: of all positions of the batch, example after example, shape ``(n_positions,)``; -1 throughout an example
-            that has none (status ABSENT or NONFINITE).
-        value: score of each example's sequence, shape ``(n_examples,)``.
-        status: shape ``(n_examples,)``, :class:`PointStatus` codes.
-    """
-
-    labels: npt.NDArray[np.int32]
-    value: FloatArray
-    status: npt.NDArray[np.int8]
 
 
 class Chain(Structure):
@@ -101,11 +84,7 @@ class Chain(Structure):
         self.transitions: Transitions = transitions
         if not 1 <= self.n_labels <= 1 << 15:
             raise ValueError(f"n_labels must be between 1 and 32768, got {n_labels}")
-        if legal is not None and not isinstance(legal, Legality):
-            raise ValueError(f"legal must be a Legality or None, got {type(legal).__name__}")
-        if legal is not None and legal.n_labels != self.n_labels:
-            raise ValueError(f"legal has rules for {legal.n_labels} labels, but the chain has {self.n_labels}")
-        self.legal = legal
+        self.legal = checked_rules(legal, self.n_labels)
         self._rules = None if legal is None or legal.allows_all else legal
         square = self.n_labels**2
         if transitions == "shared":

@@ -133,6 +133,11 @@ class Legality:
         return all(bool(flags.all()) for flags in self._flags)
 
     @cached_property
+    def inside(self) -> Legality:
+        """The rules of pieces of sequences, which may begin and end with any label."""
+        return Legality(self.pairs, np.ones_like(self.first), np.ones_like(self.last))
+
+    @cached_property
     def key(self) -> bytes:
         """The rules as bytes, for comparisons."""
         return b"".join(flags.tobytes() for flags in self._flags)
@@ -187,6 +192,15 @@ class Legality:
         row ``t`` of the second about one with ``t`` positions behind it.
         """
         return _powers(self.first, self.pairs, longest), _powers(self.last, self.pairs.T, longest)
+
+
+def checked_rules(legal: Legality | None, n_labels: int) -> Legality | None:
+    """``legal`` itself; ValueError unless it is None or has rules for as many labels as the chain."""
+    if legal is not None and not isinstance(legal, Legality):
+        raise ValueError(f"legal must be a Legality or None, got {type(legal).__name__}")
+    if legal is not None and legal.n_labels != n_labels:
+        raise ValueError(f"legal has rules for {legal.n_labels} labels, but the chain has {n_labels}")
+    return legal
 
 
 def _powers(start: BoolArray, follows: BoolArray, count: int) -> BoolArray:

@@ -21,9 +21,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,44 +32,11 @@ from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
 from maxmargin.structures._labelled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labelling, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.legality import Legality, checked_rules
 
 MOST_LABELS = 512
 """With more labels the triples of one example would take more than a gigabyte."""
-
-BoolArray = npt.NDArray[np.bool_]
-
-
-class Legal(Protocol):
-    """Which sequences of labels there are."""
-
-    @property
-    def pairs(self) -> BoolArray:
-        """Which labels may follow one another, shape ``(K, K)``."""
-
-    @property
-    def first(self) -> BoolArray:
-        """Which labels may begin a sequence, shape ``(K,)``."""
-
-    @property
-    def last(self) -> BoolArray:
-        """Which labels may end a sequence, shape ``(K,)``."""
-
-
-@dataclass(frozen=True)
-class Labelling:
-    """Best label sequences by their labels alone.
-
-    Attributes:
-        labels: of all positions of the batch, example after example, shape ``(n_positions,)``; -1 throughout an example
-            that has none (status ABSENT or NONFINITE).
-        value: score of each example's sequence, shape ``(n_examples,)``.
-        status: shape ``(n_examples,)``, :class:`PointStatus` codes.
-    """
-
-    labels: npt.NDArray[np.int32]
-    value: FloatArray
-    status: npt.NDArray[np.int8]
 
 
 class SecondOrderChain(Structure):
@@ -90,7 +56,7 @@ class SecondOrderChain(Structure):
     one_of_many = True
     no_entropy = ""
 
-    def __init__(self, lengths: npt.ArrayLike, n_labels: int, *, legal: Legal | None = None) -> None:
+    def __init__(self, lengths: npt.ArrayLike, n_labels: int, *, legal: Legality | None = None) -> None:
         sizes = np.asarray(lengths)
         if sizes.size == 0:
             sizes = sizes.astype(np.int64)
@@ -100,8 +66,8 @@ class SecondOrderChain(Structure):
         self.n_labels = operator.index(n_labels)
         if not 1 <= self.n_labels <= MOST_LABELS:
             raise ValueError(f"n_labels must be between 1 and {MOST_LABELS}, got {n_labels}; use Chain for more")
-        self.legal = legal
-        self._rules = _rules(legal, self.n_labels)
+        self.legal = checked_rules(legal, self.n_labels)
+        self._rules = _flags(self.legal, self.n_labels)
         k, n = self.n_labels, len(self.lengths)
         self.blocks = (
             Block("nodes", offsets_of(self.lengths * k)),
@@ -135,7 +101,8 @@ class SecondOrderChain(Structure):
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
-        self._check_legal(flat)
+        if self.legal is not None:
+            self.legal.refuse(flat, self.lengths)
         k, z = self.n_labels, np.zeros(self.n_parts)
         z[np.arange(len(flat)) * k + flat] = 1.0
         owner = np.repeat(np.arange(self.n_examples), self.lengths)
@@ -146,30 +113,6 @@ class SecondOrderChain(Structure):
         triples = ((owner[third] * k + flat[third - 2]) * k + flat[third - 1]) * k + flat[third]
         z[self.starts[2] :] = np.bincount(triples, minlength=self.n_examples * k**3)
         return z
-
-    def _check_legal(self, flat: IntArray) -> None:
-        """Refuse sequences that break the rules."""
-        if self.legal is None or not len(flat):
-            return
-        follow, first, last = self._rules
-        ends = np.cumsum(self.lengths)
-        begins, there = ends - self.lengths, self.lengths > 0
-        inside = np.ones(len(flat), dtype=bool)
-        inside[begins[there]] = False
-        wrong = np.zeros(len(flat), dtype=bool)
-        wrong[1:] = inside[1:] & (follow.reshape(self.n_labels, -1)[flat[:-1], flat[1:]] == 0)
-        wrong[begins[there]] = first[flat[begins[there]]] == 0
-        wrong[ends[there] - 1] |= last[flat[ends[there] - 1]] == 0
-        if not wrong.any():
-            return
-        at = int(np.argmax(wrong))
-        example = int(np.searchsorted(ends, at, side="right"))
-        position = at - int(begins[example])
-        before = f"after label {flat[at - 1]} " if position else "at the beginning "
-        raise ValueError(
-            f"example {example}: label {flat[at]} is not legal at position {position}, {before}or at the end; "
-            "correct the labels or allow more"
-        )
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""
@@ -330,11 +273,7 @@ class SecondOrderChain(Structure):
         )
 
 
-def _rules(legal: Legal | None, k: int) -> tuple[npt.NDArray[np.uint8], ...]:
+def _flags(legal: Legality | None, k: int) -> tuple[npt.NDArray[np.uint8], ...]:
     """Legal pairs, first and last labels as kernels take them."""
-    if legal is None:
-        return np.ones(k * k, dtype=np.uint8), np.ones(k, dtype=np.uint8), np.ones(k, dtype=np.uint8)
-    given = [np.asarray(rule) for rule in (legal.pairs, legal.first, legal.last)]
-    if [rule.shape for rule in given] != [(k, k), (k,), (k,)] or any(rule.dtype != np.bool_ for rule in given):
-        raise ValueError(f"legal must hold booleans: pairs of shape {(k, k)}, first and last of shape {(k,)}")
-    return tuple(np.ascontiguousarray(rule, dtype=np.uint8).reshape(-1) for rule in given)
+    rules = Legality.anything(k) if legal is None else legal
+    return tuple(flags.astype(np.uint8).reshape(-1) for flags in (rules.pairs, rules.first, rules.last))

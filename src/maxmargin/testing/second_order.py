@@ -8,10 +8,11 @@ import numpy as np
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.second_order import Legal, SecondOrderChain
+from maxmargin.structures.legality import Legality
+from maxmargin.structures.second_order import SecondOrderChain
 
 
-def is_legal(labels: tuple[int, ...], legal: Legal | None) -> bool:
+def is_legal(labels: tuple[int, ...], legal: Legality | None) -> bool:
     """Whether a label sequence keeps the rules."""
     if legal is None or not labels:
         return True

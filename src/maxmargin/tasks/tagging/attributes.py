@@ -17,7 +17,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from maxmargin import _kernels
+from maxmargin.features.entries import Entries
+from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.tagging.table import AttributeText
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,14 @@ class Attributes:
     def matrix(self) -> Any:
         """The rows as a CSR matrix of float64, shape ``(n_rows, n_columns)``, in canonical form."""
         values = np.ones(len(self.columns)) if self.values is None else self.values
-        return sp.csr_array((values, self.columns, self.starts), shape=(self.n_rows, self.n_columns))
+        narrow = np.int32 if len(self.columns) < 1 << 31 else np.int64  # of one kind, or kernels would widen both
+        arrays = values, self.columns.astype(narrow, copy=False), self.starts.astype(narrow)
+        return sp.csr_array(arrays, shape=(self.n_rows, self.n_columns))
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The rows as maps between weights and labels take them; values that are all 1 take no memory."""
+        return Entries(self.starts, self.columns, self.n_columns, *([] if self.values is None else [self.values]))
 
     def counts(self) -> IntArray:
         """In how many rows each attribute is, shape ``(n_columns,)``, int64."""
@@ -65,6 +75,13 @@ class Attributes:
             int(np.count_nonzero(keep)),
             self.lengths,
         )
+
+    def select(self, rows: IntArray, lengths: IntArray) -> Attributes:
+        """Some of the rows, as sentences of the given lengths."""
+        first, last = self.starts[rows], self.starts[rows + 1]
+        entries = ranges(first, last)
+        values = None if self.values is None else self.values[entries]
+        return Attributes(offsets_of(last - first), self.columns[entries], values, self.n_columns, lengths)
 
 
 class Vocabulary:
@@ -121,6 +138,20 @@ class Vocabulary:
         """
         starts, columns, values, lengths = _kernels.attributes_of_items(self.table, sentences, grow)
         return Attributes(starts, columns, values, len(self), lengths)
+
+    def of_text(self, text: AttributeText, *, grow: bool = False) -> Attributes:
+        """Those of a file in CRFsuite's format, whose weights are their values."""
+        numbers = np.empty(len(text.begin), dtype=np.int32)
+        buffer = np.frombuffer(text.buffer, dtype=np.uint8)
+        self.table.number(buffer, text.begin, text.end, grow, numbers)
+        known = numbers >= 0
+        starts = np.concatenate([[0], np.cumsum(known)])[text.starts]
+        shape = len(text.starts) - 1, len(self)
+        matrix = sp.csr_array((text.weight[known], numbers[known], starts), shape=shape)
+        matrix.sum_duplicates()
+        values = None if (matrix.data == 1.0).all() else matrix.data
+        columns = matrix.indices.astype(np.int32, copy=False)
+        return Attributes(matrix.indptr.astype(np.int64), columns, values, len(self), np.diff(text.sentences))
 
     def only(self, keep: npt.NDArray[np.bool_]) -> Vocabulary:
         """The vocabulary of the attributes to be kept, renumbered in order."""

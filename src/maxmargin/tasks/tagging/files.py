@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _kernels
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging import json_lines, line_formats
 from maxmargin.tasks.tagging.line_formats import CONLLU, Layout
@@ -119,6 +120,27 @@ class TaggedText:
         there = f"only the columns {', '.join(self.columns)}" if self.columns else "only attributes"
         raise FileError(f"{self.source}: no labels, {there}; give a file with the label of each token")
 
+    def label_codes(self) -> tuple[Codes, list[str]]:
+        """The labels of all tokens as numbers, shape ``(n_tokens,)``, and the texts they stand for.
+
+        Texts come in the order in which they first appear; FileError where there are no labels.
+        """
+        return self._codes_at(*self.label_places())
+
+    def codes_of(self, column: str) -> tuple[Codes, list[str]]:
+        """The same for the cells of a column; ValueError naming those there are."""
+        if self.table is None:
+            return self.label_codes()
+        at = self.column(column)
+        places = (np.ascontiguousarray(ends[:, at]) for ends in (self.table.begin, self.table.end))
+        return self._codes_at(*places)
+
+    def _codes_at(self, begin: IntArray, end: IntArray) -> tuple[Codes, list[str]]:
+        strings = _kernels.StringTable()
+        numbers = np.empty(len(begin), dtype=np.int32)
+        strings.number(self.tokens.bytes, begin, end, True, numbers)
+        return numbers, [strings.text(number).decode("utf-8") for number in range(len(strings))]
+
     def labels(self) -> list[list[str]]:
         """The labels, a list per sentence; ValueError where there are none."""
         begin, end = self.label_places()
@@ -148,13 +170,38 @@ def read_tagged(
             column is there if all that are named are; lines are ``word/TAG`` if all words of the first line have tags.
         join: in ``word/TAG`` lines, a word without a tag belongs to the one behind it: ``G + C/NN`` is one token.
     """
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"no format {format!r}; choose one of {', '.join(FORMATS)}")
+    check_format(format)
     names = column_names(columns)
     data = read_text(path)
+    form = format or recognised(path, data, named=names is not None)
+    return parsed(path, data, form, names, label, labelled, join)
+
+
+def check_format(format: str | None) -> None:
+    """ValueError naming the formats there are."""
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"no format {format!r}; choose one of {', '.join(FORMATS)}")
+
+
+def recognised(path: AnyPath, data: bytes, *, named: bool) -> str:
+    """The format of a file; FileError where it has no tokens, or may have more than one format."""
     if not data.strip():
         raise line_formats.no_tokens(path)
-    form = line_formats.recognise(path, data, named=names is not None) if format is None else format
+    return line_formats.recognise(path, data, named=named)
+
+
+def parsed(
+    path: AnyPath,
+    data: bytes,
+    form: str,
+    names: tuple[str, ...] | None,
+    label: str | None,
+    labelled: bool | None,
+    join: bool = False,
+) -> TaggedText:
+    """What a file of a known format holds, whose bytes were read; arguments as of :func:`read_tagged`."""
+    if not data.strip():
+        raise line_formats.no_tokens(path)
     if form in ("conllu", "crfsuite") and names is not None and names != CONLLU:
         what = f"CoNLL-U has its own ({', '.join(CONLLU)})" if form == "conllu" else "CRFsuite files have none"
         raise problem(path, None, f"columns are named, and {what}; leave the names out, or give the format columns")

@@ -298,6 +298,13 @@ class Template:
         return cls(text, tuple(columns), tuple(unigrams), tuple(bigrams), omit, learned)
 
     @property
+    def columns_used(self) -> tuple[str, ...]:
+        """The columns that a table must have, in the order in which they first come."""
+        items = (item for line in (*self.unigrams, *self.bigrams) for item in line if isinstance(item, Macro))
+        new, source = self.learned or ("", "")
+        return tuple(dict.fromkeys(source if item.column == new else item.column for item in items if item.column))
+
+    @property
     def transitions(self) -> bool:
         """Whether a ``B`` line has no macro: a weight for each pair of labels, which chains have anyway."""
         return any(all(isinstance(item, str) for item in line) for line in self.bigrams)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from maxmargin._terminal import fail, printable, report
+from maxmargin._terminal import fail, report
 from maxmargin.tasks.alignment.aligner import WordAligner, load_aligner
 from maxmargin.tasks.alignment.commands.options import (
     GoldFormat,
     TargetOption,
-    once,
     optional_bitext,
     write,
 )
@@ -26,6 +21,7 @@ from maxmargin.tasks.alignment.files import Bitext, Format, open_links, read_bit
 from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.alignment.sentences import SentencePair
 from maxmargin.tasks.alignment.symmetrize import Method
+from maxmargin.tasks.verbs import errors_as_lines, once, writable
 
 BitextSource = Annotated[
     str | None,
@@ -58,36 +54,6 @@ Symmetrised = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Report as one JSON object.")]
-
-
-@contextmanager
-def _errors_as_lines() -> Iterator[None]:
-    """Errors and warnings as one line each, the warnings first."""
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                yield
-            finally:
-                for warning in caught:
-                    print(f"warning: {printable(warning.message)}", file=sys.stderr)
-    except BrokenPipeError:  # nobody reads on, as after ``| head``: the parser of commands ends quietly
-        raise
-    except OSError as error:
-        fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
-    except ValueError as error:
-        fail(str(error))
-
-
-def _writable(path: Path) -> None:
-    """Refuse before hours of training what cannot be written after them."""
-    if path.is_dir():
-        fail(f"{path} is a folder; give --out a file")
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        fail(f"{path}: its folder does not exist; make it, or give another --out")
-    if not os.access(folder, os.W_OK | os.X_OK):  # a file that is there already is replaced, not written to
-        fail(f"{path}: no permission to write to its folder; give another --out")
 
 
 def _files(extras: Sequence[str] | None) -> list[str]:
@@ -158,8 +124,8 @@ def train(
 ) -> None:
     """Learn from annotated sentence pairs, and from a bitext without annotations, as much of it as there is."""
     began = time.perf_counter()
-    _writable(out)
-    with _errors_as_lines():
+    writable(out)
+    with errors_as_lines():
         bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
         once([*bitexts, gold, dev_gold, *_files(extra), *_files(dev_extra)])
         bitext = read_bitext(source, target)
@@ -177,7 +143,7 @@ def train(
             dev_references = open_links(dev_gold, format=gold_form).references(bitext=held)
             dev = _pairs(held, _extras(dev_extra, held, "--dev-extra")), dev_references
         pairs = _pairs(bitext, _extras(extra, bitext))
-    with _errors_as_lines():
+    with errors_as_lines():
         chosen = ("C", C), ("false_negative", false_negative)
         settings: dict[str, Any] = {name: tuple(value) for name, value in chosen if value}
         models = None if reuse is None else load_aligner(reuse).models_
@@ -214,7 +180,7 @@ def bootstrap(
     """Learn from a bitext alone. With --out a model is written, without it links, as by fast_align."""
     began = time.perf_counter()
     if out is not None:
-        _writable(out)
+        writable(out)
         if source is not None:
             fail("--out writes a model, --source asks for links; give one of them, and use align predict")
         of_links = ("--method", method), ("--format", form), ("--confidence", confidence), ("--threshold", threshold)
@@ -223,11 +189,11 @@ def bootstrap(
             fail(f"--out writes a model, {ignored[0]} is about links; leave one of them out, and use align predict")
     elif as_json:
         fail("--json reports on a model, and links are written without --out; give --out, or --format json for links")
-    with _errors_as_lines():
+    with errors_as_lines():
         once([bitext_source, bitext_target, source, target])
         bitext = read_bitext(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
-    with _errors_as_lines():
+    with errors_as_lines():
         models = None if reuse is None else load_aligner(reuse).models_
         aligner = WordAligner(fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=models, verbose=True)
         learnt = _pairs(bitext)
@@ -256,12 +222,12 @@ def predict(
     jobs: Jobs = -1,
 ) -> None:
     """Align sentence pairs: a line of links per pair (NAACL: a line per link) on standard output."""
-    with _errors_as_lines():
+    with errors_as_lines():
         once([source, target, *_files(extra)])
         aligner = load_aligner(model, n_jobs=jobs, verbose=True)
         bitext = read_bitext(source, target)
         pairs = _pairs(bitext, _extras(extra, bitext))
-    with _errors_as_lines():
+    with errors_as_lines():
         _write(aligner, pairs, method, form, confidence, threshold, adapt=adapt)
 
 

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import fail, printable
-from maxmargin.tasks.alignment.commands.options import RECOGNISED, GoldFormat, TargetOption, once
+from maxmargin.tasks.alignment.commands.options import RECOGNISED, GoldFormat, TargetOption
 from maxmargin.tasks.alignment.files import FileError, Format, open_links, read_bitext
 from maxmargin.tasks.text import name_of
+from maxmargin.tasks.verbs import once
 
 
 def show(

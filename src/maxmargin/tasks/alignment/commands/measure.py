@@ -15,7 +15,6 @@ from maxmargin.tasks.alignment.commands.options import (
     GoldFormat,
     SourceOption,
     TargetOption,
-    once,
     optional_bitext,
     pairs_of,
     write,
@@ -23,6 +22,7 @@ from maxmargin.tasks.alignment.commands.options import (
 from maxmargin.tasks.alignment.files import FileError, Format, LinkFile, open_links
 from maxmargin.tasks.alignment.symmetrize import Method
 from maxmargin.tasks.text import count_of, name_of
+from maxmargin.tasks.verbs import once
 
 
 def evaluate(

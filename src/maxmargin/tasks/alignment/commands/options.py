@@ -11,7 +11,7 @@ import typer
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.files import Bitext, FileError, Format, LinkFile, read_bitext, write_links
 from maxmargin.tasks.alignment.links import Prediction
-from maxmargin.tasks.text import STANDARD_INPUT, name_of
+from maxmargin.tasks.text import name_of
 
 RECOGNISED = "by its content, never talp"
 """What help says of the format of a file where none is given."""
@@ -32,12 +32,6 @@ def write(links: Iterable[IntArray | Prediction], form: Format) -> None:
     """Write links to standard output, all of them: a reader that is gone is met here, not at the end of the process."""
     write_links(sys.stdout, links, form.value)
     sys.stdout.flush()
-
-
-def once(paths: Sequence[str | None]) -> None:
-    """Refuse to read standard input twice."""
-    if sum(path == STANDARD_INPUT for path in paths) > 1:
-        raise FileError("standard input (-) can be read once only; give the other inputs as files")
 
 
 def optional_bitext(source: str | None, target: str | None, option: str = "--") -> Bitext | None:

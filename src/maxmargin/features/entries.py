@@ -1,0 +1,108 @@
+"""A sparse matrix by its non-zeros, for maps with weights of some pairs only.
+
+Features of words and the like are there or not: where all values are 1 they are not kept, and a non-zero takes 4 bytes
+instead of 12.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin.features.rows import Matrix, Rows
+from maxmargin.structures._arrays import offsets_of, ranges
+from maxmargin.structures.base import FloatArray, IntArray
+
+_NOTHING: FloatArray = np.zeros(0)
+
+
+class Entries:
+    """``X``, shape ``(n, d)``, in compressed rows; arrays of the right type are not copied.
+
+    Args:
+        starts: row ``r`` has the non-zeros ``starts[r]:starts[r + 1]``, shape ``(n + 1,)``.
+        columns: the column of each non-zero.
+        d: number of columns.
+        values: of each non-zero; empty if all are 1.
+
+    Whether indices are in range is checked by the kernels, in every call.
+    """
+
+    def __init__(
+        self, starts: npt.NDArray[Any], columns: npt.NDArray[Any], d: int, values: FloatArray = _NOTHING
+    ) -> None:
+        for name, array in (("starts", starts), ("columns", columns)):
+            if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+                raise ValueError(f"{name} of a sparse matrix must be a vector of integers")
+        if not len(starts) or starts[-1] != len(columns) or (len(values) and len(values) != len(columns)):
+            raise ValueError("starts, columns and values of a sparse matrix do not fit together")
+        narrow = columns.dtype == np.int32 and len(columns) < 1 << 31
+        width = np.int32 if narrow else np.int64
+        self.starts = np.ascontiguousarray(starts, dtype=width)
+        self.columns = np.ascontiguousarray(columns, dtype=width)
+        self.values = np.ascontiguousarray(values)
+        self.n, self.d = len(starts) - 1, int(d)
+
+    @classmethod
+    def of(cls, matrix: Given, n_features: int | None = None) -> Entries:
+        """Of a CSR matrix, or of the places ``(starts, columns)`` of ones among ``n_features`` columns."""
+        if isinstance(matrix, Entries):
+            return matrix
+        if isinstance(matrix, tuple):
+            if n_features is None:
+                raise ValueError(
+                    "say how many columns a matrix has that is given by the places of its ones: n_features"
+                )
+            return cls(np.asarray(matrix[0]), np.asarray(matrix[1]), n_features)
+        rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
+        if rows.dense is not None:
+            raise ValueError("weights for some pairs only need a CSR matrix; convert with scipy.sparse.csr_array")
+        values = _NOTHING if bool(np.all(rows.values == 1.0)) else rows.values
+        return cls(rows.starts, rows.columns, rows.d, values)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]:
+        """As kernels take them."""
+        return self.starts, self.columns, self.values
+
+    @cached_property
+    def transposed(self) -> Entries:
+        """``X'``; kept."""
+        # Without values a byte per non-zero goes with the places.
+        values = self.values if len(self.values) else np.ones(len(self.columns), dtype=np.int8)
+        turned = sp.csr_array((values, self.columns, self.starts), shape=(self.n, self.d)).tocsc()
+        return Entries(turned.indptr, turned.indices, self.n, turned.data if len(self.values) else _NOTHING)
+
+    def select(self, offsets: IntArray, chosen: IntArray) -> Entries:
+        """The rows of the chosen examples, where example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
+
+        Consecutive examples share memory with this matrix; others are copied.
+        """
+        if len(chosen) and np.all(np.diff(chosen) == 1):
+            first, last = int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1])
+            starts = self.starts[first : last + 1]
+            own = slice(int(starts[0]), int(starts[-1]))
+            return Entries(starts - starts[0], self.columns[own], self.d, self._values(own))
+        rows = ranges(offsets[chosen], offsets[chosen + 1])
+        begin, end = self.starts[rows], self.starts[rows + 1]
+        places = ranges(begin, end)
+        return Entries(offsets_of(np.subtract(end, begin)), self.columns[places], self.d, self._values(places))
+
+    def _values(self, places: slice | IntArray) -> FloatArray:
+        return self.values[places] if len(self.values) else _NOTHING
+
+    def told(self) -> tuple[Any, ...]:
+        """What the matrix is made of, for fingerprints."""
+        return self.d, *self.arrays
+
+    def to_sparse(self) -> sp.csr_array:
+        """``X`` as a CSR array."""
+        values = self.values if len(self.values) else np.ones(len(self.columns))
+        return sp.csr_array((values, self.columns, self.starts), shape=(self.n, self.d))
+
+
+Given: TypeAlias = Matrix | Rows | Entries | tuple[npt.NDArray[Any], npt.NDArray[Any]]

@@ -1,0 +1,173 @@
+"""Options that the verbs share, and files read as those that a model was trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from maxmargin.tasks.tagging.files import Codes, TaggedText
+    from maxmargin.tasks.tagging.model import TaggerModel
+
+AS_TRAINED = "as in training"
+RECOGNISED = "by name and content"
+IGNORED = "_"
+"""What stands for a column that is of no use, in ``--columns``."""
+
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns", metavar="NAMES", help="Names of the columns, such as word,pos,label; _ for one to be ignored."
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option("--label", metavar="NAME", help="The column of labels.", show_default="label, or the last; upos"),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", help="columns, conllu, slash, crfsuite or json.", show_default=RECOGNISED),
+]
+Join = Annotated[bool, typer.Option("--join", help="In word/TAG lines a word without a tag belongs to the next.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Threads; -1 for all cores.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the user says that files are to be read."""
+
+    format: str | None = None
+    columns: str | None = None
+    label: str | None = None
+    join: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of columns, those to be ignored with names of their own."""
+        from maxmargin.tasks.tagging.files import column_names
+
+        if self.columns is None:
+            return None
+        given = [name.strip() for name in self.columns.split(",")]
+        return column_names([f"{name}{at}" if name == IGNORED else name for at, name in enumerate(given)])
+
+    def read(self, path: str, *, labelled: bool | None) -> TaggedText:
+        """A file by these options alone."""
+        from maxmargin.tasks.tagging.files import read_tagged
+
+        text = read_tagged(
+            path, format=self.format, columns=self.names, label=self.label, labelled=labelled, join=self.join
+        )
+        _check_label(text, self.label)
+        return text
+
+    def read_for(self, path: str, model: TaggerModel, *, labelled: bool | None) -> TaggedText:
+        """A file for a model: what the options do not say is as it was in training, if the file has that format."""
+        from maxmargin.tasks.tagging.files import check_format, parsed
+        from maxmargin.tasks.text import read_text
+
+        check_format(self.format)
+        trained = trained_on(model)
+        names, label = self.names, self.label
+        # The columns of CoNLL-U are those of no other format.
+        known = names or (None if trained.get("format") == "conllu" else trained.get("columns"))
+        data = read_text(path)
+        form = self.format or _recognised(path, data, model, known is not None)
+        if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
+            names = known
+        before = trained.get("label")
+        if label is None and (form == trained.get("format") if names is None else before in names):
+            label = before
+        text = parsed(path, data, form, names, label, labelled, self.join or bool(labelled and trained.get("join")))
+        _check_label(text, self.label)
+        return text
+
+
+def _recognised(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
+    """The format of a file; that of training where content does not tell."""
+    from maxmargin.tasks.tagging.files import recognised
+    from maxmargin.tasks.text import FileError
+
+    before = trained_on(model).get("format")
+    try:
+        form = recognised(path, data, named=named)
+    except FileError:
+        if before is None or not data.strip():
+            raise
+        return str(before)
+    # A model of CRFsuite's attributes has no use for columns.
+    return before if before == "crfsuite" and form in ("columns", "slash") else form
+
+
+def _check_label(text: TaggedText, label: str | None) -> None:
+    """CRFsuite files and JSON with features have no columns to choose from."""
+    if text.table is None and label is not None:
+        from maxmargin.tasks.text import FileError
+
+        raise FileError(f"{text.source}: tokens have attributes and no columns; leave --label out")
+
+
+def trained_on(model: TaggerModel) -> dict[str, Any]:
+    """What the model remembers of its training file: ``format``, ``columns``, ``label`` and ``join``."""
+    found: Any = model.facts.get("file")
+    if isinstance(found, dict) and isinstance(found.get("format"), str):
+        columns, label = found.get("columns"), found.get("label")
+        plain = isinstance(columns, list) and columns and all(isinstance(name, str) for name in columns)
+        return {
+            "format": found["format"],
+            "columns": tuple(columns) if plain else None,  # type: ignore[arg-type]
+            "label": label if isinstance(label, str) else None,
+            "join": found.get("join") is True,
+        }
+    template = getattr(model.extractor, "template", None)
+    if template is None:
+        return {}
+    # Trained in Python on tokens without a column of labels, which a file may have behind the others.
+    columns = tuple(template.columns)
+    return {"columns": columns if "label" in columns else (*columns, "label"), "label": "label"}
+
+
+def remembered(text: TaggedText, join: bool) -> dict[str, Any]:
+    """What a model is to remember of its training file."""
+    return {"format": text.format, "columns": list(text.columns), "label": text.label, "join": join}
+
+
+def loaded(path: Any, jobs: int) -> TaggerModel:
+    """The model of a file."""
+    from maxmargin.tasks.tagging.model import load_tagger
+
+    return load_tagger(path, n_jobs=jobs)
+
+
+def rows_of(model: TaggerModel, text: TaggedText) -> Any:
+    """The attributes of a file that a model knows."""
+    from maxmargin.tasks.text import FileError
+
+    template = getattr(model.extractor, "template", None)
+    if template is not None and text.table is None:
+        raise FileError(
+            f"{text.source}: tokens have attributes and no columns, and this model needs the columns "
+            f"{', '.join(template.columns_used)}; give a file that has them"
+        )
+    return model.extractor.rows(text.tokens)
+
+
+def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:
+    """The labels as codes and names; FileError where one is empty, or none is there at all."""
+    import numpy as np
+
+    from maxmargin.tasks.text import FileError
+
+    codes, names = text.label_codes()
+    if "" in names and unknown != "":
+        token = int(np.flatnonzero(codes == names.index(""))[0])
+        raise FileError(
+            f"{text.tokens.where(token)}: the label is empty; give each token one, and those whose label is not known "
+            "a word that --unknown names"
+        )
+    if text.format == "conllu" and names == [IGNORED]:
+        raise FileError(f"{text.source}: no labels, the column {text.label!r} has only '_'; give --label another one")
+    return codes, names

@@ -1,0 +1,49 @@
+"""What the commands of tasks share: errors as lines, files that can be written, standard input read once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from maxmargin._terminal import fail, printable
+from maxmargin.tasks.text import STANDARD_INPUT, FileError
+
+
+@contextmanager
+def errors_as_lines() -> Iterator[None]:
+    """Errors and warnings as one line each, the warnings first."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                yield
+            finally:
+                for warning in caught:
+                    print(f"warning: {printable(warning.message)}", file=sys.stderr)
+    except BrokenPipeError:  # nobody reads on, as after ``| head``: the parser of commands ends quietly
+        raise
+    except OSError as error:
+        fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+    except ValueError as error:
+        fail(str(error))
+
+
+def writable(path: Path) -> None:
+    """Refuse before hours of training what cannot be written after them."""
+    if path.is_dir():
+        fail(f"{path} is a folder; give --out a file")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        fail(f"{path}: its folder does not exist; make it, or give another --out")
+    if not os.access(folder, os.W_OK | os.X_OK):  # a file that is there already is replaced, not written to
+        fail(f"{path}: no permission to write to its folder; give another --out")
+
+
+def once(paths: Sequence[str | None]) -> None:
+    """Refuse to read standard input twice."""
+    if sum(path == STANDARD_INPUT for path in paths) > 1:
+        raise FileError("standard input (-) can be read once only; give the other inputs as files")

@@ -1,0 +1,310 @@
+"""Files of taggers: round trips, and every kind of damaged, foreign or hostile file."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import struct
+from importlib import import_module
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from corpora import PAIRS, WORDS, chunked, dictionaries, markov, matrices
+from data import KINDS as OTHERS
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import maxmargin as mm
+from maxmargin import model_file
+from maxmargin.tasks.tagging import SequenceTagger, load_tagger
+
+START = 52
+quick = settings(
+    deadline=None, derandomize=True, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def parts(data: bytes) -> tuple[dict, bytes]:
+    """Header and array section of a good file."""
+    (length,) = struct.unpack_from("<Q", data, 12)
+    end = START + length
+    return json.loads(data[START:end]), data[end + -end % 64 :]
+
+
+def sealed(header: dict, payload: bytes) -> bytes:
+    """A file with a true checksum: made to deceive, not damaged."""
+    text = json.dumps(header).encode()
+    prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
+    body = text + bytes(-(START + len(text)) % 64) + payload
+    return prefix + hashlib.sha256(prefix + body).digest() + body
+
+
+def refused(path, message=None):
+    with pytest.raises(mm.ModelFileError, match=message) as caught:
+        load_tagger(path)
+    assert str(path) in str(caught.value)
+
+
+def _kinds():
+    plain, chunks = markov(12, seed=1), chunked(12, seed=2)
+    columns = [[(word, word[:1]) for word in sentence] for sentence in plain[0]]
+    integers = [[("a", "b", "c").index(label) for label in labels] for labels in plain[1]]
+    tuples = [[(label, 1, None) for label in labels] for labels in plain[1]]
+    return {
+        "words": (*plain, {"template": WORDS}),
+        "second order": (*plain, {"template": WORDS, "order": 2}),
+        "pairs": (*plain, {"template": PAIRS}),
+        "columns": (columns, plain[1], {"preset": "chunking"}),
+        "named columns": (columns, plain[1], {"template": "U:%x[0,kind]\n", "columns": "word,kind"}),
+        "dictionaries": (dictionaries(plain[0]), plain[1], {}),
+        "names": ([[[word] for word in sentence] for sentence in plain[0]], integers, {}),
+        "dense": (matrices(plain[0]), tuples, {}),
+        "sparse": ([sp.csr_array(x) for x in matrices(plain[0])], plain[1], {}),
+        "edges": (matrices(plain[0], edges=True), plain[1], {}),
+        "rules": (*chunks, {"template": WORDS}),
+        "rules, second order": (*chunks, {"template": WORDS, "order": 2}),
+        "rules, pairs": (*chunks, {"template": PAIRS}),
+        "forbidden": (*plain, {"template": WORDS, "forbidden": [(None, "a"), ("c", "c")]}),
+    }
+
+
+KINDS = _kinds()
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def saved(request, tmp_path_factory):
+    X, y, options = KINDS[request.param]
+    if "forbidden" in options:
+        keep = [i for i, labels in enumerate(y) if labels[0] != "a" and ("c", "c") not in itertools.pairwise(labels)]
+        X, y = [X[i] for i in keep], [y[i] for i in keep]
+    tagger = SequenceTagger(**options).fit(X, y, X, y)
+    path = tmp_path_factory.mktemp("saved") / "model"
+    tagger.save(path)
+    return path, tagger, X
+
+
+def test_round_trip(saved, tmp_path):
+    path, tagger, X = saved
+    for again in (load_tagger(path), load_tagger(str(path), n_jobs=2), SequenceTagger.load(path)):
+        assert again.predict(X) == tagger.predict(X)
+        assert again.k_best(X, 3) == tagger.k_best(X, 3)
+        for use in ("predict_proba", "margins"):
+            for one, two in zip(getattr(again, use)(X), getattr(tagger, use)(X), strict=True):
+                assert one.tobytes() == two.tobytes()
+        again.save(tmp_path / "again")
+        assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    assert again.state_features_ == tagger.state_features_
+    assert again.transition_features_ == tagger.transition_features_
+    assert again.classes_ == tagger.classes_
+    assert again.model_.facts == tagger.model_.facts
+    assert load_tagger(path).labels == tagger.model_.labels
+
+
+def test_other_files(saved, tmp_path):
+    path, _, _ = saved
+    with pytest.raises(
+        mm.ModelFileError,
+        match=r"a model of kind 'sequence tagging'; load it with maxmargin\.tasks\.tagging\.load_tagger\(path",
+    ):
+        mm.load(path)
+    folder, _, name = parts(path.read_bytes())[0]["loader"].rpartition(".")
+    assert getattr(import_module(folder), name) is load_tagger
+    for data in (b"", b"text", b"\x80\x04.", model_file.MAGIC):
+        (tmp_path / "bad").write_bytes(data)
+        refused(tmp_path / "bad")
+
+
+def test_models_of_other_kinds(tmp_path):
+    estimator, data = OTHERS["chain"]
+    estimator().fit(*data(3)).save(tmp_path / "chain")
+    refused(tmp_path / "chain", "a model of kind 'chain', not 'sequence tagging'; give a file written by save")
+    with pytest.raises(FileNotFoundError):
+        load_tagger(tmp_path / "missing")
+    with pytest.raises(IsADirectoryError):
+        load_tagger(tmp_path)
+
+
+def test_labels_that_cannot_be_saved(tmp_path):
+    tagger = SequenceTagger().fit([[["a"], ["b"]]], [[frozenset("x"), frozenset("y")]])
+    with pytest.raises(ValueError, match="a label of type frozenset cannot be saved; use text, numbers or tuples"):
+        tagger.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def usable_or_refused(path, X):
+    """A file with a true checksum is a model that can be used, or ModelFileError."""
+    try:
+        model = load_tagger(path)
+    except mm.ModelFileError:
+        return
+    try:
+        assert len(model.predict(X)) == len(X)
+        assert len(model.predict_proba(X)) == len(X)
+        assert len(model.k_best(X, 2)) == len(X)
+    except ValueError:
+        pass  # columns of another width, scores that are not finite, rules that leave nothing: said in words
+    model.save(path)
+    load_tagger(path)
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([10**400, -1, 0, 2**63, 1e308, 1000, 1.0, 2.0])
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(parent=quick, max_examples=40)
+@given(data=st.data())
+def test_headers_of_any_json(saved, tmp_path, data):
+    path, _, X = saved
+    header, payload = parts(path.read_bytes())
+    place = header
+    while True:
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if isinstance(place[key], dict | list) and place[key] and data.draw(st.booleans()):
+            place = place[key]
+            continue
+        place[key] = data.draw(anything)
+        break
+    (tmp_path / "model").write_bytes(sealed(header, payload))
+    usable_or_refused(tmp_path / "model", X[:2])
+
+
+@settings(parent=quick, max_examples=40)
+@given(data=st.data())
+def test_arrays_of_any_bytes(saved, tmp_path, data):
+    """Numbers in any array are changed, with a true checksum."""
+    path, _, X = saved
+    header, payload = parts(path.read_bytes())
+    name = data.draw(st.sampled_from(sorted(header["arrays"])))
+    entry = header["arrays"][name]
+    dtype, size = np.dtype(entry["dtype"]), int(np.prod(entry["shape"]))
+    if not size:
+        return
+    changed = bytearray(payload)
+    values = np.frombuffer(changed, dtype=dtype, count=size, offset=entry["offset"])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, size - 1))
+        if dtype.kind == "f":
+            values[at] = data.draw(st.sampled_from([np.nan, np.inf, -1.0, 0.0, 1.0, 1e30, -1e-30, 1e300]))
+        else:
+            info = np.iinfo(dtype)
+            values[at] = data.draw(st.sampled_from([info.min, info.max, 0, 1, 2, 200]) | st.integers(0, 100))
+    (tmp_path / "model").write_bytes(sealed(header, bytes(changed)))
+    usable_or_refused(tmp_path / "model", X[:2])
+
+
+@settings(parent=quick, max_examples=60)
+@given(where=st.floats(0, 1), flip=st.integers(1, 255), cut=st.booleans())
+def test_damage(tmp_path, where, flip, cut):
+    X, y, options = KINDS["words"]
+    model = tmp_path / "good"
+    if not model.exists():
+        SequenceTagger(**options).fit(X, y).save(model)
+    data = bytearray(model.read_bytes())
+    at = min(int(where * len(data)), len(data) - 1)
+    if cut:
+        del data[at:]
+    else:
+        data[at] ^= flip
+    (tmp_path / "model").write_bytes(data)
+    refused(tmp_path / "model")
+
+
+def test_everything_is_needed(saved, tmp_path):
+    path, _, _ = saved
+    header, payload = parts(path.read_bytes())
+    for name in header["arrays"]:
+        arrays = {key: entry for key, entry in header["arrays"].items() if key != name}
+        (tmp_path / "model").write_bytes(sealed({**header, "arrays": arrays}, payload))
+        refused(tmp_path / "model", f"{name}|vocabulary")
+    for key in header:
+        if key not in ("library", "loader"):
+            (tmp_path / "model").write_bytes(sealed({k: v for k, v in header.items() if k != key}, payload))
+            refused(tmp_path / "model")
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<i4", "<i8", "|u1", "<f8"])
+def test_arrays_of_other_kinds(saved, tmp_path, dtype):
+    path, _, _ = saved
+    header, arrays = model_file.read(path)
+    for name, array in arrays.items():
+        if array.dtype == np.dtype(dtype):
+            continue
+        model_file.write(tmp_path / "model", header, {**arrays, name: array.astype(dtype)})
+        refused(tmp_path / "model")
+
+
+def test_arrays_of_other_shapes(saved, tmp_path):
+    path, _, _ = saved
+    header, arrays = model_file.read(path)
+    for name, array in arrays.items():
+        for other in (array[:-1], array.reshape(1, *array.shape), np.concatenate([array, array[-1:]])):
+            if other.shape == array.shape:
+                continue
+            model_file.write(tmp_path / "model", header, {**arrays, name: np.ascontiguousarray(other)})
+            refused(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"order": 3}, "its order is damaged"),
+        ({"order": True}, "its order is damaged"),
+        ({"order": 1.0}, "its order is damaged"),
+        ({"order": 2}, "it needs .* finite weights"),
+        ({"input": "music"}, "it takes inputs of kind 'music', which this version does not know"),
+        ({"input": []}, "cannot be loaded"),
+        ({"labels": "abc"}, "its header is damaged"),
+        ({"labels": ["a", "b"]}, "cannot be loaded"),
+        ({"labels": ["a", "b", "b"]}, "classes must be a non-empty list of distinct labels"),
+        ({"labels": ["a", "b", {"c": 1}]}, "not a label"),
+        ({"facts": 3}, "its header is damaged"),
+        ({"legal": 1}, "its header is damaged"),
+        ({"legal": True}, "'legal_pairs' is missing"),
+        ({"edges": True}, "its edge features are damaged"),
+        ({"temperature": 0}, "its temperature is damaged"),
+        ({"temperature": "1"}, "its temperature is damaged"),
+        ({"temperature": True}, "its temperature is damaged"),
+        ({"columns": "word"}, "its columns are damaged"),
+        ({"template": 5}, "cannot be loaded"),
+        ({"template": "U:%x[0,5]"}, "its template"),
+    ],
+)
+def test_damaged_headers(tmp_path, changes, message):
+    X, y, options = KINDS["words"]
+    SequenceTagger(**options).fit(X, y).save(tmp_path / "model")
+    header, arrays = model_file.read(tmp_path / "model")
+    model_file.write(tmp_path / "model", {**header, **changes}, arrays)
+    refused(tmp_path / "model", message)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("weights", lambda a: np.where(np.arange(len(a)) == 1, np.nan, a), "finite weights"),
+        ("weights", lambda a: np.where(np.arange(len(a)) == 1, np.inf, a), "finite weights"),
+        ("support_columns", lambda a: a + 3, "column|pattern|support"),
+        ("support_columns", lambda a: -a - 1, "column|pattern|support"),
+        ("support_starts", lambda a: a[::-1].copy(), "cannot be loaded"),
+        ("attributes_ends", lambda a: a + 1, "the vocabulary is damaged"),
+        ("attributes_text", lambda a: a | 0x80, "the vocabulary is damaged"),
+        ("legal_pairs", lambda a: a * 2, "its rules are damaged"),
+        ("legal_first", lambda a: a[:2], "first must have shape"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_damaged_arrays(tmp_path, name, change, message):
+    X, y, options = KINDS["rules"]
+    SequenceTagger(**options).fit(X, y).save(tmp_path / "model")
+    header, arrays = model_file.read(tmp_path / "model")
+    model_file.write(tmp_path / "model", header, {**arrays, name: change(arrays[name])})
+    refused(tmp_path / "model", message)

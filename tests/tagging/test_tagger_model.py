@@ -1,0 +1,208 @@
+"""Predictions of taggers against all label sequences, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from corpora import PAIRS, WORDS, chunked, dictionaries, markov, matrices, table_of_scores
+
+from maxmargin.tasks.tagging import SequenceTagger, layout
+from maxmargin.tasks.tagging.calibration import COLDEST, HOTTEST, calibration_error, fitted_temperature
+
+
+def _short(X, y, longest):
+    return [x[:longest] for x in X], [labels[:longest] for labels in y]
+
+
+def _kinds():
+    plain, chunks = _short(*markov(14, seed=1), 5), _short(*chunked(14, seed=2), 5)
+    words = {"template": WORDS}
+    return {
+        "first order": (plain, words),
+        "second order": (plain, {**words, "order": 2}),
+        "pairs see words": (plain, {"template": PAIRS}),
+        "dictionaries": ((dictionaries(plain[0]), plain[1]), {}),
+        "matrices": ((matrices(plain[0]), plain[1]), {}),
+        "edge features": ((matrices(plain[0], edges=True), plain[1]), {}),
+        "rules": (chunks, words),
+        "rules, second order": (chunks, {**words, "order": 2}),
+        "rules, pairs see words": (chunks, {"template": PAIRS}),
+        "no rules": (chunks, {**words, "legal": None}),
+        "forbidden": (
+            chunks,
+            {**words, "legal": None, "forbidden": [("O", "I-X"), (None, "I-X")], "classes": ["B-X", "I-X", "O", "P"]},
+        ),
+    }
+
+
+KINDS = _kinds()
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def trained(request):
+    """A tagger whose weights are shaken, so that nothing is a tie, and sentences of lengths 0, 1, 2 and more."""
+    (X, y), settings = KINDS[request.param]
+    tagger = SequenceTagger(tol=1e-2, **settings).fit(X, y)
+    model = tagger.model_
+    rng = np.random.default_rng(5)
+    model = replace(model, weights=model.weights + 0.3 * rng.standard_normal(len(model.weights)), temperature=0.7)
+    few = X[:4]
+    if not hasattr(X[0], "features"):
+        few = [*few, X[0][:0], X[1][:1], X[2][:2]]
+    return model, few
+
+
+@pytest.fixture(params=["one piece", "many pieces"])
+def piece(request, monkeypatch):
+    if request.param == "many pieces":
+        monkeypatch.setattr(layout, "PIECE", 10)
+
+
+def _forced(model, X):
+    """A label at every second token, taken from a legal sequence."""
+    rng = np.random.default_rng(0)
+    found = []
+    for outputs in table_of_scores(model, X):
+        codes = outputs[rng.integers(len(outputs))][0]
+        found.append([model.labels[c] if t % 2 else None for t, c in enumerate(codes)])
+    return found
+
+
+@pytest.mark.parametrize("force", [False, True], ids=["free", "forced"])
+def test_against_all_sequences(trained, piece, force):
+    model, X = trained
+    known = _forced(model, X) if force else None
+    scores = table_of_scores(model, X, known)
+    best = model.predict(X, known=known)
+    marginals = model.predict_proba(X, known=known)
+    ranked = model.k_best(X, 4, known=known)
+    rows = model.extractor.rows(X)
+    codes, flat = model.best_with_margins(rows, model.known_codes(known, rows.lengths))
+    margins = np.split(flat, rows.offsets[1:-1])
+    assert [label for sentence in best for label in sentence] == [model.labels[c] for c in codes]
+    for i, outputs in enumerate(scores):
+        ordered = sorted(outputs, key=lambda pair: -pair[1])
+        assert best[i] == [model.labels[c] for c in ordered[0][0]]
+        assert [labels for labels, _ in ranked[i]] == [[model.labels[c] for c in codes] for codes, _ in ordered[:4]]
+        np.testing.assert_allclose([score for _, score in ranked[i]], [s for _, s in ordered[:4]], atol=1e-10)
+        weight = np.exp((np.array([s for _, s in outputs]) - ordered[0][1]) / 0.7)
+        weight /= weight.sum()
+        wanted = np.zeros_like(marginals[i])
+        for (codes_here, _), w in zip(outputs, weight, strict=True):
+            wanted[np.arange(len(codes_here)), list(codes_here)] += w
+        np.testing.assert_allclose(marginals[i], wanted, atol=1e-10)
+        for t, margin in enumerate(margins[i]):
+            others = [s for codes_here, s in outputs if codes_here[t] != ordered[0][0][t]]
+            assert margin == pytest.approx(ordered[0][1] - max(others) if others else np.inf, abs=1e-10)
+    if not force:
+        for one, two in zip(model.margins(X), margins, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_same_bits_for_threads_and_pieces(trained, monkeypatch):
+    model, X = trained
+
+    def everything(n_jobs):
+        threaded = replace(model, n_jobs=n_jobs)
+        arrays = [*threaded.predict_proba(X), *threaded.margins(X)]
+        return threaded.predict(X), threaded.k_best(X, 3), [array.tobytes() for array in arrays]
+
+    wanted = everything(1)
+    assert everything(2) == everything(3) == wanted
+    monkeypatch.setattr(layout, "PIECE", 7)
+    assert everything(1) == everything(3) == wanted
+
+
+def test_no_sentences(trained):
+    model, _X = trained
+    assert model.predict([]) == model.k_best([], 2) == model.predict_proba([]) == model.margins([]) == []
+    assert model.predict([], known=[]) == []
+    rows = model.extractor.rows([])
+    assert len(model.best(rows)) == 0
+    assert model.marginals(rows).shape == (0, len(model.labels))
+
+
+def test_fewer_sequences_than_asked_for(trained):
+    model, X = trained
+    for outputs, ranked in zip(table_of_scores(model, X), model.k_best(X, 300), strict=True):
+        assert len(ranked) == min(len(outputs), 300)
+
+
+def test_margins_where_no_other_label_is_possible():
+    X, y = [[{"a"}], [{"b"}, {"c"}]], [["x"], ["x", "x"]]
+    tagger = SequenceTagger().fit(X, y)
+    assert tagger.predict(X) == y
+    assert all(np.isinf(margin).all() for margin in tagger.margins(X))
+    assert all((found == 1.0).all() for found in tagger.predict_proba(X))
+
+
+def test_labels_that_cannot_be():
+    X, y = chunked(10)
+    tagger = SequenceTagger(template=WORDS).fit(X, y)
+    for known, message in [
+        ([["I-X"]], "sentence 0: no legal labelling has the labels that are known; correct them"),
+        ([["Z"]], "sentence 0, token 0: 'Z' is no label of this model"),
+        ([[["O"]]], r"sentence 0, token 0: \['O'\] is no label of this model"),
+        (["O"], "sentence 0: known must be a list of labels, got str"),
+        ([None], "sentence 0: known must be a list of labels, got NoneType"),
+        ("O", "known must be a list of lists of labels, got str"),
+        ([[None, None]], "sentence 0: known has 2 entries for 1 tokens; use None to skip"),
+        ([], "known has 0 sentences where there are 1"),
+    ]:
+        for use in (tagger.predict, tagger.predict_proba, lambda X, known: tagger.k_best(X, 2, known=known)):
+            with pytest.raises(ValueError, match=message):
+                use([["b0"]], known=known)
+    for k in (0, -1, 2.5, "2", True):
+        with pytest.raises(ValueError, match="k must be an integer >= 1"):
+            tagger.k_best(X, k)
+
+
+def test_unseen_attributes_are_left_out():
+    X, y = markov(20)
+    tagger = SequenceTagger(template="U:%x[0,0]\n", tol=1e-3).fit(X, y)
+    bias = tagger.k_best([["never"] * 3], 1)[0][0]
+    pairs = tagger.model_.layout.split(tagger.model_.weights)[1]
+    place = {label: code for code, label in enumerate(tagger.classes_)}
+    assert bias[1] == pytest.approx(sum(pairs[place[a], place[b]] for a, b in zip(bias[0], bias[0][1:], strict=False)))
+
+
+def test_scores_that_are_not_finite():
+    X, y = markov(6)
+    model = SequenceTagger(tol=1e-2).fit(matrices(X), y).model_
+    model = replace(model, weights=1e10 * model.weights)
+    rows = [np.zeros((1, 4)), np.full((2, 4), 1e308)]
+    for use in (model.predict, model.predict_proba, model.margins, lambda X: model.k_best(X, 2)):
+        with pytest.raises(ValueError, match="sentence 1: scores are not finite; scale the features down"):
+            use(rows)
+
+
+def test_temperature_minimises_the_loss_of_gold_labels():
+    X, y = markov(40, noise=0.5, seed=3)
+    others, gold = markov(40, noise=0.5, seed=4)
+    tagger = SequenceTagger(template=WORDS, C=1.0, patience=None).fit(X, y, others, gold)
+    model, rows = tagger.model_, tagger.model_.extractor.rows(others)
+    codes = np.array([model.codes[label] for labels in gold for label in labels])
+
+    def loss(temperature):
+        found = model.marginals(rows, temperature=temperature)
+        return -np.log(found[np.arange(len(codes)), codes]).mean()
+
+    best = model.temperature
+    assert COLDEST < best < HOTTEST
+    assert all(loss(best) <= loss(best * factor) + 1e-9 for factor in (0.5, 0.9, 0.98, 1.02, 1.1, 2.0))
+    assert fitted_temperature(model, rows, np.full(len(codes), -1)) is None
+    assert fitted_temperature(model, rows, np.where(codes == 0, 99, codes)) > 0
+    # Without dev data scores are taken as they are.
+    plain = SequenceTagger(template=WORDS, C=1.0).fit(X, y)
+    assert plain.model_.temperature is None
+    np.testing.assert_array_equal(plain.model_.marginals(rows), plain.model_.marginals(rows, temperature=1.0))
+
+
+def test_calibration_error():
+    probability = np.array([0.05, 0.95, 0.95, 1.0])
+    right = np.array([0.0, 1.0, 1.0, 1.0])
+    # Bins 0 and 9: |0.05 - 0| and |2.9 - 3| over four tokens.
+    assert calibration_error(probability, right) == pytest.approx((0.05 + 0.1) / 4)
+    assert calibration_error(np.zeros(0), np.zeros(0)) == 0.0

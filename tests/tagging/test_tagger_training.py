@@ -1,0 +1,560 @@
+"""Training of taggers: the objective of ChainSVM, certificates that are true, unknown labels, further data."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from corpora import PAIRS, WORDS, chunked, dictionaries, markov, matrices
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+import maxmargin as mm
+from maxmargin.features.supported import Support
+from maxmargin.losses import Hamming, LabelCost
+from maxmargin.regions import L2
+from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
+from maxmargin.tasks.tagging import SequenceTagger
+from maxmargin.tasks.tagging.extraction import MatrixExtractor
+from maxmargin.tasks.tagging.layout import WeightLayout
+from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.tagger import _nothing
+from maxmargin.tasks.tagging.training import TagData, Training, _problem, complete, train
+
+FINE = {"tol": 1e-8, "max_iter": 20000}
+
+
+def explicit(tagger, X):
+    """The features of sentences as dense matrices, and as sequences where pairs see the input."""
+    rows = tagger.model_.extractor.rows(X)
+    dense, bounds = rows.tokens.matrix.toarray(), rows.offsets
+    found = [dense[a:b] for a, b in itertools.pairwise(bounds)]
+    if rows.edges is None:
+        return found
+    edges, at = rows.edges.matrix.toarray(), rows.edge_offsets
+    return [mm.Sequence(x, edges[a:b]) for x, a, b in zip(found, at[:-1], at[1:], strict=True)]
+
+
+def problem_of(tagger, X, y, *, C=None, loss=None, sample_weight=None, token_weight=None, model=None):
+    """The problem that the weights of a trained tagger solve."""
+    model = model or tagger.model_
+    codes = np.array([model.codes[label] for labels in y for label in labels], dtype=np.int32)
+    data = TagData(model.extractor.rows(X), codes, sample_weight, token_weight)
+    how = Training(C=(C or model.facts["C"],), loss=loss or Hamming())
+    return _problem(model.layout, data, how, how.C[0])
+
+
+@pytest.mark.parametrize("kind", ["first", "second", "edges"])
+def test_all_states_are_the_problem_of_chain_svm(kind):
+    X, y = markov(8, seed=1, longest=4)
+    template = PAIRS if kind == "edges" else WORDS
+    order = 2 if kind == "second" else 1
+    tagger = SequenceTagger(template=template, order=order, states="all", C=0.3, **FINE).fit(X, y)
+    dense = explicit(tagger, X)
+    svm = mm.ChainSVM(C=0.3, order=order, solver=mm.BlockFrankWolfe(), random_state=0, **FINE).fit(dense, y)
+    assert tagger.model_.facts["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-7)
+    assert tagger.model_.facts["dual"] == pytest.approx(svm.solution_.certificate.dual, rel=1e-7)
+    problem = problem_of(tagger, X, y)
+    assert problem.objective(tagger.model_.weights) == pytest.approx(tagger.model_.facts["primal"], rel=1e-9)
+    exact = solve(problem, Exact()).certificate
+    assert exact.primal == pytest.approx(tagger.model_.facts["primal"], rel=1e-6)
+    # Weights of tokens are label after label in both; the objective is strictly convex, so that they agree.
+    own, pairs, _ = tagger.model_.layout.split(tagger.model_.weights)
+    d, k = tagger.model_.extractor.n_attributes, len(tagger.classes_)
+    np.testing.assert_allclose(svm.coef_[: d * k].reshape(d, k), own.reshape(d, k), atol=2e-4)
+    if kind == "first":
+        np.testing.assert_allclose(svm.coef_[d * k : d * k + k * k].reshape(k, k), pairs, atol=2e-4)
+    assert svm.predict(dense) == tagger.predict(X)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [dictionaries, matrices, lambda X: [sp.csr_array(x) for x in matrices(X)]],
+    ids=["dictionaries", "dense", "sparse"],
+)
+def test_other_inputs_are_the_same_problem(inputs):
+    X, y = markov(8, seed=2, longest=4)
+    tagger = SequenceTagger(states="all", C=0.2, **FINE).fit(inputs(X), y)
+    svm = mm.ChainSVM(C=0.2, solver=mm.Exact()).fit(explicit(tagger, inputs(X)), y)
+    assert tagger.model_.facts["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("states", ["observed", "rivals"])
+def test_fewer_states_are_the_same_problem_with_weights_removed(states):
+    X, y = markov(10, seed=3, longest=4)
+    tagger = SequenceTagger(template=WORDS, states=states, C=0.3, **FINE).fit(X, y)
+    whole = SequenceTagger(template=WORDS, states="all", C=0.3, **FINE).fit(X, y)
+    few, every = tagger.model_.layout, whole.model_.layout
+    assert few.n_weights < every.n_weights
+    seen = {
+        (word, label) for words, labels in zip(X, y, strict=True) for word, label in zip(words, labels, strict=True)
+    }
+    found = {(name[4:], label) for name, label in tagger.state_features_ if name.startswith("U00:")}
+    assert seen == found if states == "observed" else seen < found
+    # The same weights give the same objective in the problem with all of them.
+    own, pairs, _ = few.split(tagger.model_.weights)
+    spread = np.concatenate([few.support.carried(own, every.support), pairs.ravel()])
+    big = problem_of(whole, X, y)
+    assert big.objective(spread) == pytest.approx(tagger.model_.facts["primal"], rel=1e-9)
+    assert tagger.model_.facts["primal"] >= whole.model_.facts["dual"] * (1 - 1e-9)
+    exact = solve(problem_of(tagger, X, y), Exact()).certificate
+    assert exact.primal == pytest.approx(tagger.model_.facts["primal"], rel=1e-6)
+
+
+def test_weights_and_costs():
+    X, y = markov(8, seed=4, longest=4)
+    rng = np.random.default_rng(0)
+    samples = rng.uniform(0, 2, len(X))
+    tokens = [rng.uniform(0, 2, len(x)) for x in X]
+    matrix = rng.uniform(0.5, 2, (3, 3)) * (1 - np.eye(3))
+    cost = {"a": 2.0, "c": 0.5}
+    rows = np.array([2.0, 1.0, 0.5])[:, None] * (1 - np.eye(3))
+    base = SequenceTagger(template=WORDS, states="all", C=0.3, **FINE)
+    for given_cost, loss in [
+        (cost, LabelCost(rows)),
+        (matrix, LabelCost(matrix)),
+        (LabelCost(matrix), LabelCost(matrix)),
+    ]:
+        tagger = base.set_params(cost=given_cost).fit(X, y, sample_weight=samples, token_weight=tokens)
+        svm = mm.ChainSVM(C=0.3, loss=loss, solver=mm.Exact())
+        svm.fit(explicit(tagger, X), y, sample_weight=samples, loss_weight=tokens)
+        assert tagger.model_.facts["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
+        problem = problem_of(tagger, X, y, loss=loss, sample_weight=samples, token_weight=np.concatenate(tokens))
+        assert problem.objective(tagger.model_.weights) == pytest.approx(tagger.model_.facts["primal"], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [Exact(), mm.Extragradient(), mm.AveragedPerceptron(), mm.CuttingPlane()],
+    ids=lambda solver: type(solver).__name__,
+)
+def test_other_solvers(solver):
+    X, y = markov(8, seed=5, longest=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        tagger = SequenceTagger(template=WORDS, solver=solver, C=0.2, max_iter=400).fit(X, y, X, y)
+    facts = tagger.model_.facts
+    assert facts["solver"] == type(solver).__name__
+    assert facts["primal"] >= facts["dual"] - 1e-9
+    assert problem_of(tagger, X, y).objective(tagger.model_.weights) == pytest.approx(facts["primal"], rel=1e-9)
+
+
+# Dev data.
+
+
+def test_early_stopping_keeps_the_best_weights_and_tells_their_gap():
+    X, y = markov(30, noise=0.5, seed=6)
+    others, gold = markov(30, noise=0.5, seed=7)
+    seen = []
+    tagger = SequenceTagger(template=WORDS, C=3.0, tol=1e-9, patience=3, callbacks=[lambda r: seen.append(r) and None])
+    tagger.fit(X, y, others, gold)
+    scores = [score for _, score in tagger.dev_scores_]
+    best = int(np.argmax(scores))
+    assert len(scores) == best + 1 + 3  # patience ran out
+    np.testing.assert_array_equal(tagger.model_.weights, seen[best].weights)
+    assert tagger.score(others, gold) == pytest.approx(scores[best])
+    facts = tagger.model_.facts
+    assert (facts["dev_iteration"], facts["dev_score"]) == tagger.dev_scores_[best]
+    primal = problem_of(tagger, X, y).objective(tagger.model_.weights)
+    assert facts["primal"] == pytest.approx(primal, rel=1e-9)
+    assert facts["relative_gap"] == pytest.approx((primal - facts["dual"]) / primal, rel=1e-9)
+    fine = solve(problem_of(tagger, X, y), BlockFrankWolfe(), stop=Stop(tol=1e-5), random_state=0)
+    assert facts["dual"] <= fine.certificate.primal * (1 + 1e-9)
+
+
+def test_the_best_c_is_taken():
+    X, y = markov(30, noise=0.5, seed=8)
+    others, gold = markov(30, noise=0.5, seed=9)
+    grid = [1e-4, 1e-2, 0.3]
+    common = {"template": WORDS, "patience": None, "tol": 1e-3}
+    tagger = SequenceTagger(C=grid, **common).fit(X, y, others, gold)
+    single = [SequenceTagger(C=C, **common).fit(X, y, others, gold) for C in grid]
+    best = [max(score for _, score in one.dev_scores_) for one in single]
+    chosen = grid.index(tagger.model_.facts["C"])
+    assert max(score for _, score in tagger.dev_scores_) >= max(best) - 0.03  # runs start from each other's ends
+    assert best[chosen] > best[0]
+    assert tagger.score(others, gold) == pytest.approx(tagger.model_.facts["dev_score"])
+    primal = problem_of(tagger, X, y).objective(tagger.model_.weights)
+    assert tagger.model_.facts["primal"] == pytest.approx(primal, rel=1e-9)
+    assert tagger.solution_.certificate.dual == tagger.model_.facts["dual"]
+    with pytest.raises(ValueError, match="several values of C are compared on dev data"):
+        SequenceTagger(C=grid, **common).fit(X, y)
+
+
+def test_metrics_of_dev_data():
+    X, y = chunked(20)
+    others, gold = chunked(20, seed=1)
+    for metric, name in [("auto", "f1"), ("f1", "f1"), ("accuracy", "accuracy"), ("sentence_accuracy",) * 2]:
+        tagger = SequenceTagger(template=WORDS, metric=metric).fit(X, y, others, gold)
+        assert getattr(tagger.evaluate(others, gold), name) == pytest.approx(tagger.model_.facts["dev_score"])
+    gold[0][0] = "B-NEW"  # an error, whatever is predicted
+    assert SequenceTagger(template=WORDS, metric="accuracy").fit(X, y, others, gold).model_.facts["dev_score"] < 1
+
+
+def test_dev_data_are_checked():
+    X, y = markov(6)
+    tagger = SequenceTagger(template=WORDS)
+    for dev, message in [
+        ((X, None), "give both X_dev and y_dev"),
+        ((None, y), "give both X_dev and y_dev"),
+        ((X, y[:-1]), "the dev data have 6 sentences and 5 label sequences"),
+        ((X, [[*y[0], "a"], *y[1:]]), "dev sentence 0: .* labels for .* tokens; give each token one"),
+        ((X, [[None] * len(x) for x in X]), "the dev data have labels that are not known; leave such sentences out"),
+        ((X, (np.array([0]), ["a"])), "the dev data have 1 labels for .* tokens"),
+        ((X, (np.array([-1]), ["a"])), "the dev data have labels that are not known"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            tagger.fit(X, y, *dev)
+        assert not hasattr(tagger, "model_")
+
+
+@pytest.mark.parametrize("states", ["rivals", "observed"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_same_seed_same_bits_for_all_threads(states, order):
+    X, y = markov(20, seed=10)
+    others, gold = markov(10, seed=11)
+    y[3][0] = None
+
+    def bits(n_jobs, seed=0):
+        tagger = SequenceTagger(
+            template=WORDS, states=states, order=order, n_jobs=n_jobs, random_state=seed, C=[0.1, 1]
+        )
+        tagger.fit(X, y, others, gold)
+        facts = {key: value for key, value in tagger.model_.facts.items() if key != "seconds"}
+        return tagger.model_.weights.tobytes(), facts, tagger.dev_scores_, tagger.model_.temperature
+
+    wanted = bits(1)
+    assert bits(2) == wanted
+    assert bits(3) == wanted
+    assert bits(1, seed=1)[1]["primal"] > 0
+
+
+# Unknown labels.
+
+
+def twin_of_runs(lengths, codes):
+    """Runs of known labels: lists of (sentence, tokens)."""
+    found, first = [], 0
+    for i, length in enumerate(lengths):
+        run = []
+        for t in range(first, first + length):
+            if codes[t] >= 0:
+                run.append(t)
+            elif run:
+                found.append((i, run))
+                run = []
+        if run:
+            found.append((i, run))
+        first += length
+    return found
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(data=st.data())
+def test_runs(data):
+    lengths = data.draw(st.lists(st.integers(0, 5), max_size=5))
+    n = sum(lengths)
+    codes = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n)), dtype=np.int32)
+    edges = data.draw(st.booleans())
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((length, 3)) for length in lengths]
+    if edges:
+        X = [mm.Sequence(x, rng.standard_normal((max(len(x) - 1, 0), 2))) for x in X]
+    extractor = MatrixExtractor() if X else MatrixExtractor(3, 2 if edges else 0)
+    weight, tokens = rng.random(len(lengths)), rng.random(n)
+    whole = TagData(extractor.rows(X), codes, weight, tokens)
+    runs, wanted = whole.runs(), twin_of_runs(lengths, codes)
+    assert runs.lengths.tolist() == [len(run) for _, run in wanted]
+    flat = [t for _, run in wanted for t in run]
+    np.testing.assert_array_equal(runs.codes, codes[flat])
+    np.testing.assert_array_equal(runs.sentence_weight, weight[[i for i, _ in wanted]])
+    np.testing.assert_array_equal(runs.token_weight, tokens[flat])
+    np.testing.assert_array_equal(runs.rows.tokens.matrix.toarray(), whole.rows.tokens.matrix.toarray()[flat])
+    if edges and X:
+        starts = whole.rows.offsets
+        later = [starts[i] for i in range(len(lengths)) if lengths[i]]
+        number = np.cumsum(~np.isin(np.arange(n), later)) - 1  # of the edge before a token
+        chosen = [number[t] for _, run in wanted for t in run[1:]]
+        np.testing.assert_array_equal(runs.rows.edges.matrix.toarray(), whole.rows.edges.matrix.toarray()[chosen])
+        assert runs.rows.edges.lengths.tolist() == [len(run) - 1 for _, run in wanted]
+
+
+def test_all_labels_known_is_as_without_the_feature():
+    X, y = markov(12, seed=12)
+    one = SequenceTagger(template=WORDS).fit(X, y)
+    two = SequenceTagger(template=WORDS, unknown="?").fit(X, y)
+    assert one.model_.weights.tobytes() == two.model_.weights.tobytes()
+
+
+def test_unknown_labels_by_any_name():
+    X, y = markov(12, seed=12)
+    hidden = [[label if t % 3 else None for t, label in enumerate(labels)] for labels in y]
+    asked = [["?" if label is None else label for label in labels] for labels in hidden]
+    one = SequenceTagger(template=WORDS).fit(X, hidden)
+    two = SequenceTagger(template=WORDS, unknown="?").fit(X, asked)
+    assert one.model_.weights.tobytes() == two.model_.weights.tobytes()
+    assert two.classes_ == ["a", "b", "c"]
+    names = ["c", "a", "?", "b"]
+    flat = np.array([names.index(label) for labels in asked for label in labels])
+    three = SequenceTagger(template=WORDS, unknown="?").fit(X, (flat, names))
+    four = SequenceTagger(template=WORDS).fit(X, (np.where(flat == 2, -1, flat), [*names[:2], "unused", "b"]))
+    assert three.model_.weights.tobytes() == one.model_.weights.tobytes()
+    assert four.classes_ == ["a", "b", "c", "unused"]
+    with pytest.raises(ValueError, match="codes of labels must be places in the list of 4 labels, or -1"):
+        SequenceTagger(template=WORDS).fit(X, (flat + 1, names))
+    for nothing in ([[None] * len(x) for x in X], (np.full(len(flat), -1), ["a"])):
+        with pytest.raises(ValueError, match="no label is known; label at least some tokens"):
+            SequenceTagger(template=WORDS).fit(X, nothing)
+
+
+def test_completion_agrees_with_known_labels():
+    X, y = markov(15, seed=13)
+    tagger = SequenceTagger(template=WORDS).fit(X, y)
+    model = tagger.model_
+    codes = np.array([model.codes[label] for labels in y for label in labels], dtype=np.int32)
+    hidden = np.where(np.arange(len(codes)) % 2, codes, -1).astype(np.int32)
+    data = TagData(model.extractor.rows(X), hidden)
+    layout = WeightLayout(3, 1, None, _nothing(3))
+    trained = train(layout, data, Training(C=(0.1,), loss=Hamming()))
+    completed = complete(trained, data)
+    np.testing.assert_array_equal(completed[hidden >= 0], codes[hidden >= 0])
+    found = TaggerModel(model.labels, model.extractor, trained.layout, trained.weights)
+    np.testing.assert_array_equal(completed, found.best(data.rows, hidden))
+    # The certificate is that of the last completion, where the unknown tokens cost nothing.
+    assert trained.primal >= trained.dual
+
+
+def test_the_best_round_on_dev_data_is_kept():
+    for seed in range(8):
+        make, labels = (markov, ["a", "b", "c"]) if seed % 2 else (chunked, ["B-X", "I-X", "O"])
+        X, y = make(12, seed=30 + seed)
+        others, gold = make(30, seed=50 + seed)
+        rng = np.random.default_rng(seed)
+        hidden = [[None if rng.random() < 0.6 else label for label in some] for some in y]
+        told = []
+
+        class Told(SequenceTagger):
+            def _dev(self, *given, told=told):
+                score, rows, codes = super()._dev(*given)
+
+                def watched(layout, weights):
+                    told.append(score(layout, weights))
+                    return told[-1]
+
+                return watched, rows, codes
+
+        tagger = Told(template=WORDS, C=1.0, classes=labels, metric="accuracy").fit(X, hidden, others, gold)
+        assert tagger.score(others, gold) == pytest.approx(max(told))
+
+
+def test_half_of_the_labels_are_nearly_enough():
+    X, y = markov(150, seed=14, longest=8)
+    others, gold = markov(150, seed=15, longest=8)
+    rng = np.random.default_rng(0)
+    hidden = [[label if rng.random() < 0.5 else None for label in labels] for labels in y]
+    full = SequenceTagger(template=WORDS).fit(X, y).score(others, gold)
+    half = SequenceTagger(template=WORDS).fit(X, hidden).score(others, gold)
+    runs_X, runs_y = [], []
+    for x, labels in zip(X, hidden, strict=True):
+        known = np.array([label is not None for label in labels], dtype=int)
+        for _, run in twin_of_runs([len(x)], known - 1):
+            runs_X.append([x[t] for t in run])
+            runs_y.append([labels[t] for t in run])
+    alone = SequenceTagger(template=WORDS).fit(runs_X, runs_y).score(others, gold)
+    assert half > full - 0.03
+    assert half > alone - 0.01
+
+
+def test_unknown_labels_and_rules():
+    """A run that begins inside of a chunk is a piece of a sentence, no error."""
+    X, y = chunked(20, seed=3)
+    hidden = [[None if t % 2 == 0 else label for t, label in enumerate(labels)] for labels in y]
+    assert any(label == "I-X" for labels in hidden for label in labels)
+    for legal in ("bio", "auto"):
+        tagger = SequenceTagger(template=WORDS, legal=legal, classes=["B-X", "I-X", "O"]).fit(X, hidden)
+        assert tagger.model_.layout.legal is not None
+        assert not tagger.model_.layout.legal.first[1]
+        for labels in tagger.predict(X):
+            assert all(b != "I-X" or a != "O" for a, b in zip(["O", *labels], labels, strict=False))
+    broken = [["I-X", None, "O"], ["O", "B-X", "I-X"], ["O", None, None]]
+    words = [["a", "b", "c"]] * 3
+    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules of legal"):
+        SequenceTagger(template=WORDS, legal="bio").fit(words, broken)
+    assert SequenceTagger(template=WORDS).fit(words, broken).model_.layout.legal is None
+    stuck = [["B-X", None, "O"], ["B-X", "E-X", "O"], ["O", None, "E-X"], ["B-X", "B-X", None]]
+    with pytest.raises(ValueError, match="sentence 3, token 1: the label 'B-X' after 'B-X' breaks the rules"):
+        SequenceTagger(template=WORDS, legal="iobes").fit([*words, words[0]], stuck)
+    stuck[3] = ["S-X", None, "E-X"]
+    SequenceTagger(template=WORDS, legal="iobes").fit([*words, words[0]], stuck)
+    with pytest.raises(ValueError, match="sentence 3: no legal labelling has the labels that are known"):
+        SequenceTagger(template=WORDS, legal="iobes", forbidden=[("S-X", "B-X")]).fit([*words, words[0]], stuck)
+
+
+# Further data.
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("template", [WORDS, PAIRS])
+def test_a_problem_around_weights(weighted, template, monkeypatch):
+    X, y = markov(10, seed=16)
+    tagger = SequenceTagger(template=template, C=0.2).fit(X, y)
+    rng = np.random.default_rng(1)
+    problem = problem_of(tagger, X, y, sample_weight=rng.uniform(0, 2, len(X)) if weighted else None)
+    centre = rng.standard_normal(problem.n_weights)
+    around = problem.around(centre)
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        v = scale * rng.standard_normal(problem.n_weights)
+        wanted = (v @ v) / (2 * 0.2) + problem.hinge(centre + v)
+        assert around.objective(v) == pytest.approx(wanted, rel=1e-10)
+        pieces = [around.select(some) for some in ([0, 3, 3], np.arange(4, 10))]
+        for piece, some in zip(pieces, ([0, 3, 3], np.arange(4, 10)), strict=True):
+            assert piece.hinge(v) == pytest.approx(problem.select(some).hinge(centre + v), rel=1e-9, abs=1e-9)
+    with pytest.raises(ValueError, match="only a problem with the margin re-scaled"):
+        replace(problem, rescaling="none").around(centre)
+
+
+def test_partial_fit_minimises_what_it_says():
+    X, y = markov(10, seed=17, longest=4)
+    more, gold = markov(6, seed=18, longest=4)
+    more[0] = ["new" + word for word in more[0]]
+    for states in ("all", "observed", "rivals"):
+        tagger = SequenceTagger(template=WORDS, states=states, C=0.2, **FINE).partial_fit(X, y)
+        before = tagger.model_
+        tagger.partial_fit(more, gold)
+        after = tagger.model_
+        assert "U00:" + more[0][0] in tagger.attributes_
+        assert before.layout.n_weights < after.layout.n_weights
+        old, new = before.layout, after.layout
+        tokens, pairs, _ = old.split(before.weights)
+        wider = old.support.extended(new.support.n_features)
+        centre = np.concatenate([wider.carried(tokens, new.support), pairs.ravel()])
+        pairs_there = zip(new.support.features, new.support.columns, strict=True)
+        names = dict(zip(pairs_there, centre, strict=False))
+        for f, c, w in zip(old.support.features, old.support.columns, tokens, strict=True):
+            assert names[f, c] == w
+        problem = problem_of(tagger, more, gold)
+        here = problem.around(centre)
+        assert here.objective(after.weights - centre) == pytest.approx(after.facts["primal"], rel=1e-8)
+        exact = solve(replace(here, region=L2(C=0.2)), Exact()).certificate
+        assert exact.primal == pytest.approx(after.facts["primal"], rel=1e-5, abs=1e-7)
+
+
+def test_old_weights_stay_where_the_new_sentences_say_nothing():
+    X, y = markov(10, seed=19)
+    tagger = SequenceTagger(template="U:%x[0,0]\n", tol=1e-4).fit(X, y)
+    before = tagger.state_features_
+    tagger.partial_fit([["other", "another"]], [["a", "b"]])
+    after = tagger.state_features_
+    assert set(before) < set(after)
+    assert all(after[pair] == pytest.approx(weight, abs=1e-12) for pair, weight in before.items())
+    assert ("U:other", "a") in after
+
+
+def test_partial_fit_again_and_again():
+    pieces = [markov(5, seed=20 + i) for i in range(3)]
+
+    def run():
+        tagger = SequenceTagger(template=WORDS, legal=None)
+        for i, (X, y) in enumerate(pieces):
+            tagger.partial_fit(X, y, classes=["a", "b", "c", "d"] if i == 0 else None)
+        return tagger
+
+    one, two = run(), run()
+    assert one.model_.weights.tobytes() == two.model_.weights.tobytes()
+    assert one.classes is None  # a setting of the user's, left alone
+    assert one.classes_ == ["a", "b", "c", "d"]
+    assert one.partial_fit([["w00"]], [["d"]]).predict([["w00"]])
+    bits = one.model_.weights.tobytes()
+    with pytest.raises(
+        ValueError,
+        match=r"sentence 0: label 'e' was not seen before; give all labels with classes=\[...\] at the first training",
+    ):
+        one.partial_fit([["w00"]], [["e"]])
+    with pytest.raises(ValueError, match="label 'e' was not seen before"):
+        one.partial_fit([["w00"]], (np.array([0]), ["e"]))
+    assert one.model_.weights.tobytes() == bits
+
+
+def test_partial_fit_of_other_inputs(tmp_path):
+    X, y = markov(8, seed=23)
+    more, gold = markov(8, seed=24)
+    for inputs in (dictionaries, matrices, lambda X: matrices(X, edges=True)):
+        tagger = SequenceTagger().fit(inputs(X), y)
+        tagger.save(tmp_path / "model")
+        tagger.partial_fit(inputs(more), gold)
+        loaded = SequenceTagger.load(tmp_path / "model").partial_fit(inputs(more), gold)
+        assert loaded.model_.weights.tobytes() == tagger.model_.weights.tobytes()
+    with pytest.raises(ValueError, match="example 0: no edge features"):
+        tagger.partial_fit(matrices(more), gold)
+    plain = SequenceTagger().fit(matrices(X), y)
+    for use in (
+        lambda: plain.partial_fit(matrices(more, edges=True), gold),
+        lambda: plain.predict(matrices(X, edges=True)),
+    ):
+        with pytest.raises(ValueError, match="example 0: this model was trained without edge features; leave them out"):
+            use()
+    with pytest.raises(ValueError, match="features have 5 columns, expected 4"):
+        plain.partial_fit([np.zeros((1, 5))], [["a"]])
+
+
+def test_partial_fit_keeps_rules():
+    X, y = chunked(12)
+    tagger = SequenceTagger(template=WORDS).fit(X, y)
+    assert tagger.model_.layout.legal is not None
+    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules"):
+        tagger.partial_fit([["i0"]], [["I-X"]])
+    tagger.partial_fit([["b0", "i0", "i0"]], [["B-X", None, "I-X"]])
+    assert tagger.model_.layout.legal is not None
+
+
+# Anything.
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(data=st.data())
+def test_random_corpora_and_settings(data):
+    """No crash, a certificate that is true, legal predictions."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**20)))
+    kind = data.draw(st.sampled_from(["words", "pairs", "dictionaries", "matrices", "edges"]))
+    X, y = (chunked if data.draw(st.booleans()) else markov)(data.draw(st.integers(1, 7)), seed=int(rng.integers(99)))
+    if data.draw(st.booleans()):
+        X, y = [*X, []], [*y, []]
+    settings = {
+        "states": data.draw(st.sampled_from(["rivals", "observed", "all"])),
+        "C": data.draw(st.sampled_from([1e-4, 0.1, 10.0])),
+        "tol": 1e-2,
+        "min_count": data.draw(st.integers(1, 3)),
+        "legal": data.draw(st.sampled_from(["auto", None])),
+        "order": data.draw(st.sampled_from([1, 2])) if kind not in ("pairs", "edges") else 1,
+    }
+    if kind in ("words", "pairs"):
+        settings["template"] = WORDS if kind == "words" else PAIRS
+    made = {"dictionaries": dictionaries, "matrices": matrices, "edges": lambda X: matrices(X, edges=True)}
+    X = made.get(kind, list)(X)
+    weights = rng.uniform(0.1, 2, len(X)) if data.draw(st.booleans()) else None
+    dev = (X, y) if data.draw(st.booleans()) and settings["C"] < 1 else (None, None)
+    tagger = SequenceTagger(**settings).fit(X, y, *dev, sample_weight=weights)
+    facts = tagger.model_.facts
+    primal = problem_of(tagger, X, y, sample_weight=weights).objective(tagger.model_.weights)
+    assert facts["primal"] == pytest.approx(primal, rel=1e-8, abs=1e-9)
+    assert facts["primal"] >= facts["dual"] - 1e-9 * (1 + abs(facts["primal"]))
+    found = tagger.predict(X)
+    assert [len(labels) for labels in found] == [len(labels) for labels in y]
+    legal = tagger.model_.layout.legal
+    if legal is not None:
+        codes = np.array([tagger.model_.codes[label] for labels in found for label in labels], dtype=np.int64)
+        assert not legal.broken(codes, [len(labels) for labels in found]).any()
+    hidden = [[None if rng.random() < 0.3 else label for label in labels] for labels in y]
+    if any(label is not None for labels in hidden for label in labels):
+        assert tagger.set_params(classes=tagger.classes_).fit(X, hidden, *dev).predict(X)
+
+
+def test_supports_are_what_is_said():
+    support = Support.of_pairs(np.array([0, 2, 4]), 2, 3)
+    assert support.extended(3).n_features == 3
+    np.testing.assert_array_equal(support.carried(np.array([1.0, 2.0, 3.0]), Support.full(2, 3)), [1, 0, 2, 0, 3, 0])
