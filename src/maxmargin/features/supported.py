@@ -99,6 +99,11 @@ class Support:
         return cls(starts.astype(np.int32), columns, m)
 
     @classmethod
+    def empty(cls, m: int) -> Support:
+        """No features yet."""
+        return cls(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32), m)
+
+    @classmethod
     def full(cls, n_features: int, m: int) -> Support:
         """All pairs."""
         return cls.of_pairs(np.arange(n_features * m, dtype=np.int64), n_features, m)

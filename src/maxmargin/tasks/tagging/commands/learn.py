@@ -30,7 +30,7 @@ from maxmargin.tasks.verbs import errors_as_lines, once, writable
 if TYPE_CHECKING:
     from maxmargin.solvers import Solver
     from maxmargin.tasks.tagging.files import TaggedText
-    from maxmargin.tasks.tagging.tagger import SequenceTagger
+    from maxmargin.tasks.tagging.fitting import TagTrainer
     from maxmargin.tasks.tagging.templates import Template
 
 SOLVERS = {
@@ -123,7 +123,7 @@ def train(
             read = time.perf_counter() - began
         with errors_as_lines():
             from maxmargin.solvers import Checkpoint
-            from maxmargin.tasks.tagging.tagger import SequenceTagger
+            from maxmargin.tasks.tagging.fitting import TagTrainer
 
             settings: dict[str, Any] = {
                 **features,
@@ -145,7 +145,7 @@ def train(
                 fail(f"--solver {solver} keeps no checkpoints, so there is nothing to go on from; leave --resume out")
             saves.begin(resume)
             limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_seconds": max_seconds}
-            tagger = SequenceTagger(
+            tagger = TagTrainer(
                 **settings, **limits, solver=algorithm, n_jobs=jobs, checkpoint=checkpoint, verbose=True
             )
             pairs = zip(texts, labels, strict=True)
@@ -264,7 +264,7 @@ def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:
     return ", ".join(f"{name} {hashlib.sha256(part).hexdigest()[:12]}" for name, part in zip(names, parts, strict=True))
 
 
-def _facts(tagger: SequenceTagger, out: Path, spent: dict[str, float], began: float) -> dict[str, Any]:
+def _facts(tagger: TagTrainer, out: Path, spent: dict[str, float], began: float) -> dict[str, Any]:
     model, facts = tagger.model_, tagger.model_.facts
     total = time.perf_counter() - began
     extractor = model.extractor

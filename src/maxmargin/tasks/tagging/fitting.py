@@ -1,0 +1,376 @@
+"""Training as users ask for it: settings checked, inputs recognised, a model at the end.
+
+Nothing here needs scikit-learn, so that ``maxmargin tag train`` starts quickly and takes little memory;
+:class:`~maxmargin.tasks.tagging.tagger.SequenceTagger` is this in scikit-learn's manner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from maxmargin import _threads
+from maxmargin.features.supported import Support
+from maxmargin.losses import Hamming, LabelCost, Loss
+from maxmargin.packing import checks
+from maxmargin.packing.inputs import Sequence as FeatureSequence
+from maxmargin.solvers import Checkpoint, Progress, Solution, Solver, Status, Stop
+from maxmargin.solvers.callbacks import Callback
+from maxmargin.structures.base import FloatArray
+from maxmargin.structures.legality import Legality
+from maxmargin.tasks.tagging.attributes import Vocabulary
+from maxmargin.tasks.tagging.calibration import fitted_temperature
+from maxmargin.tasks.tagging.chunks import look_like_chunks
+from maxmargin.tasks.tagging.extraction import (
+    Extractor,
+    ItemExtractor,
+    MatrixExtractor,
+    TemplateExtractor,
+    first_token,
+)
+from maxmargin.tasks.tagging.gold import GoldLabels, check_lengths
+from maxmargin.tasks.tagging.layout import WeightLayout
+from maxmargin.tasks.tagging.metrics import evaluate_codes
+from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.presets import preset as preset_named
+from maxmargin.tasks.tagging.rules import legality, refuse
+from maxmargin.tasks.tagging.table import AttributeText, TokenTable
+from maxmargin.tasks.tagging.templates import Template
+from maxmargin.tasks.tagging.training import STATES, TagData, Trained, Training, train
+
+METRICS = ("auto", "accuracy", "f1", "sentence_accuracy")
+PLAIN = "pos"
+"""The preset for plain tokens where none is chosen."""
+
+
+class TagTrainer:
+    """Settings and training of a tagger; :class:`~maxmargin.tasks.tagging.tagger.SequenceTagger` describes them."""
+
+    model_: TaggerModel
+    solution_: Solution
+
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        template: str | Template | None = None,
+        columns: Sequence[str] | str | None = None,
+        order: int = 1,
+        legal: str | Legality | None = "auto",
+        forbidden: Iterable[tuple[Hashable, Hashable]] = (),
+        classes: Sequence[Hashable] | None = None,
+        unknown: Hashable = None,
+        min_count: int = 1,
+        states: str = "rivals",
+        C: float | Sequence[float] = 0.1,
+        cost: Mapping[Hashable, float] | npt.ArrayLike | Loss | None = None,
+        solver: Solver | str = "auto",
+        tol: float = 1e-2,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        metric: str = "auto",
+        patience: int | None = 5,
+        n_jobs: int | None = None,
+        random_state: int | None = 0,
+        checkpoint: str | Path | Checkpoint | None = None,
+        verbose: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.preset = preset
+        self.template = template
+        self.columns = columns
+        self.order = order
+        self.legal = legal
+        self.forbidden = forbidden
+        self.classes = classes
+        self.unknown = unknown
+        self.min_count = min_count
+        self.states = states
+        self.C = C
+        self.cost = cost
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.metric = metric
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any = None,
+        y_dev: Any = None,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        token_weight: Sequence[npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Train.
+
+        Args:
+            X: sentences; or a :class:`TokenTable` or :class:`AttributeText` of a file.
+            y: their labels, a sequence per sentence; for tables also flat codes by ``(codes, labels)``.
+            X_dev: sentences on which the stopping point (and C, if several are given) is chosen and probabilities are
+                calibrated.
+            y_dev: their labels.
+            sample_weight: how much each sentence counts, shape ``(n_sentences,)``.
+            token_weight: for each sentence how much an error at each token costs.
+
+        Returns:
+            The tagger. Warns with ConvergenceWarning if the gap did not close.
+        """
+        self._check()
+        return self._fit(X, y, (X_dev, y_dev), self.classes, sample_weight, token_weight)
+
+    def _fit(self, X: Any, y: Any, dev: tuple[Any, Any], classes: Any, sample_weight: Any, token_weight: Any) -> Self:
+        labels, codes = GoldLabels(self.unknown).codes(
+            y, None if classes is None else GoldLabels(self.unknown).classes(classes)
+        )
+        with _threads.threads(self.n_jobs):
+            extractor = self._extractor(X)
+            X = extractor.prepared(X)
+            if isinstance(X, TokenTable):
+                check_lengths(codes, X.lengths)  # before labels are learned from
+            least = checks.integer(self.min_count, "min_count", at_least=1)
+            extractor, rows = extractor.learn(X, least, (codes[0], [str(label) for label in labels]))
+            data = self._data(rows, codes, sample_weight, token_weight)
+            k = len(labels)
+            if self.order == 2 and extractor.n_edge_attributes:
+                raise ValueError("with order=2, pairs of labels cannot see the input; leave out one of the two")
+            edges = Support.empty(k**2) if rows.edges is not None else None
+            layout = WeightLayout(
+                k, self.order, legality(self.legal, self.forbidden, labels, data, X), Support.empty(k), edges
+            )
+            self._train(labels, extractor, layout, data, dev, None)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        X_dev: Any = None,
+        y_dev: Any = None,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        token_weight: Sequence[npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Go on with further sentences: the weights that fit these and stay close to those there are.
+
+        Minimises ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
+        attributes get weights; new labels are refused unless the first call named them in ``classes``. The first call
+        is a :meth:`fit`.
+        """
+        if not hasattr(self, "model_"):
+            self._check()
+            return self._fit(
+                X, y, (X_dev, y_dev), self.classes if classes is None else classes, sample_weight, token_weight
+            )
+        self._check()
+        before = self.model_
+        _, codes = GoldLabels(self.unknown).codes(y, before.labels)
+        with _threads.threads(self.n_jobs):
+            extractor, rows = before.extractor.learn(X, checks.integer(self.min_count, "min_count", at_least=1))
+            data = self._data(rows, codes, sample_weight, token_weight)
+            if before.layout.legal is not None:
+                refuse(before.layout.legal, data, X, before.labels)
+            support, edge_support = before.layout.support, before.layout.edge_support
+            layout = replace(
+                before.layout,
+                support=support.extended(extractor.n_attributes),
+                edge_support=None if edge_support is None else edge_support.extended(extractor.n_edge_attributes),
+            )
+            self._train(before.labels, extractor, layout, data, (X_dev, y_dev), before.weights)
+        return self
+
+    def _train(
+        self,
+        labels: tuple[Hashable, ...],
+        extractor: Extractor,
+        layout: WeightLayout,
+        data: TagData,
+        dev: tuple[Any, Any],
+        start: FloatArray | None,
+    ) -> None:
+        began = time.perf_counter()
+        score, dev_rows, dev_codes = self._dev(labels, extractor, *dev)
+        callbacks: list[Callback] = [*self.callbacks, *([Progress()] if self.verbose else [])]
+        how = Training(
+            C=self._grid(score is not None),
+            loss=self._loss(labels),
+            states=self.states,
+            solver=None if isinstance(self.solver, str) else self.solver,
+            stop=Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds),
+            patience=self.patience,
+            random_state=self.random_state,
+            callbacks=callbacks,
+            checkpoint=self._checkpoint(),
+        )
+        trained = train(layout, data, how, score, start)
+        model = TaggerModel(labels, extractor, trained.layout, trained.weights, None, {}, self.n_jobs)
+        if dev_rows is not None and dev_codes is not None:
+            model = replace(model, temperature=fitted_temperature(model, dev_rows, dev_codes))
+        facts = self._facts(trained, data, time.perf_counter() - began)
+        # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
+        self.model_, self.solution_ = replace(model, facts=facts), trained.solution
+        self.dev_scores_, self.saves_ = trained.dev, trained.saves
+        may_go_on = trained.interrupted or trained.solution.status is Status.BUDGET
+        if how.checkpoint is not None and not how.checkpoint.keep and not may_go_on:
+            for save in trained.saves:
+                save.remove()
+
+    # Settings, checked.
+
+    def _check(self) -> None:
+        if self.preset is not None and self.template is not None:
+            raise ValueError("give a preset or a template, not both")
+        if type(self.order) is not int or self.order not in (1, 2):
+            raise ValueError(f"order must be 1 or 2, got {self.order!r}")
+        if self.states not in STATES:
+            raise ValueError(f"states must be one of {', '.join(map(repr, STATES))}, got {self.states!r}")
+        if self.metric not in METRICS:
+            raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}, got {self.metric!r}")
+        if not isinstance(self.solver, Solver) and self.solver != "auto":
+            raise ValueError(
+                f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {self.solver!r}'
+            )
+        if self.template is not None and not isinstance(self.template, (str, Template)):
+            raise ValueError(f"template must be the text of a template or a Template, got {self.template!r}")
+        if callable(self.callbacks) or not hasattr(self.callbacks, "__iter__"):
+            raise ValueError(f"callbacks must be a list of functions of a record, got {self.callbacks!r}")
+        for callback in self.callbacks:
+            if not callable(callback):
+                raise ValueError(f"callbacks must be functions of a record, got {callback!r}")
+        if self.patience is not None:
+            checks.integer(self.patience, "patience", at_least=1)
+        if self.random_state is not None:
+            checks.integer(self.random_state, "random_state")
+        if self.columns is not None and not hasattr(self.columns, "__iter__"):
+            raise ValueError(f"columns must be names of columns, got {self.columns!r}")
+
+    def _grid(self, dev: bool) -> tuple[float, ...]:
+        given: Any = self.C
+        grid = tuple(given) if isinstance(given, (list, tuple, np.ndarray)) else (given,)
+        for value in grid:
+            number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+            if not number or not np.isfinite(value) or not value > 0:
+                raise ValueError(f"C must be a finite number > 0 or a list of such, got {given!r}")
+        if not grid or (len(grid) > 1 and not dev):
+            raise ValueError("several values of C are compared on dev data; give X_dev and y_dev, or one C")
+        return tuple(float(value) for value in grid)
+
+    def _loss(self, labels: tuple[Hashable, ...]) -> Loss:
+        if self.cost is None:
+            return Hamming()
+        if isinstance(self.cost, Loss):
+            return self.cost
+        if isinstance(self.cost, Mapping):
+            unknown = [label for label in self.cost if label not in labels]
+            if unknown:
+                raise ValueError(
+                    f"cost names {unknown[0]!r}, which is no label; there are {', '.join(map(str, labels))}"
+                )
+            row = np.array([float(self.cost.get(label, 1.0)) for label in labels])
+            return LabelCost(row[:, None] * (1.0 - np.eye(len(labels))))
+        return LabelCost(self.cost)
+
+    def _checkpoint(self) -> Checkpoint | None:
+        if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
+            return self.checkpoint
+        return Checkpoint(self.checkpoint)
+
+    def _extractor(self, X: Any) -> Extractor:
+        """How the sentences become attributes, by what they are and the settings."""
+        if isinstance(X, AttributeText):
+            return self._without_template("attributes of tokens", ItemExtractor(Vocabulary()))
+        if isinstance(X, TokenTable):
+            return TemplateExtractor.of(self._template(X.columns))
+        sentences = checks.examples(X)
+        first = sentences[0]
+        if sp.issparse(first) or (isinstance(first, (np.ndarray, FeatureSequence)) and not _of_text(first)):
+            return self._without_template("matrices", MatrixExtractor())
+        token = first_token(sentences)
+        if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
+            return ItemExtractor(Vocabulary())
+        width = len(token) if isinstance(token, (list, tuple)) else 1
+        names = self._columns() or (("word",) if width == 1 else ("word", "pos")[:width])
+        if len(names) < width:
+            names = (*names, *(f"column{c}" for c in range(len(names), width)))
+        return TemplateExtractor.of(self._template(names[:width]))
+
+    def _columns(self) -> tuple[str, ...] | None:
+        from maxmargin.tasks.tagging.files import column_names
+
+        return column_names(self.columns)
+
+    def _without_template(self, what: str, extractor: Extractor) -> Extractor:
+        if self.preset is not None or self.template is not None:
+            raise ValueError(f"{what} need no template or preset; leave it out, or give tokens of text")
+        return extractor
+
+    def _template(self, columns: Sequence[str]) -> Template:
+        if isinstance(self.template, Template):
+            return self.template
+        if self.template is not None:
+            return Template.parse(self.template, columns)
+        return preset_named(self.preset or PLAIN, columns)
+
+    # Data.
+
+    def _data(self, rows: Any, codes: Any, sample_weight: Any, token_weight: Any) -> TagData:
+        check_lengths(codes, rows.lengths)
+        weight = checks.weights(sample_weight, len(rows.lengths))
+        per_token = None if token_weight is None else checks.per_decision(token_weight, rows.lengths, "token_weight")
+        return TagData(rows, codes[0], weight, per_token)
+
+    def _dev(self, labels: tuple[Hashable, ...], extractor: Extractor, X: Any, y: Any) -> tuple[Any, Any, Any]:
+        if X is None and y is None:
+            return None, None, None
+        if X is None or y is None:
+            raise ValueError("give both X_dev and y_dev")
+        rows = extractor.rows(X)
+        codes, names = GoldLabels(self.unknown).dev_codes(y, labels, rows.lengths)
+        chunks = look_like_chunks(names) if self.metric == "auto" else self.metric == "f1"
+        metric = self.metric if self.metric != "auto" else ("f1" if chunks else "accuracy")
+
+        def score(layout: WeightLayout, weights: FloatArray) -> float:
+            model = TaggerModel(labels, extractor, layout, weights)
+            found = evaluate_codes(codes, model.best(rows).astype(np.int64), rows.offsets, names, chunks=metric == "f1")
+            return float(getattr(found, metric))
+
+        return score, rows, codes
+
+    def _facts(self, trained: Trained, data: TagData, seconds: float) -> dict[str, Any]:
+        solution = trained.solution
+        dev = max(trained.dev, key=lambda pair: pair[1], default=None)
+        return {
+            "sentences": len(data.lengths),
+            "tokens": len(data.codes),
+            "C": trained.C,
+            "states": self.states,
+            "preset": self.preset,
+            "solver": type(solution.solver).__name__,
+            "status": str(Status.INTERRUPTED if trained.interrupted else solution.status),
+            "primal": trained.primal,
+            "dual": trained.dual,
+            "relative_gap": max(trained.primal - trained.dual, 0.0) / abs(trained.primal) if trained.primal else 0.0,
+            "iterations": solution.counters.iterations,
+            **({} if dev is None else {"dev_iteration": dev[0], "dev_score": dev[1]}),
+            "seconds": seconds,
+        }
+
+
+def _of_text(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "OUS" and value.ndim == 1

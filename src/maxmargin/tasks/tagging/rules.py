@@ -1,0 +1,115 @@
+"""Which labels may follow each other in a tagger: rules that are given, recognised or refused by the data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from maxmargin.features.supported import Support
+from maxmargin.structures.base import IntArray
+from maxmargin.structures.legality import Legality
+from maxmargin.tasks.tagging.attributes import Attributes
+from maxmargin.tasks.tagging.chunks import look_like_chunks
+from maxmargin.tasks.tagging.extraction import MatrixExtractor, TokenRows
+from maxmargin.tasks.tagging.layout import WeightLayout
+from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.table import AttributeText, TokenTable
+from maxmargin.tasks.tagging.training import TagData
+
+LEGAL = ("auto", "bio", "iobes")
+
+
+def legality(given: Any, forbidden: Any, labels: tuple[Hashable, ...], data: TagData, X: Any) -> Legality | None:
+    """The rules for labels; None for none. ValueError where the data break rules that were asked for.
+
+    Args:
+        given: None, a Legality, or one of :data:`LEGAL`.
+        forbidden: pairs of labels that may not follow each other.
+        labels: all labels.
+        data: labelled sentences.
+        X: where they are from, for errors.
+    """
+    legal, names = None, [str(label) for label in labels]
+    if isinstance(given, Legality):
+        if given.n_labels != len(labels):
+            raise ValueError(f"legal is for {given.n_labels} labels, there are {len(labels)}")
+        legal = given
+    elif given in ("bio", "iobes"):
+        legal = Legality.bio(names) if given == "bio" else Legality.iobes(names)
+    elif given == "auto":
+        legal = _recognised(names, data) if len(set(names)) == len(names) else None
+    elif given is not None:
+        raise ValueError(f"legal must be None, a Legality or one of {', '.join(map(repr, LEGAL))}, got {given!r}")
+    if chosen := _pairs(forbidden):
+        pairs: Any = [tuple(None if name is None else str(name) for name in pair) for pair in chosen]
+        more = Legality.forbid(names, pairs)
+        legal = more if legal is None else legal & more
+    if legal is not None:
+        refuse(legal, data, X, labels)
+    return None if legal is None or legal.allows_all else legal
+
+
+def _recognised(names: list[str], data: TagData) -> Legality | None:
+    """Rules that labels look like and that all sentences keep."""
+    if not look_like_chunks(names):
+        return None
+    strict = any(name.startswith(("E-", "S-", "L-", "U-")) for name in names)
+    legal = Legality.iobes(names) if strict else Legality.bio(names)
+    return None if _broken(legal, data).size or _cannot_be_completed(legal, data) else legal
+
+
+def _broken(legal: Legality, data: TagData) -> IntArray:
+    """Tokens whose labels break a rule, where they and their neighbours are known."""
+    if (data.codes >= 0).all():
+        return np.flatnonzero(legal.broken(data.codes, data.lengths))
+    runs, known = data.runs(), data.codes >= 0
+    wrong = np.zeros(len(known), dtype=bool)
+    wrong[known] = legal.inside.broken(runs.codes, runs.lengths)
+    bounds, some = data.rows.offsets, data.lengths > 0
+    for at, allowed in ((bounds[:-1][some], legal.first), (bounds[1:][some] - 1, legal.last)):
+        at = at[known[at]]
+        wrong[at] |= ~allowed[data.codes[at]]
+    return np.flatnonzero(wrong)
+
+
+def _cannot_be_completed(legal: Legality, data: TagData) -> str:
+    """Why no legal labels can stand for the unknown ones; empty where some can."""
+    k, offsets = legal.n_labels, data.rows.offsets
+    if (data.codes >= 0).all():
+        return ""
+    starts, nothing = np.zeros(int(offsets[-1]) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    rows = TokenRows(Attributes(starts, nothing, None, 0, data.lengths))
+    layout = WeightLayout(k, 1, legal, Support.empty(k))
+    try:
+        TaggerModel(tuple(range(k)), MatrixExtractor(), layout, np.zeros(layout.n_weights)).best(rows, data.codes)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def refuse(legal: Legality, data: TagData, X: Any, labels: tuple[Hashable, ...]) -> None:
+    """ValueError that names the first token whose label breaks a rule."""
+    wrong = _broken(legal, data)
+    if not wrong.size:
+        if reason := _cannot_be_completed(legal, data):
+            raise ValueError(reason)
+        return
+    token = int(wrong[0])
+    sentence = int(np.searchsorted(data.rows.offsets, token, side="right")) - 1
+    place = token - int(data.rows.offsets[sentence])
+    where = X.where(token) if isinstance(X, (TokenTable, AttributeText)) else f"sentence {sentence}, token {place}"
+    before = f"after {labels[data.codes[token - 1]]!r} " if place else ""
+    raise ValueError(
+        f"{where}: the label {labels[data.codes[token]]!r} {before}breaks the rules of legal=...; correct the data, or "
+        "train with legal=None"
+    )
+
+
+def _pairs(forbidden: Any) -> list[Any]:
+    pairs = list(forbidden) if hasattr(forbidden, "__iter__") else [forbidden]
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"forbidden must be a list of pairs of labels, got {pair!r}")
+    return pairs
