@@ -23,7 +23,6 @@ from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.extraction import MatrixExtractor
 from maxmargin.tasks.tagging.layout import WeightLayout
 from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.tasks.tagging.tagger import _nothing
 from maxmargin.tasks.tagging.training import TagData, Training, _problem, complete, train
 
 FINE = {"tol": 1e-8, "max_iter": 20000}
@@ -319,7 +318,7 @@ def test_completion_agrees_with_known_labels():
     codes = np.array([model.codes[label] for labels in y for label in labels], dtype=np.int32)
     hidden = np.where(np.arange(len(codes)) % 2, codes, -1).astype(np.int32)
     data = TagData(model.extractor.rows(X), hidden)
-    layout = WeightLayout(3, 1, None, _nothing(3))
+    layout = WeightLayout(3, 1, None, Support.empty(3))
     trained = train(layout, data, Training(C=(0.1,), loss=Hamming()))
     completed = complete(trained, data)
     np.testing.assert_array_equal(completed[hidden >= 0], codes[hidden >= 0])

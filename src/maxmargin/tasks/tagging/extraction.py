@@ -239,8 +239,8 @@ class TemplateExtractor(Extractor):
 
     def header(self) -> dict[str, Any]:
         """See :meth:`Extractor.header`."""
-        classes = None if self.lexicon is None else list(self.lexicon.names)
-        return {"template": str(self.template), "columns": list(self.template.columns), "classes": classes}
+        classes = {} if self.lexicon is None else {"classes": list(self.lexicon.names)}
+        return {"template": str(self.template), "columns": list(self.template.columns), **classes}
 
     def arrays(self) -> Arrays:
         """See :meth:`Extractor.arrays`."""

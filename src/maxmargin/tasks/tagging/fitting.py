@@ -39,6 +39,7 @@ from maxmargin.tasks.tagging.gold import GoldLabels, check_lengths
 from maxmargin.tasks.tagging.layout import WeightLayout
 from maxmargin.tasks.tagging.metrics import evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.presets import PLAIN, Defaults, defaults
 from maxmargin.tasks.tagging.presets import preset as preset_named
 from maxmargin.tasks.tagging.rules import legality, refuse
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
@@ -46,8 +47,6 @@ from maxmargin.tasks.tagging.templates import Template
 from maxmargin.tasks.tagging.training import STATES, TagData, Trained, Training, train
 
 METRICS = ("auto", "accuracy", "f1", "sentence_accuracy")
-PLAIN = "pos"
-"""The preset for plain tokens where none is chosen."""
 
 
 class TagTrainer:
@@ -67,9 +66,9 @@ class TagTrainer:
         forbidden: Iterable[tuple[Hashable, Hashable]] = (),
         classes: Sequence[Hashable] | None = None,
         unknown: Hashable = None,
-        min_count: int = 1,
+        min_count: int | None = None,
         states: str = "rivals",
-        C: float | Sequence[float] = 0.1,
+        C: float | Sequence[float] | None = None,
         cost: Mapping[Hashable, float] | npt.ArrayLike | Loss | None = None,
         solver: Solver | str = "auto",
         tol: float = 1e-2,
@@ -143,7 +142,8 @@ class TagTrainer:
             X = extractor.prepared(X)
             if isinstance(X, TokenTable):
                 check_lengths(codes, X.lengths)  # before labels are learned from
-            least = checks.integer(self.min_count, "min_count", at_least=1)
+            usual = self._defaults(extractor)
+            least = self._least(usual.min_count)
             extractor, rows = extractor.learn(X, least, (codes[0], [str(label) for label in labels]))
             data = self._data(rows, codes, sample_weight, token_weight)
             k = len(labels)
@@ -153,7 +153,7 @@ class TagTrainer:
             layout = WeightLayout(
                 k, self.order, legality(self.legal, self.forbidden, labels, data, X), Support.empty(k), edges
             )
-            self._train(labels, extractor, layout, data, dev, None)
+            self._train(labels, extractor, layout, data, dev, None, usual.C)
         return self
 
     def partial_fit(
@@ -182,7 +182,7 @@ class TagTrainer:
         before = self.model_
         _, codes = GoldLabels(self.unknown).codes(y, before.labels)
         with _threads.threads(self.n_jobs):
-            extractor, rows = before.extractor.learn(X, checks.integer(self.min_count, "min_count", at_least=1))
+            extractor, rows = before.extractor.learn(X, self._least(1))
             data = self._data(rows, codes, sample_weight, token_weight)
             if before.layout.legal is not None:
                 refuse(before.layout.legal, data, X, before.labels)
@@ -192,7 +192,8 @@ class TagTrainer:
                 support=support.extended(extractor.n_attributes),
                 edge_support=None if edge_support is None else edge_support.extended(extractor.n_edge_attributes),
             )
-            self._train(before.labels, extractor, layout, data, (X_dev, y_dev), before.weights)
+            usual_C = float(before.facts.get("C", defaults(None).C))
+            self._train(before.labels, extractor, layout, data, (X_dev, y_dev), before.weights, usual_C)
         return self
 
     def _train(
@@ -203,12 +204,13 @@ class TagTrainer:
         data: TagData,
         dev: tuple[Any, Any],
         start: FloatArray | None,
+        usual_C: float,
     ) -> None:
         began = time.perf_counter()
         score, dev_rows, dev_codes = self._dev(labels, extractor, *dev)
         callbacks: list[Callback] = [*self.callbacks, *([Progress()] if self.verbose else [])]
         how = Training(
-            C=self._grid(score is not None),
+            C=self._grid(score is not None, usual_C),
             loss=self._loss(labels),
             states=self.states,
             solver=None if isinstance(self.solver, str) else self.solver,
@@ -260,8 +262,16 @@ class TagTrainer:
         if self.columns is not None and not hasattr(self.columns, "__iter__"):
             raise ValueError(f"columns must be names of columns, got {self.columns!r}")
 
-    def _grid(self, dev: bool) -> tuple[float, ...]:
-        given: Any = self.C
+    def _defaults(self, extractor: Extractor) -> Defaults:
+        """The settings that suit the preset in use, if one is."""
+        by_preset = isinstance(extractor, TemplateExtractor) and self.template is None
+        return defaults((self.preset or PLAIN) if by_preset else None)
+
+    def _least(self, usual: int) -> int:
+        return usual if self.min_count is None else checks.integer(self.min_count, "min_count", at_least=1)
+
+    def _grid(self, dev: bool, usual: float) -> tuple[float, ...]:
+        given: Any = usual if self.C is None else self.C
         grid = tuple(given) if isinstance(given, (list, tuple, np.ndarray)) else (given,)
         for value in grid:
             number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)

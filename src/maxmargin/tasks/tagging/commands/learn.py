@@ -73,13 +73,16 @@ def train(
     legal: Annotated[
         str, typer.Option("--legal", help="Rules of labels: auto (those that the data keep), bio, iobes or none.")
     ] = "auto",
-    min_count: Annotated[int, typer.Option("--min-count", min=1, help="Leave out attributes of fewer tokens.")] = 1,
+    min_count: Annotated[
+        int | None, typer.Option("--min-count", min=1, help="Leave out attributes of fewer tokens; by preset, or 1.")
+    ] = None,
     states: Annotated[
         str, typer.Option("--states", help="Which attributes have weights for which labels: rivals, observed or all.")
     ] = "rivals",
     C: Annotated[
-        str, typer.Option("--C", help="Larger fits closer; several, as 0.1,0.3,1, are tried on --dev.")
-    ] = "0.1",
+        str | None,
+        typer.Option("--C", help="Larger fits closer; by preset, or 0.1. Several, as 0.1,0.3,1, are tried on --dev."),
+    ] = None,
     solver: Annotated[str, typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.")] = "block-frank-wolfe",
     tol: Annotated[float, typer.Option("--tol", min=0.0, help="Relative duality gap to reach.")] = 1e-2,
     max_iter: Annotated[
@@ -132,7 +135,7 @@ def train(
                 "unknown": unknown,
                 "min_count": min_count,
                 "states": states,
-                "C": grid if len(grid) > 1 else grid[0],
+                "C": grid,
                 "metric": metric,
                 "patience": patience,
                 "random_state": seed,
@@ -205,7 +208,9 @@ def _solver(name: str) -> Solver:
     return found
 
 
-def _grid(given: str, dev: str | None) -> tuple[float, ...]:
+def _grid(given: str | None, dev: str | None) -> tuple[float, ...] | None:
+    if given is None:
+        return None
     try:
         grid = tuple(float(value) for value in given.split(","))
     except ValueError:

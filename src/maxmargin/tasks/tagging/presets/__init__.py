@@ -4,12 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
+from typing import NamedTuple
 
 from maxmargin.tasks.tagging.templates import Template
 
-__all__ = ["PRESETS", "preset", "preset_text"]
+__all__ = ["PLAIN", "PRESETS", "Defaults", "defaults", "preset", "preset_text"]
 
-PRESETS = ("chunking", "ner", "pos")
+
+class Defaults(NamedTuple):
+    """What is taken where the user says nothing.
+
+    Attributes:
+        C: regularisation.
+        min_count: attributes that are in fewer tokens are left out.
+    """
+
+    C: float = 0.1
+    min_count: int = 1
+
+
+PRESETS = {"chunking": Defaults(0.1, 2), "ner": Defaults(0.1, 2), "pos": Defaults(0.05, 2)}
+"""The presets, and the settings that suit them."""
+
+PLAIN = "pos"
+"""The preset for plain tokens where none is chosen."""
+
+
+def defaults(name: str | None) -> Defaults:
+    """The settings that suit a preset, or attributes of one's own (None)."""
+    return Defaults() if name is None else PRESETS.get(name, Defaults())
 
 
 def preset_text(name: str) -> str:
