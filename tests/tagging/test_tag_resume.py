@@ -156,6 +156,6 @@ def test_an_interruption_before_anything_was_saved(files, tmp_path, monkeypatch)
     def stop(*arguments, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("maxmargin.tasks.tagging.tagger.SequenceTagger.fit", stop)
+    monkeypatch.setattr("maxmargin.tasks.tagging.fitting.TagTrainer.fit", stop)
     answer = runner.invoke(app, arguments(files, tmp_path / "model"))
     assert (answer.exit_code, answer.stderr) == (130, "interrupted; nothing was saved yet\n")

@@ -65,7 +65,8 @@ def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Wors
     scores = problem.with_costs(scores)
     points = _checked(problem, problem.structure.argmax(scores, warm=warm), first, bounds=True)
     # The gold output's loss is zero: its augmented score is its score less the loss's constant.
-    value = points.value - problem.gold_point.dot(scores)
+    # It is one of the outputs, so that only rounding can make the difference negative.
+    value = np.maximum(points.value - problem.gold_point.dot(scores), 0.0)
     return Worst(points.z, value, problem.scale, problem.losses(points.z), points.warm)
 
 
