@@ -125,8 +125,9 @@ def test_settings_are_translated(corpus):
     X, y, _, _ = corpus
     for given, wanted in [
         ({}, {}),
-        ({"c2": 0.5}, {"C": 1.0}),
-        ({"c2": 0.0}, {"C": 50.0}),
+        ({"c2": 2.0}, {"C": 0.25}),
+        ({"c2": 0.1}, {"C": 1.0}),
+        ({"c2": 0}, {"C": 1.0}),
         ({"min_freq": 2.5, "all_possible_states": True}, {"min_count": 3, "states": "all"}),
         ({"min_freq": 0, "all_possible_states": False}, {"min_count": 1, "states": "observed"}),
         ({"algorithm": "ap", "max_iterations": 200}, {"max_iter": 200}),

@@ -23,8 +23,9 @@ from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.tagging.tagger import SequenceTagger
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
-LEAST_PENALTY = 1e-2
-"""The smallest ``c2`` that is told from none: chains this free fit their sentences as well as they can."""
+LEAST_PENALTY = 0.5
+"""The smallest ``c2`` that is translated. A hinge is content with a margin where a log-likelihood asks for more and more:
+chains this free fit their sentences as well as they can, and freer ones only take longer."""
 
 
 class CRF(BaseEstimator):  # type: ignore[misc]
