@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -100,6 +101,8 @@ def test_dense_and_sparse_matrices(corpus):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets(preset):
+    if not files("maxmargin.tasks.tagging").joinpath("data", f"{preset}.template").is_file():
+        pytest.skip(f"the template of {preset} is not there")
     X, y = chunked(20)
     columns = Template.parse(preset_text(preset), ["word", "pos"], preset).columns_used
     given = X if columns == ("word",) else [[(word, word[0].upper()) for word in x] for x in X]
@@ -492,6 +495,42 @@ def test_a_checkpoint_goes_on_with_the_same_bits(corpus, tmp_path):
         assert bits(again) == bits(wanted)
         assert again.dev_scores_ == wanted.dev_scores_
         assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_stays_where_a_budget_ended_the_run(corpus, tmp_path):
+    settings = {"template": WORDS, "C": 10.0, "tol": 1e-5, "checkpoint": str(tmp_path / "run")}
+    with pytest.warns(ConvergenceWarning):
+        SequenceTagger(max_iter=2, **settings).fit(*corpus)
+    assert list(tmp_path.iterdir())
+    again = SequenceTagger(**settings).fit(*corpus)
+    assert not list(tmp_path.iterdir())
+    assert bits(again) == bits(SequenceTagger(**{**settings, "checkpoint": None}).fit(*corpus))
+
+
+def test_an_interruption_ends_all_runs(corpus, tmp_path):
+    """Ctrl-C in the first of several runs: what there is is kept, and training goes on from there."""
+    others, gold = markov(8, seed=9)
+    settings = {
+        "template": WORDS,
+        "C": [10.0, 20.0],
+        "tol": 1e-5,
+        "patience": None,
+        "checkpoint": str(tmp_path / "run"),
+    }
+
+    def interrupts(record):
+        if record.iteration == 3:
+            raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning):
+        tagger = SequenceTagger(callbacks=[interrupts], **settings).fit(*corpus, others, gold)
+    assert tagger.model_.facts["status"] == "interrupted"
+    assert tagger.model_.facts["C"] == 10.0
+    assert list(tmp_path.iterdir())
+    again = SequenceTagger(**settings).fit(*corpus, others, gold)
+    whole = SequenceTagger(**{**settings, "checkpoint": None}).fit(*corpus, others, gold)
+    assert bits(again) == bits(whole)
+    assert not list(tmp_path.iterdir())
 
 
 def test_corner_cases_of_sizes():
