@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -101,8 +100,6 @@ def test_dense_and_sparse_matrices(corpus):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets(preset):
-    if not files("maxmargin.tasks.tagging").joinpath("data", f"{preset}.template").is_file():
-        pytest.skip(f"the template of {preset} is not there")
     X, y = chunked(20)
     columns = Template.parse(preset_text(preset), ["word", "pos"], preset).columns_used
     given = X if columns == ("word",) else [[(word, word[0].upper()) for word in x] for x in X]
