@@ -36,8 +36,8 @@ class SequenceTagger(TagTrainer, BaseEstimator):  # type: ignore[misc]
         classes: all labels, where the training data may lack some.
         unknown: the label that stands for "not known" in y, besides None.
         min_count: attributes that are in fewer tokens are left out; None for what suits the preset, or 1.
-        states: which pairs of attributes and labels have weights: "rivals" (those that occur and those that a first
-            pass takes for right), "observed" (those that occur) or "all".
+        states: which pairs of attributes and labels have weights: "rivals" (those that occur and those that the first
+            passes take for right), "observed" (those that occur) or "all".
         C: larger means less regularisation; a list: the best on the dev data is taken; None for what suits the preset,
             or 0.1.
         cost: what errors cost: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)``
