@@ -21,8 +21,39 @@ WORD = "word"
 """The name of the only column where tokens are plain text."""
 
 
+class _InSentences:
+    """What tokens have in common, whatever is known of them: sentences, and where they are from."""
+
+    buffer: bytes
+    sentences: IntArray
+    lines: IntArray | None
+    source: str
+
+    @property
+    def n_sentences(self) -> int:
+        """How many sentences there are."""
+        return len(self.sentences) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """Tokens per sentence, shape ``(n_sentences,)``."""
+        return np.diff(self.sentences)
+
+    @property
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        """The buffer as kernels take it."""
+        return np.frombuffer(self.buffer, dtype=np.uint8)
+
+    def where(self, token: int) -> str:
+        """Where a token stands, as errors begin: ``FILE, line N``, or ``sentence I, token J`` without a file."""
+        if self.lines is not None:
+            return f"{self.source}, line {self.lines[token]}"
+        sentence = int(np.searchsorted(self.sentences, token, side="right")) - 1
+        return f"sentence {sentence}, token {token - self.sentences[sentence]}"
+
+
 @dataclass(frozen=True, eq=False)
-class TokenTable:
+class TokenTable(_InSentences):
     """Sentences of tokens, each with the same columns.
 
     Attributes:
@@ -47,25 +78,6 @@ class TokenTable:
     def n_tokens(self) -> int:
         """Tokens of all sentences."""
         return len(self.begin)
-
-    @property
-    def n_sentences(self) -> int:
-        """How many sentences there are."""
-        return len(self.sentences) - 1
-
-    @property
-    def lengths(self) -> IntArray:
-        """Tokens per sentence, shape ``(n_sentences,)``."""
-        return np.diff(self.sentences)
-
-    @property
-    def bytes(self) -> npt.NDArray[np.uint8]:
-        """The buffer as kernels take it."""
-        return np.frombuffer(self.buffer, dtype=np.uint8)
-
-    def where(self, token: int) -> str:
-        """Where a token stands, as errors begin: ``FILE, line N``, or ``sentence I, token J`` without a file."""
-        return _where(self.lines, self.source, self.sentences, token)
 
     def cells(self, column: int) -> list[str]:
         """The text of one column, token after token."""
@@ -117,7 +129,7 @@ class TokenTable:
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeText:
+class AttributeText(_InSentences):
     """Sentences of tokens that have attributes with weights instead of columns.
 
     Attributes:
@@ -149,25 +161,6 @@ class AttributeText:
     def n_tokens(self) -> int:
         """Tokens of all sentences."""
         return len(self.starts) - 1
-
-    @property
-    def n_sentences(self) -> int:
-        """How many sentences there are."""
-        return len(self.sentences) - 1
-
-    @property
-    def lengths(self) -> IntArray:
-        """Tokens per sentence, shape ``(n_sentences,)``."""
-        return np.diff(self.sentences)
-
-    @property
-    def bytes(self) -> npt.NDArray[np.uint8]:
-        """The buffer as kernels take it."""
-        return np.frombuffer(self.buffer, dtype=np.uint8)
-
-    def where(self, token: int) -> str:
-        """Where a token stands, as errors begin: ``FILE, line N``, or ``sentence I, token J`` without a file."""
-        return _where(self.lines, self.source, self.sentences, token)
 
     def names(self) -> list[str]:
         """The names of all attributes, token after token."""
@@ -263,13 +256,6 @@ def _attributes(token: Any) -> Iterator[tuple[str, float]]:
 def texts(buffer: bytes, begin: IntArray, end: IntArray) -> list[str]:
     """The pieces of a buffer as strings."""
     return [buffer[first:last].decode("utf-8") for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
-
-
-def _where(lines: IntArray | None, source: str, sentences: IntArray, token: int) -> str:
-    if lines is not None:
-        return f"{source}, line {lines[token]}"
-    sentence = int(np.searchsorted(sentences, token, side="right")) - 1
-    return f"sentence {sentence}, token {token - sentences[sentence]}"
 
 
 def _names(width: int) -> tuple[str, ...]:
