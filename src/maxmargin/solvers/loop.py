@@ -295,8 +295,8 @@ def _loop(
             state = solver.init(run, start)
             asked = check() if watched else ""
             keep()
-        # Separable data bring the objective to 0, where only rounding of the first objective's size is left to close, or
-        # of the losses' constants, which are large where scores of other weights are among the costs.
+        # Separable data bring the objective to 0, where only rounding of the first objective's size is left to close,
+        # or of the losses' constants, which are large where scores of other weights are among the costs.
         rounding = _ROUNDING * max(abs(history[0].primal), abs(problem.constant)) if watched and history else 0.0
         while status is None:
             if best.certificate.relative_gap <= stop.tol or best.certificate.gap <= rounding:

@@ -24,8 +24,8 @@ from maxmargin.tasks.tagging.tagger import SequenceTagger
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
 LEAST_PENALTY = 0.5
-"""The smallest ``c2`` that is translated. A hinge is content with a margin where a log-likelihood asks for more and more:
-chains this free fit their sentences as well as they can, and freer ones only take longer."""
+"""The smallest ``c2`` that is translated. A hinge is content with a margin where a log-likelihood asks for more and
+more: chains this free fit their sentences as well as they can, and freer ones only take longer."""
 
 
 class CRF(BaseEstimator):  # type: ignore[misc]
@@ -35,7 +35,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         algorithm: "lbfgs", "l2sgd", "ap", "pa" or "arow"; all mean the same here.
         min_freq: attributes that are in fewer tokens are left out.
         all_possible_states: True gives every pair of an attribute and a label a weight, False those that occur; None
-            those that occur and those that a first pass takes for right.
+            those that occur and those that the first passes take for right.
         all_possible_transitions: no effect: every pair of labels has a weight.
         c1: no effect: there is no L1 penalty here. A warning says so where it is not 0.
         c2: the penalty is ``c2 ||w||^2``: ``C = 1 / (2 c2)`` of :class:`SequenceTagger`. Values under
