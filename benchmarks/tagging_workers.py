@@ -4,7 +4,8 @@
 
 prints one JSON object. TRAINER is maxmargin, crfsuite or wapiti; DATASET chunking, ewt or genia. All see the same
 attributes, made by the same template: maxmargin from the file itself, CRFsuite from lists of strings made sentence by
-sentence, so that it never holds all of them; Wapiti by its own patterns.
+sentence, so that it never holds all of them. Wapiti makes them by its own patterns: without marks of the first and last
+token, with marks for cells outside of the sentence.
 """
 
 from __future__ import annotations
