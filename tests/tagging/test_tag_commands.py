@@ -529,3 +529,10 @@ def test_a_prediction_loads_no_heavy_packages(files):
     found = set(json.loads(answer.stdout))
     assert (files / "light").exists()
     assert not found.intersection({"sklearn", "rich", "matplotlib", "pandas", "clarabel", "highspy", "conllu"})
+
+
+def test_files_that_are_read_are_not_replaced(files, tmp_path):
+    own = tmp_path / "own.tsv"
+    own.write_bytes((files / "train.tsv").read_bytes())
+    assert "is a file that is read; give another --out" in failed("tag", "train", str(own), "--out", str(own))
+    assert own.read_bytes() == (files / "train.tsv").read_bytes()

@@ -337,9 +337,7 @@ def test_rules_are_recognised():
     assert SequenceTagger(template=WORDS).fit(X, broken).model_.layout.legal is None
     with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules"):
         SequenceTagger(template=WORDS, legal="bio").fit(X, broken)
-    with pytest.raises(
-        ValueError, match=r"sentence 1, token 1: the label 'I-X' after 'O' breaks the rules.*legal=None"
-    ):
+    with pytest.raises(ValueError, match=r"sentence 1, token 1: the label 'I-X' after 'O' breaks the rules.*legal"):
         SequenceTagger(template=WORDS, legal="bio").fit([["x"], ["x", "y"]], [["O"], ["O", "I-X"]])
     strict = SequenceTagger(template=WORDS).fit([["a", "b", "c", "d"]], [["B-X", "E-X", "S-X", "O"]])
     assert strict.model_.layout.legal == Legality.iobes(list(strict.classes_))

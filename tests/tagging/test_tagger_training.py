@@ -386,7 +386,7 @@ def test_unknown_labels_and_rules():
             assert all(b != "I-X" or a != "O" for a, b in zip(["O", *labels], labels, strict=False))
     broken = [["I-X", None, "O"], ["O", "B-X", "I-X"], ["O", None, None]]
     words = [["a", "b", "c"]] * 3
-    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules of legal"):
+    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules of labels"):
         SequenceTagger(template=WORDS, legal="bio").fit(words, broken)
     assert SequenceTagger(template=WORDS).fit(words, broken).model_.layout.legal is None
     stuck = [["B-X", None, "O"], ["B-X", "E-X", "O"], ["O", None, "E-X"], ["B-X", "B-X", None]]

@@ -32,8 +32,11 @@ def errors_as_lines() -> Iterator[None]:
         fail(str(error))
 
 
-def writable(path: Path) -> None:
-    """Refuse before hours of training what cannot be written after them."""
+def writable(path: Path, keep: Sequence[str | None] = ()) -> None:
+    """Refuse before hours of training what cannot be written after them, or would replace a file to ``keep``."""
+    for other in keep:
+        if other not in (None, STANDARD_INPUT) and path.resolve() == Path(str(other)).resolve():
+            fail(f"--out {path} is a file that is read; give another --out")
     if path.is_dir():
         fail(f"{path} is a folder; give --out a file")
     folder = path.resolve().parent

@@ -39,7 +39,7 @@ from maxmargin.tasks.tagging.gold import GoldLabels, check_lengths
 from maxmargin.tasks.tagging.layout import WeightLayout
 from maxmargin.tasks.tagging.metrics import evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.tasks.tagging.presets import PLAIN, Defaults, defaults
+from maxmargin.tasks.tagging.presets import Defaults, defaults, usual
 from maxmargin.tasks.tagging.presets import preset as preset_named
 from maxmargin.tasks.tagging.rules import legality, refuse
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
@@ -264,8 +264,9 @@ class TagTrainer:
 
     def _defaults(self, extractor: Extractor) -> Defaults:
         """The settings that suit the preset in use, if one is."""
-        by_preset = isinstance(extractor, TemplateExtractor) and self.template is None
-        return defaults((self.preset or PLAIN) if by_preset else None)
+        if not isinstance(extractor, TemplateExtractor) or self.template is not None:
+            return defaults(None)
+        return defaults(self.preset or usual(extractor.template.columns))
 
     def _least(self, usual: int) -> int:
         return usual if self.min_count is None else checks.integer(self.min_count, "min_count", at_least=1)
@@ -334,8 +335,13 @@ class TagTrainer:
         if isinstance(self.template, Template):
             return self.template
         if self.template is not None:
+            if "\n" not in self.template and not self.template.startswith(("U", "B", "#", "!")):
+                raise ValueError(
+                    f"template must be the text of a template, got {self.template!r}; of a file: "
+                    "template=Path(...).read_text()"
+                )
             return Template.parse(self.template, columns)
-        return preset_named(self.preset or PLAIN, columns)
+        return preset_named(self.preset or usual(columns), columns)
 
     # Data.
 
@@ -371,6 +377,7 @@ class TagTrainer:
             "C": trained.C,
             "states": self.states,
             "preset": self.preset,
+            **({"tried": [list(pair) for pair in trained.tried]} if len(trained.tried) > 1 else {}),
             "solver": type(solution.solver).__name__,
             "status": str(Status.INTERRUPTED if trained.interrupted else solution.status),
             "primal": trained.primal,

@@ -102,8 +102,8 @@ def refuse(legal: Legality, data: TagData, X: Any, labels: tuple[Hashable, ...])
     where = X.where(token) if isinstance(X, (TokenTable, AttributeText)) else f"sentence {sentence}, token {place}"
     before = f"after {labels[data.codes[token - 1]]!r} " if place else ""
     raise ValueError(
-        f"{where}: the label {labels[data.codes[token]]!r} {before}breaks the rules of legal=...; correct the data, or "
-        "train with legal=None"
+        f"{where}: the label {labels[data.codes[token]]!r} {before}breaks the rules of labels; correct the data, or "
+        "train without rules (legal)"
     )
 
 

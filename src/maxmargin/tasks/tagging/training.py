@@ -124,6 +124,7 @@ class Trained:
         dual: a lower bound of the smallest objective.
         dev: the dev scores of the run by iteration; empty without dev data.
         saves: checkpoints of the runs, to be removed once the model is stored.
+        tried: each C with its best dev score.
         interrupted: whether Ctrl-C ended it, perhaps before other values of C or rounds of unknown labels.
     """
 
@@ -136,6 +137,7 @@ class Trained:
     dev: tuple[tuple[int, float], ...] = ()
     saves: tuple[Checkpoint, ...] = ()
     interrupted: bool = False
+    tried: tuple[tuple[float, float], ...] = ()
 
 
 Score = Callable[[WeightLayout, FloatArray], float]
@@ -210,6 +212,7 @@ def _train_known(
     if anchor is not None:
         problem = problem.around(anchor)
     best: Trained | None = None
+    tried: list[tuple[float, float]] = []
     saves: list[Checkpoint] = []
     interrupted = False
     for number, C in enumerate(how.C):
@@ -232,15 +235,16 @@ def _train_known(
             checkpoint=checkpoint,
             why="the default for sequence tagging" if how.solver is None else "chosen by the caller",
         )
-        masses = solution.masses if solution.masses is not None else masses
+        # The next C begins as this one did: from its solution, dev scores would begin with those of this one.
         found = _chosen(layout, solution, C, chooser, anchor)
+        tried.append((C, _dev(found)))
         if best is None or (score is not None and _dev(found) > _dev(best)):
             best = found
         interrupted = solution.status is Status.INTERRUPTED
         if interrupted:
             break
     assert best is not None
-    return replace(best, saves=tuple(saves), interrupted=interrupted)
+    return replace(best, saves=tuple(saves), interrupted=interrupted, tried=tuple(tried))
 
 
 def _dev(trained: Trained) -> float:

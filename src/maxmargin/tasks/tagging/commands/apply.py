@@ -64,7 +64,7 @@ def predict(
     if (k_best is not None) + scores + probabilities > 1:
         fail("--k-best, --scores and --probabilities do not go together; give one of them")
     if out != STANDARD_INPUT:
-        writable(Path(out))
+        writable(Path(out), keep=[str(model)])
     with errors_as_lines():
         tagger = loaded(model, jobs)
         text = Reading(form, columns, label, join).read_for(input, tagger, labelled=None)

@@ -110,7 +110,7 @@ def train(
 ) -> None:
     """Learn from labelled sentences, and write a model."""
     began = time.perf_counter()
-    writable(out)
+    writable(out, keep=[train, dev, template])
     saves = _Saves(out)
     try:
         with errors_as_lines():
@@ -223,6 +223,7 @@ def _grid(given: str | None, dev: str | None) -> tuple[float, ...] | None:
 def _features(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
     """The template or preset for a file, as settings of a tagger."""
     from maxmargin.tasks.tagging.presets import preset as preset_named
+    from maxmargin.tasks.tagging.presets import usual
     from maxmargin.tasks.tagging.templates import Template
     from maxmargin.tasks.text import read_text
 
@@ -238,7 +239,7 @@ def _features(text: TaggedText, template: str | None, preset: str | None) -> dic
         _check_columns(text, parsed, template)
         return {"template": parsed}
     inputs = [name for name in text.columns if name != text.label]
-    chosen = preset or ("chunking" if "pos" in inputs else "pos")
+    chosen = preset or usual(inputs)
     needed = preset_named(chosen, _ALL).columns_used
     missing = [name for name in needed if name in _ALL and name not in inputs]
     if missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -152,7 +153,11 @@ def rows_of(model: TaggerModel, text: TaggedText) -> Any:
             f"{text.source}: tokens have attributes and no columns, and this model needs the columns "
             f"{', '.join(template.columns_used)}; give a file that has them"
         )
-    return model.extractor.rows(text.tokens)
+    rows = model.extractor.rows(text.tokens)
+    if text.n_tokens and not len(rows.tokens.columns):
+        note = "none of its attributes is known to the model; was that trained on files of another kind?"
+        print(f"note: {text.source}: {note}", file=sys.stderr)
+    return rows
 
 
 def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from maxmargin.tasks.tagging.templates import Template
 
-__all__ = ["PLAIN", "PRESETS", "Defaults", "defaults", "preset", "preset_text"]
+__all__ = ["PRESETS", "Defaults", "defaults", "preset", "preset_text", "usual"]
 
 
 class Defaults(NamedTuple):
@@ -26,9 +26,6 @@ class Defaults(NamedTuple):
 PRESETS = {"chunking": Defaults(0.1, 2), "ner": Defaults(0.1, 2), "pos": Defaults(0.05, 2)}
 """The presets, and the settings that suit them."""
 
-PLAIN = "pos"
-"""The preset for plain tokens where none is chosen."""
-
 
 def defaults(name: str | None) -> Defaults:
     """The settings that suit a preset, or attributes of one's own (None)."""
@@ -45,3 +42,8 @@ def preset_text(name: str) -> str:
 def preset(name: str, columns: Sequence[str]) -> Template:
     """A preset for a table with these columns; ValueError where it needs others."""
     return Template.parse(preset_text(name), columns, f"preset {name}")
+
+
+def usual(columns: Sequence[str]) -> str:
+    """The preset for tokens with these columns, where none is chosen."""
+    return "chunking" if "pos" in columns else "pos"
