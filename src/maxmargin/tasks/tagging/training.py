@@ -324,7 +324,7 @@ def _problem(layout: WeightLayout, data: TagData, how: Training, C: float) -> Pr
 
 def _first_passes(problem: Problem, how: Training) -> Masses:
     """The outputs that have mass after the first passes of block-coordinate Frank-Wolfe."""
-    solver = BlockFrankWolfe(kept_passes=0)
+    solver = BlockFrankWolfe(kept_passes=0, average=False)
     run = Run.of(problem, np.random.default_rng(how.random_state), solver.shard_size)
     state = solver.init(run, Start())
     for _ in range(RIVAL_PASSES):
