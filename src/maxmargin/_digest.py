@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+
+from maxmargin._sparse import sp
 
 _SIZE = 16
 

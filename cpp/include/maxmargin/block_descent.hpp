@@ -25,6 +25,45 @@
 
 namespace maxmargin::online {
 
+// Changes of parts, kept as bytes as long as all are small whole numbers: an eighth of the memory, and nearly always so.
+class Changes {
+   public:
+    std::size_t size() const { return whole_ ? small_.size() : any_.size(); }
+    void clear() { *this = Changes(); }
+    void append(std::span<const double> values) {
+        if (whole_ && !std::ranges::all_of(values, is_small)) {
+            any_.assign(small_.begin(), small_.end());
+            std::vector<std::int8_t>().swap(small_);
+            whole_ = false;
+        }
+        if (whole_) append_to(small_, values);
+        else append_to(any_, values);
+    }
+    void erase(std::int64_t first, std::int64_t last) {
+        if (whole_) small_.erase(small_.begin() + first, small_.begin() + last);
+        else any_.erase(any_.begin() + first, any_.begin() + last);
+    }
+    // body(values) with a pointer to those from `first` on, bytes or doubles.
+    template <class Body>
+    auto from(std::int64_t first, Body&& body) const {
+        return whole_ ? body(small_.data() + first) : body(any_.data() + first);
+    }
+
+    // Exactly as much room as is needed: these vectors are small, many, and grow a few times only.
+    template <class To, class From>
+    static void append_to(std::vector<To>& to, const From& values) {
+        to.reserve(to.size() + values.size());
+        for (const auto value : values) to.push_back(static_cast<To>(value));
+    }
+
+   private:
+    static bool is_small(double x) { return x >= -127.0 && x <= 127.0 && x == std::trunc(x) && !(x == 0.0); }
+
+    bool whole_ = true;
+    std::vector<std::int8_t> small_;
+    std::vector<double> any_;
+};
+
 class BlockDescent {
    public:
     struct Settings {
@@ -83,10 +122,11 @@ class BlockDescent {
     template <class Body>
     void each_mass(std::int64_t i, Body&& body) const {
         const Block& block = blocks_[i];
-        Sparse z;
+        Sparse difference, z;
         for (std::int64_t j = 0; j < block.size(); ++j) {
             if (!(block.atoms[j].mass > 0.0)) continue;
-            examples_.output(i, block.difference(j), z);
+            block.copy(j, difference);
+            examples_.output(i, difference, z);
             body(z, block.atoms[j].mass);
         }
     }
@@ -111,7 +151,8 @@ class BlockDescent {
                 Kept& atom = block.atoms[j];
                 atom.mass /= total;
                 if (atom.mass == 0.0) continue;
-                add_features(i, block.difference(j), atom.mass * atom.factor);
+                block.copy(j, kept_);
+                add_features(i, kept_, atom.mass * atom.factor);
                 loss_ += atom.mass * atom.loss;
             }
             for (const std::int64_t at : change_.touched()) g_[at] += change_[at];
@@ -170,8 +211,11 @@ class BlockDescent {
     template <class Body>
     void each_atom(std::int64_t i, Body&& body) const {
         const Block& block = blocks_[i];
-        for (std::int64_t j = 0; j < block.size(); ++j)
-            body(block.difference(j), block.atoms[j].mass, block.atoms[j].idle);
+        Sparse difference;
+        for (std::int64_t j = 0; j < block.size(); ++j) {
+            block.copy(j, difference);
+            body(View(difference), block.atoms[j].mass, block.atoms[j].idle);
+        }
     }
     // The atoms of example i again, of which `differences` are those after the gold one. Atoms keep the order in which
     // they came and an inner product is made when the later of the two comes, so that it has the same bits as before.
@@ -209,14 +253,29 @@ class BlockDescent {
     struct Block {
         std::vector<Kept> atoms;          // the gold output first
         std::vector<std::int32_t> index;  // parts in which they differ from the gold output, atom after atom
-        std::vector<double> change;       // by how much
+        Changes change;                   // by how much
         std::vector<std::int32_t> used;   // all of these parts once, rising
         std::vector<double> gram;         // lower triangle, row after row
         std::int64_t size() const { return static_cast<std::int64_t>(atoms.size()); }
-        View difference(std::int64_t j) const {
+        // body(parts, changes, how many) of atom j.
+        template <class Body>
+        auto difference(std::int64_t j, Body&& body) const {
             const std::int64_t first = j == 0 ? 0 : atoms[j - 1].end;
             const auto n = static_cast<std::size_t>(atoms[j].end - first);
-            return {{index.data() + first, n}, {change.data() + first, n}};
+            return change.from(first, [&](const auto* values) { return body(index.data() + first, values, n); });
+        }
+        void copy(std::int64_t j, Sparse& out) const {
+            difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
+                out.index.assign(at, at + n);
+                out.value.assign(x, x + n);
+            });
+        }
+        double inner(std::int64_t j, const double* scores) const {
+            return difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
+                double sum = 0.0;
+                for (std::size_t p = 0; p < n; ++p) sum += static_cast<double>(x[p]) * scores[at[p]];
+                return sum;
+            });
         }
     };
 
@@ -254,7 +313,7 @@ class BlockDescent {
         double mean = 0.0, best = 0.0;
         for (std::int64_t j = 0; j < block.size(); ++j) {
             const Kept& atom = block.atoms[j];
-            value_[j] = atom.factor * (scale * Examples::inner(block.difference(j), scores_.data())) + atom.loss;
+            value_[j] = atom.factor * (scale * block.inner(j, scores_.data())) + atom.loss;
             mean += atom.mass * value_[j];
             best = j == 0 ? value_[0] : std::max(best, value_[j]);
         }
@@ -309,8 +368,11 @@ class BlockDescent {
         for (std::int64_t j = 1; j < block.size(); ++j) {
             const Kept& atom = block.atoms[j];
             if (atom.loss != fresh_.loss || atom.factor != fresh_.factor) continue;
-            const View own = block.difference(j);
-            if (std::ranges::equal(own.index, fresh_.z.index) && std::ranges::equal(own.value, fresh_.z.value)) return j;
+            const bool same = block.difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
+                return std::equal(at, at + n, fresh_.z.index.begin(), fresh_.z.index.end()) &&
+                       std::equal(x, x + n, fresh_.z.value.begin(), fresh_.z.value.end());
+            });
+            if (same) return j;
         }
         return -1;
     }
@@ -326,13 +388,15 @@ class BlockDescent {
         change_.clear();
         add_features(i, fresh_.z, fresh_.factor);
         examples_.map().scores_at(i, block.used, 0, change_.dense(), other_.data());
+        block.gram.reserve(block.gram.size() + block.atoms.size() + 1);
         for (std::int64_t j = 0; j < block.size(); ++j)
-            block.gram.push_back(block.atoms[j].factor * Examples::inner(block.difference(j), other_.data()));
+            block.gram.push_back(block.atoms[j].factor * block.inner(j, other_.data()));
         block.gram.push_back(change_.squared());
         if (!std::isfinite(block.gram.back())) throw NonFinite();  // too large to square: no step could be found
         change_.clear();
-        block.index.insert(block.index.end(), fresh_.z.index.begin(), fresh_.z.index.end());
-        block.change.insert(block.change.end(), fresh_.z.value.begin(), fresh_.z.value.end());
+        Changes::append_to(block.index, fresh_.z.index);
+        block.change.append(fresh_.z.value);
+        block.atoms.reserve(block.atoms.size() + 1);
         block.atoms.push_back({fresh_.factor, fresh_.loss, 0.0, static_cast<std::int64_t>(block.index.size()), 0});
         parts_.clear();
         std::ranges::set_union(block.used, fresh_.z.index, std::back_inserter(parts_));
@@ -350,8 +414,9 @@ class BlockDescent {
             const double weight = moved * atom.factor;
             largest = std::max(largest, std::abs(weight));
             loss += moved * atom.loss;
-            const View own = block.difference(j);
-            for (std::size_t p = 0; p < own.index.size(); ++p) delta_[own.index[p]] += weight * own.value[p];
+            block.difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
+                for (std::size_t p = 0; p < n; ++p) delta_[at[p]] += weight * static_cast<double>(x[p]);
+            });
         }
         loss_ += loss;
         const double early = 0.5 * time_ * (time_ - 1.0);
@@ -394,7 +459,7 @@ class BlockDescent {
     static void drop(Block& block, std::int64_t out) {
         const std::int64_t first = out == 0 ? 0 : block.atoms[out - 1].end, last = block.atoms[out].end;
         block.index.erase(block.index.begin() + first, block.index.begin() + last);
-        block.change.erase(block.change.begin() + first, block.change.begin() + last);
+        block.change.erase(first, last);
         std::size_t from = 0, to = 0;
         for (std::int64_t j = 0; j < block.size(); ++j)
             for (std::int64_t l = 0; l <= j; ++l, ++from)
@@ -420,6 +485,7 @@ class BlockDescent {
     std::vector<std::int32_t> parts_;
     Sparse found_;
     Atom fresh_;  // its z is the difference
+    Sparse kept_;
 };
 
 }  // namespace maxmargin::online

@@ -182,7 +182,9 @@ class Examples {
         }
         all_costs_ = packed_.costs.size() == start && packed_.blocks.size() > 1;
         gold_.index.reserve(packed_.gold_index.size());
-        gold_.value.reserve(packed_.gold_index.size());
+        // Gold outputs are mostly zeros and ones: then all of them share as many ones as the longest has.
+        ones_ = std::ranges::all_of(packed_.gold_value, [](double x) { return x == 1.0; });
+        if (!ones_) gold_.value.reserve(packed_.gold_index.size());
         gold_starts_.reserve(static_cast<std::size_t>(n + 1));
         for (std::int64_t i = 0; i < n; ++i) {
             std::int64_t before = 0;
@@ -190,12 +192,20 @@ class Examples {
             for (std::size_t b = 0; b < packed_.blocks.size(); ++b) {
                 const auto& block = packed_.blocks[b];
                 const std::int64_t* range = packed_.gold_starts.data() + b * (n + 1) + i;
-                for (std::int64_t j = range[0]; j < range[1]; ++j)
-                    gold_.add(packed_.gold_index[j] - starts_[b] - block[i] + before, packed_.gold_value[j]);
+                for (std::int64_t j = range[0]; j < range[1]; ++j) {
+                    gold_.index.push_back(
+                        static_cast<std::int32_t>(packed_.gold_index[j] - starts_[b] - block[i] + before));
+                    if (!ones_) gold_.value.push_back(packed_.gold_value[j]);
+                }
                 before += block[i + 1] - block[i];
             }
         }
         gold_starts_.push_back(gold_.index.size());
+        if (ones_) {
+            std::size_t longest = 0;
+            for (std::int64_t i = 0; i < n; ++i) longest = std::max(longest, gold_starts_[i + 1] - gold_starts_[i]);
+            gold_.value.assign(longest, 1.0);
+        }
         packed_.gold_starts = packed_.gold_index = {};
         packed_.gold_value = {};
     }
@@ -207,7 +217,7 @@ class Examples {
     double scale(std::int64_t i) const { return packed_.scale[i]; }
     View gold(std::int64_t i) const {
         const std::size_t first = gold_starts_[i], n = gold_starts_[i + 1] - first;
-        return {{gold_.index.data() + first, n}, {gold_.value.data() + first, n}};
+        return {{gold_.index.data() + first, n}, {gold_.value.data() + (ones_ ? 0 : first), n}};
     }
     const FeatureMap& map() const { return map_; }
     std::span<double> memory() { return oracle_.memory(); }
@@ -395,8 +405,8 @@ class Examples {
     Hinge* hinge_;
     Packed packed_;
     std::vector<std::int64_t> starts_;
-    bool all_costs_ = false;
-    Sparse gold_;                           // of all examples, one after the other
+    bool all_costs_ = false, ones_ = false;
+    Sparse gold_;                           // of all examples, one after the other; values of all alike if ones_
     std::vector<std::size_t> gold_starts_;
     std::vector<Sparse> ranks_;
     std::vector<double> augmented_, costs_;

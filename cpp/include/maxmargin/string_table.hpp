@@ -1,11 +1,12 @@
 // Byte strings numbered in the order in which they first appear.
 //
-// Open addressing with linear probing over slots of 16 bytes (32 bits of the hash, the number, the place of the string),
-// at most 5/8 of them taken. A string stands in one arena behind its length, so that a look-up costs two cache misses:
-// one for the slot, one for the string. Batches hide both: all strings of a window are hashed and their slots asked for
-// before the first is compared. The hash only says where to look: all bytes are compared, so numbers are exact.
+// Open addressing with linear probing over slots of 8 bytes (the hash, the place of the string), at most 5/8 of them
+// taken. A string stands in one arena behind its number and length, so that a look-up costs two cache misses: one for
+// the slot, one for the string. Batches hide both: all strings of a window are hashed and their slots asked for before
+// the first is compared. The hash only says where to look: all bytes are compared, so numbers are exact.
 //
-// Cost: O(bytes) per string; a table of n strings of b bytes in all has 12 n + b bytes and 26 to 52 n of slots.
+// Cost: O(bytes) per string; a table of n strings of b bytes in all has at most 15 n + b bytes and 13 to 26 n of slots.
+// It has no more than that while it grows: wider slots take the place of the old ones and are filled from the arena.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,8 @@
 #include <shared_mutex>
 #include <span>
 #include <stdexcept>
-#include <vector>
+
+#include "maxmargin/growing.hpp"
 
 namespace maxmargin::strings {
 
@@ -66,19 +68,22 @@ class StringTable {
     // Whoever grows a table holds this alone, whoever reads it shares it: bindings lock it without the interpreter's lock.
     mutable std::shared_mutex mutex;
 
-    StringTable() : slots_(64) {}
+    StringTable() {
+        arena_.resize(unit);  // place 0 is that of no string
+        widen(64);
+    }
     StringTable(const StringTable&) = delete;
     StringTable& operator=(const StringTable&) = delete;
 
     std::int64_t size() const { return static_cast<std::int64_t>(place_.size()); }
 
     std::span<const Byte> text(std::int64_t number) const {
-        const Byte* record = arena_.data() + place_[static_cast<std::size_t>(number)];
-        return {record + header, static_cast<std::size_t>(read_4(record))};
+        const Byte* record = at(place_[static_cast<std::size_t>(number)]);
+        return {record + header, static_cast<std::size_t>(read_4(record + sizeof(std::int32_t)))};
     }
 
     // Bytes of all strings together.
-    std::int64_t bytes() const { return static_cast<std::int64_t>(arena_.size() - header * place_.size()); }
+    std::int64_t bytes() const { return bytes_; }
 
     std::int32_t find(const Byte* p, std::size_t length) const { return find(hash(p, length), p, length); }
     std::int32_t add(const Byte* p, std::size_t length) { return add(hash(p, length), p, length); }
@@ -86,50 +91,53 @@ class StringTable {
     // The first cache line that a look-up needs, and then the second.
     void ask_slot(std::uint32_t key) const { __builtin_prefetch(&slots_[key & mask()]); }
     void ask_string(std::uint32_t key) const {
-        for (std::size_t at = key & mask();; at = (at + 1) & mask()) {
-            const Slot& slot = slots_[at];
-            if (slot.number == unknown) return;
+        for (std::size_t i = key & mask();; i = (i + 1) & mask()) {
+            const Slot& slot = slots_[i];
+            if (!slot.place) return;
             if (slot.key == key) {
-                __builtin_prefetch(arena_.data() + slot.place);
+                __builtin_prefetch(at(slot.place));
                 return;
             }
         }
     }
 
     std::int32_t find(std::uint32_t key, const Byte* p, std::size_t length) const {
-        for (std::size_t at = key & mask();; at = (at + 1) & mask()) {
-            const Slot& slot = slots_[at];
-            if (slot.number == unknown || (slot.key == key && equal(slot.place, p, length))) return slot.number;
+        for (std::size_t i = key & mask();; i = (i + 1) & mask()) {
+            const Slot& slot = slots_[i];
+            if (!slot.place) return unknown;
+            if (slot.key == key && equal(slot.place, p, length)) return number_at(slot.place);
         }
     }
 
     std::int32_t add(std::uint32_t key, const Byte* p, std::size_t length) {
-        std::size_t at = key & mask();
-        for (;; at = (at + 1) & mask()) {
-            const Slot& slot = slots_[at];
-            if (slot.number == unknown) break;
-            if (slot.key == key && equal(slot.place, p, length)) return slot.number;
+        std::size_t i = key & mask();
+        for (;; i = (i + 1) & mask()) {
+            const Slot& slot = slots_[i];
+            if (!slot.place) break;
+            if (slot.key == key && equal(slot.place, p, length)) return number_at(slot.place);
         }
         if (place_.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
             throw std::length_error("more than 2^31 - 1 different strings");
         if (length > std::numeric_limits<std::uint32_t>::max()) throw std::length_error("a string of 2^32 bytes or more");
+        const std::size_t begin = arena_.size(), place = begin / unit;
+        if (place > std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^34 bytes of strings or more");
         const auto number = static_cast<std::int32_t>(place_.size());
-        const std::size_t place = arena_.size();
-        const auto prefix = static_cast<std::uint32_t>(length);
+        const auto size = static_cast<std::uint32_t>(length);
         // Room first: what follows cannot fail half-way.
-        place_.reserve(place_.size() == place_.capacity() ? 2 * place_.size() + 16 : place_.capacity());
-        if (arena_.capacity() < place + header + length)
-            arena_.reserve(std::max(2 * arena_.capacity(), place + header + length + 1024));
+        place_.room_for(1);
+        arena_.room_for(record_size(length));
         if (8 * (place_.size() + 1) > 5 * slots_.size()) {
             widen(2 * slots_.size());
-            at = key & mask();
-            while (slots_[at].number != unknown) at = (at + 1) & mask();
+            i = free_slot(key);
         }
-        arena_.resize(place + header + length);
-        std::memcpy(arena_.data() + place, &prefix, header);
-        if (length) std::memcpy(arena_.data() + place + header, p, length);
-        place_.push_back(place);
-        slots_[at] = {key, number, place};
+        arena_.resize(begin + record_size(length));
+        Byte* record = arena_.data() + begin;
+        std::memcpy(record, &number, sizeof number);
+        std::memcpy(record + sizeof number, &size, sizeof size);
+        if (length) std::memcpy(record + header, p, length);
+        place_.push_back(static_cast<std::uint32_t>(place));
+        slots_[i] = {key, static_cast<std::uint32_t>(place)};
+        bytes_ += static_cast<std::int64_t>(length);
         return number;
     }
 
@@ -156,51 +164,66 @@ class StringTable {
     // Forgets all strings but the first `count`.
     void truncate(std::int64_t count) {
         if (count >= size()) return;
-        arena_.resize(place_[static_cast<std::size_t>(count)]);
+        for (std::int64_t i = count; i < size(); ++i) bytes_ -= static_cast<std::int64_t>(text(i).size());
+        arena_.resize(unit * place_[static_cast<std::size_t>(count)]);
         place_.resize(static_cast<std::size_t>(count));
-        for (Slot& slot : slots_)
-            if (slot.number >= count) slot.number = unknown;
         widen(slots_.size());  // others may have been pushed on by those that are gone
     }
 
     void reserve(std::int64_t strings, std::int64_t bytes) {
-        place_.reserve(static_cast<std::size_t>(strings));
-        arena_.reserve(static_cast<std::size_t>(bytes) + header * static_cast<std::size_t>(strings));
+        const auto count = static_cast<std::size_t>(strings);
+        place_.reserve(count);
+        arena_.reserve(unit + static_cast<std::size_t>(bytes) + (header + unit - 1) * count);
         std::size_t wanted = slots_.size();
-        while (8 * static_cast<std::size_t>(strings) > 5 * wanted) wanted *= 2;
+        while (8 * count > 5 * wanted) wanted *= 2;
         if (wanted > slots_.size()) widen(wanted);
     }
 
    private:
-    static constexpr std::size_t header = sizeof(std::uint32_t);
+    static constexpr std::size_t unit = 4;  // places count in these, which makes 32 bits enough for 2^34 bytes
+    static constexpr std::size_t header = sizeof(std::int32_t) + sizeof(std::uint32_t);  // number, length
 
     struct Slot {
-        std::uint32_t key = 0;
-        std::int32_t number = unknown;
-        std::uint64_t place = 0;
+        std::uint32_t key = 0, place = 0;
     };
 
-    std::size_t mask() const { return slots_.size() - 1; }
+    static std::size_t record_size(std::size_t length) { return (header + length + unit - 1) / unit * unit; }
 
-    bool equal(std::uint64_t place, const Byte* p, std::size_t length) const {
-        const Byte* record = arena_.data() + place;
-        return read_4(record) == length && (length == 0 || std::memcmp(record + header, p, length) == 0);
+    std::size_t mask() const { return slots_.size() - 1; }
+    const Byte* at(std::uint32_t place) const { return arena_.data() + unit * place; }
+    std::int32_t number_at(std::uint32_t place) const {
+        std::int32_t number;
+        std::memcpy(&number, at(place), sizeof number);
+        return number;
+    }
+
+    bool equal(std::uint32_t place, const Byte* p, std::size_t length) const {
+        const Byte* record = at(place);
+        return read_4(record + sizeof(std::int32_t)) == length &&
+               (length == 0 || std::memcmp(record + header, p, length) == 0);
+    }
+
+    std::size_t free_slot(std::uint32_t key) const {
+        std::size_t i = key & mask();
+        while (slots_[i].place) i = (i + 1) & mask();
+        return i;
     }
 
     void widen(std::size_t count) {
-        std::vector<Slot> wider(count);
-        for (const Slot& slot : slots_) {
-            if (slot.number == unknown) continue;
-            std::size_t at = slot.key & (count - 1);
-            while (wider[at].number != unknown) at = (at + 1) & (count - 1);
-            wider[at] = slot;
+        slots_.reserve(count);
+        slots_.resize(count);
+        std::fill_n(slots_.data(), count, Slot{});
+        for (std::size_t i = 0; i < place_.size(); ++i) {
+            const auto string = text(static_cast<std::int64_t>(i));
+            const std::uint32_t key = hash(string.data(), string.size());
+            slots_[free_slot(key)] = {key, place_[i]};
         }
-        slots_.swap(wider);
     }
 
-    std::vector<Slot> slots_;           // a power of two of them
-    std::vector<Byte> arena_;           // length and bytes of each string
-    std::vector<std::uint64_t> place_;  // where each begins there
+    Growing<Slot> slots_;           // a power of two of them
+    Growing<Byte> arena_;           // number, length and bytes of each string
+    Growing<std::uint32_t> place_;  // where each begins there, in units
+    std::int64_t bytes_ = 0;
 };
 
 }  // namespace maxmargin::strings

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/growing.hpp"
 #include "maxmargin/string_table.hpp"
 
 namespace maxmargin::templates {
@@ -50,10 +51,12 @@ struct Template {
 };
 
 struct Rows {
-    std::vector<std::int64_t> starts{0};
-    std::vector<std::int32_t> columns;
-    std::vector<double> values;  // empty as long as all are 1
+    Growing<std::int64_t> starts;
+    Growing<std::int32_t> columns;
+    Growing<double> values;  // empty as long as all are 1
     bool ones = true;
+
+    Rows() { starts.push_back(0); }
 
     // Adds a row; sorts its numbers, and counts those that come more than once.
     void add(std::int32_t* numbers, std::size_t count) {
@@ -72,7 +75,8 @@ struct Rows {
             while (next < count && numbers[next] == numbers[i]) ++next;
             if (ones && next - i > 1) {
                 ones = false;
-                values.assign(columns.size(), 1.0);
+                values.resize(columns.size());
+                std::fill_n(values.data(), columns.size(), 1.0);
             }
             columns.push_back(numbers[i]);
             if (!ones) values.push_back(static_cast<double>(next - i));

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxmargin import _kernels
+from maxmargin._sparse import sp
 from maxmargin._vectors import dot, norm
 from maxmargin.features.rows import Rows
 from maxmargin.structures.base import FloatArray, IntArray

@@ -14,8 +14,8 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.features.tied import TiedRows

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
@@ -105,4 +105,4 @@ class Entries:
         return sp.csr_array((values, self.columns, self.starts), shape=(self.n, self.d))
 
 
-Given: TypeAlias = Matrix | Rows | Entries | tuple[npt.NDArray[Any], npt.NDArray[Any]]
+Given: TypeAlias = "Matrix | Rows | Entries | tuple[npt.NDArray[Any], npt.NDArray[Any]]"

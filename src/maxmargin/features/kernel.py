@@ -23,8 +23,8 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, vector

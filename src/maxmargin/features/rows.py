@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
+from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 
-Matrix: TypeAlias = FloatArray | sp.csr_array | sp.csr_matrix
+Matrix: TypeAlias = "FloatArray | sp.csr_array | sp.csr_matrix"
 
 SCATTER_LIMIT = 1 << 16
 """Largest ``d k`` (numbers) for which a sparse adjoint scatters: half a megabyte of sums, within second-level cache."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.packing import checks
 from maxmargin.packing.inputs import Graph
 from maxmargin.structures.base import IntArray

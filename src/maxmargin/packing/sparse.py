@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
+
+from maxmargin._sparse import sp
 
 
 def to_csr(value: Any) -> Any:

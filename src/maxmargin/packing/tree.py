@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tree import TreeFeatures

@@ -154,6 +154,7 @@ class Run:
             if self.keeps_worst and len(self.shards) == 1:
                 self._kept = (np.array(weights), worst)
             yield shard, worst
+            del worst
 
     def worst_of(self, part: Problem, weights: FloatArray, first: int = 0) -> Worst:
         """The same for a part of the problem, counted as the fraction of a pass that it is."""
@@ -162,7 +163,11 @@ class Run:
 
     def hinge(self, weights: FloatArray) -> float:
         """``H(w)`` of the whole problem."""
-        return sum(shard.total(worst.value) for shard, worst in self.worst(weights))
+        total = 0.0
+        for shard, worst in self.worst(weights):
+            total += shard.total(worst.value)
+            del worst  # its packed vector, before the next one is made
+        return total
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""

@@ -181,7 +181,7 @@ class BlockFrankWolfe(RidgeSolver):
         passes = state.passes + 1
         if passes % REFRESH == 0:
             blocks.refresh()
-        if _is_mark(passes):
+        if self.average and _is_mark(passes):
             blocks.mark()
         return replace(state, passes=passes)
 
@@ -202,7 +202,7 @@ class BlockFrankWolfe(RidgeSolver):
             mean_loss = state.blocks.average(mean)
         weights = region.best_response(mean)
         assert weights is not None
-        if region.dual(mean, mean_loss) > region.dual(g, loss):
-            g, loss = mean, mean_loss
+        # The bound instead of the average itself, which would lie beside the weights while these are certified.
+        dual = max(region.dual(g, loss), region.dual(mean, mean_loss))
         started = [state.start] if state.start is not None and state.passes == 0 else []
-        return [Proposal(w, g, loss) for w in (weights, *started)]
+        return [Proposal(w, g, loss, dual=dual) for w in (weights, *started)]

@@ -26,12 +26,14 @@ class Proposal:
     """What a solver offers for certification: weights, and ``g(z)`` and the loss of a feasible z.
 
     With quadratic slack ``g`` and ``loss`` are sums with masses ``zeta_i``, and ``squares = sum_i s_i zeta_i^2``.
+    ``dual`` is the bound that they give where a solver knows it already: then none of them is looked at.
     """
 
     weights: FloatArray
     g: FloatArray
     loss: float
     squares: float = 0.0
+    dual: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,5 +80,7 @@ def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) ->
     if hinge is None:
         hinge = problem.hinge(proposal.weights)
     primal = problem.region.penalty(proposal.weights) + hinge
-    dual = problem.region.dual(proposal.g, proposal.loss, proposal.squares)
+    dual = proposal.dual
+    if dual is None:
+        dual = problem.region.dual(proposal.g, proposal.loss, proposal.squares)
     return Certificate(primal=primal, dual=dual, hinge=hinge, relaxed=problem.relaxed)

@@ -42,8 +42,8 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.problem import Problem, hinges
 from maxmargin.regions import L1
 from maxmargin.solvers.base import NonFiniteError, Run, Solver, Start, check_choice, check_count, check_flags, instead

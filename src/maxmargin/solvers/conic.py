@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.regions import L1, L2, Region
 from maxmargin.structures.base import FloatArray
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import NonFiniteError, Run, instead
 from maxmargin.solvers.certificate import Proposal

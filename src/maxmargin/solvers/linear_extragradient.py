@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxmargin import _kernels
+from maxmargin._sparse import sp
 from maxmargin._vectors import norm
 from maxmargin.features.base import operator_norm
 from maxmargin.regions import L1

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.regions import L1
 from maxmargin.solvers.base import NonFiniteError
 from maxmargin.structures.base import FloatArray, IntArray

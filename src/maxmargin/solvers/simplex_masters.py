@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
+from maxmargin._sparse import sp
 from maxmargin._vectors import squared
 from maxmargin.problem import Problem, Worst
 from maxmargin.regions import L2

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.structures.base import IntArray, Polytope
 from maxmargin.structures.network import Network
 

@@ -18,8 +18,8 @@ relaxed maximum; the numbers drawn are the same in every call.
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.structures.base import IntArray, Polytope
 from maxmargin.structures.network import Network
 

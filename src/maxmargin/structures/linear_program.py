@@ -23,8 +23,8 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.structures import generic, linear_projection
 from maxmargin.structures._arrays import example_numbers, offsets_of, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure

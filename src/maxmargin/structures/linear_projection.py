@@ -23,12 +23,12 @@ caller, marked INEXACT.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 
@@ -46,7 +46,7 @@ _CHUNK = 1 << 20
 
 _FEASIBLE = 1e-12
 
-_Program = tuple[sp.csr_array, FloatArray, sp.csr_array, FloatArray, FloatArray]
+_Program: TypeAlias = "tuple[sp.csr_array, FloatArray, sp.csr_array, FloatArray, FloatArray]"
 
 
 class _Chunk:

@@ -33,9 +33,9 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxmargin import _kernels, _threads
+from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, tolerance, vector
 from maxmargin.structures._labelled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Structure

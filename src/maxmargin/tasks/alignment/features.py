@@ -28,9 +28,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxmargin import _threads
+from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of, vector
 from maxmargin.structures.base import FloatArray, PointStatus
 from maxmargin.tasks.alignment.evidence import Evidence as Evidence

@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.features.parts import PartFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.packing import checks
 from maxmargin.packing.inputs import Sequence as FeatureSequence
 from maxmargin.structures._arrays import offsets_of

@@ -14,9 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from maxmargin import _threads
+from maxmargin._sparse import sp
 from maxmargin.features.supported import Support
 from maxmargin.losses import Hamming, LabelCost, Loss
 from maxmargin.packing import checks

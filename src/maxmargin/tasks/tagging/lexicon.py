@@ -20,8 +20,8 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from maxmargin._sparse import sp
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.attributes import Vocabulary, decoded
 from maxmargin.tasks.tagging.table import WORD, TokenTable
