@@ -24,10 +24,9 @@ import scipy.sparse as sp
 
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.attributes import Vocabulary, decoded
-from maxmargin.tasks.tagging.table import WORD, TokenTable
+from maxmargin.tasks.tagging.table import WORD, Codes, TokenTable
 from maxmargin.tasks.tagging.templates import numbered
 
-Codes = npt.NDArray[np.int32]
 Coded = tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
 """The label of each token as a number, -1 where it is unknown, and the texts the numbers stand for."""
 

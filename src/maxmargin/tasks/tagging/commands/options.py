@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from maxmargin.tasks.tagging.files import Codes, TaggedText
+    from maxmargin.tasks.tagging.files import TaggedText
     from maxmargin.tasks.tagging.model import TaggerModel
+    from maxmargin.tasks.tagging.table import Codes
 
 AS_TRAINED = "as in training"
 RECOGNISED = "by name and content"
