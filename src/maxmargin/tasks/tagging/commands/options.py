@@ -131,7 +131,7 @@ def trained_on(model: TaggerModel) -> dict[str, Any]:
     return {"columns": columns if "label" in columns else (*columns, "label"), "label": "label"}
 
 
-def remembered(text: TaggedText, join: bool) -> dict[str, Any]:
+def file_facts(text: TaggedText, join: bool) -> dict[str, Any]:
     """What a model is to remember of its training file."""
     return {"format": text.format, "columns": list(text.columns), "label": text.label, "join": join}
 
