@@ -230,7 +230,7 @@ class TemplateExtractor(Extractor):
 
     def header(self) -> dict[str, Any]:
         """See :meth:`Extractor.header`."""
-        classes = {} if self.lexicon is None else {"classes": list(self.lexicon.names)}
+        classes = {} if self.lexicon is None else {"word_classes": list(self.lexicon.names)}
         return {"template": str(self.template), "columns": list(self.template.columns), **classes}
 
     def arrays(self) -> Arrays:
@@ -252,7 +252,7 @@ class TemplateExtractor(Extractor):
             own = {
                 name.removeprefix("lexicon_"): array for name, array in arrays.items() if name.startswith("lexicon_")
             }
-            lexicon = Lexicon.from_arrays(own, header["classes"], template.learned[1])
+            lexicon = Lexicon.from_arrays(own, header["word_classes"], template.learned[1])
         return cls(template, _vocabulary("attributes", arrays), edges, lexicon)
 
 
