@@ -92,7 +92,7 @@ def test_the_package_alone_is_light():
     [
         "structures.chain, maxmargin.features, maxmargin.packing, maxmargin.model, maxmargin.model_file",
         "tasks.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.table, maxmargin.tasks.tagging.metrics",
-        "tasks.tagging.tables",
+        "tasks.tagging.printing",
         "solvers, maxmargin.problem",
     ],
 )

@@ -41,6 +41,7 @@ inline void require(bool condition, const char* message) {
 
 using NoGil = nb::gil_scoped_release;
 
+void bind_block_descent(nb::module_& module);
 void bind_chain(nb::module_& module);
 void bind_cut(nb::module_& module);
 void bind_graph(nb::module_& module);

@@ -6,6 +6,7 @@ NB_MODULE(_kernels, module) {
     // Structures keep kernel objects, and may live in globals until the interpreter ends: that is no leak.
     nanobind::set_leak_warnings(false);
     maxmargin::bind_online(module);  // before the oracles of the structures
+    maxmargin::bind_block_descent(module);
     maxmargin::bind_chain(module);
     maxmargin::bind_cut(module);
     maxmargin::bind_graph(module);

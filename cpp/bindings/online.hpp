@@ -1,5 +1,9 @@
-// What binding files share to hand out single-example views of structures.
+// What binding files share to hand out single-example views of structures, and what solvers over them take.
 #pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
 
 #include "arrays.hpp"
 #include "maxmargin/online.hpp"
@@ -22,6 +26,37 @@ class SingleBest : public online::Oracle {
         vertices.resize(1);
         return argmax(i, scores, vertices[0]);
     }
+};
+
+// Offsets that have been checked.
+inline std::vector<std::int64_t> rising(const In<std::int64_t>& offsets) {
+    std::vector<std::int64_t> values = copied(offsets);
+    require(!values.empty() && values[0] == 0, "offsets must start at 0");
+    for (std::size_t i = 1; i < values.size(); ++i) require(values[i] >= values[i - 1], "offsets must not decrease");
+    return values;
+}
+
+using Order = In<std::int64_t>;
+using AnyCosts = std::variant<In<double>, In<std::uint8_t>>;
+
+// Examples that keep what they are made of.
+class OnlineExamples {
+   public:
+    OnlineExamples(std::shared_ptr<online::Oracle> oracle, std::shared_ptr<online::FeatureMap> map, int rescaling,
+                   nb::object worst, const std::vector<In<std::int64_t>>& blocks, AnyCosts costs,
+                   In<std::int64_t> gold_starts, In<std::int64_t> gold_index, In<double> gold_value, In<double> scale);
+
+    online::Examples& get() { return *examples_; }
+    void check(const Order& order) const {
+        for (const std::int64_t i : view(order)) require(i >= 0 && i < examples_->size(), "an example is out of range");
+    }
+
+   private:
+    std::shared_ptr<online::Oracle> oracle_;
+    std::shared_ptr<online::FeatureMap> map_;
+    AnyCosts costs_;
+    std::unique_ptr<online::Hinge> hinge_;
+    std::unique_ptr<online::Examples> examples_;
 };
 
 }  // namespace maxmargin

@@ -21,6 +21,10 @@ void check(const Template& given) {
     for (std::size_t i = 1; i < sentences.size(); ++i) require(sentences[i] >= sentences[i - 1], "sentences must not fall");
     const auto n_tokens = static_cast<std::size_t>(sentences.back());
     const std::size_t n_columns = given.column_size.size();
+    // The product may wrap: each factor is bounded first.
+    require(n_columns > 0 ? n_tokens <= given.cells.size() && n_columns <= (std::size_t{1} << 31)
+                          : n_tokens < (std::size_t{1} << 31),
+            "cells must have one row per column and one entry per token");
     require(given.cells.size() == n_columns * n_tokens, "cells must have one row per column and one entry per token");
     require(given.reach >= 0 && given.reach < (1 << 20), "reach must be small");
     for (std::size_t c = 0; c < n_columns; ++c) {

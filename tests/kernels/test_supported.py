@@ -419,6 +419,14 @@ def test_bad_maps_are_refused():
         good.adjoint(np.ones(5))
 
 
+def test_adjoint_with_more_threads_than_features():
+    support = Support.full(2, 3).compiled
+    turned = np.array([0, 1, 2], np.int32), np.array([0, 1], np.int32), np.zeros(0)
+    z, found = np.arange(6.0), np.empty(6)
+    _kernels.supported_adjoint(support, *turned, z, found, 2**31 - 1)
+    np.testing.assert_array_equal(found, z)
+
+
 def test_kernels_check_lengths():
     support, floats = Support.full(2, 3).compiled, np.zeros
     starts, columns = np.array([0, 1, 2], np.int32), np.array([0, 1], np.int32)

@@ -83,6 +83,17 @@ def test_refused_arrays(name, value, message):
         _kernels.attributes_of_tokens(_kernels.StringTable(), **given)
 
 
+@pytest.mark.parametrize("columns", [0, 1, 4])
+def test_more_tokens_than_cells(columns):
+    """4 columns of 2**62 tokens: their product, modulo 2**64, is the number of cells, 0."""
+    given = arguments()
+    given["sentences"] = np.array([0, 2**62])
+    given["cells"] = np.zeros((columns, 0), dtype=given["cells"].dtype)
+    given["column_size"] = np.full(columns, 2)
+    with pytest.raises(ValueError, match="one entry per token"):
+        _kernels.attributes_of_tokens(_kernels.StringTable(), **given)
+
+
 def test_random_text():
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("abAB1-é日"), size=size)) for size in rng.integers(0, 9, size=60)]

@@ -203,6 +203,9 @@ def test_cut_off():
     again = fewer.of_items(data)
     assert np.array_equal(again.matrix.toarray(), kept.matrix.toarray())
     assert vocabulary.cut(found, 1) == (vocabulary, found)
+    fewer, kept = vocabulary.cut(found, 3, known=1)
+    assert fewer.names == ["a", "b"]
+    assert rows(kept, fewer) == [{"a": 1, "b": 1}, {"b": 1}, {}, {"a": 1, "b": 2}]
 
 
 def test_arrays_and_pickles():

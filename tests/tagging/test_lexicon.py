@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin.tasks.tagging.lexicon import ENDINGS, RARE, SHARE, UNKNOWN, Lexicon
+from maxmargin.tasks.tagging.lexicon import ENDINGS, NO_CLASS, RARE, SHARE, Lexicon
 from maxmargin.tasks.tagging.table import TokenTable
 
 LABELS = ("N", "V", "D")
@@ -52,8 +52,8 @@ def slow(text):
             return " ".join(LABELS[code] for code in sorted(counts) if counts[code] >= SHARE * counts.total())
         for key in ending_keys(word):
             if key in by_ending and by_ending[key].total() >= RARE:
-                return UNKNOWN + LABELS[min(by_ending[key], key=lambda code: (-by_ending[key][code], code))]
-        return UNKNOWN
+                return NO_CLASS + LABELS[min(by_ending[key], key=lambda code: (-by_ending[key][code], code))]
+        return NO_CLASS
 
     return class_of
 
@@ -104,10 +104,10 @@ def test_seldom_labels_are_left_out_and_unknown_words_go_by_their_ending():
 def test_empty_texts_have_no_classes():
     empty, labels = split([])
     lexicon = Lexicon.learn(empty, labels)
-    assert lexicon.columns(TokenTable.of_lists([["a"]], ("word",))).cells(1) == [UNKNOWN]
+    assert lexicon.columns(TokenTable.of_lists([["a"]], ("word",))).cells(1) == [NO_CLASS]
     assert Lexicon.crossed(empty, labels).columns == ("word", "class")
     one, labels = split([[("a", 0)]])
-    assert Lexicon.crossed(one, labels).cells(1) == [UNKNOWN]
+    assert Lexicon.crossed(one, labels).cells(1) == [NO_CLASS]
 
 
 def test_lines_and_file_names_stay():

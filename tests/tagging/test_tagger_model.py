@@ -9,7 +9,7 @@ import pytest
 from corpora import PAIRS, WORDS, chunked, dictionaries, markov, matrices, table_of_scores
 
 from maxmargin.tasks.tagging import SequenceTagger, layout
-from maxmargin.tasks.tagging.calibration import COLDEST, HOTTEST, calibration_error, fitted_temperature
+from maxmargin.tasks.tagging.calibration import COLDEST, HOTTEST, fitted_temperature
 
 
 def _short(X, y, longest):
@@ -198,11 +198,3 @@ def test_temperature_minimises_the_loss_of_gold_labels():
     plain = SequenceTagger(template=WORDS, C=1.0).fit(X, y)
     assert plain.model_.temperature is None
     np.testing.assert_array_equal(plain.model_.marginals(rows), plain.model_.marginals(rows, temperature=1.0))
-
-
-def test_calibration_error():
-    probability = np.array([0.05, 0.95, 0.95, 1.0])
-    right = np.array([0.0, 1.0, 1.0, 1.0])
-    # Bins 0 and 9: |0.05 - 0| and |2.9 - 3| over four tokens.
-    assert calibration_error(probability, right) == pytest.approx((0.05 + 0.1) / 4)
-    assert calibration_error(np.zeros(0), np.zeros(0)) == 0.0

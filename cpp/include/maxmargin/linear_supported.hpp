@@ -296,8 +296,11 @@ void adjoint(const Support& support, Compressed<Index> x, std::int64_t n, const 
     constexpr std::int64_t kAhead = 12;
     const std::int64_t m = support.m;
     const int widest = simd::lanes_in_use();
-    std::vector<std::vector<double>> buffers(static_cast<std::size_t>(threads));
-    parallel_blocks(support.n_features(), 64, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+    // parallel_blocks has no more threads than blocks.
+    constexpr std::int64_t kGrain = 64;
+    const std::int64_t blocks = (support.n_features() + kGrain - 1) / kGrain;
+    std::vector<std::vector<double>> buffers(static_cast<std::size_t>(std::min<std::int64_t>(threads, blocks)));
+    parallel_blocks(support.n_features(), kGrain, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         std::vector<double>& sums = buffers[thread];
         sums.resize(static_cast<std::size_t>(2 * m));
         const std::int64_t stop = x.starts[end];

@@ -157,11 +157,12 @@ class Vocabulary:
         """The vocabulary of the attributes to be kept, renumbered in order."""
         return Vocabulary(self.table.only(np.ascontiguousarray(keep, dtype=np.bool_)))
 
-    def cut(self, attributes: Attributes, min_count: int) -> tuple[Vocabulary, Attributes]:
-        """Without attributes that are in fewer than ``min_count`` rows; the rows likewise."""
+    def cut(self, attributes: Attributes, min_count: int, known: int = 0) -> tuple[Vocabulary, Attributes]:
+        """Without attributes of fewer than ``min_count`` rows, except the first ``known``; the rows likewise."""
         if min_count <= 1:
             return self, attributes
         keep = attributes.counts() >= min_count
+        keep[:known] = True
         return self.only(keep), attributes.only(keep)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.extraction import TokenRows
 from maxmargin.tasks.tagging.model import TaggerModel
 
@@ -45,13 +45,3 @@ def fitted_temperature(model: TaggerModel, rows: TokenRows, codes: IntArray) -> 
             right = low + ratio * (high - low)
             at_right = loss(right)
     return float(np.exp(0.5 * (low + high)))
-
-
-def calibration_error(probability: FloatArray, right: FloatArray, bins: int = 10) -> float:
-    """The mean distance between confidence and accuracy over bins of equal width, weighted by their tokens."""
-    if not len(probability):
-        return 0.0
-    of_bin = np.minimum((probability * bins).astype(np.int64), bins - 1)
-    count = np.bincount(of_bin, minlength=bins)
-    gap = np.bincount(of_bin, probability, bins) - np.bincount(of_bin, right, bins)
-    return float(np.abs(gap).sum() / count.sum())

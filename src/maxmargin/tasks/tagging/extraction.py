@@ -123,15 +123,6 @@ def _grown(vocabulary: Vocabulary) -> Vocabulary:
     return Vocabulary.from_arrays(vocabulary.to_arrays()) if len(vocabulary) else Vocabulary()
 
 
-def _cut(vocabulary: Vocabulary, rows: Attributes, known: int, min_count: int) -> tuple[Vocabulary, Attributes]:
-    """Without new attributes that are too rare; the first ``known`` ones stay."""
-    if min_count <= 1:
-        return vocabulary, rows
-    keep = rows.counts() >= min_count
-    keep[:known] = True
-    return vocabulary.only(keep), rows.only(keep)
-
-
 def _named(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
     return {f"{prefix}_{name}": array for name, array in arrays.items()}
 
@@ -205,12 +196,12 @@ class TemplateExtractor(Extractor):
                 table = Lexicon.crossed(table, labels, name=name, source=source)
         vocabulary = _grown(self.tokens)
         rows = self.template.apply(table, vocabulary, grow=True)
-        tokens, rows = _cut(vocabulary, rows, len(self.tokens), min_count)
+        tokens, rows = vocabulary.cut(rows, min_count, len(self.tokens))
         if self.edges is None:
             return replace(self, tokens=tokens, lexicon=lexicon), TokenRows(rows)
         vocabulary = _grown(self.edges)
         of_edges = self.template.apply_edges(table, vocabulary, grow=True)
-        edges, of_edges = _cut(vocabulary, of_edges, len(self.edges), min_count)
+        edges, of_edges = vocabulary.cut(of_edges, min_count, len(self.edges))
         return replace(self, tokens=tokens, edges=edges, lexicon=lexicon), TokenRows(rows, of_edges)
 
     def name(self, number: int) -> str:
@@ -239,7 +230,7 @@ class TemplateExtractor(Extractor):
 
     def header(self) -> dict[str, Any]:
         """See :meth:`Extractor.header`."""
-        classes = {} if self.lexicon is None else {"classes": list(self.lexicon.names)}
+        classes = {} if self.lexicon is None else {"word_classes": list(self.lexicon.names)}
         return {"template": str(self.template), "columns": list(self.template.columns), **classes}
 
     def arrays(self) -> Arrays:
@@ -261,7 +252,7 @@ class TemplateExtractor(Extractor):
             own = {
                 name.removeprefix("lexicon_"): array for name, array in arrays.items() if name.startswith("lexicon_")
             }
-            lexicon = Lexicon.from_arrays(own, header["classes"], template.learned[1])
+            lexicon = Lexicon.from_arrays(own, header["word_classes"], template.learned[1])
         return cls(template, _vocabulary("attributes", arrays), edges, lexicon)
 
 
@@ -293,7 +284,7 @@ class ItemExtractor(Extractor):
         """See :meth:`Extractor.learn`."""
         vocabulary = _grown(self.vocabulary)
         rows = self._rows(X, vocabulary, True)
-        vocabulary, rows = _cut(vocabulary, rows, len(self.vocabulary), min_count)
+        vocabulary, rows = vocabulary.cut(rows, min_count, len(self.vocabulary))
         return replace(self, vocabulary=vocabulary), TokenRows(rows)
 
     def name(self, number: int) -> str:

@@ -26,14 +26,13 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging import json_lines, line_formats
 from maxmargin.tasks.tagging.line_formats import CONLLU, Layout
 from maxmargin.tasks.tagging.splice import Insertions, spliced, spliced_k_best
-from maxmargin.tasks.tagging.table import WORD, AttributeText, TokenTable, texts
+from maxmargin.tasks.tagging.table import WORD, AttributeText, Codes, TokenTable, texts
 from maxmargin.tasks.text import STANDARD_INPUT, AnyPath, FileError, name_of, problem, read_text
 
 __all__ = ["FORMATS", "FileError", "Labels", "TaggedText", "open_output", "read_tagged", "write_k_best", "write_tagged"]
 
 FORMATS = ("columns", "conllu", "slash", "crfsuite", "json")
 
-Codes = npt.NDArray[np.int32]
 Labels = Sequence[str] | Sequence[Sequence[str]] | tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
 """Labels of all tokens: texts one after the other, or a list per sentence, or numbers and the texts they stand for."""
 

@@ -28,6 +28,7 @@ from maxmargin.structures.legality import Legality
 from maxmargin.tasks.tagging.attributes import Vocabulary
 from maxmargin.tasks.tagging.calibration import fitted_temperature
 from maxmargin.tasks.tagging.chunks import look_like_chunks
+from maxmargin.tasks.tagging.decoding import Decoder
 from maxmargin.tasks.tagging.extraction import (
     Extractor,
     ItemExtractor,
@@ -362,8 +363,8 @@ class TagTrainer:
         metric = self.metric if self.metric != "auto" else ("f1" if chunks else "accuracy")
 
         def score(layout: WeightLayout, weights: FloatArray) -> float:
-            model = TaggerModel(labels, extractor, layout, weights)
-            found = evaluate_codes(codes, model.best(rows).astype(np.int64), rows.offsets, names, chunks=metric == "f1")
+            best = Decoder(layout, weights).best(rows).astype(np.int64)
+            found = evaluate_codes(codes, best, rows.offsets, names, chunks=metric == "f1")
             return float(getattr(found, metric))
 
         return score, rows, codes

@@ -11,7 +11,8 @@ import numpy as np
 from maxmargin.packing import checks
 from maxmargin.packing.labels import distinct, sequence, vocabulary
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.tagging.model import UNKNOWN, Codes
+from maxmargin.tasks.tagging.model import UNKNOWN
+from maxmargin.tasks.tagging.table import Codes
 
 FlatCodes = tuple[Codes, IntArray | None]
 """Codes of all tokens, and the lengths of the label sequences where these are known."""

@@ -24,10 +24,9 @@ import numpy.typing as npt
 from maxmargin._sparse import sp
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.attributes import Vocabulary, decoded
-from maxmargin.tasks.tagging.table import WORD, TokenTable
+from maxmargin.tasks.tagging.table import WORD, Codes, TokenTable
 from maxmargin.tasks.tagging.templates import numbered
 
-Codes = npt.NDArray[np.int32]
 Coded = tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
 """The label of each token as a number, -1 where it is unknown, and the texts the numbers stand for."""
 
@@ -37,7 +36,7 @@ RARE = 5
 """Endings are learned from words that occur at most as often as this, and are used if they occur as often."""
 ENDINGS = 4
 """The longest ending, in characters."""
-UNKNOWN = "?"
+NO_CLASS = "?"
 """The class where nothing is known, and what the classes of endings begin with."""
 
 
@@ -167,7 +166,7 @@ class _Cells:
         self.word, self.ending = _numbers_of(decoded(text, ends), self.words, self.endings, grow=True)
 
     def learned(self, numbers: Codes, codes: Codes, texts: Sequence[str]) -> tuple[Codes, Codes, tuple[str, ...]]:
-        """The classes of words and endings, -1 where there is none, and the texts of classes; the first is UNKNOWN."""
+        """The classes of words and endings, -1 where there is none, and the texts of classes; the first is NO_CLASS."""
         m = max(len(texts), 1)
         known = codes >= 0
         pairs, count = np.unique(numbers[known].astype(np.int64) * m + codes[known], return_counts=True)
@@ -180,7 +179,7 @@ class _Cells:
         width = np.broadcast_to(label[rare, None], at.shape), np.broadcast_to(count[rare, None], at.shape)
         by_ending = _counts(at[there], width[0][there], width[1][there], (len(self.endings), m))
 
-        names: dict[str, int] = {UNKNOWN: 0}
+        names: dict[str, int] = {NO_CLASS: 0}
         sets: dict[bytes, int] = {}
         often = by_word.data >= SHARE * np.repeat(total, np.diff(by_word.indptr))
         labels = by_word.indices[often].astype(np.int32)
@@ -199,7 +198,7 @@ class _Cells:
         row = np.repeat(np.arange(len(self.endings)), np.diff(by_ending.indptr))
         order = np.lexsort((-by_ending.indices, by_ending.data, row))
         commonest = by_ending.indices[order][by_ending.indptr[seen + 1] - 1]
-        number_of = {k: names.setdefault(UNKNOWN + texts[k], len(names)) for k in np.unique(commonest).tolist()}
+        number_of = {k: names.setdefault(NO_CLASS + texts[k], len(names)) for k in np.unique(commonest).tolist()}
         ending_classes[seen] = [number_of[k] for k in commonest.tolist()]
         return word_classes, ending_classes, tuple(names)
 
@@ -232,7 +231,7 @@ def _each(vocabulary: Vocabulary, names: list[str], grow: bool) -> Codes:
 
 
 def _looked_up(word: Codes, ending: Codes, word_classes: Codes, ending_classes: Codes) -> Codes:
-    """The class of each word: its own, else that of its longest ending that has one, else UNKNOWN."""
+    """The class of each word: its own, else that of its longest ending that has one, else NO_CLASS."""
     found = np.zeros(len(word), dtype=np.int32)
     # -1 takes the entry that is put at the end.
     by_ending, by_word = np.append(ending_classes, np.int32(-1)), np.append(word_classes, np.int32(-1))

@@ -12,9 +12,9 @@ from maxmargin.structures.base import IntArray
 from maxmargin.structures.legality import Legality
 from maxmargin.tasks.tagging.attributes import Attributes
 from maxmargin.tasks.tagging.chunks import look_like_chunks
-from maxmargin.tasks.tagging.extraction import MatrixExtractor, TokenRows
+from maxmargin.tasks.tagging.decoding import Decoder
+from maxmargin.tasks.tagging.extraction import TokenRows
 from maxmargin.tasks.tagging.layout import WeightLayout
-from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.training import TagData
 
@@ -83,7 +83,7 @@ def _cannot_be_completed(legal: Legality, data: TagData) -> str:
     rows = TokenRows(Attributes(starts, nothing, None, 0, data.lengths))
     layout = WeightLayout(k, 1, legal, Support.empty(k))
     try:
-        TaggerModel(tuple(range(k)), MatrixExtractor(), layout, np.zeros(layout.n_weights)).best(rows, data.codes)
+        Decoder(layout, np.zeros(layout.n_weights)).best(rows, data.codes)
     except ValueError as error:
         return str(error)
     return ""

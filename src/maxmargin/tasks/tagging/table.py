@@ -17,6 +17,9 @@ import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
 
+Codes = npt.NDArray[np.int32]
+"""Numbers of labels or words, one per token."""
+
 WORD = "word"
 """The name of the only column where tokens are plain text."""
 

@@ -29,9 +29,10 @@ from maxmargin.solvers.callbacks import Callback
 from maxmargin.solvers.masses import Masses
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.tagging.decoding import Decoder
 from maxmargin.tasks.tagging.extraction import TokenRows
 from maxmargin.tasks.tagging.layout import WeightLayout
-from maxmargin.tasks.tagging.model import Codes
+from maxmargin.tasks.tagging.table import Codes
 
 STATES = ("rivals", "observed", "all")
 RIVAL_PASSES = 2
@@ -189,11 +190,7 @@ def train(
 
 def complete(trained: Trained, data: TagData) -> Codes:
     """The best labels that agree with the known ones."""
-    from maxmargin.tasks.tagging.extraction import MatrixExtractor
-    from maxmargin.tasks.tagging.model import TaggerModel
-
-    labels = tuple(range(trained.layout.n_labels))
-    return TaggerModel(labels, MatrixExtractor(), trained.layout, trained.weights).best(data.rows, data.codes)
+    return Decoder(trained.layout, trained.weights).best(data.rows, data.codes)
 
 
 def _train_known(

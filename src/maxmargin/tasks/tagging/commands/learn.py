@@ -22,8 +22,8 @@ from maxmargin.tasks.tagging.commands.options import (
     Join,
     Label,
     Reading,
+    file_facts,
     labels_of,
-    remembered,
 )
 from maxmargin.tasks.verbs import errors_as_lines, once, writable
 
@@ -157,7 +157,7 @@ def train(
             fitted = time.perf_counter() - fitting
             if tagger.model_.facts["status"] == "interrupted":
                 raise KeyboardInterrupt
-            model = replace(tagger.model_, facts={**tagger.model_.facts, "file": remembered(texts[0], join)})
+            model = replace(tagger.model_, facts={**tagger.model_.facts, "file": file_facts(texts[0], join)})
             model.save(out)
             saves.remove()
             report(_facts(tagger, out, {"reading": read, "fitting": fitted}, began), as_json=as_json)

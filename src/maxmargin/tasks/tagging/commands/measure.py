@@ -65,9 +65,9 @@ def evaluate(
             scores = _of_model(predicted, gold, reading, jobs)
         else:
             scores = _of_file(predicted, gold, reading, predicted_column)
-        from maxmargin.tasks.tagging import tables
+        from maxmargin.tasks.tagging import printing
 
-        facts = tables.summary([name_of(predicted)], [scores], level=level, seed=seed)
+        facts = printing.summary([name_of(predicted)], [scores], level=level, seed=seed)
         if confusion is not None:
             _draw(scores, confusion)
     if as_json:
@@ -78,16 +78,16 @@ def evaluate(
     one = facts["systems"][0]
     # A pipe or a file has no width that columns would have to fit in.
     console = Console(width=None if sys.stdout.isatty() else 10_000)
-    console.print(tables.scores_table([name_of(predicted)], facts))
+    console.print(printing.scores_table([name_of(predicted)], facts))
     if one["chunks"] is not None:
         console.print()
-        console.print(tables.rates_table(one["chunks"]["types"], "type"))
+        console.print(printing.rates_table(one["chunks"]["types"], "type"))
     if labels:
         console.print()
-        console.print(tables.rates_table(one["labels"], "label"))
+        console.print(printing.rates_table(one["labels"], "label"))
     if errors := scores.tokens - scores.correct:
         console.print()
-        console.print(tables.confusions_table(one["confusions"][:CONFUSIONS], errors))
+        console.print(printing.confusions_table(one["confusions"][:CONFUSIONS], errors))
 
 
 def _is_model(path: str) -> bool:
@@ -232,7 +232,7 @@ def _same_tokens(system: TaggedText, gold: TaggedText) -> None:
 
 
 def _draw(scores: TagScores, path: Path) -> None:
-    from maxmargin.tasks.tagging.tables import draw_confusions
+    from maxmargin.tasks.tagging.printing import draw_confusions
 
     try:
         draw_confusions(scores, path)

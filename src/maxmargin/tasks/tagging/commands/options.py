@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from maxmargin.tasks.tagging.files import Codes, TaggedText
+    from maxmargin.tasks.tagging.files import TaggedText
     from maxmargin.tasks.tagging.model import TaggerModel
+    from maxmargin.tasks.tagging.table import Codes
 
 AS_TRAINED = "as in training"
 RECOGNISED = "by name and content"
@@ -131,7 +132,7 @@ def trained_on(model: TaggerModel) -> dict[str, Any]:
     return {"columns": columns if "label" in columns else (*columns, "label"), "label": "label"}
 
 
-def remembered(text: TaggedText, join: bool) -> dict[str, Any]:
+def file_facts(text: TaggedText, join: bool) -> dict[str, Any]:
     """What a model is to remember of its training file."""
     return {"format": text.format, "columns": list(text.columns), "label": text.label, "join": join}
 

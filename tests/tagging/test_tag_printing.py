@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from maxmargin.tasks.tagging.metrics import evaluate
-from maxmargin.tasks.tagging.tables import (
+from maxmargin.tasks.tagging.printing import (
     confusions_table,
     draw_confusions,
     most_confused,
