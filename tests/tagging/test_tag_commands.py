@@ -214,6 +214,20 @@ def test_another_format_than_that_of_training(files, tmp_path):
     assert [tag for some in tags for tag in some] == [line.split()[1] for line in column.split("\n") if line]
 
 
+def test_plain_words_for_a_model_of_words_with_tags(tmp_path, files):
+    (tmp_path / "train").write_text("the/DT dog/NN\na/DT cat/NN sleeps/VB\n" * 3)
+    template, model = str(files / "template"), str(tmp_path / "model")
+    run("tag", "train", str(tmp_path / "train"), "--template", template, "--out", model, "--json")
+    assert run("tag", "predict", model, "-", given="the dog\n") == "the/DT dog/NN\n"
+    assert run("tag", "predict", model, "-", given="the\n") == "the/DT\n"
+    assert run("tag", "predict", model, "-", given="the dog\na\n") == "the/DT dog/NN\na/DT\n"
+    # A word a line, TABs, and what the user says, stay columns.
+    assert run("tag", "predict", model, "-", given="the\ndog\n\na\n") == "the DT\ndog NN\n\na DT\n"
+    assert run("tag", "predict", model, "-", given="the\tDT\ndog\tNN\n") == "the\tDT\tDT\ndog\tNN\tNN\n"
+    assert run("tag", "predict", model, "-", "--columns", "word,label", given="the DT\n") == "the DT DT\n"
+    assert json.loads(run("tag", "evaluate", model, "-", "--json", given="the DT\ndog NN\n"))["correct"] == 2
+
+
 def test_words_that_hold_blanks(tmp_path, files):
     (tmp_path / "train").write_text("the G + C/NN rises/VB\nthe/DT G + C/NN falls/VB\n" * 3)
     template, model = str(files / "template"), str(tmp_path / "model")

@@ -82,6 +82,11 @@ def lines_with_text(data: bytes) -> Iterator[tuple[int, bytes]]:
         at, number = stop + 1, number + 1
 
 
+def first_lines(data: bytes) -> list[bytes]:
+    """The lines that are looked at to recognise a format: the first that have text."""
+    return [line for _, (_, line) in zip(range(_SAMPLE), lines_with_text(data), strict=False)]
+
+
 def recognise(path: AnyPath, data: bytes, *, named: bool = False) -> str:
     """The format by the name of the file or else by its first lines; FileError where it may be more than one.
 
@@ -92,7 +97,7 @@ def recognise(path: AnyPath, data: bytes, *, named: bool = False) -> str:
         return "conllu"
     if name.endswith((".jsonl", ".json")):
         return "json"
-    sample = [line for _, (_, line) in zip(range(_SAMPLE), lines_with_text(data), strict=False)]
+    sample = first_lines(data)
     if not sample:
         raise no_tokens(path)
     if sample[0].lstrip()[:1] == b"{" and _is_object(sample[0]):

@@ -76,6 +76,8 @@ class Reading:
         known = names or (None if trained.get("format") == "conllu" else trained.get("columns"))
         data = read_text(path)
         form = self.format or _recognised(path, data, model, known is not None)
+        if self.format is None and form == "columns" and names is None and trained.get("format") == "slash":
+            form = "slash" if not labelled and _is_running_text(data) else form
         if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
             names = known
         before = trained.get("label")
@@ -100,6 +102,14 @@ def _recognised(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
         return str(before)
     # A model of CRFsuite's attributes has no use for columns.
     return before if before == "crfsuite" and form in ("columns", "slash") else form
+
+
+def _is_running_text(data: bytes) -> bool:
+    """Whether words stand in lines as sentences: not one in each line, nor in columns between TABs."""
+    from maxmargin.tasks.tagging.line_formats import first_lines
+
+    lines = first_lines(data)
+    return not any(b"\t" in line for line in lines) and (len(lines) == 1 or any(len(line.split()) > 1 for line in lines))
 
 
 def _check_label(text: TaggedText, label: str | None) -> None:
