@@ -145,6 +145,30 @@ def test_a_template_of_words(files):
     (files / "words").write_text(words)
     alone = run("tag", "predict", str(files / "other"), str(files / "words"), "--columns", "word")
     assert [line.split("\t")[-1] for line in whole.split("\n")] == [line.split(" ")[-1] for line in alone.split("\n")]
+    assert run("tag", "predict", str(files / "other"), str(files / "words")) == alone
+
+
+def test_files_with_the_columns_that_a_model_needs(files, tmp_path):
+    trained(files, "--columns", NAMES, "--label", "label", "--preset", "chunking", train="train.tsv")
+    model, rows = str(files / "other"), (files / "test.tsv").read_text().split("\n")
+
+    def predicted(*places: int) -> list[str]:
+        cut = ["\t".join(line.split("\t")[at] for at in places) if line else "" for line in rows]
+        (tmp_path / "cut").write_text("\n".join(cut))
+        return [line.split("\t")[-1] for line in run("tag", "predict", model, str(tmp_path / "cut")).split("\n")]
+
+    assert predicted(0, 1) == predicted(0, 1, 3) == predicted(0, 1, 2, 3)
+    (tmp_path / "one").write_text("\n\nHe\n")
+    remedy = "or name those that are there with --columns"
+    assert (
+        "one, line 3: 1 column where training had 4; give word, pos, label, _, or these without label, or only word, "
+        f"pos, {remedy}"
+    ) in failed("tag", "predict", model, str(tmp_path / "one"))
+    assert "no tokens" in failed("tag", "predict", model, "-", "--format", "columns", given="\n")
+    (tmp_path / "two").write_text("He\tPRON\n")
+    assert f"line 1: 2 columns where training had 4; give word, pos, label, _, {remedy}" in failed(
+        "tag", "evaluate", model, str(tmp_path / "two")
+    )
 
 
 # Formats.
@@ -495,7 +519,7 @@ def test_bad_inputs_of_predictions(files, tmp_path, saved):
     test = str(files / "test")
     assert "do not go together" in failed("tag", "predict", model, test, "--scores", "--k-best", "2")
     assert "its folder does not exist" in failed("tag", "predict", model, test, "--out", str(tmp_path / "no" / "out"))
-    assert "1 column where 3 are named (word, pos, label)" in failed("tag", "predict", model, saved("a\nb\n"))
+    assert "1 column where training had 3; give word, pos, label" in failed("tag", "predict", model, saved("a\nb\n"))
     said = failed("tag", "predict", model, saved("a\nb\n"), "--columns", "word")
     assert "file: no column 'pos', which the template uses; there are word" in said
     said = failed("tag", "predict", model, saved("B\tw=a\tw=b\n"), "--format", "crfsuite")

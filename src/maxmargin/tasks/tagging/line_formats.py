@@ -155,7 +155,7 @@ def scan(path: AnyPath, data: bytes, layout: Layout) -> Cells:
     tokens, sentences = _kernels.token_count(text, int(layout))
     if not tokens:
         raise no_tokens(path)
-    width = _width(data, layout)
+    width = width_of(data, layout)
     begin, end = (np.empty((tokens, width), dtype=np.int64) for _ in range(2))
     lines, starts = np.empty(tokens, dtype=np.int64), np.empty(sentences + 1, dtype=np.int64)
     fault, line, found, first, last = _kernels.token_scan(text, int(layout), begin, end, lines, starts)
@@ -182,7 +182,8 @@ def _first_words(line: bytes) -> list[bytes]:
     return words[:-1] if len(line) > _LONG and len(words) > 1 else words
 
 
-def _width(data: bytes, layout: Layout) -> int:
+def width_of(data: bytes, layout: Layout) -> int:
+    """How many cells the first token has."""
     if layout is Layout.CONLLU:
         return len(CONLLU)
     if layout in (Layout.TABS, Layout.BLANKS):
