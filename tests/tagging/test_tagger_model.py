@@ -145,6 +145,8 @@ def test_labels_that_cannot_be():
         ([["I-X"]], "sentence 0: no legal labelling has the labels that are known; correct them"),
         ([["Z"]], "sentence 0, token 0: 'Z' is no label of this model"),
         ([[["O"]]], r"sentence 0, token 0: \['O'\] is no label of this model"),
+        ([[("O", ["O"])]], r"sentence 0, token 0: \('O', \['O'\]\) is no label of this model"),
+        ([[{"O"}]], r"sentence 0, token 0: \{'O'\} is no label of this model"),
         (["O"], "sentence 0: known must be a list of labels, got str"),
         ([None], "sentence 0: known must be a list of labels, got NoneType"),
         ("O", "known must be a list of lists of labels, got str"),

@@ -206,6 +206,7 @@ def test_dev_data_are_checked():
         ((X, [[None] * len(x) for x in X]), "the dev data have labels that are not known; leave such sentences out"),
         ((X, (np.array([0]), ["a"])), "the dev data have 1 labels for .* tokens"),
         ((X, (np.array([-1]), ["a"])), "the dev data have labels that are not known"),
+        (([[], []], [[], []]), "the dev data have no token; give sentences that have some, or no dev data"),
     ]:
         with pytest.raises(ValueError, match=message):
             tagger.fit(X, y, *dev)

@@ -352,6 +352,8 @@ class TagTrainer:
             raise ValueError("give both X_dev and y_dev")
         rows = extractor.rows(X)
         codes, names = GoldLabels(self.unknown).dev_codes(y, labels, rows.lengths)
+        if not len(codes):
+            raise ValueError("the dev data have no token; give sentences that have some, or no dev data")
         chunks = look_like_chunks(names) if self.metric == "auto" else self.metric == "f1"
         metric = self.metric if self.metric != "auto" else ("f1" if chunks else "accuracy")
 

@@ -112,7 +112,10 @@ class TaggerModel:
             if len(labels) != length:
                 raise ValueError(f"sentence {i}: known has {len(labels)} entries for {length} tokens; use None to skip")
             for j, label in enumerate(labels):
-                code = UNKNOWN if label is None else self.codes.get(label) if isinstance(label, Hashable) else None
+                try:
+                    code = UNKNOWN if label is None else self.codes.get(label)
+                except TypeError:  # not hashable, or a tuple that holds something that is not
+                    code = None
                 if code is None:
                     raise ValueError(f"sentence {i}, token {j}: {label!r} is no label of this model")
                 flat.append(code)

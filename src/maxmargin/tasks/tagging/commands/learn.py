@@ -174,7 +174,9 @@ class _Saves:
         self._own = re.compile(re.escape(self.path.name) + r"(-runs|-[0-9]+)?-[0-9]+")
 
     def found(self) -> list[Path]:
-        return sorted(path for path in self.path.parent.iterdir() if self._own.fullmatch(path.name))
+        """Those that are there, the newest last."""
+        there = [path for path in self.path.parent.iterdir() if self._own.fullmatch(path.name)]
+        return sorted(there, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def begin(self, resume: bool) -> None:
         """Say what training begins with; old checkpoints are removed if it begins afresh."""

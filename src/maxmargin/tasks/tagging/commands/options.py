@@ -142,7 +142,9 @@ def _is_running_text(data: bytes) -> bool:
     from maxmargin.tasks.tagging.line_formats import first_lines
 
     lines = first_lines(data)
-    return not any(b"\t" in line for line in lines) and (len(lines) == 1 or any(len(line.split()) > 1 for line in lines))
+    if any(b"\t" in line for line in lines):
+        return False
+    return len(lines) == 1 or any(len(line.split()) > 1 for line in lines)
 
 
 def _check_label(text: TaggedText, label: str | None) -> None:
