@@ -265,6 +265,14 @@ def test_words_that_hold_blanks(tmp_path, files):
     )
 
 
+def test_values_that_are_too_large(tmp_path):
+    (tmp_path / "train").write_text("A\tx:1e308\tx:1e308\nB\tx:1\ty:2\n")
+    command = ("tag", "train", str(tmp_path / "train"), "--format", "crfsuite", "--out", str(tmp_path / "model"))
+    assert "train, line 1: the values of 'x' are too large to be added; scale them down" in failed(*command)
+    (tmp_path / "train").write_text("A\tx:1e308\nB\tx:1\ty:1e308\n")
+    assert "values of attributes are too large; scale them down" in failed(*command)
+
+
 # Predictions.
 
 

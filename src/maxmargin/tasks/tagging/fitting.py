@@ -22,6 +22,7 @@ from maxmargin.losses import Hamming, LabelCost, Loss
 from maxmargin.packing import checks
 from maxmargin.packing.inputs import Sequence as FeatureSequence
 from maxmargin.solvers import Checkpoint, Progress, Solution, Solver, Status, Stop
+from maxmargin.solvers.base import NonFiniteError
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.legality import Legality
@@ -220,7 +221,10 @@ class TagTrainer:
             callbacks=callbacks,
             checkpoint=self._checkpoint(),
         )
-        trained = train(layout, data, how, score, start)
+        try:
+            trained = train(layout, data, how, score, start)
+        except NonFiniteError:
+            raise ValueError("values of attributes are too large; scale them down") from None
         model = TaggerModel(labels, extractor, trained.layout, trained.weights, None, {}, self.n_jobs)
         if dev_rows is not None and dev_codes is not None:
             model = replace(model, temperature=fitted_temperature(model, dev_rows, dev_codes))
