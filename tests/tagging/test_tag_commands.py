@@ -57,6 +57,7 @@ def test_training_reports_and_predictions_are_those_of_python(files):
     assert (facts["preset"], facts["solver"], facts["sentences"]) == ("chunking", "BlockFrankWolfe", 60)
     assert 0.5 < facts["dev score"] <= 1.0
     assert facts["C"] in (0.1, 1.0)
+    assert 0.0 <= facts["relative gap of the run"] <= facts["relative gap"]
     assert facts["megabytes"] == (files / "other").stat().st_size / 1e6
     assert not list(files.glob("*checkpoint*"))
     text, held = read_tagged(files / "train"), read_tagged(files / "dev")
@@ -72,6 +73,7 @@ def test_the_table_of_facts(files):
     shown = run("tag", "train", str(files / "train"), "--out", str(files / "shown"))
     for word in ("relative gap", "seconds reading", "seconds features", "seconds training", "converged"):
         assert word in shown
+    assert "relative gap of the run" not in shown
 
 
 @pytest.mark.parametrize(

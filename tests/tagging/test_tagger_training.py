@@ -162,6 +162,8 @@ def test_early_stopping_keeps_the_best_weights_and_tells_their_gap():
     primal = problem_of(tagger, X, y).objective(tagger.model_.weights)
     assert facts["primal"] == pytest.approx(primal, rel=1e-9)
     assert facts["relative_gap"] == pytest.approx((primal - facts["dual"]) / primal, rel=1e-9)
+    assert facts["run_relative_gap"] == tagger.solution_.certificate.relative_gap < facts["relative_gap"]
+    assert "run_relative_gap" not in SequenceTagger(template=WORDS).fit(X, y).model_.facts
     fine = solve(problem_of(tagger, X, y), BlockFrankWolfe(), stop=Stop(tol=1e-5), random_state=0)
     assert facts["dual"] <= fine.certificate.primal * (1 + 1e-9)
 

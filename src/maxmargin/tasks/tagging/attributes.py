@@ -157,9 +157,9 @@ class Vocabulary:
         if not np.isfinite(matrix.data).all():
             at = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
             where = text.where(int(np.searchsorted(matrix.indptr, at, side="right")) - 1)
-            name = self.name(int(matrix.indices[at]))
+            name = printable(self.name(int(matrix.indices[at])))
             self.table = self.table.only(np.arange(len(self)) < before)
-            raise ValueError(f"{where}: the values of {printable(name)!r:.60} are too large to be added; scale them down")
+            raise ValueError(f"{where}: the values of {name!r:.60} are too large to be added; scale them down")
         values = None if (matrix.data == 1.0).all() else matrix.data
         columns = matrix.indices.astype(np.int32, copy=False)
         return Attributes(matrix.indptr.astype(np.int64), columns, values, len(self), np.diff(text.sentences))

@@ -371,6 +371,11 @@ class TagTrainer:
     def _facts(self, trained: Trained, data: TagData, seconds: float) -> dict[str, Any]:
         solution = trained.solution
         dev = max(trained.dev, key=lambda pair: pair[1], default=None)
+        # With dev data the relative gap is that of the weights that were kept; the run itself may have come closer.
+        more: dict[str, Any] = {}
+        if dev is not None:
+            run_gap = solution.certificate.relative_gap
+            more = {"run_relative_gap": run_gap, "dev_iteration": dev[0], "dev_score": dev[1]}
         return {
             "sentences": len(data.lengths),
             "tokens": len(data.codes),
@@ -383,7 +388,7 @@ class TagTrainer:
             "dual": trained.dual,
             "relative_gap": max(trained.primal - trained.dual, 0.0) / abs(trained.primal) if trained.primal else 0.0,
             "iterations": solution.counters.iterations,
-            **({} if dev is None else {"dev_iteration": dev[0], "dev_score": dev[1]}),
+            **more,
             "seconds": seconds,
         }
 

@@ -276,7 +276,8 @@ def _facts(tagger: TagTrainer, out: Path, spent: dict[str, float], began: float)
     total = time.perf_counter() - began
     extractor = model.extractor
     more = {"attributes of pairs": extractor.n_edge_attributes} if extractor.n_edge_attributes else {}
-    scores = {"dev score": facts["dev_score"], "dev iteration": facts["dev_iteration"]} if "dev_score" in facts else {}
+    of_dev = {"relative gap of the run": "run_relative_gap", "dev score": "dev_score", "dev iteration": "dev_iteration"}
+    scores = {name: facts[key] for name, key in of_dev.items() if key in facts}
     return {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,
