@@ -42,7 +42,7 @@ from maxmargin.tasks.tagging.metrics import evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.tasks.tagging.presets import PLAIN, Defaults, defaults
 from maxmargin.tasks.tagging.presets import preset as preset_named
-from maxmargin.tasks.tagging.rules import legality, refuse
+from maxmargin.tasks.tagging.rules import check_same, legality, refuse
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.templates import Template
 from maxmargin.tasks.tagging.training import STATES, TagData, Trained, Training, train
@@ -172,7 +172,7 @@ class TagTrainer:
 
         Minimises ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
         attributes get weights; new labels are refused unless the first call named them in ``classes``. The first call
-        is a :meth:`fit`.
+        is a :meth:`fit`. Order and rules are those of the model; settings that say others are refused.
         """
         if not hasattr(self, "model_"):
             self._check()
@@ -181,12 +181,18 @@ class TagTrainer:
             )
         self._check()
         before = self.model_
+        if self.order != before.layout.order:
+            raise ValueError(
+                f"order={self.order}, and the model was trained with order={before.layout.order}; go on with that one, "
+                "or train a new model with fit"
+            )
+        check_same(before.layout.legal, self.legal, self.forbidden, before.labels)
         _, codes = GoldLabels(self.unknown).codes(y, before.labels)
         with _threads.threads(self.n_jobs):
             extractor, rows = before.extractor.learn(X, self._least(1))
             data = self._data(rows, codes, sample_weight, token_weight)
             if before.layout.legal is not None:
-                refuse(before.layout.legal, data, X, before.labels)
+                refuse(before.layout.legal, data, X, before.labels, "the model", "train a new model with fit")
             support, edge_support = before.layout.support, before.layout.edge_support
             layout = replace(
                 before.layout,
