@@ -108,10 +108,14 @@ def _cannot_be_completed(legal: Legality, data: TagData) -> str:
     rows = TokenRows(Attributes(starts, nothing, None, 0, data.lengths))
     layout = WeightLayout(k, 1, legal, Support.empty(k))
     try:
-        TaggerModel(tuple(range(k)), MatrixExtractor(), layout, np.zeros(layout.n_weights)).best(rows, data.codes)
+        model = TaggerModel(tuple(range(k)), MatrixExtractor(), layout, np.zeros(layout.n_weights))
+        wrong = np.flatnonzero(legal.broken(model.best(rows, data.codes), data.lengths))
     except ValueError as error:
         return str(error)
-    return ""
+    if not wrong.size:
+        return ""
+    sentence = int(np.searchsorted(offsets, wrong[0], side="right")) - 1
+    return f"sentence {sentence}: no labels keep the rules in a sentence of this length; leave it out"
 
 
 def refuse(
