@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maxmargin.tasks.tagging import read_tagged
 from maxmargin.tasks.tagging.attributes import Vocabulary
 from maxmargin.testing.tagging import rows_of_items
 
@@ -235,3 +236,14 @@ def test_damaged_arrays(text, ends, message):
         arrays["ends"] = ends
     with pytest.raises(ValueError, match=message):
         Vocabulary.from_arrays(arrays)
+
+
+def test_sums_of_values_that_are_infinite(saved):
+    path = saved("A\told\n\nA\tnew\tx:1e308\nB\ty:-1e308\tx:1\ty:-1e308\n")
+    text = read_tagged(path, format="crfsuite").items
+    vocabulary = Vocabulary()
+    vocabulary.of_items([["old"]], grow=True)
+    with pytest.raises(ValueError, match="line 4: the values of 'y' are too large to be added; scale them down"):
+        vocabulary.of_text(text, grow=True)
+    assert vocabulary.names == ["old"]
+    assert vocabulary.of_text(text).columns.tolist() == [0]

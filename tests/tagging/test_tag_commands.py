@@ -57,6 +57,7 @@ def test_training_reports_and_predictions_are_those_of_python(files):
     assert (facts["preset"], facts["solver"], facts["sentences"]) == ("chunking", "BlockFrankWolfe", 60)
     assert 0.5 < facts["dev score"] <= 1.0
     assert facts["C"] in (0.1, 1.0)
+    assert 0.0 <= facts["relative gap of the run"] <= facts["relative gap"]
     assert facts["megabytes"] == (files / "other").stat().st_size / 1e6
     assert not list(files.glob("*checkpoint*"))
     text, held = read_tagged(files / "train"), read_tagged(files / "dev")
@@ -72,6 +73,7 @@ def test_the_table_of_facts(files):
     shown = run("tag", "train", str(files / "train"), "--out", str(files / "shown"))
     for word in ("relative gap", "seconds reading", "seconds features", "seconds training", "converged"):
         assert word in shown
+    assert "relative gap of the run" not in shown
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,30 @@ def test_a_template_of_words(files):
     (files / "words").write_text(words)
     alone = run("tag", "predict", str(files / "other"), str(files / "words"), "--columns", "word")
     assert [line.split("\t")[-1] for line in whole.split("\n")] == [line.split(" ")[-1] for line in alone.split("\n")]
+    assert run("tag", "predict", str(files / "other"), str(files / "words")) == alone
+
+
+def test_files_with_the_columns_that_a_model_needs(files, tmp_path):
+    trained(files, "--columns", NAMES, "--label", "label", "--preset", "chunking", train="train.tsv")
+    model, rows = str(files / "other"), (files / "test.tsv").read_text().split("\n")
+
+    def predicted(*places: int) -> list[str]:
+        cut = ["\t".join(line.split("\t")[at] for at in places) if line else "" for line in rows]
+        (tmp_path / "cut").write_text("\n".join(cut))
+        return [line.split("\t")[-1] for line in run("tag", "predict", model, str(tmp_path / "cut")).split("\n")]
+
+    assert predicted(0, 1) == predicted(0, 1, 3) == predicted(0, 1, 2, 3)
+    (tmp_path / "one").write_text("\n\nHe\n")
+    remedy = "or name those that are there with --columns"
+    assert (
+        "one, line 3: 1 column where training had 4; give word, pos, label, _, or these without label, or only word, "
+        f"pos, {remedy}"
+    ) in failed("tag", "predict", model, str(tmp_path / "one"))
+    assert "no tokens" in failed("tag", "predict", model, "-", "--format", "columns", given="\n")
+    (tmp_path / "two").write_text("He\tPRON\n")
+    assert f"line 1: 2 columns where training had 4; give word, pos, label, _, {remedy}" in failed(
+        "tag", "evaluate", model, str(tmp_path / "two")
+    )
 
 
 # Formats.
@@ -214,6 +240,20 @@ def test_another_format_than_that_of_training(files, tmp_path):
     assert [tag for some in tags for tag in some] == [line.split()[1] for line in column.split("\n") if line]
 
 
+def test_plain_words_for_a_model_of_words_with_tags(tmp_path, files):
+    (tmp_path / "train").write_text("the/DT dog/NN\na/DT cat/NN sleeps/VB\n" * 3)
+    template, model = str(files / "template"), str(tmp_path / "model")
+    run("tag", "train", str(tmp_path / "train"), "--template", template, "--out", model, "--json")
+    assert run("tag", "predict", model, "-", given="the dog\n") == "the/DT dog/NN\n"
+    assert run("tag", "predict", model, "-", given="the\n") == "the/DT\n"
+    assert run("tag", "predict", model, "-", given="the dog\na\n") == "the/DT dog/NN\na/DT\n"
+    # A word a line, TABs, and what the user says, stay columns.
+    assert run("tag", "predict", model, "-", given="the\ndog\n\na\n") == "the DT\ndog NN\n\na DT\n"
+    assert run("tag", "predict", model, "-", given="the\tDT\ndog\tNN\n") == "the\tDT\tDT\ndog\tNN\tNN\n"
+    assert run("tag", "predict", model, "-", "--columns", "word,label", given="the DT\n") == "the DT DT\n"
+    assert json.loads(run("tag", "evaluate", model, "-", "--json", given="the DT\ndog NN\n"))["correct"] == 2
+
+
 def test_words_that_hold_blanks(tmp_path, files):
     (tmp_path / "train").write_text("the G + C/NN rises/VB\nthe/DT G + C/NN falls/VB\n" * 3)
     template, model = str(files / "template"), str(tmp_path / "model")
@@ -225,6 +265,14 @@ def test_words_that_hold_blanks(tmp_path, files):
         json.loads(run("tag", "evaluate", model, str(tmp_path / "train"), "--format", "slash", "--json"))["tokens"]
         == 15
     )
+
+
+def test_values_that_are_too_large(tmp_path):
+    (tmp_path / "train").write_text("A\tx:1e308\tx:1e308\nB\tx:1\ty:2\n")
+    command = ("tag", "train", str(tmp_path / "train"), "--format", "crfsuite", "--out", str(tmp_path / "model"))
+    assert "train, line 1: the values of 'x' are too large to be added; scale them down" in failed(*command)
+    (tmp_path / "train").write_text("A\tx:1e308\nB\tx:1\ty:1e308\n")
+    assert "values of attributes are too large; scale them down" in failed(*command)
 
 
 # Predictions.
@@ -481,7 +529,7 @@ def test_bad_inputs_of_predictions(files, tmp_path, saved):
     test = str(files / "test")
     assert "do not go together" in failed("tag", "predict", model, test, "--scores", "--k-best", "2")
     assert "its folder does not exist" in failed("tag", "predict", model, test, "--out", str(tmp_path / "no" / "out"))
-    assert "1 column where 3 are named (word, pos, label)" in failed("tag", "predict", model, saved("a\nb\n"))
+    assert "1 column where training had 3; give word, pos, label" in failed("tag", "predict", model, saved("a\nb\n"))
     said = failed("tag", "predict", model, saved("a\nb\n"), "--columns", "word")
     assert "file: no column 'pos', which the template uses; there are word" in said
     said = failed("tag", "predict", model, saved("B\tw=a\tw=b\n"), "--format", "crfsuite")

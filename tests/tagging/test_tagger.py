@@ -287,6 +287,14 @@ def test_odd_settings(corpus, settings, message):
     assert not hasattr(tagger, "model_")
 
 
+@pytest.mark.parametrize("value", [1e200, 1e308])
+def test_values_that_are_too_large(value):
+    tagger = SequenceTagger()
+    with pytest.raises(ValueError, match="values of attributes are too large; scale them down"):
+        tagger.fit([[{"a": value, "b": 1.0}, {"c": value}], [{"a": value}]], [["x", "y"], ["y"]])
+    assert not hasattr(tagger, "model_")
+
+
 def test_weights_are_checked(corpus):
     X, y = corpus
     tagger = SequenceTagger(template=WORDS)

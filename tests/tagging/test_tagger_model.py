@@ -138,6 +138,33 @@ def test_margins_where_no_other_label_is_possible():
     assert all((found == 1.0).all() for found in tagger.predict_proba(X))
 
 
+@pytest.mark.parametrize("settings", [{}, {"order": 2}, {"template": PAIRS}], ids=["first", "second", "pairs"])
+def test_sentences_without_a_legal_labelling(settings, piece):
+    """Chunks of two tokens each: sentences of odd lengths are labelled without the rules."""
+    X = [["b0", "e0"], ["b1", "e0", "b0", "e1"], ["b1", "e1"], ["e1", "e1"]]
+    y = [["B-X", "E-X"] * (len(x) // 2) for x in X]
+    odd, gold = [["e0"], ["b0", "e0"], [], ["b1", "e0", "e1"], ["b0"]], [["E-X"], *y[:1], [], ["B-X"] * 3, ["B-X"]]
+    tagger = SequenceTagger(**{"template": WORDS, **settings}).fit(X, y, odd, gold)
+    model = tagger.model_
+    assert model.layout.legal is not None
+    model = replace(model, weights=model.weights + 0.3 * np.random.default_rng(1).standard_normal(len(model.weights)))
+    free = replace(model, layout=replace(model.layout, legal=None))
+    for one in range(len(odd)):
+        this = free if len(odd[one]) % 2 else model
+        alone = odd[one : one + 1]
+        assert model.predict(odd)[one] == this.predict(alone)[0]
+        assert model.k_best(odd, 3)[one] == this.k_best(alone, 3)[0]
+        np.testing.assert_array_equal(model.margins(odd)[one], this.margins(alone)[0])
+        np.testing.assert_array_equal(model.predict_proba(odd)[one], this.predict_proba(alone)[0])
+    known = [[None], [None, None], [], [None] * 3, [None]]
+    assert model.predict(odd, known=known) == model.predict(odd)
+    known[3][1] = "B-X"
+    with pytest.raises(ValueError, match="sentence 3: no legal labelling has the labels that are known; correct them"):
+        model.predict(odd, known=known)
+    with pytest.raises(ValueError, match="sentence 4: no labels keep the rules in a sentence of this length; leave it"):
+        SequenceTagger(**{"template": WORDS, "legal": "iobes", **settings}).fit([*X, ["b0"]], [*y, [None]])
+
+
 def test_labels_that_cannot_be():
     X, y = chunked(10)
     tagger = SequenceTagger(template=WORDS).fit(X, y)
@@ -145,6 +172,8 @@ def test_labels_that_cannot_be():
         ([["I-X"]], "sentence 0: no legal labelling has the labels that are known; correct them"),
         ([["Z"]], "sentence 0, token 0: 'Z' is no label of this model"),
         ([[["O"]]], r"sentence 0, token 0: \['O'\] is no label of this model"),
+        ([[("O", ["O"])]], r"sentence 0, token 0: \('O', \['O'\]\) is no label of this model"),
+        ([[{"O"}]], r"sentence 0, token 0: \{'O'\} is no label of this model"),
         (["O"], "sentence 0: known must be a list of labels, got str"),
         ([None], "sentence 0: known must be a list of labels, got NoneType"),
         ("O", "known must be a list of lists of labels, got str"),

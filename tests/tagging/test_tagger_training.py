@@ -19,6 +19,7 @@ from maxmargin.features.supported import Support
 from maxmargin.losses import Hamming, LabelCost
 from maxmargin.regions import L2
 from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
+from maxmargin.structures.legality import Legality
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.extraction import MatrixExtractor
 from maxmargin.tasks.tagging.layout import WeightLayout
@@ -162,6 +163,8 @@ def test_early_stopping_keeps_the_best_weights_and_tells_their_gap():
     primal = problem_of(tagger, X, y).objective(tagger.model_.weights)
     assert facts["primal"] == pytest.approx(primal, rel=1e-9)
     assert facts["relative_gap"] == pytest.approx((primal - facts["dual"]) / primal, rel=1e-9)
+    assert facts["run_relative_gap"] == tagger.solution_.certificate.relative_gap < facts["relative_gap"]
+    assert "run_relative_gap" not in SequenceTagger(template=WORDS).fit(X, y).model_.facts
     fine = solve(problem_of(tagger, X, y), BlockFrankWolfe(), stop=Stop(tol=1e-5), random_state=0)
     assert facts["dual"] <= fine.certificate.primal * (1 + 1e-9)
 
@@ -206,6 +209,7 @@ def test_dev_data_are_checked():
         ((X, [[None] * len(x) for x in X]), "the dev data have labels that are not known; leave such sentences out"),
         ((X, (np.array([0]), ["a"])), "the dev data have 1 labels for .* tokens"),
         ((X, (np.array([-1]), ["a"])), "the dev data have labels that are not known"),
+        (([[], []], [[], []]), "the dev data have no token; give sentences that have some, or no dev data"),
     ]:
         with pytest.raises(ValueError, match=message):
             tagger.fit(X, y, *dev)
@@ -553,10 +557,47 @@ def test_partial_fit_keeps_rules():
     X, y = chunked(12)
     tagger = SequenceTagger(template=WORDS).fit(X, y)
     assert tagger.model_.layout.legal is not None
-    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules"):
+    said = "sentence 0, token 0: the label 'I-X' breaks the rules of the model; correct the data, or train a new model"
+    with pytest.raises(ValueError, match=said):
         tagger.partial_fit([["i0"]], [["I-X"]])
     tagger.partial_fit([["b0", "i0", "i0"]], [["B-X", None, "I-X"]])
     assert tagger.model_.layout.legal is not None
+
+
+ILLEGAL = [("O", "I-X"), (None, "I-X")]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "message"),
+    [
+        ({}, {}, None),
+        ({}, {"legal": "bio"}, None),
+        ({}, {"legal": None, "forbidden": ILLEGAL}, None),
+        ({}, {"forbidden": ILLEGAL[:1]}, None),
+        ({"legal": "bio"}, {"legal": "auto"}, None),
+        ({"legal": None}, {"legal": "auto"}, None),
+        ({"legal": None}, {"legal": Legality.anything(3)}, None),
+        ({"order": 2}, {}, None),
+        ({}, {"order": 2}, "order=2, and the model was trained with order=1; go on with that one"),
+        ({"order": 2}, {"order": 1}, "order=1, and the model was trained with order=2; go on with that one"),
+        ({}, {"legal": None}, "other rules than the model"),
+        ({"legal": None}, {"legal": "bio"}, "other rules than the model"),
+        ({}, {"forbidden": [("O", "O")]}, "other rules than the model"),
+        ({}, {"legal": Legality.anything(4)}, "legal is for 4 labels, there are 3"),
+    ],
+    ids=str,
+)
+def test_partial_fit_with_other_settings(first, then, message, tmp_path):
+    X, y = chunked(12)
+    X, y = [*X, ["o0", "b0", "i0"]], [*y, ["O", "B-X", "I-X"]]
+    tagger = SequenceTagger(template=WORDS, **first).fit(X, y)
+    tagger.save(tmp_path / "model")
+    for one in (tagger.set_params(**then), SequenceTagger.load(tmp_path / "model", **then)):
+        if message is None:
+            one.partial_fit(X[:2], y[:2])
+            continue
+        with pytest.raises(ValueError, match=message):
+            one.partial_fit(X[:2], y[:2])
 
 
 # Anything.

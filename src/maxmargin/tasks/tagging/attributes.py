@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from maxmargin import _kernels
 from maxmargin._sparse import sp
+from maxmargin._terminal import printable
 from maxmargin.features.entries import Entries
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
@@ -140,7 +141,11 @@ class Vocabulary:
         return Attributes(starts, columns, values, len(self), lengths)
 
     def of_text(self, text: AttributeText, *, grow: bool = False) -> Attributes:
-        """Those of a file in CRFsuite's format, whose weights are their values."""
+        """Those of a file in CRFsuite's format, whose weights are their values.
+
+        ValueError names the line where those of an attribute add up to infinity; the vocabulary is as it was.
+        """
+        before = len(self)
         numbers = np.empty(len(text.begin), dtype=np.int32)
         buffer = np.frombuffer(text.buffer, dtype=np.uint8)
         self.table.number(buffer, text.begin, text.end, grow, numbers)
@@ -149,6 +154,12 @@ class Vocabulary:
         shape = len(text.starts) - 1, len(self)
         matrix = sp.csr_array((text.weight[known], numbers[known], starts), shape=shape)
         matrix.sum_duplicates()
+        if not np.isfinite(matrix.data).all():
+            at = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
+            where = text.where(int(np.searchsorted(matrix.indptr, at, side="right")) - 1)
+            name = printable(self.name(int(matrix.indices[at])))
+            self.table = self.table.only(np.arange(len(self)) < before)
+            raise ValueError(f"{where}: the values of {name!r:.60} are too large to be added; scale them down")
         values = None if (matrix.data == 1.0).all() else matrix.data
         columns = matrix.indices.astype(np.int32, copy=False)
         return Attributes(matrix.indptr.astype(np.int64), columns, values, len(self), np.diff(text.sentences))

@@ -8,13 +8,15 @@ tokens and ``K`` labels the best labels cost one product of rows and weights, ``
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _threads
+from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 from maxmargin.tasks.tagging.extraction import TokenRows
 from maxmargin.tasks.tagging.layout import WeightLayout
@@ -25,7 +27,8 @@ from maxmargin.tasks.tagging.table import Codes
 class Decoder:
     """Labels by weights; all arrays are flat over the tokens of all sentences.
 
-    In every method ``known`` holds codes that must be taken, negative where there is none, shape ``(n_tokens,)``.
+    In every method ``known`` holds codes that must be taken, negative where there is none, shape ``(n_tokens,)``. Where
+    no label sequence of a sentence's length is legal, the rules are left out for that sentence.
 
     Attributes:
         layout: what the weights mean.
@@ -40,18 +43,15 @@ class Decoder:
     def best(self, rows: TokenRows, known: Codes | None = None) -> Codes:
         """Codes of the best labels, shape ``(n_tokens,)``."""
         found = np.empty(int(rows.lengths.sum()), dtype=np.int32)
-        _, pairs, rest = self.layout.split(self.weights)
         with _threads.threads(self.n_jobs):
             for examples, tokens, scores in self._node_scores(rows, known):
-                structure: Any = self.layout.structure(rows.lengths[examples])
-                if self.layout.order == 2:
-                    labelling = structure.labels(scores.ravel(), pairs, rest)
-                elif self.layout.edge_support is None:
-                    labelling = structure.labels(scores.ravel(), pairs)
-                else:
-                    labelling = structure.labels(self._packed(rows, examples, scores))
-                self._check(labelling.status, examples)
-                found[tokens] = labelling.labels
+                labelling = self._labelling(self.layout, rows, examples, scores)
+                codes = labelling.labels
+                for some, at in self._lawless(labelling.status, rows, examples, known):
+                    again = self._labelling(self._without_rules, rows, some, scores[at])
+                    self._check(again.status, some)
+                    codes[at] = again.labels
+                found[tokens] = codes
         return found
 
     def best_with_margins(self, rows: TokenRows, known: Codes | None = None) -> tuple[Codes, FloatArray]:
@@ -61,18 +61,18 @@ class Decoder:
         """
         codes = self.best(rows, known)
         margins = np.empty(len(codes))
-        _, pairs, rest = self.layout.split(self.weights)
         with _threads.threads(self.n_jobs):
             for examples, tokens, scores in self._node_scores(rows, known):
-                structure: Any = self.layout.structure(rows.lengths[examples])
-                if self.layout.order == 2:
-                    most = structure.max_marginals(scores.ravel(), pairs, rest)
-                elif self.layout.edge_support is None:
-                    most = structure.max_marginals(scores.ravel(), pairs)
-                else:
-                    most = structure.max_marginals(self._packed(rows, examples, scores))
+                most = self._max_marginals(self.layout, rows, examples, scores)
                 own = codes[tokens]
                 best = most[np.arange(len(own)), own]
+                if not np.isfinite(best).all():
+                    status = np.zeros(len(examples), dtype=np.int8)
+                    sentence = np.repeat(np.arange(len(examples)), rows.lengths[examples])
+                    status[sentence[~np.isfinite(best)]] = PointStatus.ABSENT
+                    for some, at in self._lawless(status, rows, examples, known):
+                        most[at] = self._max_marginals(self._without_rules, rows, some, scores[at])
+                    best = most[np.arange(len(own)), own]
                 most[np.arange(len(own)), own] = -np.inf
                 margins[tokens] = np.maximum(best - most.max(axis=1, initial=-np.inf), 0.0)
         return codes, margins
@@ -85,25 +85,75 @@ class Decoder:
             for examples, tokens, scores in self._node_scores(rows, known, packed=True):
                 structure = self.layout.structure(rows.lengths[examples])
                 points = structure.entropic(self._packed(rows, examples, scores) / temperature)
-                self._check(points.status, examples)
-                found[tokens] = points.z[: scores.size].reshape(-1, k)
+                shares = points.z[: scores.size].reshape(-1, k)
+                for some, at in self._lawless(points.status, rows, examples, known):
+                    structure = self._without_rules.structure(rows.lengths[some])
+                    again = structure.entropic(self._packed(rows, some, scores[at]) / temperature)
+                    self._check(again.status, some)
+                    shares[at] = again.z[: len(at) * k].reshape(-1, k)
+                found[tokens] = shares
         return found
 
     def ranked(self, rows: TokenRows, k: int, known: Codes | None = None) -> Iterator[list[tuple[list[int], float]]]:
         """For each sentence its ``k`` best labellings: lists of codes with their scores, best first."""
         with _threads.threads(self.n_jobs):
             for examples, _, scores in self._node_scores(rows, known, packed=True, copies=max(k, 1)):
-                lengths = rows.lengths[examples]
-                structure = self.layout.structure(lengths)
-                ranks = structure.k_best(self._packed(rows, examples, scores), k)
-                self._check(ranks[0].status, examples)
-                decoded = [structure.decode(points.z) for points in ranks]
-                for i in range(len(examples)):
-                    yield [
-                        (labels[i].tolist(), float(points.value[i]))
-                        for labels, points in zip(decoded, ranks, strict=True)
-                        if points.status[i] <= PointStatus.INEXACT
-                    ]
+                status, lists = self._ranked(self.layout, rows, examples, scores, k)
+                for some, at in self._lawless(status, rows, examples, known):
+                    status, others = self._ranked(self._without_rules, rows, some, scores[at], k)
+                    self._check(status, some)
+                    for i, ranks in zip(some.tolist(), others, strict=True):
+                        lists[i - int(examples[0])] = ranks
+                yield from lists
+
+    @cached_property
+    def _without_rules(self) -> WeightLayout:
+        return replace(self.layout, legal=None)
+
+    def _labelling(self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray) -> Any:
+        """The best labels of sentences."""
+        structure: Any = layout.structure(rows.lengths[examples])
+        return structure.labels(*self._shared(rows, examples, scores))
+
+    def _max_marginals(
+        self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray
+    ) -> FloatArray:
+        """The score of the best labelling with each label at each token."""
+        structure: Any = layout.structure(rows.lengths[examples])
+        found: FloatArray = structure.max_marginals(*self._shared(rows, examples, scores))
+        return found
+
+    def _ranked(
+        self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray, k: int
+    ) -> tuple[npt.NDArray[np.int8], list[list[tuple[list[int], float]]]]:
+        """Whether sentences have labellings, and the ``k`` best of each."""
+        structure = layout.structure(rows.lengths[examples])
+        ranks = structure.k_best(self._packed(rows, examples, scores), k)
+        decoded = [structure.decode(points.z) for points in ranks]
+        return ranks[0].status, [
+            [
+                (labels[i].tolist(), float(points.value[i]))
+                for labels, points in zip(decoded, ranks, strict=True)
+                if points.status[i] <= PointStatus.INEXACT
+            ]
+            for i in range(len(examples))
+        ]
+
+    def _lawless(
+        self, status: npt.NDArray[np.int8], rows: TokenRows, examples: IntArray, known: Codes | None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """The sentences of a piece that have no legal labelling, if any, and the places of their tokens in it.
+
+        ValueError where labels that are known are to blame, and where scores are not finite.
+        """
+        absent = status == PointStatus.ABSENT
+        if known is not None and absent.any():
+            given = np.append(0, np.cumsum(known >= 0))[rows.offsets]
+            absent &= given[examples + 1] == given[examples]
+        self._check(np.where(absent, np.int8(0), status), examples)
+        if absent.any():
+            some, first = examples[absent], int(rows.offsets[examples[0]])
+            yield some, ranges(rows.offsets[some] - first, rows.offsets[some + 1] - first)
 
     def _node_scores(
         self, rows: TokenRows, known: Codes | None, *, packed: bool = False, copies: int = 1
@@ -126,6 +176,13 @@ class Decoder:
                 scores[at] = -np.inf
                 scores[at, given[at]] = own
             yield examples, tokens, scores
+
+    def _shared(self, rows: TokenRows, examples: IntArray, scores: FloatArray) -> tuple[FloatArray, ...]:
+        """Scores of tokens, of transitions and of triples; all in one where pairs of labels see the input."""
+        if self.layout.edge_support is not None:
+            return (self._packed(rows, examples, scores),)
+        _, pairs, rest = self.layout.split(self.weights)
+        return (scores.ravel(), pairs, rest) if self.layout.order == 2 else (scores.ravel(), pairs)
 
     def _packed(self, rows: TokenRows, examples: IntArray, scores: FloatArray) -> FloatArray:
         """The scores of all parts of a piece."""

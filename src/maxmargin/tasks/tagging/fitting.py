@@ -22,6 +22,7 @@ from maxmargin.losses import Hamming, LabelCost, Loss
 from maxmargin.packing import checks
 from maxmargin.packing.inputs import Sequence as FeatureSequence
 from maxmargin.solvers import Checkpoint, Progress, Solution, Solver, Status, Stop
+from maxmargin.solvers.base import NonFiniteError
 from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.legality import Legality
@@ -42,7 +43,7 @@ from maxmargin.tasks.tagging.metrics import evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.tasks.tagging.presets import Defaults, defaults, usual
 from maxmargin.tasks.tagging.presets import preset as preset_named
-from maxmargin.tasks.tagging.rules import legality, refuse
+from maxmargin.tasks.tagging.rules import check_same, legality, refuse
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.templates import Template
 from maxmargin.tasks.tagging.training import STATES, TagData, Trained, Training, train
@@ -172,7 +173,7 @@ class TagTrainer:
 
         Minimises ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
         attributes get weights; new labels are refused unless the first call named them in ``classes``. The first call
-        is a :meth:`fit`.
+        is a :meth:`fit`. Order and rules are those of the model; settings that say others are refused.
         """
         if not hasattr(self, "model_"):
             self._check()
@@ -181,12 +182,18 @@ class TagTrainer:
             )
         self._check()
         before = self.model_
+        if self.order != before.layout.order:
+            raise ValueError(
+                f"order={self.order}, and the model was trained with order={before.layout.order}; go on with that one, "
+                "or train a new model with fit"
+            )
+        check_same(before.layout.legal, self.legal, self.forbidden, before.labels)
         _, codes = GoldLabels(self.unknown).codes(y, before.labels)
         with _threads.threads(self.n_jobs):
             extractor, rows = before.extractor.learn(X, self._least(1))
             data = self._data(rows, codes, sample_weight, token_weight)
             if before.layout.legal is not None:
-                refuse(before.layout.legal, data, X, before.labels)
+                refuse(before.layout.legal, data, X, before.labels, "the model", "train a new model with fit")
             support, edge_support = before.layout.support, before.layout.edge_support
             layout = replace(
                 before.layout,
@@ -221,7 +228,10 @@ class TagTrainer:
             callbacks=callbacks,
             checkpoint=self._checkpoint(),
         )
-        trained = train(layout, data, how, score, start)
+        try:
+            trained = train(layout, data, how, score, start)
+        except NonFiniteError:
+            raise ValueError("values of attributes are too large; scale them down") from None
         model = TaggerModel(labels, extractor, trained.layout, trained.weights, None, {}, self.n_jobs)
         if dev_rows is not None and dev_codes is not None:
             model = replace(model, temperature=fitted_temperature(model, dev_rows, dev_codes))
@@ -359,6 +369,8 @@ class TagTrainer:
             raise ValueError("give both X_dev and y_dev")
         rows = extractor.rows(X)
         codes, names = GoldLabels(self.unknown).dev_codes(y, labels, rows.lengths)
+        if not len(codes):
+            raise ValueError("the dev data have no token; give sentences that have some, or no dev data")
         chunks = look_like_chunks(names) if self.metric == "auto" else self.metric == "f1"
         metric = self.metric if self.metric != "auto" else ("f1" if chunks else "accuracy")
 
@@ -372,6 +384,11 @@ class TagTrainer:
     def _facts(self, trained: Trained, data: TagData, seconds: float) -> dict[str, Any]:
         solution = trained.solution
         dev = max(trained.dev, key=lambda pair: pair[1], default=None)
+        # With dev data the relative gap is that of the weights that were kept; the run itself may have come closer.
+        more: dict[str, Any] = {}
+        if dev is not None:
+            run_gap = solution.certificate.relative_gap
+            more = {"run_relative_gap": run_gap, "dev_iteration": dev[0], "dev_score": dev[1]}
         return {
             "sentences": len(data.lengths),
             "tokens": len(data.codes),
@@ -385,7 +402,7 @@ class TagTrainer:
             "dual": trained.dual,
             "relative_gap": max(trained.primal - trained.dual, 0.0) / abs(trained.primal) if trained.primal else 0.0,
             "iterations": solution.counters.iterations,
-            **({} if dev is None else {"dev_iteration": dev[0], "dev_score": dev[1]}),
+            **more,
             "seconds": seconds,
         }
 

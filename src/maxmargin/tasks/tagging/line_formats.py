@@ -82,6 +82,11 @@ def lines_with_text(data: bytes) -> Iterator[tuple[int, bytes]]:
         at, number = stop + 1, number + 1
 
 
+def first_lines(data: bytes) -> list[bytes]:
+    """The lines that are looked at to recognise a format: the first that have text."""
+    return [line for _, (_, line) in zip(range(_SAMPLE), lines_with_text(data), strict=False)]
+
+
 def recognise(path: AnyPath, data: bytes, *, named: bool = False) -> str:
     """The format by the name of the file or else by its first lines; FileError where it may be more than one.
 
@@ -92,7 +97,7 @@ def recognise(path: AnyPath, data: bytes, *, named: bool = False) -> str:
         return "conllu"
     if name.endswith((".jsonl", ".json")):
         return "json"
-    sample = [line for _, (_, line) in zip(range(_SAMPLE), lines_with_text(data), strict=False)]
+    sample = first_lines(data)
     if not sample:
         raise no_tokens(path)
     if sample[0].lstrip()[:1] == b"{" and _is_object(sample[0]):
@@ -150,7 +155,7 @@ def scan(path: AnyPath, data: bytes, layout: Layout) -> Cells:
     tokens, sentences = _kernels.token_count(text, int(layout))
     if not tokens:
         raise no_tokens(path)
-    width = _width(data, layout)
+    width = width_of(data, layout)
     begin, end = (np.empty((tokens, width), dtype=np.int64) for _ in range(2))
     lines, starts = np.empty(tokens, dtype=np.int64), np.empty(sentences + 1, dtype=np.int64)
     fault, line, found, first, last = _kernels.token_scan(text, int(layout), begin, end, lines, starts)
@@ -177,7 +182,8 @@ def _first_words(line: bytes) -> list[bytes]:
     return words[:-1] if len(line) > _LONG and len(words) > 1 else words
 
 
-def _width(data: bytes, layout: Layout) -> int:
+def width_of(data: bytes, layout: Layout) -> int:
+    """How many cells the first token has."""
     if layout is Layout.CONLLU:
         return len(CONLLU)
     if layout in (Layout.TABS, Layout.BLANKS):

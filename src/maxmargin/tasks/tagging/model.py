@@ -72,7 +72,11 @@ class TaggerModel:
     # Predictions as users write them: lists per sentence.
 
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
-        """The best labels of each sentence; ``known`` holds labels that must be taken, None elsewhere."""
+        """The best labels of each sentence; ``known`` holds labels that must be taken, None elsewhere.
+
+        A sentence of a length for which no label sequence keeps the rules is labelled without them, here and in the
+        other predictions.
+        """
         rows = self.extractor.rows(X)
         return self._by_sentence(self.best(rows, self.known_codes(known, rows.lengths)), rows.lengths)
 
@@ -118,7 +122,10 @@ class TaggerModel:
             if len(labels) != length:
                 raise ValueError(f"sentence {i}: known has {len(labels)} entries for {length} tokens; use None to skip")
             for j, label in enumerate(labels):
-                code = UNKNOWN if label is None else self.codes.get(label) if isinstance(label, Hashable) else None
+                try:
+                    code = UNKNOWN if label is None else self.codes.get(label)
+                except TypeError:  # not hashable, or a tuple that holds something that is not
+                    code = None
                 if code is None:
                     raise ValueError(f"sentence {i}, token {j}: {label!r} is no label of this model")
                 flat.append(code)

@@ -31,24 +31,49 @@ def legality(given: Any, forbidden: Any, labels: tuple[Hashable, ...], data: Tag
         data: labelled sentences.
         X: where they are from, for errors.
     """
-    legal, names = None, [str(label) for label in labels]
-    if isinstance(given, Legality):
-        if given.n_labels != len(labels):
-            raise ValueError(f"legal is for {given.n_labels} labels, there are {len(labels)}")
-        legal = given
-    elif given in ("bio", "iobes"):
-        legal = Legality.bio(names) if given == "bio" else Legality.iobes(names)
-    elif given == "auto":
+    legal, names = _given(given, labels), [str(label) for label in labels]
+    if isinstance(given, str) and given == "auto":
         legal = _recognised(names, data) if len(set(names)) == len(names) else None
-    elif given is not None:
-        raise ValueError(f"legal must be None, a Legality or one of {', '.join(map(repr, LEGAL))}, got {given!r}")
-    if chosen := _pairs(forbidden):
-        pairs: Any = [tuple(None if name is None else str(name) for name in pair) for pair in chosen]
-        more = Legality.forbid(names, pairs)
+    if (more := _forbidden(forbidden, names)) is not None:
         legal = more if legal is None else legal & more
     if legal is not None:
         refuse(legal, data, X, labels)
     return None if legal is None or legal.allows_all else legal
+
+
+def check_same(before: Legality | None, given: Any, forbidden: Any, labels: tuple[Hashable, ...]) -> None:
+    """ValueError where settings ask for other rules than those that a model has."""
+    there = Legality.anything(len(labels)) if before is None else before
+    more = _forbidden(forbidden, [str(label) for label in labels])
+    if isinstance(given, str) and given == "auto":
+        wanted = there  # whichever the model has, but forbidden pairs must be among them
+    else:
+        wanted = _given(given, labels) or Legality.anything(len(labels))
+    if (wanted if more is None else wanted & more) != there:
+        raise ValueError(
+            "legal and forbidden say other rules than the model was trained with; leave them as they were there, or "
+            'give legal="auto" and no forbidden to keep its rules, or train a new model with fit'
+        )
+
+
+def _given(given: Any, labels: tuple[Hashable, ...]) -> Legality | None:
+    """The rules that a setting names; None for none and for "auto"."""
+    names = [str(label) for label in labels]
+    if isinstance(given, Legality):
+        if given.n_labels != len(labels):
+            raise ValueError(f"legal is for {given.n_labels} labels, there are {len(labels)}")
+        return given
+    if given is None or (isinstance(given, str) and given == "auto"):
+        return None
+    if given in ("bio", "iobes"):
+        return Legality.bio(names) if given == "bio" else Legality.iobes(names)
+    raise ValueError(f"legal must be None, a Legality or one of {', '.join(map(repr, LEGAL))}, got {given!r}")
+
+
+def _forbidden(pairs: Any, names: list[str]) -> Legality | None:
+    """The rules of pairs that are forbidden; None where there are none."""
+    chosen: Any = [tuple(None if name is None else str(name) for name in pair) for pair in _pairs(pairs)]
+    return Legality.forbid(names, chosen) if chosen else None
 
 
 def _recognised(names: list[str], data: TagData) -> Legality | None:
@@ -83,14 +108,25 @@ def _cannot_be_completed(legal: Legality, data: TagData) -> str:
     rows = TokenRows(Attributes(starts, nothing, None, 0, data.lengths))
     layout = WeightLayout(k, 1, legal, Support.empty(k))
     try:
-        Decoder(layout, np.zeros(layout.n_weights)).best(rows, data.codes)
+        found = Decoder(layout, np.zeros(layout.n_weights)).best(rows, data.codes)
+        wrong = np.flatnonzero(legal.broken(found, data.lengths))
     except ValueError as error:
         return str(error)
-    return ""
+    if not wrong.size:
+        return ""
+    sentence = int(np.searchsorted(offsets, wrong[0], side="right")) - 1
+    return f"sentence {sentence}: no labels keep the rules in a sentence of this length; leave it out"
 
 
-def refuse(legal: Legality, data: TagData, X: Any, labels: tuple[Hashable, ...]) -> None:
-    """ValueError that names the first token whose label breaks a rule."""
+def refuse(
+    legal: Legality,
+    data: TagData,
+    X: Any,
+    labels: tuple[Hashable, ...],
+    rules: str = "labels",
+    remedy: str = "train without rules (legal)",
+) -> None:
+    """ValueError that names the first token whose label breaks a rule, whose rules these are, and another remedy."""
     wrong = _broken(legal, data)
     if not wrong.size:
         if reason := _cannot_be_completed(legal, data):
@@ -102,8 +138,8 @@ def refuse(legal: Legality, data: TagData, X: Any, labels: tuple[Hashable, ...])
     where = X.where(token) if isinstance(X, (TokenTable, AttributeText)) else f"sentence {sentence}, token {place}"
     before = f"after {labels[data.codes[token - 1]]!r} " if place else ""
     raise ValueError(
-        f"{where}: the label {labels[data.codes[token]]!r} {before}breaks the rules of labels; correct the data, or "
-        "train without rules (legal)"
+        f"{where}: the label {labels[data.codes[token]]!r} {before}breaks the rules of {rules}; correct the data, or "
+        f"{remedy}"
     )
 
 

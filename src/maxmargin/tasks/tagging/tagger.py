@@ -139,7 +139,11 @@ class SequenceTagger(TagTrainer, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> Self:
-        """A tagger around a model file, for predictions and :meth:`partial_fit`; settings as for a new one."""
-        tagger = cls(**settings)
-        tagger.model_ = load_tagger(path)
+        """A tagger around a model file, for predictions and :meth:`partial_fit`; settings as for a new one.
+
+        The order is that of the model unless it is given.
+        """
+        model = load_tagger(path)
+        tagger = cls(**{"order": model.layout.order, **settings})
+        tagger.model_ = model
         return tagger

@@ -174,7 +174,9 @@ class _Saves:
         self._own = re.compile(re.escape(self.path.name) + r"(-runs|-[0-9]+)?-[0-9]+")
 
     def found(self) -> list[Path]:
-        return sorted(path for path in self.path.parent.iterdir() if self._own.fullmatch(path.name))
+        """Those that are there, the newest last."""
+        there = [path for path in self.path.parent.iterdir() if self._own.fullmatch(path.name)]
+        return sorted(there, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def begin(self, resume: bool) -> None:
         """Say what training begins with; old checkpoints are removed if it begins afresh."""
@@ -275,7 +277,8 @@ def _facts(tagger: TagTrainer, out: Path, spent: dict[str, float], began: float)
     total = time.perf_counter() - began
     extractor = model.extractor
     more = {"attributes of pairs": extractor.n_edge_attributes} if extractor.n_edge_attributes else {}
-    scores = {"dev score": facts["dev_score"], "dev iteration": facts["dev_iteration"]} if "dev_score" in facts else {}
+    of_dev = {"relative gap of the run": "run_relative_gap", "dev score": "dev_score", "dev iteration": "dev_iteration"}
+    scores = {name: facts[key] for name, key in of_dev.items() if key in facts}
     return {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,

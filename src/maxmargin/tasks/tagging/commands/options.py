@@ -78,11 +78,18 @@ class Reading:
         known = names or (None if trained.get("format") == "conllu" else trained.get("columns"))
         data = read_text(path)
         form = self.format or _recognised(path, data, model, known is not None)
+        if self.format is None and form == "columns" and names is None and trained.get("format") == "slash":
+            form = "slash" if not labelled and _is_running_text(data) else form
         if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
             names = known
         before = trained.get("label")
         if label is None and (form == trained.get("format") if names is None else before in names):
             label = before
+        if self.names is None and form == "columns" and names is not None and data.strip():
+            found = _columns_there(path, data, model, names, label, labelled)
+            # Without labels there, none of the columns that are is to be taken for them.
+            names, labelled = found, labelled if found == names else False
+            label = label if label in names else self.label
         text = parsed(path, data, form, names, label, labelled, self.join or bool(labelled and trained.get("join")))
         _check_label(text, self.label)
         return text
@@ -102,6 +109,44 @@ def _recognised(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
         return str(before)
     # A model of CRFsuite's attributes has no use for columns.
     return before if before == "crfsuite" and form in ("columns", "slash") else form
+
+
+def _columns_there(
+    path: str, data: bytes, model: TaggerModel, trained: tuple[str, ...], label: str | None, labelled: bool | None
+) -> tuple[str, ...]:
+    """The columns of a file: those of training, whose labels may be missing, or just those that the template uses."""
+    from maxmargin.tasks.tagging.line_formats import layout_of_columns, lines_with_text, width_of
+    from maxmargin.tasks.text import count_of, problem
+
+    width = width_of(data, layout_of_columns(data))
+    if width in (len(trained), len(trained) - (label in trained)):
+        return trained
+    template = getattr(model.extractor, "template", None)
+    used = () if template is None else template.columns_used
+    needed = tuple(name for name in trained if name in used and name != label)
+    if width == len(needed) == len(used) and not labelled:
+        return needed
+    shown = [IGNORED if name == f"{IGNORED}{at}" else name for at, name in enumerate(trained)]
+    ways = [", ".join(shown)]
+    if not labelled:
+        ways += [f"these without {label}"] if label in trained else []
+        ways += [f"only {', '.join(needed)}"] if 0 < len(needed) == len(used) else []
+    raise problem(
+        path,
+        next(lines_with_text(data))[0],
+        f"{count_of(width, 'column')} where training had {len(trained)}; give {', or '.join(ways)}, or name those that "
+        "are there with --columns",
+    )
+
+
+def _is_running_text(data: bytes) -> bool:
+    """Whether words stand in lines as sentences: not one in each line, nor in columns between TABs."""
+    from maxmargin.tasks.tagging.line_formats import first_lines
+
+    lines = first_lines(data)
+    if any(b"\t" in line for line in lines):
+        return False
+    return len(lines) == 1 or any(len(line.split()) > 1 for line in lines)
 
 
 def _check_label(text: TaggedText, label: str | None) -> None:
