@@ -117,7 +117,8 @@ class Features(ABC):
 def operator_norm(
     normal: Callable[[FloatArray], FloatArray], n_weights: int, *, tol: float = 1e-3, max_iterations: int = 200
 ) -> float:
-    """``||F||_2`` where ``normal(w) = F F'w``: usually within ``tol``, and not below the norm.
+    """``||F||_2`` where ``normal(w) = F F'w``: usually within ``tol`` and not below the norm; where the
+    largest singular values lie close together, it may be one of the next ones, some ``tol`` below.
 
     The largest eigenvalue ``theta`` of ``normal`` by Lanczos iteration: the power iteration whose
     estimate is the best over all vectors seen so far, at the same price of one map and one adjoint a step. It starts
