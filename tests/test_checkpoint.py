@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,11 @@ from maxmargin.solvers import (
     Stop,
     Subgradient,
     Validation,
+    loop,
     solve,
 )
 from maxmargin.solvers.callbacks import Record
+from maxmargin.solvers.interrupts import after_this
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -241,22 +244,162 @@ def test_seconds_add_up(tmp_path):
     assert over.counters.iterations == 20
 
 
-@pytest.mark.parametrize("at", [0, 3])
+class Interrupted(BlockFrankWolfe):
+    """Ctrl-C within the step after so many iterations, once the blocks have moved."""
+
+    at = 0
+    seen = 0
+
+    def step(self, run, state):
+        after = super().step(run, state)
+        if run.counters.iterations == self.at:
+            self.interrupt()
+        type(self).seen = run.counters.iterations + 1  # the rest of the step is done, if it may be
+        return after
+
+    def interrupt(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+class Broken(Interrupted):
+    """An interruption that comes by other means than the signal."""
+
+    def interrupt(self) -> None:
+        raise KeyboardInterrupt
+
+
+def interrupted(kind: type[Interrupted], at: int) -> Interrupted:
+    return type("BlockFrankWolfe", (kind,), {"at": at})()
+
+
+@pytest.mark.parametrize("at", [0, 3, 9, 12])  # 9 and 12: no certificate is due after these
 def test_interrupted(at, tmp_path):
     problem = make("chain", n=8, seed=1, region={"C": 10.0})
     whole = run(problem, BlockFrankWolfe())
-
-    class Interrupting(BlockFrankWolfe):
-        def step(self, run, state):
-            after = super().step(run, state)  # the blocks have moved, but the loop does not know
-            if run.counters.iterations == at:
-                raise KeyboardInterrupt
-            return after
-
-    Interrupting.__name__ = "BlockFrankWolfe"
-    cut = run(problem, Interrupting(), tmp_path / "run", every=1e9)
+    handler = signal.getsignal(signal.SIGINT)
+    solver = interrupted(Interrupted, at)
+    cut = run(problem, solver, tmp_path / "run", every=1e9)
     assert cut.status is Status.INTERRUPTED
+    assert cut.counters.iterations == at + 1 == solver.seen
+    assert signal.getsignal(signal.SIGINT) is handler
+    header, _ = model_file.read(tmp_path / "run")
+    assert header["counters"]["iterations"] == at + 1
     assert figures(run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9)) == figures(whole)
+
+
+def test_interrupted_in_the_last_step(tmp_path):
+    # The certificate of the end, which the schedule does not ask for, is taken by the run that goes on.
+    problem = make("chain", n=8, seed=1, region={"C": 10.0})
+    stop = Stop(1e-9, 18)
+    whole = run(problem, BlockFrankWolfe(), stop=stop)
+    cut = run(problem, interrupted(Interrupted, 17), tmp_path / "run", every=1e9, stop=stop)
+    assert len(cut.history) == len(whole.history) - 1
+    assert figures(run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9, stop=stop)) == figures(whole)
+
+
+@pytest.mark.parametrize("name", ["perceptron", "mira", "subgradient"])
+def test_interrupted_passes(name, tmp_path, monkeypatch):
+    problem = make("chain", n=8, seed=1)
+    solver, stop = SOLVERS[name], Stop(1e-9, 9)
+    whole = run(problem, solver, stop=stop)
+    plain = type(solver).step
+
+    def step(self, run, state):
+        if run.counters.iterations == 4:
+            signal.raise_signal(signal.SIGINT)
+        return plain(self, run, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(solver), "step", step)
+        cut = run(problem, solver, tmp_path / "run", every=1e9, stop=stop)
+    assert (cut.status, cut.counters.iterations) == (Status.INTERRUPTED, 5)
+    assert figures(run(problem, solver, tmp_path / "run", every=1e9, stop=stop)) == figures(whole)
+
+
+def test_a_step_that_is_broken_off_is_not_saved(tmp_path):
+    problem = make("chain", n=8, seed=1, region={"C": 10.0})
+    whole = run(problem, BlockFrankWolfe())
+    cut = run(problem, interrupted(Broken, 3), tmp_path / "none", every=1e9)
+    assert cut.status is Status.INTERRUPTED
+    assert not (tmp_path / "none").exists()
+    assert run(problem, interrupted(Broken, 3), tmp_path / "run").status is Status.INTERRUPTED
+    header, _ = model_file.read(tmp_path / "run")
+    assert header["counters"]["iterations"] == 3
+    assert figures(run(problem, BlockFrankWolfe(), tmp_path / "run")) == figures(whole)
+
+
+@pytest.mark.parametrize("where", ["certificate", "callback"])
+@pytest.mark.parametrize("kind", ["chain", "cut"])
+@pytest.mark.parametrize("at", [1, 5, 12])
+def test_interrupted_between_steps(at, kind, where, tmp_path, monkeypatch):
+    problem = make(kind, n=8, seed=1, region={"C": 10.0})
+    left = [at]
+
+    def scorer(w: np.ndarray) -> float:
+        return -abs(float(np.abs(w).sum()) - 1.5)
+
+    def interrupt(record: Record) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    def certify(*given: Any) -> Any:
+        interrupt(given[0])
+        return plain(*given)
+
+    plain = loop.certify
+    chosen, first, again = (Validation(scorer) for _ in range(3))
+    whole = run(problem, BlockFrankWolfe(), callbacks=[chosen])
+    with monkeypatch.context() as patch:
+        if where == "certificate":
+            patch.setattr(loop, "certify", certify)
+        callbacks = [first] if where == "certificate" else [first, interrupt]
+        if where == "certificate" and at == 1:
+            patch.setattr(loop, "certify", lambda *given: signal.raise_signal(signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt, match="before the first certificate"):
+                run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9, callbacks=callbacks)
+        else:
+            cut = run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9, callbacks=callbacks)
+            assert cut.status is Status.INTERRUPTED
+    solution = run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9, callbacks=[again])
+    assert figures(solution) == figures(whole)
+    assert again.history == chosen.history
+
+
+def test_interruptions_elsewhere_than_in_the_main_thread(tmp_path):
+    problem = make("chain", n=4, seed=1)
+    found: list[Solution] = []
+    thread = threading.Thread(target=lambda: found.append(run(problem, BlockFrankWolfe(), tmp_path / "run")))
+    thread.start()
+    thread.join()
+    assert figures(found[0]) == figures(run(problem, BlockFrankWolfe()))
+
+
+def test_ctrl_c_waits_for_the_end_of_the_block():
+    done = []
+
+    def work() -> None:
+        with after_this():
+            signal.raise_signal(signal.SIGINT)
+            done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with after_this():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_states_are_made_plain_for_writing_only(tmp_path, monkeypatch):
+    frozen = []
+    plain = BlockFrankWolfe.freeze
+    monkeypatch.setattr(BlockFrankWolfe, "freeze", lambda self, state: (frozen.append(1), plain(self, state))[1])
+    run(make("chain", n=3), BlockFrankWolfe(), tmp_path / "run", every=1e9)
+    assert len(frozen) == 1
 
 
 KILLED = """

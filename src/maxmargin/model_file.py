@@ -47,9 +47,10 @@ def _padding(length: int) -> int:
     return -length % _ALIGN
 
 
-def _digest(prefix: bytes | memoryview, body: bytes | memoryview) -> bytes:
-    digest = hashlib.sha256(prefix)
-    digest.update(body)
+def _digest(*chunks: bytes | memoryview) -> bytes:
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
     return digest.digest()
 
 
@@ -59,21 +60,22 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
     Raises:
         OSError: the file cannot be written.
     """
-    table, chunks, offset = {}, [], 0
+    table, offset = {}, 0
+    chunks: list[bytes | memoryview] = []  # the arrays as they stand: copies could be as large as all else
     for name, array in arrays.items():
         plain = np.ascontiguousarray(array)
         plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
         if plain.dtype.str not in _DTYPES:
             raise TypeError(f"array {name!r} has dtype {plain.dtype}, which model files do not hold")
-        data = plain.tobytes()
+        data = plain.reshape(-1).view(np.uint8).data
         table[name] = {"dtype": plain.dtype.str, "shape": list(plain.shape), "offset": offset}
         chunks += [data, bytes(_padding(len(data)))]
         offset += len(data) + _padding(len(data))
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode("ascii")
     prefix = _PREFIX.pack(MAGIC, VERSION, len(text))
-    body = b"".join([text, bytes(_padding(_START + len(text))), *chunks])
+    body = [text, bytes(_padding(_START + len(text))), *chunks]
     try:
-        _replace(Path(path), [prefix, _digest(prefix, body), body])
+        _replace(Path(path), [prefix, _digest(prefix, *body), *body])
     except OSError as error:
         if error.errno is None:
             raise
@@ -81,7 +83,7 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def _replace(target: Path, chunks: list[bytes]) -> None:
+def _replace(target: Path, chunks: list[bytes | memoryview]) -> None:
     """Write a new file beside the target under a name nobody can foresee, then give it the target's name."""
     temporary = target.parent / f".{secrets.token_hex(16)}.part"
     # Opened like any other file, so that the system applies the umask (reading that would mean setting it).

@@ -260,7 +260,7 @@ class Solver(ABC):
     :meth:`thaw` are given."""
 
     def freeze(self, state: Any) -> Frozen:
-        """The state as arrays and numbers, which later steps leave as they are, for :meth:`thaw`."""
+        """The state as arrays and numbers for :meth:`thaw`, good until the next step: they are written before it."""
         raise NotImplementedError
 
     def thaw(self, run: Run, frozen: Frozen) -> Any:

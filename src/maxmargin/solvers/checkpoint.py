@@ -1,12 +1,11 @@
 """Checkpoints: a run that was killed goes on from its last save and ends with the same bits.
 
 A save holds all that decides what comes next: the solver's state (:meth:`Solver.freeze`), the state of the random
-numbers, the counters, the best weights, the figures of the history and what callbacks remember. It is taken at a
-certificate, where the loop is between two steps, and written beside the old one, which it then replaces as a whole. The
-format is that of model files (:mod:`maxmargin.model_file`): plain arrays, and numbers that are exact.
+numbers, the counters, the best weights, the figures of the history and what callbacks remember. It is taken between two
+steps, at a certificate or where Ctrl-C ends the run, and written beside the old one, which it then replaces as a whole.
+The format is that of model files (:mod:`maxmargin.model_file`): plain arrays, and numbers that are exact.
 
-Cost: at every certificate one copy of the state in memory, so that Ctrl-C too leaves a whole one; every so many seconds
-its bytes are hashed and written.
+Cost: nothing between saves; for a save the state as plain arrays, which are hashed, written and let go.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import dataclasses
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,13 +107,12 @@ class Moment:
 
 @dataclass(eq=False)
 class Saver:
-    """What the loop talks to: reads the file at the start, keeps the last moment, writes it when it is time."""
+    """What the loop talks to: reads the file at the start, writes it when it is time."""
 
     checkpoint: Checkpoint
     identity: dict[str, Any]
     relaxed: bool
-    _last: Moment | None = None
-    _written: bool = True
+    _written: bool = False
     _saved_at: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -145,25 +143,31 @@ class Saver:
         if difference := _difference(header.get("run"), self.identity):
             raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_AFRESH}")
         try:
-            return _restored(header, arrays, self.relaxed)
+            restored = _restored(header, arrays, self.relaxed)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError):
             raise self.damaged() from None
+        self._written = True
+        return restored
 
     def damaged(self) -> CheckpointError:
         """The error for a file whose contents make no sense."""
         return CheckpointError(f"{self.checkpoint.path}: this checkpoint is damaged; {_AFRESH}")
 
-    def keep(self, moment: Moment) -> None:
-        """Remember the moment; write it if it is time."""
-        self._last, self._written = moment, False
-        if time.perf_counter() - self._saved_at >= self.checkpoint.every:
-            self.finish()
+    def moved(self) -> None:
+        """The run is about to leave the moment that was written."""
+        self._written = False
 
-    def finish(self) -> None:
-        """Write the last moment, unless that was done; a disk that fails is told and does not end the run."""
-        if self._last is None or self._written:
+    def keep(self, moment: Callable[[], Moment]) -> None:
+        """Write the moment if it is time; it is made only then, and not kept."""
+        self.moved()
+        if time.perf_counter() - self._saved_at >= self.checkpoint.every:
+            self.finish(moment)
+
+    def finish(self, moment: Callable[[], Moment]) -> None:
+        """Write the moment, unless that was done; a disk that fails is told and does not end the run."""
+        if self._written:
             return
-        header, arrays = _stored(self._last)
+        header, arrays = _stored(moment())
         try:
             model_file.write(self.checkpoint.path, {"kind": CHECKPOINT, "run": self.identity, **header}, arrays)
         except OSError as error:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from maxmargin.solvers.base import Counters, NonFiniteError, Run, Solver, Start,
 from maxmargin.solvers.callbacks import Callback, Record
 from maxmargin.solvers.certificate import Certificate, CertificateError, Proposal, certify
 from maxmargin.solvers.checkpoint import Checkpoint, CheckpointError, Moment, Saver, remembered, remind
+from maxmargin.solvers.interrupts import after_this
 from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.sparsify import sparser
 from maxmargin.structures.base import FloatArray
@@ -217,10 +219,12 @@ def _loop(
     best = _Best(problem.relaxed, solver.minimises)
     history: list[Record] = []
     watched = solver.minimises or bool(callbacks)  # otherwise the certificate of the end is enough
-    next_check = 1
+    next_check = 0
     state = None
     status: Status | None = None
     asked = ""
+    whole = False  # whether the state is one between two steps
+    begun: dict[str, Any] | None = None  # what the certificate that is being taken found
 
     def check() -> str:
         """Certify the proposals, tell the callbacks; the reason if one wants to stop, else nothing."""
@@ -257,26 +261,51 @@ def _loop(
     def out_of_time() -> bool:
         return stop.max_seconds is not None and time.perf_counter() - began > stop.max_seconds
 
-    def keep() -> None:
-        """Hand the run as it stands to the saver."""
+    def ending() -> bool:
+        """Whether no step can follow."""
+        return counters.iterations >= limit or (not solver.minimises and solver.done(state)) or out_of_time()
+
+    def found() -> dict[str, Any]:
+        """What a certificate changes, as it stands; the state itself changes in steps only."""
+        return {
+            "state": state,
+            "random": dict(run.random.bit_generator.state),
+            "counters": replace(counters),
+            "best": best.weights,
+            "figures": best.figures,
+            "history": tuple(history),
+            "callbacks": remembered(callbacks),
+            "warm": tuple(run.warm),
+            "next_check": next_check,
+            "asked": asked,
+        }
+
+    def moment() -> Moment:
+        """The run as it stands; before the certificate that is being taken, which is taken anew from the file."""
+        values = found() if begun is None else dict(begun)
+        values["state"] = solver.freeze(values["state"])
+        return Moment(**values, seconds=time.perf_counter() - began)
+
+    def settle(last: bool) -> None:
+        """Take the certificate if it is due or the last one, and save the run if it is time."""
+        nonlocal asked, next_check, begun
+        due = counters.iterations >= next_check
+        if not due and not last:
+            return
+        begun = None if saver is None else found()
+        reason = check() if watched or last else ""
+        # A run that ends early may go on with a larger budget: only what was due moves the schedule.
+        asked, next_check, begun = reason, _next_check(counters.iterations) if due else next_check, None
         if saver is not None:
             # What is no array cannot be saved; without it the run goes on as one from the file does.
             run.warm = [one if isinstance(one, np.ndarray) else None for one in run.warm]
-            saver.keep(
-                Moment(
-                    state=solver.freeze(state),
-                    random=dict(run.random.bit_generator.state),
-                    counters=replace(counters),
-                    best=best.weights,
-                    figures=best.figures,
-                    history=tuple(history),
-                    callbacks=remembered(callbacks),
-                    warm=tuple(run.warm),
-                    next_check=next_check,
-                    seconds=time.perf_counter() - began,
-                    asked=asked,
-                )
-            )
+            saver.keep(moment)
+
+    def finish() -> None:
+        """Save the run where it ends, unless that is in the middle of a step."""
+        if saver is not None and whole:
+            with contextlib.suppress(KeyboardInterrupt):  # the file that is there stands
+                saver.finish(moment)
 
     try:
         if saver is not None and saved is not None:
@@ -291,10 +320,14 @@ def _loop(
             except (KeyError, TypeError, ValueError, OverflowError):
                 raise saver.damaged() from None
             history, next_check, asked = list(saved.history), saved.next_check, saved.asked
+            saved, whole = None, True
+            certified = bool(history) and history[-1].iteration == counters.iterations
+            if counters.iterations >= next_check or not certified:  # the run was cut before a certificate, or in one
+                settle(ending())
         else:
             state = solver.init(run, start)
-            asked = check() if watched else ""
-            keep()
+            whole = True
+            settle(False)
         # Separable data bring the objective to 0, where only rounding of the first objective's size is left to close,
         # or of the losses' constants, which are large where scores of other weights are among the costs.
         rounding = _ROUNDING * max(abs(history[0].primal), abs(problem.constant)) if watched and history else 0.0
@@ -310,19 +343,21 @@ def _loop(
             elif solver.minimises and problem.region.certifies and _stalled(history):
                 status = Status.STALLED
             else:
-                state = solver.step(run, state)
-                counters.iterations += 1
-                done = not solver.minimises and solver.done(state)
-                last = counters.iterations >= limit or done or out_of_time()
-                if counters.iterations >= next_check or last:
-                    asked = check() if watched or last else ""
-                    if counters.iterations >= next_check:  # a run that ends early may go on with a larger budget
-                        next_check = _next_check(counters.iterations)
-                    keep()
+                # A run that is saved is interrupted between two steps, where it can be.
+                with contextlib.nullcontext() if saver is None else after_this():
+                    whole = False
+                    if saver is not None:
+                        saver.moved()
+                    state = solver.step(run, state)
+                    counters.iterations += 1
+                    whole = True
+                settle(ending())
+        finish()
         if best.weights is None:
             check()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+        finish()
         if best.weights is None and state is not None:
             with contextlib.suppress(KeyboardInterrupt, NonFiniteError, InexactError):
                 check()
@@ -332,13 +367,13 @@ def _loop(
         if best.weights is None:
             raise
         status = Status.INEXACT
+    except Exception:  # a callback's own
+        finish()
+        raise
     finally:
         for callback in callbacks:
             if close := getattr(callback, "close", None):
                 close()
-        if saver is not None:
-            with contextlib.suppress(KeyboardInterrupt):  # the file that is there stands
-                saver.finish()
     if best.weights is None:
         if status is Status.INTERRUPTED:
             raise KeyboardInterrupt("interrupted before the first certificate: there is nothing to return")
