@@ -142,7 +142,7 @@ class BlockFrankWolfe(RidgeSolver):
     why_not_saved = ""
 
     def freeze(self, state: BlockState) -> Frozen:
-        """The kept outputs by where they differ from the gold ones, and the sums where they stand; no inner products."""
+        """The kept outputs by where they differ from the gold ones, and the sums where they stand."""
         return {
             **dict(zip(_FROZEN, state.blocks.freeze(), strict=True)),
             "memory": saved_memory(state.blocks.examples),
