@@ -238,8 +238,8 @@ def _numbered(line: str, columns: dict[str, str]) -> str:
 
 def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     from maxmargin.tasks.tagging.files import read_tagged
+    from maxmargin.tasks.tagging.fitting import TagTrainer  # SequenceTagger without scikit-learn
     from maxmargin.tasks.tagging.model import load_tagger
-    from maxmargin.tasks.tagging.tagger import SequenceTagger
 
     preset = settings.pop("preset", None)
     template = None if preset else FILES[dataset][2]
@@ -248,12 +248,12 @@ def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str,
         clock = Clock()
         text = read_tagged(train, labelled=True, join=dataset == "genia")
         loading = clock.lap()
-        tagger = SequenceTagger(preset=preset, template=template, **settings)
+        tagger = TagTrainer(preset=preset, template=template, **settings)
         tagger.fit(text.tokens, text.label_codes())
         training = clock.lap()
         memory = peak()
         file = Path(there) / "model"
-        tagger.save(file)
+        tagger.model_.save(file)
         clock.lap()
         model = load_tagger(file)
         opening = clock.lap()

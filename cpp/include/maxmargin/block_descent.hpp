@@ -190,7 +190,13 @@ class BlockDescent {
         std::vector<std::uint8_t> asked;
         std::array<double, 9> numbers;  // loss, late loss, time, norm, mean gap; loss and weight of both marks
     };
-    Vectors vectors() const {
+    // The same where they stand, good until the next change.
+    struct VectorViews {
+        std::span<const double> g, late, w, gap, older, newer;
+        std::span<const std::uint8_t> asked;
+        std::array<double, 9> numbers;
+    };
+    VectorViews vectors() const {
         return {g_, late_, w_, gap_, older_.g, newer_.g, asked_,
                 {loss_, late_loss_, time_, norm_, mean_gap_, older_.loss, older_.weight, newer_.loss, newer_.weight}};
     }

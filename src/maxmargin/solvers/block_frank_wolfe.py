@@ -46,7 +46,7 @@ from maxmargin.solvers.base import (
     check_share,
 )
 from maxmargin.solvers.certificate import Proposal
-from maxmargin.solvers.masses import Masses, small_numbers
+from maxmargin.solvers.masses import Masses
 from maxmargin.solvers.online import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -142,11 +142,9 @@ class BlockFrankWolfe(RidgeSolver):
     why_not_saved = ""
 
     def freeze(self, state: BlockState) -> Frozen:
-        """The kept outputs by where they differ from the gold ones, and the sums; inner products are made again."""
-        frozen = dict(zip(_FROZEN, state.blocks.freeze(), strict=True))
+        """The kept outputs by where they differ from the gold ones, and the sums where they stand."""
         return {
-            **frozen,
-            "change": small_numbers(frozen["change"], np.float32),
+            **dict(zip(_FROZEN, state.blocks.freeze(), strict=True)),
             "memory": saved_memory(state.blocks.examples),
             "passes": state.passes,
         }

@@ -22,10 +22,10 @@ PIECE = 1 << 18
 Flags = npt.NDArray[np.bool_]
 
 
-def small_numbers(value: npt.NDArray[Any], kind: type[np.uint8 | np.float32] = np.uint8) -> npt.NDArray[Any]:
-    """As uint8 (or float32) where all are numbers that it holds exactly."""
+def small_numbers(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """As uint8 where all are numbers that it holds exactly."""
     with np.errstate(invalid="ignore"):
-        small = value.astype(kind, copy=False)
+        small = value.astype(np.uint8, copy=False)
     return small if (small == value).all() else value
 
 
