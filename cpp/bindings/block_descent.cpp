@@ -2,6 +2,9 @@
 
 #include <nanobind/stl/tuple.h>
 
+#include <cmath>
+#include <limits>
+
 #include "online.hpp"
 #include "owned.hpp"
 
@@ -11,9 +14,10 @@ namespace {
 
 using namespace online;
 
-nb::ndarray<nb::numpy, const double> seen(std::span<const double> values) {
+template <class T>
+nb::ndarray<nb::numpy, const T> seen(std::span<const T> values, nb::handle owner = {}) {
     const std::size_t shape[1] = {values.size()};
-    return nb::ndarray<nb::numpy, const double>(values.data(), 1, shape, nb::handle());
+    return nb::ndarray<nb::numpy, const T>(values.data(), 1, shape, owner);
 }
 
 class PyBlockDescent {
@@ -46,38 +50,51 @@ class PyBlockDescent {
         }
         descent_.refresh();
     }
-    // Atoms by their differences to the gold one, which comes first, then vectors: what restore() takes.
-    auto freeze() const {
+    // Atoms by their differences to the gold one, which comes first, then vectors: what restore() takes. Differences are
+    // float32 where these hold them all; vectors are seen where they stand in `self`, good until the next pass.
+    auto freeze(nb::handle self) const {
         std::vector<std::int64_t> starts{0}, part_starts{0};
         std::vector<double> mass, value;
+        std::vector<float> singles;
         std::vector<std::int32_t> part, idle;
-        BlockDescent::Vectors vectors;
+        bool small = true;
         {
             const NoGil release;
-            std::size_t parts = 0;
+            std::size_t outputs = 0, parts = 0;
             for (std::int64_t i = 0; i < examples_.get().size(); ++i)
-                descent_.each_atom(i, [&](View z, double, std::int32_t) { parts += z.index.size(); });
+                descent_.each_atom(i, [&](View z, double, std::int32_t) {
+                    ++outputs;
+                    parts += z.index.size();
+                    for (const double x : z.value)
+                        small &= std::abs(x) <= std::numeric_limits<float>::max() && static_cast<float>(x) == x;
+                });
+            starts.reserve(static_cast<std::size_t>(examples_.get().size() + 1));
+            part_starts.reserve(outputs + 1);
+            mass.reserve(outputs);
+            idle.reserve(outputs);
             part.reserve(parts);
-            value.reserve(parts);
+            if (small) singles.reserve(parts);
+            else value.reserve(parts);
             for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
                 descent_.each_atom(i, [&](View z, double x, std::int32_t visits) {
                     part.insert(part.end(), z.index.begin(), z.index.end());
-                    value.insert(value.end(), z.value.begin(), z.value.end());
+                    if (small)
+                        for (const double v : z.value) singles.push_back(static_cast<float>(v));
+                    else value.insert(value.end(), z.value.begin(), z.value.end());
                     mass.push_back(x);
                     idle.push_back(visits);
                     part_starts.push_back(static_cast<std::int64_t>(part.size()));
                 });
                 starts.push_back(static_cast<std::int64_t>(mass.size()));
             }
-            vectors = descent_.vectors();
         }
-        std::vector<double> numbers(vectors.numbers.begin(), vectors.numbers.end());
+        const BlockDescent::VectorViews v = descent_.vectors();
+        std::vector<double> numbers(v.numbers.begin(), v.numbers.end());
+        const nb::object values = small ? nb::cast(owned(std::move(singles))) : nb::cast(owned(std::move(value)));
         return std::make_tuple(owned(std::move(starts)), owned(std::move(mass)), owned(std::move(idle)),
-                               owned(std::move(part_starts)), owned(std::move(part)), owned(std::move(value)),
-                               owned(std::move(vectors.g)), owned(std::move(vectors.late)), owned(std::move(vectors.w)),
-                               owned(std::move(vectors.gap)), owned(std::move(vectors.asked)),
-                               owned(std::move(vectors.older)), owned(std::move(vectors.newer)),
-                               owned(std::move(numbers)));
+                               owned(std::move(part_starts)), owned(std::move(part)), values, seen(v.g, self),
+                               seen(v.late, self), seen(v.w, self), seen(v.gap, self), seen(v.asked, self),
+                               seen(v.older, self), seen(v.newer, self), owned(std::move(numbers)));
     }
     void restore(In<std::int64_t> starts, In<double> mass, In<std::int32_t> idle, In<std::int64_t> part_starts,
                  In<std::int32_t> part, In<double> value, In<double> g, In<double> late, In<double> w, In<double> gap,
@@ -207,7 +224,7 @@ void bind_block_descent(nb::module_& module) {
         .def("seed", &PyBlockDescent::seed<std::uint8_t>, "starts"_a.noconvert(), "mass"_a.noconvert(),
              "part_starts"_a.noconvert(), "part"_a.noconvert(), "value"_a.noconvert())
         .def("masses", &PyBlockDescent::masses)
-        .def("freeze", &PyBlockDescent::freeze)
+        .def("freeze", [](nb::handle self) { return nb::cast<PyBlockDescent&>(self).freeze(self); })
         .def("restore", &PyBlockDescent::restore, "starts"_a.noconvert(), "mass"_a.noconvert(), "idle"_a.noconvert(),
              "part_starts"_a.noconvert(), "part"_a.noconvert(), "value"_a.noconvert(), "g"_a.noconvert(),
              "late"_a.noconvert(), "w"_a.noconvert(), "gap"_a.noconvert(), "asked"_a.noconvert(),
