@@ -218,7 +218,7 @@ def wapiti(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str, An
     memory = peak()
     tests = list(sentences(test, held))
     clock.lap()
-    predicted = [model.label_sequence("\n".join(map(" ".join, words))).split() for words, _ in tests]
+    predicted = [_text(model.label_sequence("\n".join(map(" ".join, words)))).split() for words, _ in tests]
     decoding = clock.lap()
     return {
         "trainer": "Wapiti",
@@ -228,6 +228,10 @@ def wapiti(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str, An
         **scores([labels for _, labels in tests], predicted, dataset),
         "decoding tokens/s, attributes included": round(sum(len(some) for some in predicted) / decoding[0]),
     }
+
+
+def _text(found: str | bytes) -> str:
+    return found.decode() if isinstance(found, bytes) else found
 
 
 def _numbered(line: str, columns: dict[str, str]) -> str:
