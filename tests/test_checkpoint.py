@@ -47,6 +47,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 @pytest.fixture(autouse=True)
+def ctrl_c_interrupts():
+    """Processes that were started in the background ignore Ctrl-C from the beginning."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
     """Hundreds of small files, none of which has to outlive the machine."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
