@@ -1,6 +1,26 @@
-"""Settings that all tests share."""
+"""Settings and fixtures that all tests share."""
 
+from __future__ import annotations
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("maxmargin", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("maxmargin")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Writes a file and returns its name."""
+
+    def save(content: str | bytes, name: str = "file") -> str:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return str(path)
+
+    return save

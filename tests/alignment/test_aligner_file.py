@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import struct
 from importlib import import_module
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 from data import KINDS, same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sealed_files import parts, sealed
 from typer.testing import CliRunner
 
 import maxmargin as mm
@@ -19,23 +18,7 @@ from maxmargin import model_file
 from maxmargin.cli import app
 from maxmargin.tasks.alignment import SentencePair, WordAligner, load_aligner
 
-START = 52
 quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def parts(data: bytes) -> tuple[dict, bytes]:
-    """Header and array section of a good file."""
-    (length,) = struct.unpack_from("<Q", data, 12)
-    end = START + length
-    return json.loads(data[START:end]), data[end + -end % 64 :]
-
-
-def sealed(header: dict, payload: bytes) -> bytes:
-    """A file with a true checksum: made to deceive, not damaged."""
-    text = json.dumps(header).encode()
-    prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
-    body = text + bytes(-(START + len(text)) % 64) + payload
-    return prefix + hashlib.sha256(prefix + body).digest() + body
 
 
 def refused(path, message=None):

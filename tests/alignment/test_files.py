@@ -31,23 +31,6 @@ from maxmargin.tasks.alignment.links import Prediction, Reference, as_links
 LINKS = st.sets(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("files")
-
-
-@pytest.fixture
-def saved(tmp_path):
-    """Writes a file and returns its name."""
-
-    def save(content: str | bytes, name: str = "file") -> str:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return str(path)
-
-    return save
-
-
 def written(items, form, **settings) -> bytes:
     stream = io.StringIO()
     write_links(stream, items, form, **settings)

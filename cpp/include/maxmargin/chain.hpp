@@ -268,17 +268,12 @@ inline void mark(std::int64_t k, bool shared, std::int64_t length, const std::in
         pairs[(shared ? 0 : (t - 1) * k * k) + labels[t - 1] * k + labels[t]] += 1.0;
 }
 
-// The non-zero parts of a label sequence, positions counted from the first node part; equal pairs are counted together.
-inline void vertex_of(std::int64_t k, bool shared, std::int64_t length, const std::int32_t* labels, Sparse& vertex) {
-    vertex.clear();
-    for (std::int64_t t = 0; t < length; ++t) vertex.add(t * k + labels[t], 1.0);
-    const auto first = static_cast<std::ptrdiff_t>(vertex.index.size());
-    for (std::int64_t t = 1; t < length; ++t)
-        vertex.add(length * k + (shared ? 0 : (t - 1) * k * k) + labels[t - 1] * k + labels[t], 1.0);
-    if (!shared || length < 3) return;
-    std::sort(vertex.index.begin() + first, vertex.index.end());
-    std::size_t last = static_cast<std::size_t>(first);
-    for (std::size_t j = last + 1; j < vertex.index.size(); ++j) {
+// Equal parts from `first` on become one, in rising order, with their number as value.
+inline void count_equal(Sparse& vertex, std::size_t first) {
+    if (vertex.index.size() == first) return;
+    std::sort(vertex.index.begin() + static_cast<std::ptrdiff_t>(first), vertex.index.end());
+    std::size_t last = first;
+    for (std::size_t j = first + 1; j < vertex.index.size(); ++j) {
         if (vertex.index[j] == vertex.index[last]) {
             vertex.value[last] += 1.0;
         } else {
@@ -287,6 +282,16 @@ inline void vertex_of(std::int64_t k, bool shared, std::int64_t length, const st
     }
     vertex.index.resize(last + 1);
     vertex.value.resize(last + 1);
+}
+
+// The non-zero parts of a label sequence, positions counted from the first node part; equal pairs are counted together.
+inline void vertex_of(std::int64_t k, bool shared, std::int64_t length, const std::int32_t* labels, Sparse& vertex) {
+    vertex.clear();
+    for (std::int64_t t = 0; t < length; ++t) vertex.add(t * k + labels[t], 1.0);
+    const std::size_t first = vertex.index.size();
+    for (std::int64_t t = 1; t < length; ++t)
+        vertex.add(length * k + (shared ? 0 : (t - 1) * k * k) + labels[t - 1] * k + labels[t], 1.0);
+    if (shared) count_equal(vertex, first);
 }
 
 // z must be zero on entry: fresh pages are zero already, and writing them twice costs as much as a tenth of the pass.

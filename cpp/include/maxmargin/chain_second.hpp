@@ -215,28 +215,14 @@ inline void mark(std::int64_t k, std::int64_t length, const std::int32_t* labels
 inline void vertex_of(std::int64_t k, std::int64_t length, const std::int32_t* labels, Sparse& vertex) {
     vertex.clear();
     for (std::int64_t t = 0; t < length; ++t) vertex.add(t * k + labels[t], 1.0);
-    auto counted = [&](std::size_t first) {  // equal parts from `first` on become one
-        if (vertex.index.size() == first) return;
-        std::sort(vertex.index.begin() + static_cast<std::ptrdiff_t>(first), vertex.index.end());
-        std::size_t last = first;
-        for (std::size_t j = first + 1; j < vertex.index.size(); ++j) {
-            if (vertex.index[j] == vertex.index[last]) {
-                vertex.value[last] += 1.0;
-            } else {
-                vertex.index[++last] = vertex.index[j];
-            }
-        }
-        vertex.index.resize(last + 1);
-        vertex.value.resize(last + 1);
-    };
     std::size_t first = vertex.index.size();
     for (std::int64_t t = 1; t < length; ++t) vertex.add((length + labels[t - 1]) * k + labels[t], 1.0);
-    counted(first);
+    chain::count_equal(vertex, first);
     first = vertex.index.size();
     const std::int64_t begin = length * k + k * k;
     for (std::int64_t t = 2; t < length; ++t)
         vertex.add(begin + (labels[t - 2] * k + labels[t - 1]) * k + labels[t], 1.0);
-    counted(first);
+    chain::count_equal(vertex, first);
 }
 
 // Calls work(thread, begin, end, table) for examples begin..end that have the same tables.

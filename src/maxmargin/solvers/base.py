@@ -261,14 +261,14 @@ class Solver(ABC):
 
     def freeze(self, state: Any) -> Frozen:
         """The state as arrays and numbers for :meth:`thaw`, good until the next step: they are written before it."""
-        raise NotImplementedError
+        raise TypeError(f"a run of {type(self).__name__} cannot be saved: {self.why_not_saved}")
 
     def thaw(self, run: Run, frozen: Frozen) -> Any:
         """The state again, in place of :meth:`init`: all that follows has the same bits as without the interruption.
 
         Arrays are read-only. ValueError (or KeyError) where they do not fit the problem.
         """
-        raise NotImplementedError
+        raise TypeError(f"a run of {type(self).__name__} cannot be saved: {self.why_not_saved}")
 
     @property
     def shard_size(self) -> int | None:
