@@ -1,7 +1,7 @@
 """The 2005 report's word-alignment workload: time, memory and linearity of 500 dual-extragradient iterations.
 
 Synthetic sentence pairs with the report's shape: 5,000 pairs with about 555,000 possible links and 30 features, gold
-links from a hidden weight vector plus noise, loss costs (1, 3), no regularisation, memory-efficient form. The report
+links from a hidden weight vector plus noise, loss costs (1, 3), no regularization, memory-efficient form. The report
 needed about 3 hours for 5,000 pairs on a 3.4 GHz Xeon of its time, 30 minutes for 1,000 and 10 minutes for 500.
 
 The limit in the same run: the time to read and multiply the features, once each way per iteration, with NumPy.

@@ -16,7 +16,7 @@ CHARTED = (
     "one way",
     "solvers",
 )
-COLOURS = dict(zip(CHARTED, ("0.45", "0.25", "C1", "C4", "C0", "C2", "C5", "C3"), strict=True))
+COLORS = dict(zip(CHARTED, ("0.45", "0.25", "C1", "C4", "C0", "C2", "C5", "C3"), strict=True))
 AIMS = {7.0: "must", 6.0: "aim"}
 
 
@@ -68,20 +68,20 @@ def _chart(axes: Any, records: Records) -> None:
         if not inside:
             continue
         at += 1.0
-        axes.text(0, at, section, fontweight="bold", color=COLOURS[section], va="center")
+        axes.text(0, at, section, fontweight="bold", color=COLORS[section], va="center")
         for record in inside:
             at += 1.0
             ticks.append(at)
             names.append(record["name"])
             for key, marker in (("train100 %", "|"), ("dev37 %", "x")):
                 if key in record and record[key] <= right:
-                    axes.plot(record[key], at, marker, color=COLOURS[section], ms=6, alpha=0.6)
+                    axes.plot(record[key], at, marker, color=COLORS[section], ms=6, alpha=0.6)
             if "AER %" in record and record["AER %"] <= right:
                 low, high = record["interval %"]
-                axes.plot([low, min(high, right)], [at, at], color=COLOURS[section], lw=2, alpha=0.4)
-                axes.plot(record["AER %"], at, "o", color=COLOURS[section], ms=6)
+                axes.plot([low, min(high, right)], [at, at], color=COLORS[section], lw=2, alpha=0.4)
+                axes.plot(record["AER %"], at, "o", color=COLORS[section], ms=6)
             elif "AER %" in record:
-                axes.plot(right - 0.3, at, ">", color=COLOURS[section], ms=7)
+                axes.plot(right - 0.3, at, ">", color=COLORS[section], ms=7)
             seconds = record.get("training seconds", record.get("seconds"))
             label = f"{record['AER %']:.1f}" if "AER %" in record else ""
             cpu = record["CPU seconds"]
@@ -126,7 +126,7 @@ def _thresholds(axes: Any, calibration: dict[str, Any] | None, records: Records)
                     record["precision %"],
                     marker,
                     label=label,
-                    color=COLOURS[section],
+                    color=COLORS[section],
                     ms=13 if marker == "*" else 9,
                     mec="w",
                 )
@@ -163,7 +163,7 @@ def _learning(axes: Any, records: Records) -> None:
     axes.plot([r["pairs"] for r in rows], [r["mean AER %"] for r in rows], "o-", color="C2", label="mean of draws")
     for record in records:
         if record["section"] == "no annotations" and "AER %" in record:
-            axes.axhline(record["AER %"], color=COLOURS["no annotations"], lw=1, ls="--", label=record["name"])
+            axes.axhline(record["AER %"], color=COLORS["no annotations"], lw=1, ls="--", label=record["name"])
             break
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=8)

@@ -6,7 +6,7 @@
 AER over the 137 annotated pairs (``train`` and ``dev``), cross-validated in ten folds. In the first row C and the cost
 of missed links are chosen inside each training part by the aligner's own folds, so nothing is tuned on what is
 measured; configurations are compared at fixed settings. Intervals are of 95 %, sentences resampled. Translation models
-are learnt once, from the unlabelled pairs and the text (not the links) of the annotated ones, as the peers' were.
+are learned once, from the unlabeled pairs and the text (not the links) of the annotated ones, as the peers' were.
 Solvers are compared on sure links alone (no rounds: one convex problem per fold), with a limit of seconds for each;
 ``Exact``, the referee, is not among them.
 
@@ -186,12 +186,12 @@ def peers(results: Results, task: Task, *, run: bool) -> None:
 def translation(results: Results, task: Task, jobs: int) -> tuple[BitextModels, TranslationModel]:
     """The aligner's models, and those of words that train without regard to each other."""
     source, target = [pair.source for pair in task.text], [pair.target for pair in task.text]
-    learnt: list[Any] = []
+    learned: list[Any] = []
 
     def ours() -> dict[str, Any]:
         ends: dict[str, float] = {}
         with _threads.threads(jobs), clock() as elapsed:
-            learnt.append(
+            learned.append(
                 BitextModels.learn(source, target, on_iteration=lambda model, _: ends.update({model: elapsed()}))
             )
         return {"pairs": len(source), "threads": jobs, "seconds until each is there": ends}
@@ -199,13 +199,13 @@ def translation(results: Results, task: Task, jobs: int) -> tuple[BitextModels, 
     def plain() -> dict[str, Any]:
         with _threads.threads(jobs):
             model = learn(PreparedBitext(source, target), agreement=False)
-        learnt.append(model)
+        learned.append(model)
         rising = all(b.forward >= a.forward and b.backward >= a.backward for a, b in pairwise(model.history))
         return {"pairs": len(source), "threads": jobs, "log-likelihoods never fall": rising}
 
     results.add("throughput", "translation models, 5 + 5 iterations", ours)
     results.add("throughput", "words alone, no agreement, 5 + 5 iterations", plain)
-    models, model = learnt
+    models, model = learned
     return models, model
 
 

@@ -54,7 +54,7 @@ STEPS = (
     "orthography",
     "frequency",
     "hmm",
-    "neighbours",
+    "neighbors",
     "null",
     "opinions",
     "identity",
@@ -150,8 +150,8 @@ def crossed(task: Task, settings: dict[str, Any], k: int, keep: list[Any] | None
     return {**parts(evaluate(task.references, predictions)), "chosen": dict(chosen.most_common())}
 
 
-def one_way(task: Task, settings: dict[str, Any], learnt: np.ndarray, tested: np.ndarray) -> dict[str, Any]:
-    aligner = WordAligner(**settings).fit(*task.take(learnt))
+def one_way(task: Task, settings: dict[str, Any], learned: np.ndarray, tested: np.ndarray) -> dict[str, Any]:
+    aligner = WordAligner(**settings).fit(*task.take(learned))
     X, y = task.take(tested)
     return rates(evaluate(y, aligner.predict(X)))
 
@@ -184,10 +184,10 @@ def gold_batch(task: Task, models: BitextModels) -> GoldBatch:
 
 def solver_row(gold: GoldBatch, solver: mm.solvers.Solver | None, limit: float, k: int) -> dict[str, Any]:
     choice, stop = Choice(**FIXED), mm.Stop(tol=1e-3, max_iter=10**7, max_seconds=limit)
-    if solver is not None and (reason := solver.why_not(gold.problem(**FIXED, gold=gold.kept))):
+    if solver is not None and (reason := solver.unsupported(gold.problem(**FIXED, gold=gold.kept))):
         return {"refused": reason}
     online = isinstance(solver, mm.AveragedPerceptron | mm.Mira)
-    if online:  # they do not minimise the objective; they end after their own number of passes
+    if online:  # they do not minimize the objective; they end after their own number of passes
         stop = mm.Stop(max_seconds=limit)
     found = np.zeros(len(gold.sure), dtype=bool)
     gaps, status, used = [], Counter[str](), set()

@@ -26,7 +26,7 @@ LABELS, ATTRIBUTES, PER_WORD = 45, 20_000, 8
 
 
 def sentences(n: int, seed: int = 0) -> tuple[list[Any], list[np.ndarray]]:
-    """CSR features and labels: each label prefers some attributes and some neighbours."""
+    """CSR features and labels: each label prefers some attributes and some neighbors."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(5, 46, size=n)
     total = int(lengths.sum())

@@ -4,7 +4,7 @@
 
 Indicators of words and of parts of speech in a window of two (:func:`tasks.chunking`); transitions. The objective is
 ``1/C ||w||_1 + sum_i max(0, 1 + w'df_i)`` over wrong outputs (``--rescaling none``, LP (6) of Wang and Shawe-Taylor
-2009) or the margin re-scaled. Weights are signed. ``--tags`` keeps the parts of speech of three positions alone, for
+2009) or the margin rescaled. Weights are signed. ``--tags`` keeps the parts of speech of three positions alone, for
 few weights. One thread.
 """
 
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--rescaling", default="none", choices=["none", "margin"])
-    parser.add_argument("--stabilise", type=int, nargs="*", default=[1])
+    parser.add_argument("--stabilize", type=int, nargs="*", default=[1])
     parser.add_argument("--age", type=int, nargs="*", default=[3])
     parser.add_argument("--k-best", type=int, nargs="*", default=[1])
     parser.add_argument("--masters", nargs="*", default=["highs", "extragradient"])
@@ -65,10 +65,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     runs = {}
     cases = [
-        (m, x, a, k) for m in options.masters for x in options.stabilise for a in options.age for k in options.k_best
+        (m, x, a, k) for m in options.masters for x in options.stabilize for a in options.age for k in options.k_best
     ]
     for master, box, age, k in cases:
-        solver = Counted(master=master, stabilise=bool(box), age=age or None, k_best=k)
+        solver = Counted(master=master, stabilize=bool(box), age=age or None, k_best=k)
         settings = {"norm": "l1", "C": options.C, "rescaling": options.rescaling, "tol": options.tol}
         SIZES.clear()
         began = time.process_time()

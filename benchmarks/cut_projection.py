@@ -1,6 +1,6 @@
 """Cuts on surface-like meshes: projections inside an extragradient run, and minimum cuts. Prints JSON.
 
-Each graph is a Delaunay mesh over random points thinned to mean degree 4.8, with a smooth gold labelling and noisy node
+Each graph is a Delaunay mesh over random points thinned to mean degree 4.8, with a smooth gold labeling and noisy node
 features; each target is one of a real extragradient run. Every projection is done twice in the same run, by
 ``Cut.project`` and by plain dual FISTA with restarts (C++ too), and every argmax also by
 ``scipy.sparse.csgraph.maximum_flow`` on rounded integer capacities. Times are processor time of one thread.

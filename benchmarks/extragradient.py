@@ -20,7 +20,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 import maxmargin as mm
-from maxmargin.packing import ChainPacker, CutPacker, MatchingPacker, Packer
+from maxmargin.encoders import ChainEncoder, CutEncoder, Encoder, MatchingEncoder
 
 SOLVERS: dict[str, mm.solvers.Solver] = {
     "extragradient": mm.Extragradient(),
@@ -42,7 +42,7 @@ REGIONS: dict[str, dict[str, float]] = {
 }
 
 
-def matchings(rng: np.random.Generator) -> tuple[Packer, list[Any], list[Any]]:
+def matchings(rng: np.random.Generator) -> tuple[Encoder, list[Any], list[Any]]:
     hidden, X, y = rng.normal(size=15), [], []
     for _ in range(60):
         x = 0.5 * rng.normal(size=(*rng.integers(6, 13, size=2), 15))
@@ -50,10 +50,10 @@ def matchings(rng: np.random.Generator) -> tuple[Packer, list[Any], list[Any]]:
         structure = mm.structures.Matching.dense(np.array([x.shape[:2]]))
         X.append(x)
         y.append(structure.decode(structure.argmax(scores.ravel()).z)[0])
-    return MatchingPacker(), X, y
+    return MatchingEncoder(), X, y
 
 
-def cuts(rng: np.random.Generator) -> tuple[Packer, list[Any], list[Any]]:
+def cuts(rng: np.random.Generator) -> tuple[Encoder, list[Any], list[Any]]:
     side, hidden, X, y = 20, rng.normal(size=8), [], []
     index = np.arange(side * side).reshape(side, side)
     across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], axis=1)
@@ -63,10 +63,10 @@ def cuts(rng: np.random.Generator) -> tuple[Packer, list[Any], list[Any]]:
         features = rng.normal(size=(side * side, 8)) + 0.3 * np.outer(2 * label - 1, hidden)
         X.append(mm.Graph(np.column_stack([features, np.ones(side * side)]), np.concatenate([across, down])))
         y.append(label)
-    return CutPacker(), X, y
+    return CutEncoder(), X, y
 
 
-def chains(rng: np.random.Generator) -> tuple[Packer, list[Any], list[Any]]:
+def chains(rng: np.random.Generator) -> tuple[Encoder, list[Any], list[Any]]:
     nodes, pairs, X, y = rng.normal(size=(10, 6)), rng.normal(size=(6, 6)), [], []
     for _ in range(60):
         x = rng.normal(size=(int(rng.integers(3, 9)), 10))
@@ -74,17 +74,17 @@ def chains(rng: np.random.Generator) -> tuple[Packer, list[Any], list[Any]]:
         scores = np.concatenate([(x @ nodes + rng.gumbel(size=(len(x), 6))).ravel(), pairs.ravel()])
         X.append(x)
         y.append(structure.decode(structure.argmax(scores).z)[0].tolist())
-    return ChainPacker(), X, y
+    return ChainEncoder(), X, y
 
 
 def problems() -> Iterator[tuple[str, mm.Problem]]:
     for name, make in {"matchings": matchings, "cuts": cuts, "chains": chains}.items():
-        packer, X, y = make(np.random.default_rng(0))
-        packer = packer.learn(X, y)
-        packed = packer.pack(X)
-        gold = packer.encode(packed, y)
+        encoder, X, y = make(np.random.default_rng(0))
+        encoder = encoder.learn(X, y)
+        packed = encoder.pack(X)
+        gold = encoder.encode(packed, y)
         for label, settings in REGIONS.items():
-            signs = packer.nonnegative()
+            signs = encoder.nonnegative()
             l1 = settings.get("l1")
             region = mm.regions.L1(l1, signs) if l1 else mm.regions.L2(nonnegative=signs, **settings)
             yield (
@@ -96,7 +96,7 @@ def problems() -> Iterator[tuple[str, mm.Problem]]:
 def measure(problem: mm.Problem, jobs: int, seconds: float) -> dict[str, Any]:
     exact = mm.solve(problem, mm.Exact(), stop=mm.Stop(tol=1e-6))
     rows: dict[str, Any] = {"exact": {"seconds": round(exact.seconds, 2)}}
-    also = {} if isinstance(problem.region, mm.regions.L2) and problem.structure.no_entropy else EUCLIDEAN
+    also = {} if isinstance(problem.region, mm.regions.L2) and problem.structure.marginals_unsupported else EUCLIDEAN
     for name, solver in (SOLVERS | also).items():
         solution = mm.solve(problem, solver, stop=mm.Stop(tol=1e-3, max_iter=3000, max_seconds=seconds), n_jobs=jobs)
         rows[name] = {

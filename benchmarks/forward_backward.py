@@ -102,7 +102,7 @@ def main() -> None:
             found = best_of(
                 options.repeats,
                 lambda: chain.argmax(potentials),
-                lambda: chain.entropic(potentials),
+                lambda: chain.marginals(potentials),
                 partial(viterbi_kernel, threads),
                 partial(kernel, potentials, threads),
                 partial(kernel, alike, threads),
@@ -122,7 +122,7 @@ def main() -> None:
             alone = found[1]
 
     nodes, pairs = potentials[: chain.starts[1]].reshape(n, length, k), potentials[chain.starts[1] :].reshape(n, k, k)
-    points = chain.entropic(potentials)
+    points = chain.marginals(potentials)
     (seconds,) = best_of(1, lambda: numpy_forward_backward(nodes, pairs))
     means, sums, logs = numpy_forward_backward(nodes, pairs)
     report["numpy_ms"] = round(1e3 * seconds, 2)

@@ -30,7 +30,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Extragradient, Stop
 from maxmargin.solvers import solve as solve_problem
-from maxmargin.structures import Associative, Graph, network
+from maxmargin.structures import Associative, PairwiseGraph, network
 from maxmargin.testing import reference
 
 
@@ -69,9 +69,9 @@ def run(side: int, kind: type[network.Network], args: argparse.Namespace) -> dic
     structure.argmax(np.zeros(structure.n_parts))  # builds the kernel's graph
     points, own = solve(structure, scores, highs=False)
     (z, _), highs = solve(structure, scores, highs=True)
-    nodes = points.z[structure.decisions].reshape(-1, args.labels)
-    labelling = structure.predict(scores)
-    gold = labelling.z
+    nodes = points.z[structure.variable_parts].reshape(-1, args.labels)
+    labeling = structure.predict(scores)
+    gold = labeling.z
     point = gold + 0.3 * rng.normal(size=structure.n_parts)
     near, cold = timed(lambda: structure.project(point, tol=1e-6))
     moved = point + 0.01 * rng.normal(size=structure.n_parts)
@@ -89,7 +89,7 @@ def run(side: int, kind: type[network.Network], args: argparse.Namespace) -> dic
         "bound_less_score": float(points.value[0] - scores @ points.z),
         "bound_less_highs": float(points.value[0] - scores @ z),
         "fractional_nodes": float(((nodes > 1e-6) & (nodes < 1 - 1e-6)).any(axis=1).mean()),
-        "bound_less_labelling": float(points.value[0] - labelling.value[0]),
+        "bound_less_labeling": float(points.value[0] - labeling.value[0]),
         "projection_cold_seconds": round(cold, 4),
         "projection_warm_seconds": round(warm, 4),
         "projection_status": int(near.status[0]),
@@ -110,7 +110,7 @@ def training_problem(side: int, kind: type[network.Network], args: argparse.Name
     structure = kind(np.full(n, side**2), np.tile(edges, (n, 1)), edge_offsets, k)
     nodes = TiedRows(rng.normal(size=(node_offsets[-1], 5)), node_offsets, k)
     rows = rng.normal(size=(edge_offsets[-1], 2))
-    if kind is Graph:
+    if kind is PairwiseGraph:
         features = Stacked(nodes, TiedRows(rows, edge_offsets, k * k, constant=True))
     else:
         features = Stacked(nodes, TiedRows(np.abs(rows), edge_offsets, k))
@@ -121,7 +121,7 @@ def training_problem(side: int, kind: type[network.Network], args: argparse.Name
         mask = np.arange(features.n_weights) >= 5 * k
         hidden[mask] = np.abs(hidden[mask])
     noisy = features.scores(hidden)
-    noisy[structure.decisions] += rng.normal(size=structure.starts[1])
+    noisy[structure.variable_parts] += rng.normal(size=structure.starts[1])
     return Problem.build(structure, features, structure.predict(noisy).z, Hamming(), L2(C=0.1, nonnegative=mask))
 
 
@@ -173,10 +173,10 @@ def main() -> None:
     args = parser.parse_args()
     with threads(1):
         if args.training:
-            rows = [train(args.sides[0], kind, args) for kind in (Graph, Associative)]
+            rows = [train(args.sides[0], kind, args) for kind in (PairwiseGraph, Associative)]
             print(json.dumps({"strength": args.strength, "seed": args.seed, "training": rows}, indent=2))
             return
-        rows = [run(side, kind, args) for side in args.sides for kind in (Graph, Associative)]
+        rows = [run(side, kind, args) for side in args.sides for kind in (PairwiseGraph, Associative)]
     print(json.dumps({"strength": args.strength, "seed": args.seed, "grids": rows}, indent=2))
 
 

@@ -1,6 +1,6 @@
 """The 2005/2006 papers' segmentation workload: 600 iterations on five scans with 37,000 nodes and 88,000 edges.
 
-Synthetic surface scans of the papers' shape: points on a folded surface joined to near neighbours (mean degree 4.8),
+Synthetic surface scans of the papers' shape: points on a folded surface joined to near neighbors (mean degree 4.8),
 45 node features and one constant edge feature, an object that covers a third of the points. The papers needed about
 4 hours for 600 iterations on a 2.8 GHz Pentium 4.
 
@@ -30,13 +30,13 @@ PAPER_SECONDS = 4 * 3600
 
 
 def scan(rng: np.random.Generator, n_nodes: int, n_edges: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points of a bumpy surface and the ``n_edges`` shortest of their nearest-neighbour links."""
+    """Points of a bumpy surface and the ``n_edges`` shortest of their nearest-neighbor links."""
     flat = rng.random((n_nodes, 2))
     bumps = 0.15 * np.sin(9 * flat[:, 0]) * np.cos(7 * flat[:, 1])
     points = np.column_stack([flat, bumps])
-    distance, neighbour = cKDTree(points).query(points, k=7)
+    distance, neighbor = cKDTree(points).query(points, k=7)
     i = np.repeat(np.arange(n_nodes), 6)
-    j = neighbour[:, 1:].ravel()
+    j = neighbor[:, 1:].ravel()
     pairs = np.sort(np.stack([i, j], axis=1), axis=1)
     pairs, first = np.unique(pairs, axis=0, return_index=True)
     shortest = np.argsort(distance[:, 1:].ravel()[first], kind="stable")[:n_edges]
@@ -77,7 +77,7 @@ def measure(problem: mm.Problem, solver: mm.solvers.Solver, iterations: int, job
             problem.hinge(solution.weights)
         argmax = (time.perf_counter() - began) / 3
     predicted = problem.structure.argmax(problem.features.scores(solution.weights)).z
-    nodes = problem.structure.decisions
+    nodes = problem.structure.variable_parts
     return {
         "iterations": solution.counters.iterations,
         "seconds": round(seconds, 2),

@@ -5,7 +5,7 @@
 Tasks: OCR letters fold 0 (26 labels, C = 0.1), 100 hand-aligned Hansards pairs (matchings, false negatives cost 3),
 40 Weizmann horses reduced to grids 40 cells wide (cuts). Each solver runs to a certified gap of 1e-4 or its seconds.
 The objective gap is ``(primal - best dual of all) / best dual``; a pass is one argmax or one projection of every
-example. Perceptron and MIRA do not minimise the objective: of them, the error. CRFsuite runs beside on the letters, for
+example. Perceptron and MIRA do not minimize the objective: of them, the error. CRFsuite runs beside on the letters, for
 its seconds and error. Writes one plot a task and the curves to --out, prints one JSON object.
 """
 
@@ -60,24 +60,24 @@ def task(name: str, folder: Path) -> tuple[Any, list[Any], list[Any], tuple[list
 
 def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     estimator, X, y, test = task(name, options.data)
-    packer, problem = estimator._problem(X, y, None, None)
+    encoder, problem = estimator._problem(X, y, None, None)
     stop = mm.Stop(tol=TOL, max_iter=10**7, max_seconds=options.seconds)
     solutions: dict[str, mm.Solution] = {}
     refused: dict[str, str] = {}
     for label, solver in SOLVERS.items():
-        if reason := solver.why_not(problem):
+        if reason := solver.unsupported(problem):
             refused[label] = reason
             continue
         solutions[label] = mm.solve(problem, solver, stop=stop, n_jobs=options.jobs, random_state=0)
     best = max(solution.certificate.dual for solution in solutions.values())
     curves = {label: curve(solution, problem, best) for label, solution in solutions.items()}
-    rows = {label: row(solutions[label], curves[label], packer, test) for label in solutions}
+    rows = {label: row(solutions[label], curves[label], encoder, test) for label in solutions}
     lists = name == "letters"  # elsewhere the k best come from as many argmax calls as there are decisions
     for label, solver in ONLINE.items():
         if "best" in label and not lists:
             continue
         solution = mm.solve(problem, solver, n_jobs=options.jobs, random_state=0)
-        rows[label] = {"seconds": round(solution.seconds, 2), **errors(packer, solution.weights, test)}
+        rows[label] = {"seconds": round(solution.seconds, 2), **errors(encoder, solution.weights, test)}
     if name == "letters":
         rows |= crfsuite(X, y, test)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def curve(solution: mm.Solution, problem: mm.Problem, best: float) -> dict[str, 
     }
 
 
-def row(solution: mm.Solution, curve: dict[str, list[float]], packer: Any, test: Any) -> dict[str, Any]:
+def row(solution: mm.Solution, curve: dict[str, list[float]], encoder: Any, test: Any) -> dict[str, Any]:
     reached: dict[str, Any] = {}
     for level in LEVELS:
         below = [i for i, gap in enumerate(curve["certified"]) if gap <= level]
@@ -111,14 +111,14 @@ def row(solution: mm.Solution, curve: dict[str, list[float]], packer: Any, test:
         "seconds": round(solution.seconds, 2),
         "gap": float(f"{solution.certificate.relative_gap:.2g}"),
         "to certified gap": reached,
-        **errors(packer, solution.weights, test),
+        **errors(encoder, solution.weights, test),
     }
 
 
-def errors(packer: Any, weights: np.ndarray, test: Any) -> dict[str, float]:
+def errors(encoder: Any, weights: np.ndarray, test: Any) -> dict[str, float]:
     if test is None:
         return {}
-    return {"test error %": round(100 * (1 - mm.Model(weights, packer).score(*test)), 2)}
+    return {"test error %": round(100 * (1 - mm.Model(weights, encoder).score(*test)), 2)}
 
 
 def crfsuite(X: list[np.ndarray], y: list[list[int]], test: Any) -> dict[str, Any]:

@@ -250,7 +250,7 @@ def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str,
     with tempfile.TemporaryDirectory() as there:
         train, test = _files(dataset, folder, Path(there))
         clock = Clock()
-        text = read_tagged(train, labelled=True, join=dataset == "genia")
+        text = read_tagged(train, labeled=True, join=dataset == "genia")
         loading = clock.lap()
         tagger = TagTrainer(preset=preset, template=template, **settings)
         tagger.fit(text.tokens, text.label_codes())
@@ -261,7 +261,7 @@ def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str,
         clock.lap()
         model = load_tagger(file)
         opening = clock.lap()
-        held = read_tagged(test, labelled=True, join=dataset == "genia")
+        held = read_tagged(test, labeled=True, join=dataset == "genia")
         clock.lap()
         rows = model.extractor.rows(held.tokens)
         extraction = clock.lap()
@@ -272,15 +272,15 @@ def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str,
         lengths = held.tokens.lengths.tolist()
         names = iter([model.labels[code] for code in codes.tolist()])
         predicted = [[str(next(names)) for _ in range(length)] for length in lengths]
-        facts = model.facts
+        metadata = model.metadata
         return {
             "trainer": "maxmargin",
             "settings": settings | ({"preset": preset} if preset else {}),
             "reading": loading,
             "attributes and training": training,
             "peak MB": memory,
-            "relative gap": float(f"{facts['relative_gap']:.3g}"),
-            "passes": facts["iterations"],
+            "relative gap": float(f"{metadata['relative_gap']:.3g}"),
+            "passes": metadata["iterations"],
             "attributes": model.extractor.n_attributes,
             "weights": len(model.weights),
             **scores(held.labels(), predicted, dataset),

@@ -47,10 +47,10 @@ def hansards(folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) -> tuple[list[mm.Graph], list[Any]]:
-    """Images and masks reduced to a grid ``width`` cells wide, neighbours joined.
+    """Images and masks reduced to a grid ``width`` cells wide, neighbors joined.
 
-    A cell has its mean colour, the squares and products of that, its place and the square of it, and a one; an edge has
-    a one and how alike the two colours are.
+    A cell has its mean color, the squares and products of that, its place and the square of it, and a one; an edge has
+    a one and how alike the two colors are.
     """
     from PIL import Image
 
@@ -59,7 +59,7 @@ def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) 
     for file in images:
         mask = Image.open(next((file.parents[1] / "figure_ground").glob(f"{file.stem}.*"))).convert("L")
         size = width, max(1, round(width * mask.height / mask.width))
-        colour = (
+        color = (
             np.asarray(Image.open(file).convert("RGB").resize(size, Image.Resampling.BOX)).reshape(-1, 3) / 127.5 - 1
         )
         label = (np.asarray(mask.resize(size, Image.Resampling.BOX)) > 127).astype(np.int64)
@@ -67,13 +67,13 @@ def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) 
         place = np.stack(np.meshgrid(*(np.linspace(-1, 1, size) for size in shape), indexing="ij"), axis=2).reshape(
             -1, 2
         )
-        products = np.stack([colour[:, a] * colour[:, b] for a in range(3) for b in range(a, 3)], axis=1)
-        nodes = np.column_stack([colour, products, place, place**2, place.prod(axis=1), np.ones(len(colour))])
+        products = np.stack([color[:, a] * color[:, b] for a in range(3) for b in range(a, 3)], axis=1)
+        nodes = np.column_stack([color, products, place, place**2, place.prod(axis=1), np.ones(len(color))])
         index = np.arange(label.size).reshape(shape)
         across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], axis=1)
         down = np.stack([index[:-1].ravel(), index[1:].ravel()], axis=1)
         edges = np.concatenate([across, down])
-        alike = np.exp(-2.0 * ((colour[edges[:, 0]] - colour[edges[:, 1]]) ** 2).sum(axis=1))
+        alike = np.exp(-2.0 * ((color[edges[:, 0]] - color[edges[:, 1]]) ** 2).sum(axis=1))
         X.append(mm.Graph(nodes, edges, np.column_stack([np.ones(len(edges)), alike])))
         y.append(label.ravel())
     return X, y

@@ -51,7 +51,7 @@ def on_the_loss(account: Account, path: mm.RegularizationPath) -> None:
         f"the run's is {100 * excess[lowest]:.2f}% to {100 * excess[widest]:.2f}% of the loss of zero weights above it",
     )
     account.say(
-        "towards the end the two meet",
+        "toward the end the two meet",
         bool(excess[last] < min(CLOSE, 0.5 * excess[widest])),
         f"{100 * excess[last]:.2f}% apart at norm {norms[last]:.3g}, {100 * excess[widest]:.2f}% at norm "
         f"{norms[widest]:.3g}",
@@ -64,7 +64,7 @@ def on_the_norm(account: Account, path: mm.RegularizationPath) -> None:
     half = np.interp(values["iteration"][-1] / 2, values["iteration"], values["norm"])
     last = values["norm"][-1]
     account.say(
-        "the norm of the run grows ever more slowly towards that of the unregularised solution",
+        "the norm of the run grows ever more slowly toward that of the unregularized solution",
         bool(last - half < 0.5 * half),
         f"{half:.3g} after half of the iterations, {last:.3g} at the end",
     )
@@ -100,7 +100,7 @@ def on_the_chosen_norm(account: Account, path: mm.RegularizationPath) -> None:
 
 
 def on_equal_norms(account: Account, path: mm.RegularizationPath, word: str) -> None:
-    """What the report says of alignment: between its ends the run's models generalise better than the exact ones."""
+    """What the report says of alignment: between its ends the run's models generalize better than the exact ones."""
     run, exact = path.arrays("iterates"), path.arrays("exact")
     order = np.argsort(run["norm"], kind="stable")
     middle = (exact["norm"] > 0.1 * run["norm"].max()) & (exact["norm"] < 0.9 * run["norm"].max())

@@ -84,18 +84,18 @@ def synthetic_scans(n: int, size: int, seed: int) -> list[Scan]:
     return scans
 
 
-def surface_links(points: np.ndarray, neighbours: int = 3) -> np.ndarray:
+def surface_links(points: np.ndarray, neighbors: int = 3) -> np.ndarray:
     """Each point joined to its nearest ones, shape ``(n_edges, 2)``."""
-    _, near = cKDTree(points).query(points, k=neighbours + 1)
-    pairs = np.stack([np.repeat(np.arange(len(points)), neighbours), near[:, 1:].ravel()], axis=1)
+    _, near = cKDTree(points).query(points, k=neighbors + 1)
+    pairs = np.stack([np.repeat(np.arange(len(points)), neighbors), near[:, 1:].ravel()], axis=1)
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
     return pairs[pairs[:, 0] != pairs[:, 1]]
 
 
 def spin_images(points: np.ndarray, reaches: tuple[float, ...], shape: tuple[int, int] = (10, 5)) -> np.ndarray:
-    """Spin images (Johnson and Hebert 1999): where a point's neighbours lie around its surface normal.
+    """Spin images (Johnson and Hebert 1999): where a point's neighbors lie around its surface normal.
 
-    For each reach a histogram of distance from the normal's axis and height along it, as shares of the neighbours.
+    For each reach a histogram of distance from the normal's axis and height along it, as shares of the neighbors.
     """
     tree = cKDTree(points)
     _, near = tree.query(points, k=min(15, len(points)))
@@ -144,7 +144,7 @@ def hansards(folder: Path, part: str) -> list[Alignment]:
 
 
 def bitext(folder: Path) -> Bitext:
-    """The unlabelled pairs."""
+    """The unlabeled pairs."""
     base = folder / "alignment" / "hansards"
     return read_bitext(base / "bitext.e.gz", base / "bitext.f.gz")
 
@@ -216,7 +216,7 @@ def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matri
 
 
 def agreed_links(pairs: Bitext) -> list[Alignment]:
-    """The pairs with the links on which hidden Markov models, learnt from these pairs, agree in both directions."""
+    """The pairs with the links on which hidden Markov models, learned from these pairs, agree in both directions."""
     evidence = BitextModels.learn(pairs.source, pairs.target).evidence(pairs.source, pairs.target)
     forward, backward = best_links(evidence)
     grids = np.split(forward & backward, evidence.grid_start[1:-1])

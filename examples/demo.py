@@ -1,9 +1,9 @@
 """Five models, trained end to end on data that are there without a download: ``make demo``.
 
-Three on scikit-learn's 1,797 handwritten digits (8 x 8 grey images), which come with scikit-learn itself:
+Three on scikit-learn's 1,797 handwritten digits (8 x 8 gray images), which come with scikit-learn itself:
 
-* cut: find the ink in noisy images, enlarged to 24 x 24. A pixel's feature is its noisy grey value; edges join
-  neighbouring pixels. Compared with the same model without edges.
+* cut: find the ink in noisy images, enlarged to 24 x 24. A pixel's feature is its noisy gray value; edges join
+  neighboring pixels. Compared with the same model without edges.
 * chain: read dates, one handwritten digit per position, from very noisy images. Compared with one digit at a time.
 * matching: find each stroke point of a digit again after it was rotated, shifted and jittered. Compared with choosing
   the best partner for each point by itself.
@@ -132,7 +132,7 @@ def matching_task(images: np.ndarray, rng: np.random.Generator) -> Outcome:
     loss = mm.losses.Hamming(false_positive=1, false_negative=3)
     model = mm.MatchingSVM(C=0.1, loss=loss, n_jobs=-1).fit(X[:n], y[:n])
     alone = [np.stack([np.arange(x.shape[0]), (x @ model.coef_).argmax(axis=1)], axis=1) for x in X[n:]]
-    agreed = np.array([model.model_.packer.agreement(gold, found) for gold, found in zip(y[n:], alone, strict=True)])
+    agreed = np.array([model.model_.encoder.agreement(gold, found) for gold, found in zip(y[n:], alone, strict=True)])
     baseline_score = agreed[:, 0].sum() / agreed[:, 1].sum()
     return Outcome("matching: stroke points", n, model, model.score(X[n:], y[n:]), "alone", float(baseline_score))
 
@@ -191,7 +191,7 @@ def draw(outcomes: list[Outcome], digits: list[Any], sentences: list[show.ShownP
     for place, (row, (noisy, gold, found)) in enumerate(zip(grid, digits, strict=True)):
         pictures = (noisy, found.reshape(SIDE, SIDE), gold.reshape(SIDE, SIDE))
         for cell, picture, title in zip(row, pictures, ("noisy input", "model", "truth"), strict=True):
-            cell.imshow(picture, cmap="Greys", interpolation="nearest")
+            cell.imshow(picture, cmap="Grays", interpolation="nearest")
             cell.set_xticks([])
             cell.set_yticks([])
             if place == 0:

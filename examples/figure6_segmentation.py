@@ -1,10 +1,10 @@
-"""Figure 6 of the 2005 report in shape: segmenting 3-D scans along the regularisation path.
+"""Figure 6 of the 2005 report in shape: segmenting 3-D scans along the regularization path.
 
 The report separates puppets from background in eleven scans of 7,000 points: 45 principal components of two spin images
 per point, one constant feature per surface link, five scans to train on, three to validate, three to test. Here the
 scans are parts of the Oakland laser scans and the object is vegetation, with the same kind of features, or made-up
-streets with bushes (--synthetic, or where the data are not at hand). Draws the exact regularisation path and the
-unregularised dual-extragradient path; the report's perceptron and projected gradient are left out.
+streets with bushes (--synthetic, or where the data are not at hand). Draws the exact regularization path and the
+unregularized dual-extragradient path; the report's perceptron and projected gradient are left out.
 
     python examples/figure6_segmentation.py [--data FOLDER] [--synthetic] [--quick] [--out out]
 """

@@ -1,9 +1,9 @@
-"""Figure 7 of the 2005 report in shape: word alignment along the regularisation path.
+"""Figure 7 of the 2005 report in shape: word alignment along the regularization path.
 
 The report trains on 100 hand-aligned sentence pairs of the Canadian Hansards (panels a and b), then on pairs that
 GIZA++ aligned (e and f), and measures the alignment error rate (AER). Here: of the 100 pairs at hand 60 to train on and
 40 to test, the 37 of `dev` to validate; in place of GIZA++ the links on which hidden Markov models agree in both
-directions, for pairs of at most 20 words a side. Features: Dice coefficients of the words and of their neighbours,
+directions, for pairs of at most 20 words a side. Features: Dice coefficients of the words and of their neighbors,
 positions, spelling, the five most frequent words of each side. With --synthetic, or where the data are not at hand, two
 made-up languages.
 Panels c and d, the report's projected gradient and perceptron, are left out.
@@ -131,18 +131,18 @@ def main() -> None:
         about = "Word alignment: Canadian Hansards"
         gold, validation = hansards(options.data, "train"), hansards(options.data, "dev")
         train, test = gold[:60], gold[60:]
-        unlabelled = bitext(options.data)
+        unlabeled = bitext(options.data)
     else:
         about = "Word alignment: two made-up languages"
         train, validation, test = (synthetic_bitext(n, seed) for n, seed in ((60, 1), (37, 2), (40, 3)))
         made = synthetic_bitext(1000 if options.quick else 8000, 4)
-        unlabelled = Bitext([pair.english for pair in made], [pair.french for pair in made])
-    links = Links(unlabelled)
-    both = zip(unlabelled.source, unlabelled.target, strict=True)
+        unlabeled = Bitext([pair.english for pair in made], [pair.french for pair in made])
+    links = Links(unlabeled)
+    both = zip(unlabeled.source, unlabeled.target, strict=True)
     short = [pair for pair in both if all(0 < len(words) <= 20 for words in pair)]
     short = short[: 1000 if options.quick else 10_000]
-    labelled = agreed_links(Bitext(*map(list, zip(*short, strict=True))))[: sizes[-1]]
-    data = {f"{len(train)} by hand": train} | {f"{size} pairs": labelled[:size] for size in sizes}
+    labeled = agreed_links(Bitext(*map(list, zip(*short, strict=True))))[: sizes[-1]]
+    data = {f"{len(train)} by hand": train} | {f"{size} pairs": labeled[:size] for size in sizes}
     X_valid, X_test = ([links(pair) for pair in part] for part in (validation, test))
     print(f"{about}; features ready after {time.perf_counter() - began:.0f} s")
 

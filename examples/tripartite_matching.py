@@ -1,7 +1,7 @@
 """Three-way matching: each triple joins one item of each of three sides, and no item is in two triples.
 
 Choosing the best triples is NP-hard, so the linear program over triples is a relaxation: its vertices need not be whole
-numbers. Training minimises the relaxed hinge loss to a certified gap (the certificate says "relaxed"), and prediction
+numbers. Training minimizes the relaxed hinge loss to a certified gap (the certificate says "relaxed"), and prediction
 finds whole triples by branch and bound.
 
 The data are made here: hidden weights and some noise score every triple, and the gold output is the best matching.
@@ -54,9 +54,9 @@ def main(n_train: int = 40, n_test: int = 40, size: int = 4) -> dict[str, float]
     X, y = examples(np.random.default_rng(0), n_train + n_test, size, noise=0.4)
     loss = mm.losses.Hamming(false_positive=1, false_negative=3)
     model = mm.ProgramSVM(relaxed=True, C=1.0, loss=loss).fit(X[:n_train], y[:n_train])
-    new, gold, packer = X[n_train:], y[n_train:], model.model_.packer
-    agreed = np.array([packer.agreement(z, greedy(x, model.coef_)) for x, z in zip(new, gold, strict=True)])
-    packed = packer.pack(new)
+    new, gold, encoder = X[n_train:], y[n_train:], model.model_.encoder
+    agreed = np.array([encoder.agreement(z, greedy(x, model.coef_)) for x, z in zip(new, gold, strict=True)])
+    packed = encoder.pack(new)
     vertex = packed.structure.argmax(packed.features.scores(model.coef_)).z
     outcome = {
         "score": model.score(new, gold),
@@ -68,7 +68,7 @@ def main(n_train: int = 40, n_test: int = 40, size: int = 4) -> dict[str, float]
     print(f"{n_train} examples of {size}^3 triples: {model.solution_.certificate}")
     print(f"F1 over triples of {n_test} new examples: {outcome['score']:.3f}, greedily {outcome['greedy score']:.3f}")
     print(f"the relaxation's best vertex is fractional in {outcome['fractional']:.0%} of them, the outputs never are")
-    print(f"cosine of the learnt and the hidden weights: {outcome['angle']:.3f}")
+    print(f"cosine of the learned and the hidden weights: {outcome['angle']:.3f}")
     return outcome
 
 

@@ -17,7 +17,7 @@ from maxmargin.structures.associative import Associative
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
-from maxmargin.structures.graph import Graph
+from maxmargin.structures.graph import PairwiseGraph
 from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.second_order import SecondOrderChain
@@ -112,7 +112,7 @@ def make(
         pairs, rows = np.array(edges, dtype=np.int64).reshape(-1, 2), rng.normal(size=(sum(nodes), 3))
         node_features = TiedRows(rows, np.cumsum([0, *nodes]), n_labels)
         if kind == "graph":
-            structure = Graph(nodes, pairs, offsets, n_labels)
+            structure = PairwiseGraph(nodes, pairs, offsets, n_labels)
             edge_features = TiedRows(rng.normal(size=(len(edges), 1)), offsets, n_labels**2, constant=True)
         else:
             structure = Associative(nodes, pairs, offsets, n_labels)
@@ -134,9 +134,9 @@ def make(
     elif signs:
         mask = np.arange(features.n_weights) % 2 == 0
     noise = np.zeros(structure.n_parts)
-    noise[structure.decisions] = rng.normal(size=structure.starts[1])
+    noise[structure.variable_parts] = rng.normal(size=structure.starts[1])
     gold = structure.predict(features.scores(hidden) + noise).z
-    loss = Hamming(1.0, 2.0) if not structure.one_of_many else Hamming()
+    loss = Hamming(1.0, 2.0) if not structure.categorical else Hamming()
     settings = region or {"C": 0.5}
     if "l1" in settings:
         chosen: L1 | L2 = L1(settings["l1"], mask, settings.get("C", np.inf))

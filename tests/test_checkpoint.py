@@ -23,6 +23,8 @@ from problems import STRUCTURES, make
 import maxmargin as mm
 from maxmargin import model_file
 from maxmargin.losses import Hamming
+from maxmargin.optimization.callbacks import Record
+from maxmargin.optimization.interrupts import after_this
 from maxmargin.problem import Problem
 from maxmargin.solvers import (
     AveragedPerceptron,
@@ -40,8 +42,6 @@ from maxmargin.solvers import (
     loop,
     solve,
 )
-from maxmargin.solvers.callbacks import Record
-from maxmargin.solvers.interrupts import after_this
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -91,14 +91,14 @@ def figures(solution: Solution) -> dict[str, Any]:
         {**one.as_dict(), "hinge": one.certificate.hinge, "limit": one.limit, "seconds": 0.0}
         for one in solution.history
     ]
-    masses = solution.masses
+    active_set = solution.active_set
     return {
         "weights": solution.weights.tobytes(),
         "certificate": solution.certificate,
         "status": solution.status,
         "history": history,
         "counters": solution.counters,
-        "masses": None if masses is None else [one.tobytes() for one in masses.arrays()],
+        "active_set": None if active_set is None else [one.tobytes() for one in active_set.arrays()],
     }
 
 
@@ -507,9 +507,9 @@ def test_other_runs(tmp_path):
     tokens[-1, -1] = np.nextafter(tokens[-1, -1], 9.0)
     refused(problem, path, f"{other}the features differ")
     tokens[-1, -1] = np.nextafter(tokens[-1, -1], -9.0)
-    worst = problem.worst(np.zeros(problem.n_weights)).z
-    relabelled = Problem.build(problem.structure, problem.features, worst, Hamming(), problem.region)
-    refused(relabelled, path, f"{other}the gold outputs differ")
+    worst = problem.most_violated(np.zeros(problem.n_weights)).z
+    relabeled = Problem.build(problem.structure, problem.features, worst, Hamming(), problem.region)
+    refused(relabeled, path, f"{other}the gold outputs differ")
     with pytest.raises(CheckpointError, match="it was made for '', this one is for 'b'; remove it"):
         solve(problem, BlockFrankWolfe(), checkpoint=Checkpoint(path, fingerprint="b"), random_state=3)
     assert path.read_bytes() == before

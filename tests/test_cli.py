@@ -43,12 +43,12 @@ def test_inspect(models, kind):
 
 @pytest.mark.parametrize("kind", [*KINDS, "parts"])
 def test_inspect_as_json(models, kind):
-    facts = json.loads(run("inspect", str(models / kind), "--json"))
-    assert facts["kind"] == kind
-    assert facts["weights"] > 0
-    assert facts["trained status"] == "converged"
-    assert facts["trained C"] == (1.0 if kind == "parts" else 0.5)
-    assert ("labels" in facts) == (kind in ("chain", "tree"))
+    metadata = json.loads(run("inspect", str(models / kind), "--json"))
+    assert metadata["kind"] == kind
+    assert metadata["weights"] > 0
+    assert metadata["trained status"] == "converged"
+    assert metadata["trained C"] == (1.0 if kind == "parts" else 0.5)
+    assert ("labels" in metadata) == (kind in ("chain", "tree"))
 
 
 def test_numbers_and_gaps_of_the_table():
@@ -61,15 +61,15 @@ def test_inspect_a_word_aligner(tmp_path):
     corpus = load_corpus().select(range(12))
     pairs = list(zip(corpus.source, corpus.target, strict=True))
     WordAligner(C=0.1, false_negative=1.0, folds=0, rounds=0).fit(pairs, corpus.references).save(tmp_path / "aligner")
-    facts = json.loads(run("inspect", str(tmp_path / "aligner"), "--json"))
-    assert facts["kind"] == "word alignment"
-    assert facts["trained C"] == 0.1
-    assert facts["sentence pairs of the translation models"] == 12
+    metadata = json.loads(run("inspect", str(tmp_path / "aligner"), "--json"))
+    assert metadata["kind"] == "word alignment"
+    assert metadata["trained C"] == 0.1
+    assert metadata["sentence pairs of the translation models"] == 12
     lines = [re.split(r"\s{2,}", line.strip()) for line in run("inspect", str(tmp_path / "aligner")).splitlines()]
     rows = {line[0]: line[-1] for line in lines}
-    assert facts["trained held-out AER"] is None
+    assert metadata["trained held-out AER"] is None
     assert rows["trained held-out AER"] == "-"
-    assert rows["trained relative gap"] == f"{facts['trained relative gap']:.4g}"
+    assert rows["trained relative gap"] == f"{metadata['trained relative gap']:.4g}"
     assert rows["extra columns"] == "-"
     with pytest.raises(mm.ModelFileError, match=r"load it with maxmargin\.tasks\.alignment\.load_aligner"):
         mm.load(tmp_path / "aligner")
@@ -91,7 +91,7 @@ def test_text_in_a_file_is_neither_markup_nor_control(models, tmp_path):
     data = (models / "cut").read_bytes()
     (length,) = struct.unpack_from("<Q", data, 12)
     header = json.loads(data[52 : 52 + length])
-    header["facts"] = {"[/red]": "[link=x]a[/bold]\x1b[2J\nb \ud800"}
+    header["metadata"] = {"[/red]": "[link=x]a[/bold]\x1b[2J\nb \ud800"}
     text = json.dumps(header).encode()
     prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
     body = text + bytes(-(52 + len(text)) % 64) + data[52 + length + -(52 + length) % 64 :]

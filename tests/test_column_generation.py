@@ -19,21 +19,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.features.parts import PartFeatures
+from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.problem import GoodOutputs, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Status, Stop, choose, solve
-from maxmargin.solvers.base import NonFiniteError, Run, Start
-from maxmargin.solvers.linear_extragradient import ExtragradientMaster
-from maxmargin.solvers.linear_masters import Answer, Box, HighsMaster, OutputRows
+from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
+from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, OutputRows
 from maxmargin.structures.candidates import Candidates
 
 SOLVERS = {
     "highs": mm.ColumnGeneration(master="highs"),
-    "highs, plain": mm.ColumnGeneration(master="highs", stabilise=False, age=None),
-    "highs, ageing at once": mm.ColumnGeneration(master="highs", age=1),
+    "highs, plain": mm.ColumnGeneration(master="highs", stabilize=False, age=None),
+    "highs, aging at once": mm.ColumnGeneration(master="highs", age=1),
     "extragradient": mm.ColumnGeneration(master="extragradient"),
-    "extragradient, plain": mm.ColumnGeneration(master="extragradient", stabilise=False, age=None),
+    "extragradient, plain": mm.ColumnGeneration(master="extragradient", stabilize=False, age=None),
 }
 
 
@@ -311,7 +311,7 @@ def test_shards_of_good_sets_add_up() -> None:
         parts = [problem.select([i]).hinge(w) for i in range(problem.structure.n_examples)]
         assert problem.hinge(w) == pytest.approx(sum(parts))
         assert problem.hinge(np.full(4, np.nan)) != problem.hinge(np.full(4, np.nan))
-        worst = problem.worst(w)
+        worst = problem.most_violated(w)
         products = problem.differences(worst.z) @ w
         np.testing.assert_allclose(worst.value, worst.factor * products + worst.loss, atol=1e-12)
 
@@ -333,9 +333,9 @@ def test_good_sets_are_checked() -> None:
         with pytest.raises(ValueError, match=message):
             GoodOutputs.build(*arguments)
     for change, message in (({"rescaling": "margin"}, 'use rescaling="none"'), ({"good": chain.good}, "")):
-        reason = problem_hinges.why_not(replace(problem, **change))
+        reason = problem_hinges.unsupported(replace(problem, **change))
         assert message in (reason or "")
-    assert "of another batch" in (problem_hinges.why_not(replace(chain, good=problem.good)) or "")
+    assert "of another batch" in (problem_hinges.unsupported(replace(chain, good=problem.good)) or "")
 
 
 # --- estimators -----------------------------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_the_estimator(tmp_path: Any) -> None:
         model.save(tmp_path / "model")
         again = mm.load(tmp_path / "model")
         assert again.predict(inputs) == model.predict(inputs)
-        assert again.facts["estimator"] == "CandidatesSVM"
+        assert again.metadata["estimator"] == "CandidatesSVM"
     assert mm.CandidatesSVM(norm="l1", C=5.0).fit(X, y).score(X, y) >= 0.9
 
 
@@ -400,7 +400,7 @@ def test_l1_penalties_of_other_estimators() -> None:
     assert (model.coef_ == 0).any()
     both = mm.ChainSVM(norm="l1", C=2.0, radius=0.1).fit(X, y)
     assert np.abs(both.coef_).sum() <= 0.1 * (1 + 1e-12)
-    assert mm.ChainSVM(norm="l1").fit(X, y).model_.facts["C"] == 1.0
+    assert mm.ChainSVM(norm="l1").fit(X, y).model_.metadata["C"] == 1.0
 
 
 # --- settings, budgets, interruptions -------------------------------------------------------------------------------
@@ -416,7 +416,7 @@ def test_l1_penalties_of_other_estimators() -> None:
         ({"age": 0}, "age must be"),
         ({"age": 2.5}, "age must be an integer"),
         ({"max_iter": 2.5}, "max_iter must be an integer"),
-        ({"stabilise": 1}, "stabilise must be"),
+        ({"stabilize": 1}, "stabilize must be"),
         ({"max_iter": -1}, "max_iter must be"),
     ],
 )
@@ -441,7 +441,7 @@ def test_what_it_cannot_solve_is_refused_in_a_sentence() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             run(problem, solver)
-    with pytest.raises(ValueError, match="slack re-scaling"):
+    with pytest.raises(ValueError, match="slack rescaling"):
         problem_hinges.ranked(replace(l1, rescaling="slack"), np.zeros(l1.n_weights), 2, 0)
 
 
@@ -505,12 +505,12 @@ def test_an_interrupted_step_leaves_the_state_whole(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_failed_master_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maxmargin.solvers import linear_masters as masters
+    from maxmargin.solvers.decomposition import linear_masters as masters
 
     monkeypatch.setattr(masters, "MOST_RUNS", 1)
     monkeypatch.setattr(HighsMaster, "PIECE", 1)
     problem = within(make("chain", n=12), C=50.0)
-    assert run(problem, mm.ColumnGeneration(stabilise=False)).status is Status.NONFINITE
+    assert run(problem, mm.ColumnGeneration(stabilize=False)).status is Status.NONFINITE
 
 
 @pytest.mark.parametrize("master", [HighsMaster, ExtragradientMaster])
@@ -568,7 +568,7 @@ def test_features_too_large_for_a_linear_program_are_a_status(master: Any, size:
 
 
 def test_the_master_is_chosen_by_examples_times_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maxmargin.solvers import column_generation
+    from maxmargin.solvers.decomposition import column_generation
 
     problem, solver = within(make("chain", n=12), C=5.0), mm.ColumnGeneration()
     size = 12 * problem.n_weights
@@ -713,6 +713,6 @@ def test_rows_come_back_at_most_twice() -> None:
 
 def test_a_damaged_model_of_candidates_is_refused() -> None:
     with pytest.raises(ValueError, match="n_features"):
-        mm.packing.CandidatesPacker.from_header({"n_features": -1})
+        mm.encoders.CandidatesEncoder.from_header({"n_features": -1})
     with pytest.raises(KeyError):
-        mm.packing.CandidatesPacker.from_header({})
+        mm.encoders.CandidatesEncoder.from_header({})

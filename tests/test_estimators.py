@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import maxmargin as mm
-from maxmargin.solvers import JsonLines, Progress
+from maxmargin.solvers import JsonLines, ProgressBar
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -34,7 +34,7 @@ def test_fit_predict_score(kind):
     assert model.score(X_new, predicted) == 1.0
     assert model.solution_.status == "converged"
     assert model.solution_.certificate.relative_gap <= 1e-3
-    assert model.coef_.shape == (model.model_.packer.n_weights,)
+    assert model.coef_.shape == (model.model_.encoder.n_weights,)
     assert model.decision_function(X_new).shape == (len(X_new),)
 
 
@@ -116,9 +116,9 @@ def test_sequences_with_edge_features():
     model = mm.ChainSVM().fit(X, y)
     assert model.coef_.shape == (3 * 3 + 9 + 2 * 9,)
     assert model.score(X, y) > 0.8
-    sparse = [mm.Sequence(sp.csr_array(x.features), sp.csr_array(x.edge_features)) for x in X]
+    sparse = [mm.FeatureSequence(sp.csr_array(x.features), sp.csr_array(x.edge_features)) for x in X]
     np.testing.assert_allclose(mm.ChainSVM().fit(sparse, y).coef_, model.coef_, atol=1e-9)
-    plain = [mm.Sequence(x.features) for x in X]
+    plain = [mm.FeatureSequence(x.features) for x in X]
     assert mm.ChainSVM().fit(plain, y).coef_.shape == (3 * 3 + 9,)
     with pytest.raises(ValueError, match="edge features must be given for all"):
         model.predict(plain)
@@ -128,7 +128,7 @@ def test_sequences_with_edge_features():
 
 def test_sequences_of_length_one_and_one_label():
     assert mm.ChainSVM().fit([np.ones((1, 2))], [["a"]]).predict([np.ones((3, 2))]) == [["a"] * 3]
-    X = [mm.Sequence(np.ones((1, 2)), np.zeros((0, 1))), mm.Sequence(np.ones((2, 2)), np.ones((1, 1)))]
+    X = [mm.FeatureSequence(np.ones((1, 2)), np.zeros((0, 1))), mm.FeatureSequence(np.ones((2, 2)), np.ones((1, 1)))]
     assert mm.ChainSVM().fit(X, [["a"], ["a", "b"]]).predict(X)[0] in (["a"], ["b"])
 
 
@@ -152,9 +152,9 @@ def test_a_structure_of_ones_own():
     assert model.score(X, y) > 0.8
     assert same(model.predict(X), clone(model).fit(X, y).predict(X))
     assert mm.StructuredSVM(structure=lambda sizes: PickOne(sizes)).fit(X, y).score(X, y) > 0.5
-    packer = mm.packing.MatchingPacker()
+    encoder = mm.encoders.MatchingEncoder()
     X, y = matchings()
-    np.testing.assert_array_equal(mm.StructuredSVM(packer).fit(X, y).coef_, mm.MatchingSVM().fit(X, y).coef_)
+    np.testing.assert_array_equal(mm.StructuredSVM(encoder).fit(X, y).coef_, mm.MatchingSVM().fit(X, y).coef_)
 
 
 @kinds
@@ -169,7 +169,7 @@ def test_score_with_weights(kind):
 
 @kinds
 def test_clone_get_params_set_params_and_repr(kind):
-    model, (X, y), _ = made(kind, C=2.0, callbacks=[Progress(), JsonLines("log")])
+    model, (X, y), _ = made(kind, C=2.0, callbacks=[ProgressBar(), JsonLines("log")])
     params = model.get_params()
     assert params["C"] == 2.0
     assert {"C", "radius", "loss", "solver", "tol", "max_iter", "max_seconds", "n_jobs", "warm_start"} <= set(params)
@@ -421,7 +421,7 @@ def test_scores_too_large_are_an_error_not_a_guess():
 
 def chain_score(coef, x, labels, n_labels):
     """The formula of :class:`maxmargin.ChainSVM`, written out; labels are numbers."""
-    features, edges = (x.features, x.edge_features) if isinstance(x, mm.Sequence) else (x, None)
+    features, edges = (x.features, x.edge_features) if isinstance(x, mm.FeatureSequence) else (x, None)
     d, k = features.shape[1], n_labels
     W, T = coef[: d * k].reshape(d, k), coef[d * k : d * k + k * k].reshape(k, k)
     total = sum(float(features[t] @ W[:, label]) for t, label in enumerate(labels))

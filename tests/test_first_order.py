@@ -21,10 +21,10 @@ from problems import ENTROPIC, REGIONS, STRUCTURES, make
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin.optimization.base import Run
 from maxmargin.problem import RESCALINGS, SLACKS, Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Start, Status, Stop, certify, solve
-from maxmargin.solvers.base import Run
 from maxmargin.structures import Points, Structure
 from maxmargin.structures.base import FloatArray
 from maxmargin.testing import chain, matching
@@ -180,7 +180,7 @@ def test_projected_gradient_in_shards(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)
-def test_projected_gradient_without_regularisation(kind: str) -> None:
+def test_projected_gradient_without_regularization(kind: str) -> None:
     problem = make(kind, region={"C": np.inf})
     solution = solve(problem, mm.ProjectedGradient(), stop=Stop(tol=1e-9, max_iter=60))
     assert solution.certificate.hinge < 0.9 * problem.hinge(np.zeros(problem.n_weights))
@@ -235,7 +235,7 @@ def test_potentials_are_those_of_the_marginals(kind: str) -> None:
     for solver in (mm.ExponentiatedGradient(block_size=3), mm.ExponentiatedGradient(online=False)):
         solution = run(problem, solver, max_iter=10, random_state=0)
         assert solution.potentials is not None
-        np.testing.assert_allclose(problem.structure.entropic(solution.potentials).z, solution.duals, atol=1e-12)
+        np.testing.assert_allclose(problem.structure.marginals(solution.potentials).z, solution.duals, atol=1e-12)
 
 
 @pytest.mark.parametrize("region", RIDGES)
@@ -300,7 +300,7 @@ def test_no_examples_and_no_features(solver: Solver) -> None:
     base = make("chain")
     still = replace(
         base,
-        features=mm.features.ChainFeatures(np.zeros((base.structure.starts[1] // 3, 4)), base.structure.n_decisions, 3),
+        features=mm.features.ChainFeatures(np.zeros((base.structure.starts[1] // 3, 4)), base.structure.n_variables, 3),
     )
     assert np.isfinite(run(still, solver, max_iter=20).certificate.primal)
 
@@ -317,10 +317,10 @@ def test_through_estimators() -> None:
 
 def test_refusals() -> None:
     solver = mm.ExponentiatedGradient()
-    assert "Extragradient" in str(solver.why_not(make("matching")))
-    assert "finite C" in str(solver.why_not(make("chain", region={"radius": 1.0})))
-    assert "finite C" in str(solver.why_not(make("chain", region={"l1": 1.0})))
-    assert "CuttingPlane" in str(solver.why_not(replace(make("chain"), slack="quadratic")))
+    assert "Extragradient" in str(solver.unsupported(make("matching")))
+    assert "finite C" in str(solver.unsupported(make("chain", region={"radius": 1.0})))
+    assert "finite C" in str(solver.unsupported(make("chain", region={"l1": 1.0})))
+    assert "CuttingPlane" in str(solver.unsupported(replace(make("chain"), slack="quadratic")))
     for name, bad in [
         ("online", "yes"),
         ("block_size", 0),
@@ -342,7 +342,7 @@ def test_features_of_any_size_do_not_overflow() -> None:
     for size in (1e-12, 1e4):
         region = L2(C=0.5 / size**2)
         rows = size * np.random.default_rng(0).normal(size=(base.structure.starts[1] // 3, 4))
-        features = mm.features.ChainFeatures(rows, base.structure.n_decisions, 3)
+        features = mm.features.ChainFeatures(rows, base.structure.n_variables, 3)
         problem = replace(base, features=features, region=region)
         for solver in (mm.ExponentiatedGradient(block_size=2), mm.ProjectedGradient()):
             assert run(problem, solver, max_iter=200, random_state=0).status is not Status.NONFINITE

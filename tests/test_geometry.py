@@ -13,11 +13,11 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Status, Stop, certify, solve
-from maxmargin.solvers.base import Run, Start
-from maxmargin.solvers.geometry import GibbsStructures, SplitSimplex
+from maxmargin.solvers.first_order.geometry import GibbsStructures, SplitSimplex
 
 GIBBS = mm.Entropic()
 SOLVERS: dict[str, Solver] = {
@@ -121,7 +121,7 @@ def test_memory_efficient_equals_stored(kind: str, region: str, seed: int) -> No
 def test_the_bound_of_2005_holds_with_the_non_euclidean_constant(kind: str, l1: bool, radius: float, seed: int) -> None:
     problem = make(kind, seed=seed, region={"l1": radius} if l1 else {"radius": radius}, n=5)
     zero = np.zeros(problem.structure.n_parts)
-    d_z = float(problem.structure.entropic(zero).value.sum())  # the log of the number of outputs
+    d_z = float(problem.structure.marginals(zero).value.sum())  # the log of the number of outputs
     d_w = np.log(2 * problem.n_weights + 1) if l1 else 0.5 * radius**2
     runner = Run.of(problem, np.random.default_rng(0))
     constant = GIBBS.lipschitz(runner)
@@ -259,7 +259,7 @@ def test_an_interruption_while_weights_are_made_sparse_keeps_the_solution(monkey
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("maxmargin.solvers.loop.sparser", interrupted)
+    monkeypatch.setattr("maxmargin.optimization.loop.sparser", interrupted)
     solution = run(make("matching", region={"l1": 1.0}), mm.Extragradient(), tol=1e-2, max_iter=3000)
     assert solution.status is Status.CONVERGED
 
@@ -282,8 +282,8 @@ def test_the_divergence_is_the_relative_entropy(kind: str) -> None:
         there = points.status == 0
         log_q = problem.structure.by_example(np.where(points.z != 0, second.coordinates * points.z, 0.0))
         log_p = problem.structure.by_example(np.where(points.z != 0, first.coordinates * points.z, 0.0))
-        log_q -= problem.structure.entropic(second.coordinates).value
-        log_p -= problem.structure.entropic(first.coordinates).value
+        log_q -= problem.structure.marginals(second.coordinates).value
+        log_p -= problem.structure.marginals(first.coordinates).value
         total += float(np.sum((np.exp(log_q) * (log_q - log_p))[there]))
     assert player.divergence(first, second) == pytest.approx(total, rel=1e-8)
     assert player.divergence(first, first) == pytest.approx(0.0, abs=1e-9)
@@ -338,7 +338,7 @@ def test_structures_without_sum_product_say_why(kind: str, solver: Solver) -> No
     with pytest.raises(ValueError, match=r"Entropic\(structures=False\)"):
         solve(make(kind, region={"l1": 1.0}), solver)
     with pytest.raises(NotImplementedError, match="no entropic projection"):
-        make(kind).structure.entropic(np.zeros(make(kind).structure.n_parts))
+        make(kind).structure.marginals(np.zeros(make(kind).structure.n_parts))
 
 
 @pytest.mark.parametrize("kind", ["cut", "matching"])
@@ -370,5 +370,5 @@ def test_settings_are_checked() -> None:
     with pytest.raises(ValueError, match="boolean mask"):
         L1(1.0, np.array([0, 1]))
     with pytest.raises(ValueError, match=r"mask of shape \(5,\)"):
-        raise ValueError(L1(1.0, np.ones(3, dtype=bool)).why_not(5))
-    assert L2().why_not(3) is None
+        raise ValueError(L1(1.0, np.ones(3, dtype=bool)).unsupported(5))
+    assert L2().unsupported(3) is None

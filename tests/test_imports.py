@@ -44,14 +44,14 @@ def test_every_name_is_there():
 def test_checkers_of_types_see_the_same_names():
     tree = ast.parse(Path(mm.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
-    told = {(node.module, one.name) for node in block.body for one in node.names}
-    assert {name for _, name in told} | {"__version__"} == set(mm.__all__)
+    reported = {(node.module, one.name) for node in block.body for one in node.names}
+    assert {name for _, name in reported} | {"__version__"} == set(mm.__all__)
     given = ast.literal_eval(block.orelse[0].value.args[1])
     modules = ast.literal_eval(block.orelse[0].value.args[2])
     assert {(home, name) for home, own in given.items() for name in own} == {
-        (module, name) for module, name in told if module != "maxmargin"
+        (module, name) for module, name in reported if module != "maxmargin"
     }
-    assert {name for module, name in told if module == "maxmargin"} <= set(modules)
+    assert {name for module, name in reported if module == "maxmargin"} <= set(modules)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_checkers_of_types_see_the_same_names():
         "from maxmargin import _kernels, testing",
         "from maxmargin import *; Stop()",
         "from maxmargin.tasks import *; alignment.evaluate",
-        "import maxmargin.solvers.base",
+        "import maxmargin.optimization.base",
     ],
 )
 def test_first_uses(code):
@@ -90,7 +90,7 @@ def test_the_package_alone_is_light():
 @pytest.mark.parametrize(
     "modules",
     [
-        "structures.chain, maxmargin.features, maxmargin.packing, maxmargin.model, maxmargin.model_file",
+        "structures.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
         "tasks.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.table, maxmargin.tasks.tagging.metrics",
         "tasks.tagging.printing",
         "solvers, maxmargin.problem",

@@ -19,10 +19,10 @@ from sklearn.model_selection import GridSearchCV
 from test_model_file import changed, parts, refused, sealed
 
 import maxmargin as mm
+from maxmargin.encoders.cut import CutEncoder
+from maxmargin.encoders.matching import MatchingEncoder
 from maxmargin.features import Kernel
 from maxmargin.features.kernel import GatheredFeatures, KernelFeatures, KernelMap
-from maxmargin.packing.cut import CutPacker
-from maxmargin.packing.matching import MatchingPacker
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.testing import cut, matching
 from maxmargin.testing.features import check_features
@@ -60,20 +60,20 @@ def test_a_linear_kernel_is_explicit_features(kind, settings, sparse):
     assert dual.solution_.certificate.primal == pytest.approx(explicit.solution_.certificate.primal, rel=1e-9, abs=1e-9)
     # Any weights: the kernel model of w scores as w does, on new inputs too.
     w = explicit.coef_
-    packer = estimator(features=Kernel("linear"))._packer().learn(X, y)
-    n = packer.support.n_weights
-    rows = packer.support.rows
+    encoder = estimator(features=Kernel("linear"))._encoder().learn(X, y)
+    n = encoder.support.n_weights
+    rows = encoder.support.rows
     rows = rows.toarray() if sp.issparse(rows) else rows
-    coordinates = np.linalg.lstsq(packer.support.coordinates, rows @ w[: rows.shape[1]], rcond=None)[0]
+    coordinates = np.linalg.lstsq(encoder.support.coordinates, rows @ w[: rows.shape[1]], rcond=None)[0]
     assert n <= rows.shape[1]
     full = np.concatenate([coordinates, w[rows.shape[1] :]])
-    trained, a = packer.finish(full)
+    trained, a = encoder.finish(full)
     for inputs in (X, new):
-        wanted = explicit.model_.packer.pack(inputs).features.scores(w)
-        np.testing.assert_allclose(packer.pack(inputs).features.scores(full), wanted, rtol=0, atol=1e-9)
+        wanted = explicit.model_.encoder.pack(inputs).features.scores(w)
+        np.testing.assert_allclose(encoder.pack(inputs).features.scores(full), wanted, rtol=0, atol=1e-9)
         np.testing.assert_allclose(trained.pack(inputs).features.scores(a), wanted, rtol=0, atol=1e-9)
         assert same(mm.Model(a, trained).predict(inputs), explicit.predict(inputs))
-    np.testing.assert_allclose(packer.resume(trained, a), full, atol=1e-9)
+    np.testing.assert_allclose(encoder.resume(trained, a), full, atol=1e-9)
     assert full @ full == pytest.approx(w @ w, rel=1e-9)
 
 
@@ -134,7 +134,7 @@ def test_matchings_against_an_independent_dual(name, C):
     kernel, function = KERNELS[name]
     (X, y), (new, _) = matchings(4), matchings(3, seed=5)
     rows = np.concatenate([x.reshape(-1, 3) for x in X])
-    packed = MatchingPacker().learn(X, y).pack(X)
+    packed = MatchingEncoder().learn(X, y).pack(X)
     outputs, gold = matching.vertices(packed.structure), packed.structure.encode(y)
     offsets = packed.structure.blocks[0].offsets
     golds = [gold[first:last] for first, last in pairwise(offsets)]
@@ -152,9 +152,9 @@ def test_matchings_against_an_independent_dual(name, C):
     assert model.solution_.certificate.primal == pytest.approx(objective, rel=1e-7)
     for inputs in (X, new):
         parts_of = np.concatenate([x.reshape(-1, 3) for x in inputs])
-        found = model.model_.packer.pack(inputs).features.scores(model.coef_)
+        found = model.model_.encoder.pack(inputs).features.scores(model.coef_)
         np.testing.assert_allclose(found, function(parts_of, rows) @ a, atol=1e-4)
-    assert model.coef_.shape == (model.model_.packer.n_weights,)
+    assert model.coef_.shape == (model.model_.encoder.n_weights,)
     quick = mm.MatchingSVM(C=C, features=kernel, tol=1e-4).fit(X, y)
     assert quick.solution_.certificate.primal == pytest.approx(objective, rel=2e-4)
 
@@ -166,7 +166,7 @@ def test_cuts_against_an_independent_dual(potentials):
     kernel, function = KERNELS["rbf"]
     rows = np.concatenate([x.node_features for x in X])
     starts = offsets_of([len(x.node_features) for x in X])
-    packed = CutPacker().learn(X, y).pack(X)
+    packed = CutEncoder().learn(X, y).pack(X)
     outputs = [np.asarray(found) for found in cut.vertices(packed.structure)]
 
     def difference(i, z):
@@ -294,7 +294,7 @@ def test_save_and_load(kind, sparse, kernel, tmp_path):
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
     header, _ = parts((tmp_path / "model").read_bytes())
-    assert header["packer"]["kernel"]["function"] == kernel.function
+    assert header["encoder"]["kernel"]["function"] == kernel.function
     assert ("support" in header["arrays"]) is not sparse
 
 
@@ -324,14 +324,14 @@ def test_files_that_deceive(tmp_path):
         ):
             refused(
                 tmp_path / "bad",
-                changed(data, lambda header, change=change: header["packer"]["kernel"].update(change)),
+                changed(data, lambda header, change=change: header["encoder"]["kernel"].update(change)),
             )
         for kernel in (None, 3, "rbf", []):
             refused(
-                tmp_path / "bad", changed(data, lambda header, kernel=kernel: header["packer"].update(kernel=kernel))
+                tmp_path / "bad", changed(data, lambda header, kernel=kernel: header["encoder"].update(kernel=kernel))
             )
-        refused(tmp_path / "bad", changed(data, lambda header: header["packer"].pop("kernel")))
-        refused(tmp_path / "bad", changed(data, lambda header: header["packer"].update(n_features=2)))
+        refused(tmp_path / "bad", changed(data, lambda header: header["encoder"].pop("kernel")))
+        refused(tmp_path / "bad", changed(data, lambda header: header["encoder"].update(n_features=2)))
         header, payload = parts(data)
         where = header["arrays"][names[0]]["offset"]
         bad = payload[:where] + struct.pack("<d", np.nan) + payload[where + 8 :]
@@ -423,8 +423,8 @@ def test_what_kernels_exclude(kind):
     X, y = data()
     with pytest.raises(ValueError, match="sign constraints have no kernel form; use explicit features"):
         estimator(features=Kernel("rbf"), nonnegative=[0]).fit(X, y)
-    assert "L1 ball" in estimator(features=Kernel("rbf"))._packer().no_l1
-    assert estimator()._packer().no_l1 == ""
+    assert "L1 ball" in estimator(features=Kernel("rbf"))._encoder().no_l1
+    assert estimator()._encoder().no_l1 == ""
     empty = [mm.Graph(np.zeros((2, 0)), [[0, 1]]) if kind == "cut" else np.zeros((2, 2, 0))]
     gold = [[0, 1]] if kind == "cut" else [[[0, 1]]]
     with pytest.raises(ValueError, match="at least one feature"):
@@ -487,7 +487,7 @@ def test_equal_rows_ties_and_single_parts():
     X = [np.ones((2, 2, 1)), np.ones((1, 1, 1)), np.zeros((1, 2, 1))]
     y = [[[0, 0], [1, 1]], [[0, 0]], np.zeros((0, 2), dtype=int)]
     model = mm.MatchingSVM(features=Kernel("rbf", gamma=1.0), C=10.0).fit(X, y)
-    assert model.model_.packer.support.rows.shape[0] == 2
+    assert model.model_.encoder.support.rows.shape[0] == 2
     assert model.score(X, y) == 1.0
     zero = mm.MatchingSVM(features=Kernel("linear")).fit([np.zeros((2, 2, 1))], [[[0, 0]]])
     assert zero.coef_.shape == (0,)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin import StructuredSVM
+from maxmargin.encoders import ChainEncoder, CutEncoder, MatchingEncoder, PartsEncoder
 from maxmargin.losses import Hamming, LabelCost, Loss
-from maxmargin.packing import ChainPacker, CutPacker, MatchingPacker, PartsPacker
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 
@@ -20,10 +20,10 @@ seeds = st.integers(0, 10_000)
 prices = st.sampled_from([0.0, 0.5, 1.0, 3.0])
 
 
-def packed_of(packer, X, y):
-    packer = packer.learn(X, y)
-    packed = packer.pack(X)
-    return packer, packed, packer.encode(packed, y)
+def packed_of(encoder, X, y):
+    encoder = encoder.learn(X, y)
+    packed = encoder.pack(X)
+    return encoder, packed, encoder.encode(packed, y)
 
 
 def problem_of(packed, gold, loss, **weights) -> Problem:
@@ -47,7 +47,7 @@ def links(pairs) -> set[tuple[int, int]]:
 @given(seed=seeds, plus=prices, minus=prices)
 def test_hamming_counts_wrong_and_missed_links(pruned, seed, plus, minus):
     X, y = matchings(4, seed=seed, pruned=pruned)
-    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    _, packed, gold = packed_of(MatchingEncoder(), X, y)
     problem = problem_of(packed, gold, Hamming(plus, minus))
     z, found = random_output(packed, seed)
     counted = sum(
@@ -60,7 +60,7 @@ def test_hamming_counts_wrong_and_missed_links(pruned, seed, plus, minus):
 @given(seed=seeds, plus=prices, minus=prices)
 def test_hamming_counts_wrong_nodes_of_cuts(seed, plus, minus):
     X, y = cuts(4, seed=seed)
-    _, packed, gold = packed_of(CutPacker(), X, y)
+    _, packed, gold = packed_of(CutEncoder(), X, y)
     problem = problem_of(packed, gold, Hamming(plus, minus))
     z, found = random_output(packed, seed)
     f, g = np.concatenate(found), np.concatenate(y)
@@ -72,10 +72,10 @@ def test_hamming_counts_wrong_nodes_of_cuts(seed, plus, minus):
 @given(seed=seeds, price=prices)
 def test_hamming_counts_wrong_labels(edges, seed, price):
     X, y = chains(4, seed=seed, edges=edges)
-    packer, packed, gold = packed_of(ChainPacker(), X, y)
+    encoder, packed, gold = packed_of(ChainEncoder(), X, y)
     problem = problem_of(packed, gold, Hamming(price, price))
     z, _ = random_output(packed, seed)
-    wrong = sum(a != b for f, g in zip(packer.decode(packed, z), y, strict=True) for a, b in zip(f, g, strict=True))
+    wrong = sum(a != b for f, g in zip(encoder.decode(packed, z), y, strict=True) for a, b in zip(f, g, strict=True))
     assert problem.loss(z) == pytest.approx(price * wrong, abs=1e-9)
     assert problem.loss(gold) == 0.0
 
@@ -84,7 +84,7 @@ def test_hamming_counts_wrong_labels(edges, seed, price):
 def test_label_costs_example_weights_and_loss_weights(seed):
     rng = np.random.default_rng(seed)
     X, y = chains(4, seed=seed, labels=("a", "b", "c"))
-    packer, packed, gold = packed_of(ChainPacker(("a", "b", "c")), X, y)
+    encoder, packed, gold = packed_of(ChainEncoder(("a", "b", "c")), X, y)
     matrix = rng.random((3, 3)) * (1 - np.eye(3))
     per_example = rng.integers(0, 3, size=4).astype(float)
     per_position = [rng.random(len(labels)) for labels in y]
@@ -97,7 +97,7 @@ def test_label_costs_example_weights_and_loss_weights(seed):
     )
     z, _ = random_output(packed, seed)
     counted = 0.0
-    for s, weights, f, g in zip(per_example, per_position, packer.decode(packed, z), y, strict=True):
+    for s, weights, f, g in zip(per_example, per_position, encoder.decode(packed, z), y, strict=True):
         counted += s * sum(w * matrix["abc".index(b), "abc".index(a)] for w, a, b in zip(weights, f, g, strict=True))
     assert problem.loss(z) == pytest.approx(counted, abs=1e-9)
     assert problem.loss(gold) == pytest.approx(0.0, abs=1e-12)
@@ -107,7 +107,7 @@ def test_label_costs_example_weights_and_loss_weights(seed):
 def test_weights_scale_the_loss_of_matchings(seed):
     rng = np.random.default_rng(seed)
     X, y = matchings(3, seed=seed)
-    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    _, packed, gold = packed_of(MatchingEncoder(), X, y)
     per_example, per_link = rng.random(3), rng.random(packed.structure.n_parts)
     problem = problem_of(packed, gold, Hamming(1, 2), example_weight=per_example, loss_weight=per_link)
     z, _ = random_output(packed, seed)
@@ -119,7 +119,7 @@ def test_weights_scale_the_loss_of_matchings(seed):
 
 def test_a_shard_has_its_share_of_the_loss():
     X, y = matchings(5)
-    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    _, packed, gold = packed_of(MatchingEncoder(), X, y)
     problem = problem_of(packed, gold, Hamming(1, 3), example_weight=np.arange(5.0))
     z, _ = random_output(packed, 1)
     shards = [(problem.select(i), z[packed.structure.parts_of(i)]) for i in ([0, 3], [1, 2, 4])]
@@ -128,7 +128,7 @@ def test_a_shard_has_its_share_of_the_loss():
 
 def test_hamming_on_a_structure_of_ones_own():
     X, y = picks()
-    _, packed, gold = packed_of(PartsPacker(PickOne), X, y)
+    _, packed, gold = packed_of(PartsEncoder(PickOne), X, y)
     problem = problem_of(packed, gold, Hamming())
     z, found = random_output(packed, 3)
     assert problem.loss(z) == pytest.approx(2.0 * sum(a != b for a, b in zip(found, y, strict=True)))
@@ -137,15 +137,15 @@ def test_hamming_on_a_structure_of_ones_own():
 class PickOfThree(PickOne):
     """One decision per example, always among three parts."""
 
-    one_of_many = True
-    alternatives = 3
+    categorical = True
+    states_per_variable = 3
 
 
 def test_alternatives_of_a_structure_of_ones_own():
     X = [np.eye(3) for _ in range(4)]
     y = [0, 1, 2, 1]
     matrix = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], dtype=float)
-    _, packed, gold = packed_of(PartsPacker(PickOfThree), X, y)
+    _, packed, gold = packed_of(PartsEncoder(PickOfThree), X, y)
     z, found = random_output(packed, 3)
     problem = problem_of(packed, gold, LabelCost(matrix))
     assert problem.loss(z) == pytest.approx(sum(matrix[a, b] for a, b in zip(y, found, strict=True)))
@@ -153,23 +153,23 @@ def test_alternatives_of_a_structure_of_ones_own():
     assert model.predict(X[:1]) in ([0], [2])  # the examples of 1 do not count
     with pytest.raises(ValueError, match=r"example 0: loss_weight must be 1 finite numbers"):
         StructuredSVM(PickOfThree).fit(X, y, loss_weight=[[1.0] * 3] * 4)
-    _, chain, _ = packed_of(ChainPacker(), *chains(3))
-    _, cut, _ = packed_of(CutPacker(), *cuts(3))
-    assert (chain.structure.alternatives, cut.structure.alternatives) == (3, 1)
+    _, chain, _ = packed_of(ChainEncoder(), *chains(3))
+    _, cut, _ = packed_of(CutEncoder(), *cuts(3))
+    assert (chain.structure.states_per_variable, cut.structure.states_per_variable) == (3, 1)
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "1", None, True, [1.0]])
 @pytest.mark.parametrize("name", ["false_positive", "false_negative"])
 def test_refused_prices(name, value):
     X, y = matchings(2)
-    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    _, packed, gold = packed_of(MatchingEncoder(), X, y)
     with pytest.raises(ValueError, match=f"{name} must be a finite number >= 0"):
         Hamming(**{name: value}).costs(packed.structure, gold)
 
 
 def test_refused_combinations():
     X, y = chains(3)
-    _, chain, gold = packed_of(ChainPacker(), X, y)
+    _, chain, gold = packed_of(ChainEncoder(), X, y)
     with pytest.raises(ValueError, match=r"false_positive == false_negative.*LabelCost"):
         Hamming(1, 3).costs(chain.structure, gold)
     for matrix, message in (
@@ -182,7 +182,7 @@ def test_refused_combinations():
     ):
         with pytest.raises(ValueError, match=message):
             LabelCost(matrix).costs(chain.structure, gold)
-    _, cut, labels = packed_of(CutPacker(), *cuts(2))
+    _, cut, labels = packed_of(CutEncoder(), *cuts(2))
     with pytest.raises(ValueError, match=r"not for a cut; use losses\.Hamming"):
         LabelCost(np.zeros((2, 2))).costs(cut.structure, labels)
 
@@ -204,7 +204,7 @@ def nothing(structure, gold):
 
 def test_a_loss_of_ones_own():
     X, y = matchings(3)
-    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    _, packed, gold = packed_of(MatchingEncoder(), X, y)
     missed = Own(lambda s, y: -2.0 * y, lambda s, y: 2.0 * y)
     problem = problem_of(packed, gold, missed)
     z, found = random_output(packed, 5)
@@ -222,14 +222,14 @@ def test_a_loss_of_ones_own():
 )
 def test_refused_losses_of_ones_own(loss, message):
     X, y = matchings(3)
-    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    _, packed, gold = packed_of(MatchingEncoder(), X, y)
     with pytest.raises(ValueError, match=message):
         problem_of(packed, gold, loss)
 
 
 def test_offsets_that_only_cancel_over_the_batch_are_refused():
     X, y = matchings(2)
-    _, packed, gold = packed_of(MatchingPacker(), X, y)
+    _, packed, gold = packed_of(MatchingEncoder(), X, y)
     sign = packed.structure.to_parts(np.array([1.0, -1.0]))
     first = packed.structure.by_example(np.ones(packed.structure.n_parts))
     loss = Own(nothing, lambda s, y: sign / s.to_parts(first))
@@ -239,7 +239,7 @@ def test_offsets_that_only_cancel_over_the_batch_are_refused():
 
 def test_a_loss_on_the_edges_of_a_cut_is_refused():
     X, y = cuts(2)
-    _, packed, gold = packed_of(CutPacker(), X, y)
+    _, packed, gold = packed_of(CutEncoder(), X, y)
     on_edges = Own(lambda s, y: np.where(np.arange(s.n_parts) >= s.starts[1], 1.0 - y, 0.0), nothing)
     with pytest.raises(ValueError, match="put the cost on the nodes"):
         problem_of(packed, gold, on_edges)
@@ -247,18 +247,18 @@ def test_a_loss_on_the_edges_of_a_cut_is_refused():
 
 def test_structures_may_restrict_losses_to_their_decisions():
     class Strict(PickOne):
-        loss_on_decisions_only = True
+        loss_on_variables_only = True
         decisions = slice(0, 1)
 
     X, y = picks(2)
-    _, packed, gold = packed_of(PartsPacker(Strict), X, y)
+    _, packed, gold = packed_of(PartsEncoder(Strict), X, y)
     with pytest.raises(ValueError, match="on a pick the loss must be linear in the decision parts alone"):
         problem_of(packed, gold, Own(lambda s, y: 1.0 - y, nothing))
 
 
 def test_problems_refuse_parts_that_do_not_match():
-    _, first, gold = packed_of(MatchingPacker(), *matchings(2))
-    _, second, _ = packed_of(MatchingPacker(), *matchings(3))
+    _, first, gold = packed_of(MatchingEncoder(), *matchings(2))
+    _, second, _ = packed_of(MatchingEncoder(), *matchings(3))
     with pytest.raises(ValueError, match="features have"):
         Problem.build(first.structure, second.features, gold, Hamming(), L2(C=1.0))
     with pytest.raises(ValueError, match="mask of shape"):

@@ -76,10 +76,10 @@ def test_round_trip(kind, saved, tmp_path):
         np.testing.assert_array_equal(again.weights, model.coef_)
         assert again.score(X, model.predict(X)) == 1.0
         assert len(again.k_best(X, 2)) == len(X)
-    facts = mm.load(path).facts
-    assert facts["C"] == 2.0
-    assert facts["status"] == "converged"
-    assert facts["estimator"] == type(model).__name__
+    metadata = mm.load(path).metadata
+    assert metadata["C"] == 2.0
+    assert metadata["status"] == "converged"
+    assert metadata["estimator"] == type(model).__name__
     mm.load(path).save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
@@ -128,8 +128,8 @@ def test_labels_of_all_types(labels, tmp_path):
     model = mm.ChainSVM().fit(X, y)
     model.save(tmp_path / "model")
     again = mm.load(tmp_path / "model")
-    assert again.packer.classes == model.classes_
-    assert [type(label) for label in again.packer.classes] == [type(label) for label in model.classes_]
+    assert again.encoder.classes == model.classes_
+    assert [type(label) for label in again.encoder.classes] == [type(label) for label in model.classes_]
     assert again.predict(X) == model.predict(X)
     assert again.score(X, y) == model.score(X, y)
 
@@ -280,7 +280,7 @@ def test_headers_of_any_json(saved, tmp_path, data):
     try:
         model.predict(X)
     except ValueError:
-        assert model.packer.kind != kind or place is header["packer"]
+        assert model.encoder.kind != kind or place is header["encoder"]
 
 
 class Bomb:
@@ -335,7 +335,7 @@ def test_kinds_of_others(saved, tmp_path):
         refused(tmp_path / "model", data, "unknown kind of model, 'weather'; update maxmargin")
     header["kind"] = "cut"  # what is known is loaded, whatever the file says
     (tmp_path / "model").write_bytes(sealed(json.dumps({**header, "loader": "x.y"}).encode(), payload))
-    assert mm.load(tmp_path / "model").packer.kind == "cut"
+    assert mm.load(tmp_path / "model").encoder.kind == "cut"
 
 
 def test_other_versions(saved, tmp_path):
@@ -440,10 +440,10 @@ def test_arrays_and_keys_that_are_missing(saved, tmp_path):
     for kind in KINDS:
         data = saved[kind][0].read_bytes()
         header, _ = parts(data)
-        for key in ("arrays", "kind", "packer"):
+        for key in ("arrays", "kind", "encoder"):
             refused(tmp_path / "model", changed(data, lambda header, key=key: header.pop(key)))
-        for key in header["packer"]:
-            refused(tmp_path / "model", changed(data, lambda header, key=key: header["packer"].pop(key)), "missing")
+        for key in header["encoder"]:
+            refused(tmp_path / "model", changed(data, lambda header, key=key: header["encoder"].pop(key)), "missing")
         for key in ("dtype", "shape", "offset"):
             refused(
                 tmp_path / "model",
@@ -455,7 +455,7 @@ def test_arrays_and_keys_that_are_missing(saved, tmp_path):
 def test_feature_counts_that_do_not_fit_the_weights(saved, tmp_path, value):
     for kind, key in (("chain", "n_features"), ("cut", "n_edge_features"), ("matching", "n_features")):
         data = saved[kind][0].read_bytes()
-        refused(tmp_path / "model", changed(data, lambda header, key=key: header["packer"].update({key: value})))
+        refused(tmp_path / "model", changed(data, lambda header, key=key: header["encoder"].update({key: value})))
 
 
 @pytest.mark.parametrize(
@@ -463,7 +463,7 @@ def test_feature_counts_that_do_not_fit_the_weights(saved, tmp_path, value):
 )
 def test_labels_that_are_none(saved, tmp_path, classes):
     data = saved["chain"][0].read_bytes()
-    refused(tmp_path / "model", changed(data, lambda header: header["packer"].update(classes=classes)))
+    refused(tmp_path / "model", changed(data, lambda header: header["encoder"].update(classes=classes)))
 
 
 def test_other_lies(saved, tmp_path):
@@ -472,8 +472,8 @@ def test_other_lies(saved, tmp_path):
         ({"kind": "forest"}, "unknown kind of model, 'forest'; update maxmargin"),
         ({"kind": ["cut"]}, None),
         ({"kind": None}, None),
-        ({"facts": 3}, "header is incomplete"),
-        ({"packer": []}, "header is incomplete"),
+        ({"metadata": 3}, "header is incomplete"),
+        ({"encoder": []}, "header is incomplete"),
     ):
         refused(tmp_path / "model", changed(data, lambda header, change=change: header.update(change)), message)
     deep = {"tuple": []}
@@ -481,9 +481,9 @@ def test_other_lies(saved, tmp_path):
         deep = {"tuple": [deep]}
     chain = saved["chain"][0].read_bytes()
     mm.load(saved["chain"][0])
-    (tmp_path / "deep").write_bytes(changed(chain, lambda header: header["packer"].update(classes=["a", "b", deep])))
+    (tmp_path / "deep").write_bytes(changed(chain, lambda header: header["encoder"].update(classes=["a", "b", deep])))
     with contextlib.suppress(mm.ModelFileError):
-        mm.load(tmp_path / "deep").packer.header()
+        mm.load(tmp_path / "deep").encoder.header()
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
@@ -525,7 +525,7 @@ def test_arrays_of_other_types_are_not_written(tmp_path):
 def sparse_model(n_features: int, at: dict[int, float]) -> mm.Model:
     weights = np.zeros(n_features)
     weights[list(at)] = list(at.values())
-    return mm.Model(weights, mm.packing.MatchingPacker(n_features=n_features))
+    return mm.Model(weights, mm.encoders.MatchingEncoder(n_features=n_features))
 
 
 def test_sparse_weights_are_stored_sparse(tmp_path):
@@ -534,7 +534,7 @@ def test_sparse_weights_are_stored_sparse(tmp_path):
         model.save(tmp_path / "model")
         np.testing.assert_array_equal(mm.load(tmp_path / "model").weights, model.weights)
         assert ("positions" in parts((tmp_path / "model").read_bytes())[0]["arrays"]) == (2 * len(at) <= n_features)
-    dense = mm.Model(np.ones(4000), mm.packing.MatchingPacker(n_features=4000))
+    dense = mm.Model(np.ones(4000), mm.encoders.MatchingEncoder(n_features=4000))
     dense.save(tmp_path / "dense")
     assert "positions" not in parts((tmp_path / "dense").read_bytes())[0]["arrays"]
     sparse_model(4000, {1: 1.0}).save(tmp_path / "model")
@@ -551,7 +551,7 @@ def test_an_l1_model_is_saved_sparse(tmp_path):
     again = mm.load(tmp_path / "model")
     np.testing.assert_array_equal(again.weights, model.coef_)
     assert same(again.predict(X), model.predict(X))
-    assert again.facts["norm"] == "l1"
+    assert again.metadata["norm"] == "l1"
 
 
 @pytest.mark.parametrize(
@@ -578,7 +578,7 @@ def test_a_small_file_cannot_ask_for_much_memory(tmp_path):
     data = saved_bytes(sparse_model(4000, {3: 1.0}), tmp_path)
 
     def many(header):
-        header["packer"]["n_features"] = 10**12
+        header["encoder"]["n_features"] = 10**12
 
     refused(tmp_path / "wrong", changed(data, many), "too many")
 

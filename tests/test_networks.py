@@ -40,7 +40,7 @@ def test_fit_predict_score(kind):
     assert model.score(X_new, y_new) > 0.6
     assert model.score(X_new, model.predict(X_new)) == 1.0
     assert model.solution_.certificate.relative_gap <= 1e-3
-    assert model.coef_.shape == (model.model_.packer.n_weights,)
+    assert model.coef_.shape == (model.model_.encoder.n_weights,)
     assert model.decision_function(X_new).shape == (len(X_new),)
     assert repr(clone(model)).startswith(type(model).__name__)
     with warnings.catch_warnings():
@@ -69,7 +69,7 @@ def test_the_certificate_is_that_of_the_relaxation(kind):
 
 def test_a_fractional_example_raises_the_relaxed_hinge_above_the_true_one():
     """Three nodes that each disagree with both others in a triangle: the relaxation pays for a cut that none makes."""
-    structure = mm.structures.Graph([3], [[0, 1], [1, 2], [2, 0]], [0, 3], 2)
+    structure = mm.structures.PairwiseGraph([3], [[0, 1], [1, 2], [2, 0]], [0, 3], 2)
     scores = np.concatenate([np.zeros(6), np.tile([0.0, 1.0, 1.0, 0.0], 3)])
     assert structure.argmax(scores).value[0] == pytest.approx(3.0)
     assert max(rows @ scores for rows in twin.vertices(structure)[0]) == 2.0
@@ -81,7 +81,7 @@ def test_two_labels_agree_with_cuts():
     # With edge weights alike for both labels a reward for agreeing is a price of disagreeing, as in a cut.
     both = mm.AssociativeSVM(C=1.0, per_label=False, tol=1e-6, max_iter=20_000).fit(X, [list(labels) for labels in y])
     assert not both.solution_.certificate.relaxed
-    assert both.model_.packer.n_weights == 2 * 2 + 2
+    assert both.model_.encoder.n_weights == 2 * 2 + 2
     assert both.score(X, [list(labels) for labels in y]) == cut.score(X, y)
     assert all(record.exact for record in both.relaxation(X))
     assert both.solution_.certificate.relative_gap <= 1e-6
@@ -108,8 +108,8 @@ def test_relaxation_says_when_a_prediction_was_fractional(kind):
 
 def test_a_frustrated_triangle_is_reported():
     triangle = mm.Graph(np.zeros((3, 1)), [[0, 1], [1, 2], [2, 0]])
-    packer = mm.packing.GraphPacker(("a", "b"), 1, 0)
-    (record,) = mm.Model(np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0]), packer).relaxation([triangle])
+    encoder = mm.encoders.GraphEncoder(("a", "b"), 1, 0)
+    (record,) = mm.Model(np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0]), encoder).relaxation([triangle])
     assert record.fractional.all()
     assert not record.exact
     assert (record.score, record.bound) == (2.0, pytest.approx(3.0))
@@ -158,33 +158,33 @@ def test_save_and_load(kind, per_label, tmp_path):
     loaded = mm.load(tmp_path / "m")
     assert loaded.predict(X) == model.predict(X)
     assert loaded.classes_ == model.classes_
-    assert loaded.facts["relaxed"] is True
+    assert loaded.metadata["relaxed"] is True
     assert [record.bound for record in loaded.relaxation(X)] == [record.bound for record in model.relaxation(X)]
-    assert loaded.packer.layout == model.model_.packer.layout
+    assert loaded.encoder.layout == model.model_.encoder.layout
     assert pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)
 
 
 @kinds
 def test_damaged_headers(kind):
-    packer = KINDS[kind]()._packer().learn(*data(kind))
-    header = json.loads(json.dumps(packer.header()))
-    again = type(packer).from_header(header)
-    assert again.layout == packer.layout
+    encoder = KINDS[kind]()._encoder().learn(*data(kind))
+    header = json.loads(json.dumps(encoder.header()))
+    again = type(encoder).from_header(header)
+    assert again.layout == encoder.layout
     changes = {"classes": ["a", "a"], "n_node_features": -1, "n_edge_features": True}
     if kind == "associative":
         changes["per_label"] = 1
     for key, value in changes.items():
         with pytest.raises(ValueError):
-            type(packer).from_header({**header, key: value})
+            type(encoder).from_header({**header, key: value})
         with pytest.raises(KeyError):
-            type(packer).from_header({k: v for k, v in header.items() if k != key})
+            type(encoder).from_header({k: v for k, v in header.items() if k != key})
     with pytest.raises(ValueError, match="not a list"):
-        type(packer).from_header({**header, "classes": "ab"})
+        type(encoder).from_header({**header, "classes": "ab"})
 
 
 def test_a_file_whose_edge_weights_are_negative_is_refused(tmp_path):
-    packer = mm.packing.AssociativePacker(("a", "b"), 1, 1)
-    mm.Model(np.array([1.0, 1.0, 1.0, -1.0]), packer).save(tmp_path / "m")
+    encoder = mm.encoders.AssociativeEncoder(("a", "b"), 1, 1)
+    mm.Model(np.array([1.0, 1.0, 1.0, -1.0]), encoder).save(tmp_path / "m")
     with pytest.raises(mm.ModelFileError, match="edges must be >= 0"):
         mm.load(tmp_path / "m")
 
@@ -226,7 +226,7 @@ def test_bad_input_names_the_example_and_the_remedy(kind):
         KINDS[kind]().fit(X, [y[0][:-1], *y[1:]])
     with pytest.raises(ValueError, match="example 0: y must be a list"):
         KINDS[kind]().fit(X, ["text", *y[1:]])
-    with pytest.raises(ValueError, match="k best labellings"):
+    with pytest.raises(ValueError, match="k best labelings"):
         model.k_best(X, 2)
     with pytest.raises(ValueError, match="example 0: its scores are not finite"):
         model.predict([mm.Graph(1e200 * good.node_features, good.edges, good.edge_features)])

@@ -36,7 +36,7 @@ def weights_of(problem: Problem, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 def test_differences_are_the_features_of_outputs_less_those_of_gold(kind: str) -> None:
     problem = problems.make(kind, n=5)
-    worst = problem.worst(weights_of(problem))
+    worst = problem.most_violated(weights_of(problem))
     rows = problem.differences(worst.z)
     matrix = problem.features.to_sparse()
     owners = problem.structure.to_parts(np.arange(5.0)).astype(int)
@@ -64,7 +64,7 @@ def test_a_pass_without_change_sees_what_the_batch_sees(kind: str) -> None:
     """The first visit of a subgradient pass is at zero weights: its loss is the batch's."""
     problem = problems.make(kind, n=5, region={"C": 0.5})
     sums = np.zeros(problem.n_weights), np.zeros(problem.n_weights)
-    worst = problem.worst(np.zeros(problem.n_weights))
+    worst = problem.most_violated(np.zeros(problem.n_weights))
     for i in range(5):
         for total in sums:
             total[:] = 0.0
@@ -222,19 +222,19 @@ def posed(kind: str, rescaling: str, units: bool, seed: int) -> Problem:
     )
 
 
-LABELLED = ("chain", "chain-edges", "cliques", "junction", "tree")
+LABELED = ("chain", "chain-edges", "cliques", "junction", "tree")
 
 
 @pytest.mark.parametrize("units", [True, False])
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
-@pytest.mark.parametrize("kind", LABELLED)
+@pytest.mark.parametrize("kind", LABELED)
 def test_compiled_hinges_are_those_of_the_batch(kind: str, rescaling: str, units: bool) -> None:
     """Visits at the same weights, by the oracle, by callbacks and by the batch: the same outputs."""
     for seed in range(3):
         problem = posed(kind, rescaling, units, seed)
         for scale in (0.0, 0.3, 3.0):
             start = scale * weights_of(problem, seed)
-            worst = problem.worst(start)
+            worst = problem.most_violated(start)
             rows = problem.differences(worst.z).toarray()
             for posed_so in (problem, by_callback(problem)):
                 for i in range(6):
@@ -247,7 +247,7 @@ def test_compiled_hinges_are_those_of_the_batch(kind: str, rescaling: str, units
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
-@pytest.mark.parametrize("kind", LABELLED)
+@pytest.mark.parametrize("kind", LABELED)
 def test_compiled_hinges_make_the_same_run(kind: str, rescaling: str) -> None:
     problem = posed(kind, rescaling, True, 4)
     for solver in (mm.BlockFrankWolfe(cache=0.25), mm.Subgradient(), mm.Mira()):
@@ -265,11 +265,11 @@ def test_compiled_hinges_call_no_python(monkeypatch: pytest.MonkeyPatch) -> None
     def refuse(*_: object) -> None:
         raise AssertionError("Python was called")
 
-    for kind in LABELLED:
+    for kind in LABELED:
         for rescaling in ("slack", "none"):
             problem = posed(kind, rescaling, units=True, seed=1)
             with monkeypatch.context() as patch:
-                patch.setattr("maxmargin.problem.examples.worst_of_scores", refuse)
+                patch.setattr("maxmargin.problem.examples.most_violated_of_scores", refuse)
                 blocks = mm.BlockFrankWolfe()
                 run = mm.solvers.base.Run.of(problem, np.random.default_rng(0))
                 state = blocks.step(run, blocks.init(run, mm.solvers.Start()))
@@ -308,7 +308,7 @@ def test_compiled_hinges_refuse_what_is_not_finite(kind: str, rescaling: str) ->
 
 
 @pytest.mark.parametrize(
-    ("kind", "rescaling"), [(kind, "margin") for kind in KINDS] + [(k, r) for k in LABELLED for r in ("slack", "none")]
+    ("kind", "rescaling"), [(kind, "margin") for kind in KINDS] + [(k, r) for k in LABELED for r in ("slack", "none")]
 )
 def test_all_settings_reach_the_same_optimum(kind: str, rescaling: str) -> None:
     problem = replace(problems.make(kind, n=4, seed=1, region={"C": 0.3}), rescaling=rescaling)

@@ -1,7 +1,7 @@
-"""One stage for all solvers: every solver on every structure, region, re-scaling and slack, judged by Exact.
+"""One stage for all solvers: every solver on every structure, region, rescaling and slack, judged by Exact.
 
 A new solver is one line in SOLVERS. The product is thinned: every solver meets every pair structure x region with the
-margin re-scaled and linear slack, and every such pair once more with one of the five other hinges, chosen so that each
+margin rescaled and linear slack, and every such pair once more with one of the five other hinges, chosen so that each
 structure and each region meets all of them (:func:`cases`). Illegal pairs must be refused with a sentence.
 """
 
@@ -30,7 +30,7 @@ from maxmargin.structures import Points, Structure
 from maxmargin.structures.base import FloatArray, Polytope
 
 SOLVERS: dict[str, tuple[Callable[[], Solver], bool]] = {
-    # name: (factory, whether it minimises the objective)
+    # name: (factory, whether it minimizes the objective)
     "averaged perceptron": (mm.AveragedPerceptron, False),
     "averaged perceptron, batch": (lambda: mm.AveragedPerceptron(batch=True), False),
     "block Frank-Wolfe": (mm.BlockFrankWolfe, True),
@@ -111,7 +111,7 @@ def honest(solution: Solution, tol: float) -> None:
 def bounds(kind: str, region: str, rescaling: str, slack: str) -> tuple[float, float]:
     """An interval that holds the optimum: Exact's, or where it refuses a long run of projected subgradient steps."""
     problem = pose(kind, region, rescaling, slack)
-    solver: Solver = mm.Exact() if mm.Exact().why_not(problem) is None else mm.ProjectedGradient()
+    solver: Solver = mm.Exact() if mm.Exact().unsupported(problem) is None else mm.ProjectedGradient()
     certificate = run(problem, solver, tol=1e-6, max_iter=400).certificate
     return certificate.dual, certificate.primal
 
@@ -124,14 +124,14 @@ def error(problem: Problem, weights: FloatArray) -> float:
 @pytest.mark.parametrize("kind", STRUCTURES)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_pairs(name: str, kind: str) -> None:
-    factory, minimises = SOLVERS[name]
+    factory, minimizes = SOLVERS[name]
     solver = factory()
     for region, rescaling, slack in cases(kind):
         case = f"{name}, {kind}, {region}, {rescaling}, {slack}"
         problem = pose(kind, region, rescaling, slack)
-        if hinges.why_not(problem):
+        if hinges.unsupported(problem):
             continue
-        if reason := solver.why_not(problem):
+        if reason := solver.unsupported(problem):
             refused(problem, solver, reason)
             continue
         solution = run(problem, solver, random_state=0)
@@ -142,7 +142,7 @@ def test_pairs(name: str, kind: str) -> None:
         assert certificate.primal >= lower - room, case
         assert certificate.primal == pytest.approx(problem.objective(solution.weights), rel=1e-9), case
         np.testing.assert_allclose(problem.region.project(solution.weights), solution.weights, atol=1e-9, err_msg=case)
-        if minimises:
+        if minimizes:
             assert solution.status in (Status.CONVERGED, Status.BUDGET), f"{case}: {solution.message}"
             assert certificate.gap <= SLOW.get(name, 0.05) * problem.hinge(np.zeros(problem.n_weights)), (
                 f"{case}: {solution.message}"
@@ -165,7 +165,7 @@ def refused(problem: Problem, solver: Solver, reason: str) -> None:
 def test_hinges_without_an_argmax_are_refused_at_the_build(kind: str) -> None:
     for rescaling, slack in HINGES:
         problem = pose(kind, "ridge", rescaling, slack)
-        if reason := hinges.why_not(problem):
+        if reason := hinges.unsupported(problem):
             assert ALTERNATIVE.search(reason)
             with pytest.raises(ValueError, match=re.escape(reason)):
                 Problem.build(
@@ -183,7 +183,7 @@ def test_hinges_without_an_argmax_are_refused_at_the_build(kind: str) -> None:
 @pytest.mark.parametrize("name", SOLVERS)
 def test_seeds_decide_and_threads_do_not(name: str, kind: str) -> None:
     problem, solver = pose(kind, n=5), SOLVERS[name][0]()
-    if solver.why_not(problem):
+    if solver.unsupported(problem):
         return
     runs = [run(problem, solver, max_iter=12, random_state=3, n_jobs=jobs) for jobs in (1, 1, 2)]
     for other in runs[1:]:
@@ -218,23 +218,23 @@ class Counting(Structure):
     def __init__(self, inner: Structure, calls: Calls) -> None:
         self.inner, self.calls, self.blocks, self.name = inner, calls, inner.blocks, inner.name
         for fact in (
-            "one_of_many",
+            "categorical",
             "relaxed",
             "value_bounds",
-            "no_entropy",
+            "marginals_unsupported",
             "slack_relaxed",
-            "loss_on_decisions_only",
+            "loss_on_variables_only",
             "edge_sign",
         ):
             setattr(self, fact, getattr(inner, fact))
 
     @property
-    def decisions(self) -> slice:
-        return self.inner.decisions
+    def variable_parts(self) -> slice:
+        return self.inner.variable_parts
 
     @property
-    def alternatives(self) -> Any:
-        return self.inner.alternatives
+    def states_per_variable(self) -> Any:
+        return self.inner.states_per_variable
 
     @property
     def part_bound(self) -> FloatArray:  # type: ignore[override]
@@ -271,9 +271,9 @@ class Counting(Structure):
         self.calls.count("project", self.n_examples)
         return self.inner.project(point, tol=tol, warm=warm)
 
-    def entropic(self, potentials: FloatArray) -> Points:
+    def marginals(self, potentials: FloatArray) -> Points:
         self.calls.count("entropic", self.n_examples)
-        return self.inner.entropic(potentials)
+        return self.inner.marginals(potentials)
 
 
 def counted(problem: Problem, left: float = np.inf) -> tuple[Problem, Calls]:
@@ -288,14 +288,14 @@ def test_counters_and_seconds_are_true(name: str, kind: str, rescaling: str) -> 
     solver = SOLVERS[name][0]()
     for region in ("ridge", "L1 ball", "L1 penalty"):
         problem, calls = counted(pose(kind, region, rescaling, n=5))
-        if solver.why_not(problem):
+        if solver.unsupported(problem):
             continue
         began = time.perf_counter()
         solution = run(problem, solver, tol=1e-6, max_iter=9, random_state=0)
         assert 0.0 < solution.seconds <= time.perf_counter() - began
         assert solution.counters.argmax == pytest.approx(calls.total("argmax", "k_best", "slack_argmax") / 5)
         assert solution.counters.projections == calls.total("project", "entropic")
-        start = mm.solvers.Start(solution.weights, solution.duals, solution.potentials, solution.masses)
+        start = mm.solvers.Start(solution.weights, solution.duals, solution.potentials, solution.active_set)
         problem, calls = counted(pose(kind, region, rescaling, n=5))
         solution = run(problem, solver, tol=1e-6, max_iter=2, random_state=0, start=start)
         assert solution.counters.argmax == pytest.approx(calls.total("argmax", "k_best", "slack_argmax") / 5)
@@ -305,13 +305,13 @@ def test_counters_and_seconds_are_true(name: str, kind: str, rescaling: str) -> 
 # --- statuses -------------------------------------------------------------------------------------------------------
 
 
-def legal(name: str, kind: str = "chain") -> tuple[Problem, Solver, str]:
+def constraints(name: str, kind: str = "chain") -> tuple[Problem, Solver, str]:
     """A problem that the solver takes, and its region; every solver takes chains with a ridge or an L1 penalty."""
     solver = SOLVERS[name][0]()
     for region in ("ridge", "L1 penalty"):
         for rescaling, slack in HINGES:
             posed = pose(kind, region, rescaling, slack)
-            if not (hinges.why_not(posed) or solver.why_not(posed)):
+            if not (hinges.unsupported(posed) or solver.unsupported(posed)):
                 return posed, solver, region
     pytest.skip(f"{name} takes no {kind}, which test_pairs checks it refuses with a sentence")
 
@@ -319,7 +319,7 @@ def legal(name: str, kind: str = "chain") -> tuple[Problem, Solver, str]:
 @pytest.mark.parametrize("kind", ["chain", "matching"])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_an_interrupting_callback(name: str, kind: str) -> None:
-    problem, solver, _ = legal(name, kind)
+    problem, solver, _ = constraints(name, kind)
 
     def interrupt(record: Record) -> None:
         if record.iteration >= 1:
@@ -334,7 +334,7 @@ def test_an_interrupting_callback(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["chain", "matching"])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_an_interrupted_oracle(name: str, kind: str) -> None:
-    problem, solver, region = legal(name, kind)
+    problem, solver, region = constraints(name, kind)
     optimum = bounds(kind, region, problem.rescaling, problem.slack)[1]
     for left in (0, 1, 2, 3, 5, 8, 13, 40):
         watched, calls = counted(problem, left)
@@ -357,13 +357,13 @@ def test_an_interrupted_oracle(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", STRUCTURES)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_small_budgets(name: str, kind: str) -> None:
-    problem, solver, _ = legal(name, kind)
+    problem, solver, _ = constraints(name, kind)
     for stop in (Stop(tol=1e-14, max_seconds=1e-9), Stop(tol=1e-14, max_iter=1)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = solve(problem, solver, stop=stop, random_state=0)
         honest(solution, stop.tol)
-        ended = Status.BUDGET if solver.minimises or stop.max_seconds else Status.FINISHED
+        ended = Status.BUDGET if solver.minimizes or stop.max_seconds else Status.FINISHED
         assert solution.status in (ended, Status.CONVERGED)
         assert solution.counters.iterations <= 1
         assert solution.status is Status.CONVERGED or str(ended) in solution.message
@@ -373,7 +373,7 @@ def test_small_budgets(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["chain", "matching"])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_features_that_are_not_finite(name: str, kind: str, value: float) -> None:
-    problem, solver, _ = legal(name, kind)
+    problem, solver, _ = constraints(name, kind)
     rows = np.ones((problem.structure.starts[1] // (3 if kind == "chain" else 1), 2))
     rows[1, 1] = value
     offsets = problem.structure.blocks[0].offsets

@@ -1,4 +1,4 @@
-"""The regularisation path: exact points, the dual-extragradient path, and the plot of both."""
+"""The regularization path: exact points, the dual-extragradient path, and the plot of both."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_warm_start_where_the_duals_are_still_a_vertex():
 
 
 @kinds
-def test_the_dual_extragradient_path_is_one_unregularised_run(kind):
+def test_the_dual_extragradient_path_is_one_unregularized_run(kind):
     estimator, (X, y), (X_new, y_new) = made(kind)
     path = mm.regularization_path(estimator, X, y, radii=[1.0], validation=(X_new, y_new), iterations=40)
     seen = {}
@@ -129,7 +129,7 @@ def test_the_dual_extragradient_path_is_one_unregularised_run(kind):
     np.testing.assert_array_equal(path.iterates[-1].weights, seen[max(seen)])
     for point in path.iterates:
         weights = seen[point.iteration]
-        model = mm.Model(weights, path.packer)
+        model = mm.Model(weights, path.encoder)
         assert point.norm == pytest.approx(np.linalg.norm(weights))
         assert point.train_error == 1 - model.score(X, y)
         assert point.validation_error == 1 - model.score(X_new, y_new)
@@ -245,7 +245,7 @@ def test_the_chosen_model_saves_and_loads(path, tmp_path):
     again = mm.load(tmp_path / "best.mm")
     X, _ = noisy(5, 9)
     assert same(again.predict(X), path.model().predict(X))
-    assert again.facts["validation_error"] == path.best().validation_error
+    assert again.metadata["validation_error"] == path.best().validation_error
 
 
 def test_the_exact_path_is_below_the_dual_extragradient_path():
@@ -298,10 +298,10 @@ def test_interruption_of_the_dual_extragradient_run(calls):
 class NeedsRadius(mm.CutSVM):
     """Stands for a norm that makes no sense without a ball."""
 
-    def _region(self, packer, n_weights):
+    def _region(self, encoder, n_weights):
         if self.radius is None or np.isinf(self.radius):
             raise ValueError("this norm needs a finite radius")
-        return super()._region(packer, n_weights)
+        return super()._region(encoder, n_weights)
 
 
 def test_a_norm_that_needs_a_radius():
@@ -479,6 +479,6 @@ def test_relaxed_figures_are_called_so():
     path = mm.regularization_path(mm.GraphSVM(tol=1e-2), X, y, radii=[0.5], validation=(X, y), iterations=5)
     assert all(point.relaxed for point in (*path.exact, *path.iterates))
     assert path.exact[0].to_dict()["relaxed"] is True
-    assert path.model(path.exact[0]).facts["relaxed"] is True
+    assert path.model(path.exact[0]).metadata["relaxed"] is True
     X, y = matchings(4)
     assert not mm.regularization_path(mm.MatchingSVM(), X, y, radii=[0.5], iterations=2).exact[0].relaxed

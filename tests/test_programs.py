@@ -35,7 +35,7 @@ def as_programs(X, y):
 
 
 def odd_cycles(n=6, *, seed=0):
-    """Choose nodes of a triangle, no two of which are neighbours: the relaxation has the vertex (1/2, 1/2, 1/2)."""
+    """Choose nodes of a triangle, no two of which are neighbors: the relaxation has the vertex (1/2, 1/2, 1/2)."""
     rng = np.random.default_rng(seed)
     A = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
     X, y = [], []
@@ -76,7 +76,7 @@ def test_a_relaxed_program():
     certificate = model.solution_.certificate
     assert certificate.relaxed
     assert "relaxed" in str(certificate)
-    assert model.model_.facts["relaxed"] is True
+    assert model.model_.metadata["relaxed"] is True
     # The objective by hand: the hinge of the relaxation is the largest over all its vertices.
     vertices = [np.array(v, dtype=float) for v in product((0, 1), repeat=3) if sum(v) <= 1] + [np.full(3, 0.5)]
     hinge = 0.0
@@ -115,7 +115,7 @@ def test_save_load_clone_pickle(tmp_path):
     model = mm.ProgramSVM(relaxed=True).fit(X, y)
     model.save(tmp_path / "model")
     again = mm.load(tmp_path / "model")
-    assert again.packer.relaxed is True
+    assert again.encoder.relaxed is True
     for other in (again, pickle.loads(pickle.dumps(model)), clone(model).fit(X, y)):
         assert same(other.predict(X), model.predict(X))
         np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
@@ -127,9 +127,9 @@ def test_save_load_clone_pickle(tmp_path):
         ("n_features", 3),
         ("n_features", "2"),
     ):
-        refused(tmp_path / "bad", changed(data, lambda h, key=key, value=value: h["packer"].update({key: value})))
+        refused(tmp_path / "bad", changed(data, lambda h, key=key, value=value: h["encoder"].update({key: value})))
     for key in ("relaxed", "n_features"):
-        refused(tmp_path / "bad", changed(data, lambda h, key=key: h["packer"].pop(key)), "missing")
+        refused(tmp_path / "bad", changed(data, lambda h, key=key: h["encoder"].pop(key)), "missing")
 
 
 @pytest.mark.parametrize(

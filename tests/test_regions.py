@@ -1,4 +1,4 @@
-"""The weights player's region against brute numerical optimisation."""
+"""The weights player's region against brute numerical optimization."""
 
 from __future__ import annotations
 
@@ -162,5 +162,5 @@ def test_refused_masks(mask):
 
 def test_mask_of_another_length():
     region = L2(nonnegative=[True, False])
-    assert region.why_not(2) is None
-    assert "shape (3,)" in region.why_not(3)
+    assert region.unsupported(2) is None
+    assert "shape (3,)" in region.unsupported(3)

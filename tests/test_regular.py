@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import maxmargin as mm
-from maxmargin.packing.cut import CutPacker
+from maxmargin.encoders.cut import CutEncoder
 from maxmargin.regions import L2
 from maxmargin.testing.features import check_features
 
@@ -33,13 +33,13 @@ def graphs(n=4, *, seed=0, edge_columns=2):
         pairs = [(j, k) for j in range(size) for k in range(size) if j < k and rng.random() < 0.7]
         edges = np.array([pair[:: rng.choice([1, -1])] for pair in pairs], dtype=np.int64).reshape(-1, 2)
         graph = mm.Graph(rng.normal(size=(size, 2)), edges, rng.random((len(edges), edge_columns)))
-        scores = [four_set_score(graph, labels, np.array([1.0, -0.5]), hidden) for labels in labellings(size)]
+        scores = [four_set_score(graph, labels, np.array([1.0, -0.5]), hidden) for labels in labelings(size)]
         X.append(graph)
-        y.append(labellings(size)[int(np.argmax(scores))])
+        y.append(labelings(size)[int(np.argmax(scores))])
     return X, y
 
 
-def labellings(size):
+def labelings(size):
     return np.array(list(itertools.product((0, 1), repeat=int(size))))
 
 
@@ -52,7 +52,7 @@ def four_set_score(graph, labels, node_weights, sets):
 
 
 def four_set_features(graph, labels):
-    """The joint features of a labelling in the four-set form: nodes, then 00, 01, 10, 11."""
+    """The joint features of a labeling in the four-set form: nodes, then 00, 01, 10, 11."""
     d = graph.edge_features.shape[1]
     sums = np.zeros((4, d))
     for (j, k), x in zip(graph.edges, graph.edge_features, strict=True):
@@ -61,13 +61,13 @@ def four_set_features(graph, labels):
 
 
 def direct_optimum(X, y, *, C=None, radius=None):
-    """The training problem over (node weights, four sets) with the cone written out, by Clarabel over labellings."""
+    """The training problem over (node weights, four sets) with the cone written out, by Clarabel over labelings."""
     nodes, d = X[0].node_features.shape[1], X[0].edge_features.shape[1]
     width, n = nodes + 4 * d, len(X)
     rows, rhs = [], []
     for i, (graph, gold) in enumerate(zip(X, y, strict=True)):
         at_gold = four_set_features(graph, gold)
-        for labels in labellings(len(gold)):
+        for labels in labelings(len(gold)):
             row = np.zeros(width + n)
             row[:width] = four_set_features(graph, labels) - at_gold
             row[width + i] = -1.0
@@ -127,7 +127,7 @@ def test_projections_agree(seed, d, radius):
     length = np.sqrt((direct**2).sum() + nodes @ nodes)
     shrink = min(1.0, radius / length)
 
-    packer = CutPacker(2, d, "regular")
+    encoder = CutEncoder(2, d, "regular")
     coordinates = [
         (sets[3] + sets[2] - sets[0] - sets[1]) / 2,
         (sets[3] + sets[1] - sets[0] - sets[2]) / 2,
@@ -135,11 +135,11 @@ def test_projections_agree(seed, d, radius):
     ]
     w = np.concatenate([nodes, *coordinates])
     assert w @ w == pytest.approx((sets**2).sum() + nodes @ nodes)
-    np.testing.assert_allclose(packer.regular_weights(w), sets, atol=1e-12)
-    projected = L2(radius=radius, nonnegative=packer.nonnegative()).project(w)
-    np.testing.assert_allclose(packer.regular_weights(projected), shrink * direct, atol=1e-12)
+    np.testing.assert_allclose(encoder.regular_weights(w), sets, atol=1e-12)
+    projected = L2(radius=radius, nonnegative=encoder.nonnegative()).project(w)
+    np.testing.assert_allclose(encoder.regular_weights(projected), shrink * direct, atol=1e-12)
     np.testing.assert_allclose(projected[:2], shrink * nodes, atol=1e-12)
-    found = packer.regular_weights(projected)
+    found = encoder.regular_weights(projected)
     assert (NORMAL @ found >= -1e-12).all()
 
 
@@ -150,12 +150,12 @@ def test_scores_are_those_of_the_four_sets(seed):
     nodes, sets = model.coef_[:2], model.regular_weights_
     found = model.decision_function(X)
     for graph, labels, best in zip(X, model.predict(X), found, strict=True):
-        scores = [four_set_score(graph, other, nodes, sets) for other in labellings(len(labels))]
+        scores = [four_set_score(graph, other, nodes, sets) for other in labelings(len(labels))]
         assert four_set_score(graph, labels, nodes, sets) == pytest.approx(max(scores), abs=1e-9)
         assert best == pytest.approx(max(scores) - scores[0], abs=1e-9)  # relative to all nodes 0
 
 
-def test_direction_of_edges_is_learnt():
+def test_direction_of_edges_is_learned():
     """Labels that fall along each edge: Potts cannot tell the two ends apart, regular potentials can."""
     rng = np.random.default_rng(0)
     X, y = [], []
@@ -180,12 +180,12 @@ def test_sparse_inputs(sparse):
         )
         for x in X
     ]
-    packer = CutPacker(potentials="regular").learn(rows, y)
-    packed = packer.pack(rows)
+    encoder = CutEncoder(potentials="regular").learn(rows, y)
+    packed = encoder.pack(rows)
     check_features(packed.features, packed.structure)
-    dense = CutPacker(potentials="regular").learn(X, y).pack(X)
+    dense = CutEncoder(potentials="regular").learn(X, y).pack(X)
     np.testing.assert_allclose(packed.features.to_sparse().toarray(), dense.features.to_sparse().toarray())
-    assert packed.features.n_weights == packer.n_weights == 2 + 3 * 2
+    assert packed.features.n_weights == encoder.n_weights == 2 + 3 * 2
 
 
 def test_graphs_without_edges():
@@ -213,8 +213,8 @@ def test_save_load_clone_pickle(tmp_path):
     model = mm.CutSVM(potentials="regular", C=2.0).fit(X, y)
     model.save(tmp_path / "regular")
     again = mm.load(tmp_path / "regular")
-    assert again.packer.header()["potentials"] == "regular"
-    np.testing.assert_array_equal(again.packer.regular_weights(again.weights), model.regular_weights_)
+    assert again.encoder.header()["potentials"] == "regular"
+    np.testing.assert_array_equal(again.encoder.regular_weights(again.weights), model.regular_weights_)
     for other in (again, pickle.loads(pickle.dumps(model)), clone(model).fit(X, y)):
         assert same(other.predict(X), model.predict(X))
         np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
@@ -222,8 +222,8 @@ def test_save_load_clone_pickle(tmp_path):
     data = (tmp_path / "potts").read_bytes()
     (length,) = struct.unpack_from("<Q", data, 12)
     header = json.loads(data[52 : 52 + length])
-    assert set(header["packer"]) == {"n_node_features", "n_edge_features"}  # as files were before
-    assert mm.load(tmp_path / "potts").packer.potentials == "potts"
+    assert set(header["encoder"]) == {"n_node_features", "n_edge_features"}  # as files were before
+    assert mm.load(tmp_path / "potts").encoder.potentials == "potts"
 
 
 def test_bad_settings():
@@ -236,5 +236,5 @@ def test_bad_settings():
     model = mm.CutSVM(potentials="regular", warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="warm_start: the features"):
         model.set_params(potentials="potts").fit(X, y)
-    assert "an L1 ball with regular potentials has no cheap projection" in CutPacker(potentials="regular").no_l1
-    assert CutPacker().no_l1 == ""
+    assert "an L1 ball with regular potentials has no cheap projection" in CutEncoder(potentials="regular").no_l1
+    assert CutEncoder().no_l1 == ""

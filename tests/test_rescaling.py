@@ -1,4 +1,4 @@
-"""Margin, slack and no re-scaling, linear and quadratic slack: hinges, their slopes, certificates, refusals."""
+"""Margin, slack and no rescaling, linear and quadratic slack: hinges, their slopes, certificates, refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def some_weights(problem: Problem, seed: int = 0, size: float = 1.0) -> FloatArr
 
 def weighted(problem: Problem, weight: FloatArray) -> Problem:
     """The same problem with example weights."""
-    loss = Hamming() if problem.structure.one_of_many else Hamming(1.0, 2.0)
+    loss = Hamming() if problem.structure.categorical else Hamming(1.0, 2.0)
     return Problem.build(
         problem.structure,
         problem.features,
@@ -72,7 +72,7 @@ def test_hinges_by_enumeration(kind: str, rescaling: str) -> None:
         problem = rescaled(kind, rescaling, seed=seed)
         for size in (0.0, 0.3, 3.0):
             w = some_weights(problem, seed, size)
-            worst = problem.worst(w)
+            worst = problem.most_violated(w)
             np.testing.assert_allclose(worst.value, hinges_by_enumeration(problem, w), rtol=1e-9, atol=1e-10)
 
 
@@ -85,7 +85,7 @@ def test_worst_outputs_are_slopes(kind: str, rescaling: str, slack: str) -> None
         pytest.skip(f"a {kind} is relaxed and has no list of two best outputs")
     problem = weighted(rescaled(kind, rescaling, slack), np.array([1.0, 0.0, 2.5, 0.3]))
     w = some_weights(problem, 3, 0.5)
-    worst = problem.worst(w)
+    worst = problem.most_violated(w)
     df = problem.differences(worst.z)
     np.testing.assert_allclose(
         worst.value, worst.factor * (df @ w) + worst.loss, atol=1e-6 if kind == "graph" else 1e-9
@@ -93,14 +93,14 @@ def test_worst_outputs_are_slopes(kind: str, rescaling: str, slack: str) -> None
     assert (worst.loss >= 0.0).all()
     assert (worst.value >= -1e-12).all()
     assert worst.value[1] == 0.0
-    masses = problem.masses(worst.value)
-    g = df.T @ (masses * worst.factor)
+    active_set = problem.active_set(worst.value)
+    g = df.T @ (active_set * worst.factor)
     hinge = problem.total(worst.value)
     for seed in range(5):
         other = some_weights(problem, seed)
         assert problem.hinge(other) >= hinge + g @ (other - w) - 1e-6 * (1 + hinge)
     pieces = problem.shards(max_parts=15)
-    np.testing.assert_allclose(sum(shard.total(shard.worst(w).value) for shard in pieces), hinge, rtol=1e-6)
+    np.testing.assert_allclose(sum(shard.total(shard.most_violated(w).value) for shard in pieces), hinge, rtol=1e-6)
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
@@ -115,7 +115,7 @@ def test_separated_examples_have_no_slack_hinge() -> None:
     """Where no product is positive the gold output stands in, without factor and loss."""
     problem = rescaled("chain", "slack", region={"C": 1e3})
     w = solve(problem, mm.Exact(), stop=Stop(tol=1e-5)).weights * 4.0
-    worst = problem.worst(w)
+    worst = problem.most_violated(w)
     assert (worst.value == 0.0).any()
     for i in np.flatnonzero(worst.value == 0.0):
         at = problem.structure.parts_of([i])
@@ -224,7 +224,7 @@ def test_losses_of_many_sums_still_bound() -> None:
         structure, features, gold, Hamming(), L2(C=1.0), loss_weight=np.repeat(weight[::4], 4), rescaling="slack"
     )
     w = 0.1 * rng.normal(size=problem.n_weights)
-    worst = problem.worst(w)
+    worst = problem.most_violated(w)
     product = float(worst.factor[0] * (problem.differences(worst.z) @ w)[0] + worst.loss[0])
     assert product * (1 - 1e-12) <= worst.value[0] <= 1.1 * product
     assert problem.hinge(w) == worst.value[0]
@@ -250,7 +250,7 @@ def test_refusals() -> None:
             rescaled("chain", "none"),
             rescaled("chain", "margin", "quadratic"),
         ):
-            with pytest.raises(ValueError, match="needs the margin re-scaled and linear slack"):
+            with pytest.raises(ValueError, match="needs the margin rescaled and linear slack"):
                 solve(problem, solver)
 
 
@@ -279,7 +279,7 @@ def test_estimators_keep_their_settings(tmp_path: object) -> None:
         path = f"{tmp_path}/model.mm"
         model.save(path)
         again = mm.load(path)
-        assert {name: again.facts[name] for name in ("rescaling", "slack") if name in again.facts} == settings
+        assert {name: again.metadata[name] for name in ("rescaling", "slack") if name in again.metadata} == settings
         assert again.predict(X) == model.predict(X)
 
 
@@ -334,7 +334,7 @@ class Reward(mm.losses.Loss):
 
     def costs(self, structure, gold):
         c = np.zeros(structure.n_parts)
-        c[structure.decisions] = np.where(gold[structure.decisions] > 0, 0.0, -0.5)
+        c[structure.variable_parts] = np.where(gold[structure.variable_parts] > 0, 0.0, -0.5)
         return c, np.zeros(structure.n_parts)
 
 

@@ -7,12 +7,12 @@ from problems import make
 from sklearn.base import clone
 
 import maxmargin as mm
-from maxmargin.packing import ChainPacker
+from maxmargin.encoders import ChainEncoder
 from maxmargin.solvers import solve
 
 
 def skipping(n=30, seed=0):
-    """Sequences whose label is that of two positions before: pairs of neighbours say nothing, triples everything."""
+    """Sequences whose label is that of two positions before: pairs of neighbors say nothing, triples everything."""
     rng = np.random.default_rng(seed)
     X, y = [], []
     for _ in range(n):
@@ -69,7 +69,7 @@ def test_online_methods_learn(solver):
     assert second.score(X, y) > first.score(X, y) + 0.05
 
 
-def test_cliques_of_three_neighbours_are_the_same_problem():
+def test_cliques_of_three_neighbors_are_the_same_problem():
     X, y = skipping(8, seed=4)
     paths = []
     for x in X:
@@ -98,7 +98,7 @@ def test_other_orders_are_refused(order):
 
 def test_edge_features_are_refused():
     X, y = skipping(3)
-    rich = [mm.Sequence(x, np.ones((len(x) - 1, 1))) for x in X]
+    rich = [mm.FeatureSequence(x, np.ones((len(x) - 1, 1))) for x in X]
     with pytest.raises(ValueError, match="order=2 has no edge features yet; leave them out, or use order=1"):
         mm.ChainSVM(order=2).fit(rich, y)
 
@@ -116,22 +116,22 @@ def test_save_and_load(fitted, tmp_path):
     path = tmp_path / "second.mm"
     model.save(path)
     loaded = mm.load(path)
-    assert loaded.packer.order == 2
+    assert loaded.encoder.order == 2
     assert loaded.predict(X) == model.predict(X)
     np.testing.assert_array_equal(loaded.coef_, model.coef_)
 
 
 def test_headers_of_other_orders():
-    packer = ChainPacker(("a", "b"), 3, 0, 2)
-    header = json.loads(json.dumps(packer.header()))
-    assert ChainPacker.from_header(header).layout == packer.layout
-    assert ChainPacker.from_header({**header, "order": 1}).n_weights == packer.n_weights - 8
-    assert ChainPacker.from_header({k: v for k, v in header.items() if k != "order"}).order == 1
+    encoder = ChainEncoder(("a", "b"), 3, 0, 2)
+    header = json.loads(json.dumps(encoder.header()))
+    assert ChainEncoder.from_header(header).layout == encoder.layout
+    assert ChainEncoder.from_header({**header, "order": 1}).n_weights == encoder.n_weights - 8
+    assert ChainEncoder.from_header({k: v for k, v in header.items() if k != "order"}).order == 1
     for order in (0, 3, "2", None, True):
         with pytest.raises(ValueError, match="order must be 1 or 2"):
-            ChainPacker.from_header({**header, "order": order})
+            ChainEncoder.from_header({**header, "order": order})
     with pytest.raises(ValueError, match="has no edge features"):
-        ChainPacker.from_header({**header, "n_edge_features": 2})
+        ChainEncoder.from_header({**header, "n_edge_features": 2})
 
 
 def test_models_of_other_orders_do_not_start_one_another(fitted):

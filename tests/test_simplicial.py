@@ -16,11 +16,11 @@ from problems import STRUCTURES, make
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Record, Solution, Solver, Status, Stop, solve
-from maxmargin.solvers.base import Run, Start
-from maxmargin.solvers.simplex_masters import Masters
+from maxmargin.solvers.decomposition.simplex_masters import Masters
 from maxmargin.structures.base import IntArray, Points
 from maxmargin.structures.chain import Chain
 from maxmargin.testing.chain import vertices
@@ -29,7 +29,7 @@ SD = mm.SimplicialDecomposition
 SOLVERS: dict[str, Solver] = {
     "product": SD(),
     "product, example by example": SD(joint=1),
-    "product, plain": SD(stabilise=0.0),
+    "product, plain": SD(stabilize=0.0),
     "product, cyclic": SD(working_set="cyclic", working_set_size=2),
     "product, violation": SD(working_set="violation", working_set_size=2),
     "one": SD(master="one"),
@@ -81,7 +81,7 @@ def test_without_rescaling_all_agree(kind: str, region: str) -> None:
         optimum = run(problem, SD(), tol=1e-9).certificate
         assert optimum.relative_gap <= 1e-9
         for name in MAIN:
-            if SOLVERS[name].why_not(problem) is None:
+            if SOLVERS[name].unsupported(problem) is None:
                 solution = run(problem, SOLVERS[name], tol=1e-4)
                 assert solution.status is Status.CONVERGED, name
                 agree(solution, optimum.primal)
@@ -158,7 +158,7 @@ def test_all_agree_with_the_enumerated_program(
     )
     optimum = enumerated(problem)
     for name, solver in SOLVERS.items():
-        if solver.why_not(problem) is None:
+        if solver.unsupported(problem) is None:
             solution = run(problem, solver, tol=1e-5, max_iter=1000)
             assert solution.status is Status.CONVERGED, name
             agree(solution, optimum)
@@ -178,8 +178,8 @@ def test_all_agree_with_the_enumerated_program(
 def test_quadratic_slack_at_weights_between_master_and_best(kind: str, seed: int, C: float) -> None:
     """Where every violated ray has less value than the mass, so that asking for more would bring none in for ever."""
     problem = replace(make(kind, seed=seed, n=8, region={"C": C}), slack="quadratic")
-    for stabilise in (0.5, 0.95):
-        solution = run(problem, SD(stabilise=stabilise), tol=1e-7)
+    for stabilize in (0.5, 0.95):
+        solution = run(problem, SD(stabilize=stabilize), tol=1e-7)
         assert solution.status is Status.CONVERGED
         assert solution.counters.argmax < 200
 
@@ -195,7 +195,7 @@ def test_quadratic_slack_converges_on_many_problems(kind: str) -> None:
 
 def test_a_round_without_new_points_goes_to_the_weights_of_the_master() -> None:
     problem = make("chain", n=6)
-    solver = SD(stabilise=0.9)
+    solver = SD(stabilize=0.9)
     runner = Run.of(problem, np.random.default_rng(0))
     state = solver.init(runner, Start())
     added = []
@@ -235,7 +235,7 @@ def test_masters_are_no_more_accurate_than_asked_for(slack: str, monkeypatch: py
 )
 def test_the_bounds_hold_after_any_number_of_rounds(kind: str, region: str, solver: str, slack: str, seed: int) -> None:
     problem = replace(make(kind, seed=seed, n=5, region=REGIONS[region]), slack=slack)
-    if SOLVERS[solver].why_not(problem) is None:
+    if SOLVERS[solver].unsupported(problem) is None:
         optimum = run(problem, SD(), tol=1e-9).certificate.primal
         for rounds in (1, 2, 5):
             agree(run(problem, SOLVERS[solver], max_iter=rounds), optimum)
@@ -245,13 +245,13 @@ def test_the_bounds_hold_after_any_number_of_rounds(kind: str, region: str, solv
 def test_one_point_is_frank_wolfe(kind: str) -> None:
     problem = make(kind, n=6, region={"C": 0.05})
     C = problem.region.C  # type: ignore[attr-defined]
-    solver = SD(master="one", r=1, stabilise=0.0, accuracy=1e-12, age=0)
+    solver = SD(master="one", r=1, stabilize=0.0, accuracy=1e-12, age=0)
     runner = Run.of(problem, np.random.default_rng(0))
     state = solver.init(runner, Start())
     g, loss = np.zeros(problem.n_weights), 0.0
     for _ in range(30):
         state = solver.step(runner, state)
-        worst = problem.worst(-C * g)
+        worst = problem.most_violated(-C * g)
         to, gain = problem.gradient(worst.z) - g, float(worst.loss.sum()) - loss
         bend = C * to @ to
         t = float(np.clip((gain - C * to @ g) / bend, 0.0, 1.0)) if bend > 0.0 else 0.0
@@ -263,7 +263,7 @@ def test_one_point_is_frank_wolfe(kind: str) -> None:
 @pytest.mark.parametrize("master", ["one", "product"])
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_without_a_limit_it_ends_after_finitely_many_rounds(kind: str, master: str) -> None:
-    solution = run(make(kind), SD(master=master, stabilise=0.0, accuracy=1e-10, age=0), tol=1e-10, max_iter=100)
+    solution = run(make(kind), SD(master=master, stabilize=0.0, accuracy=1e-10, age=0), tol=1e-10, max_iter=100)
     assert solution.status is Status.CONVERGED
 
 
@@ -412,8 +412,8 @@ def test_one_slack_is_linear() -> None:
         (SD, {"r": True}),
         (SD, {"r": np.nan}),
         (SD, {"working_set_size": 0}),
-        (SD, {"stabilise": 1.0}),
-        (SD, {"stabilise": -0.1}),
+        (SD, {"stabilize": 1.0}),
+        (SD, {"stabilize": -0.1}),
         (SD, {"accuracy": 1.0}),
         (SD, {"accuracy": 0.0}),
         (SD, {"age": -1}),
@@ -426,7 +426,7 @@ def test_one_slack_is_linear() -> None:
         (SD, {"age": 2.5}),
         (SD, {"master": ["one"]}),
         (SD, {"r": "3"}),
-        (SD, {"stabilise": "0.5"}),
+        (SD, {"stabilize": "0.5"}),
         (mm.CuttingPlane, {"slacks": "two"}),
         (mm.CuttingPlane, {"slacks": 1}),
         (mm.CuttingPlane, {"sweeps": 2.5}),
@@ -450,7 +450,7 @@ def test_whole_numbers_may_be_of_numpy() -> None:
     optimum = run(problem, mm.Exact()).certificate.primal
     for solver in (
         SD(r=three, working_set="cyclic", working_set_size=three, joint=three, sweeps=three, age=three, max_iter=three),
-        SD(r=np.float32(np.inf), stabilise=np.float32(0.5), accuracy=np.float64(0.1)),  # type: ignore[arg-type]
+        SD(r=np.float32(np.inf), stabilize=np.float32(0.5), accuracy=np.float64(0.1)),  # type: ignore[arg-type]
         mm.CuttingPlane(solves_per_pass=three, joint=three, sweeps=three, age=three, max_iter=three),
     ):
         agree(run(problem, solver, max_iter=20), optimum)

@@ -16,11 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.features.parts import PartFeatures
+from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Certificate, Proposal, Record, Solution, Solver, Status, Stop, certify, choose, solve
-from maxmargin.solvers.base import Run, Start
-from maxmargin.solvers.players import start_balance
+from maxmargin.solvers.first_order.players import start_balance
 
 SOLVERS: dict[str, Solver] = {
     "extragradient": mm.Extragradient(),
@@ -134,7 +134,7 @@ def test_same_bits_for_any_number_of_threads(kind: str, solver: str) -> None:
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)
-def test_unregularised_training_lowers_the_hinge_loss(kind: str) -> None:
+def test_unregularized_training_lowers_the_hinge_loss(kind: str) -> None:
     problem = make(kind, region={"C": np.inf})
     for solver in (mm.Extragradient(), mm.DualExtragradient(), mm.DualExtragradient(store_duals=False)):
         solution = solve(problem, solver, stop=Stop(tol=1e-9, max_iter=60))
@@ -439,10 +439,10 @@ def test_auto_gives_a_reason() -> None:
         assert isinstance(found, solver)
         assert reason in why
         assert "parts" in why
-        assert found.why_not(problem) is None
+        assert found.unsupported(problem) is None
 
 
-def test_balance_is_one_without_regularisation() -> None:
+def test_balance_is_one_without_regularization() -> None:
     problem = make("matching", region={"C": np.inf})
     players = mm.Euclidean().players(problem)
     assert start_balance(Run.of(problem, np.random.default_rng(0)), "auto", *players, players[0].at(np.zeros(4))) == 1.0
@@ -500,13 +500,13 @@ def test_refusals_name_a_solver_that_takes_the_problem() -> None:
             for slack in ("linear", "quadratic"):
                 problem = replace(make("chain", region=region), rescaling=rescaling, slack=slack)
                 for make_one in named.values():
-                    reason = make_one().why_not(problem)
+                    reason = make_one().unsupported(problem)
                     if reason is None:
                         continue
                     advised = [
                         other for name, other in named.items() if re.search(rf"\b{name}\b", reason.partition("use ")[2])
                     ]
-                    assert any(other().why_not(problem) is None for other in advised), (
+                    assert any(other().unsupported(problem) is None for other in advised), (
                         region,
                         rescaling,
                         slack,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import RELAXED, STRUCTURES, make
 
-from maxmargin.structures import Chain, Cut, Graph, Matching, Points, PointStatus, Structure, Tree
+from maxmargin.structures import Chain, Cut, Matching, PairwiseGraph, Points, PointStatus, Structure, Tree
 from maxmargin.testing import candidates, chain, check_structure, cut, matching, reference, second_order, tree
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
@@ -48,11 +48,11 @@ def test_promises(kind: str) -> None:
 
 def test_promises_that_are_broken() -> None:
     class Blurred(Chain):
-        def entropic(self, potentials: np.ndarray) -> Points:
-            found = super().entropic(potentials)
-            return replace(found, z=super().entropic(0.9 * potentials).z)
+        def marginals(self, potentials: np.ndarray) -> Points:
+            found = super().marginals(potentials)
+            return replace(found, z=super().marginals(0.9 * potentials).z)
 
-    class Improper(Graph):
+    class Improper(PairwiseGraph):
         def predict(self, scores: np.ndarray) -> Points:
             return self.argmax(scores)
 
@@ -151,7 +151,7 @@ def test_projection_is_the_nearest_point(kind: str, seed: int, scale: float) -> 
     residual = point - points.z
     gap = structure.argmax(residual).value - structure.by_example(residual * points.z)
     assert gap.max() <= 1e-8 * (1.0 + np.abs(point).max())
-    # An interior-point method whose objective is exact to 1e-12 is 1e-6 away from the minimiser at worst.
+    # An interior-point method whose objective is exact to 1e-12 is 1e-6 away from the minimizer at worst.
     np.testing.assert_allclose(points.z, reference.project(structure, point), atol=1e-5 * (1.0 + scale))
     assert reference.maximum(structure, residual) <= float(residual @ points.z) + 1e-7 * (1.0 + scale) ** 2
     np.testing.assert_allclose(structure.project(points.z).z, points.z, atol=1e-8)

@@ -17,7 +17,7 @@ import maxmargin as mm
 from maxmargin import _threads
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers import JsonLines, Progress, Start, Validation, solve
+from maxmargin.solvers import JsonLines, ProgressBar, Start, Validation, solve
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -36,7 +36,7 @@ def test_regions_agree_with_the_exact_solver(kind, settings):
 
 
 @kinds
-def test_no_regularisation_does_not_warn_at_the_budget(kind):
+def test_no_regularization_does_not_warn_at_the_budget(kind):
     model, (X, y), _ = made(kind, C=np.inf, max_iter=20)
     model.fit(X, y)
     assert model.solution_.certificate.dual >= 0.0
@@ -120,18 +120,18 @@ def test_patience_stops_early(kind):
 @kinds
 def test_facts_describe_the_weights_of_the_model(kind, tmp_path):
     model, (X, y), held_out = made(kind, max_iter=15, tol=0.1)
-    facts = model.fit(X, y).model_.facts
-    assert facts["C"] == 1.0
-    assert facts["radius"] == "inf"
-    assert facts["primal"] == model.solution_.certificate.primal
-    assert facts["dual"] == model.solution_.certificate.dual
-    assert not {"validation_iteration", "validation_score"} & set(facts)
+    metadata = model.fit(X, y).model_.metadata
+    assert metadata["C"] == 1.0
+    assert metadata["radius"] == "inf"
+    assert metadata["primal"] == model.solution_.certificate.primal
+    assert metadata["dual"] == model.solution_.certificate.dual
+    assert not {"validation_iteration", "validation_score"} & set(metadata)
     model.set_params(radius=0.5).fit(X, y, validation=held_out).save(tmp_path / "model")
-    facts = mm.load(tmp_path / "model").facts
-    assert (facts["C"], facts["radius"]) == ("inf", 0.5)
-    assert not {"primal", "dual"} & set(facts)
-    assert facts["validation_score"] == model.score(*held_out) == max(score for _, score in model.validation_)
-    assert (facts["validation_iteration"], facts["validation_score"]) in model.validation_
+    metadata = mm.load(tmp_path / "model").metadata
+    assert (metadata["C"], metadata["radius"]) == ("inf", 0.5)
+    assert not {"primal", "dual"} & set(metadata)
+    assert metadata["validation_score"] == model.score(*held_out) == max(score for _, score in model.validation_)
+    assert (metadata["validation_iteration"], metadata["validation_score"]) in model.validation_
 
 
 @pytest.mark.parametrize("bad", [5, ([1],), (1, 2, 3), "ab"])
@@ -201,7 +201,7 @@ def test_a_failing_callback_is_not_swallowed_and_bars_are_closed():
 def test_progress_is_silent_off_a_terminal(capfd):
     X, y = matchings(3)
     stream = io.StringIO()
-    mm.MatchingSVM(callbacks=[Progress(stream)]).fit(X, y)
+    mm.MatchingSVM(callbacks=[ProgressBar(stream)]).fit(X, y)
     mm.MatchingSVM(verbose=True).fit(X, y)
     assert stream.getvalue() == ""
     assert capfd.readouterr() == ("", "")
@@ -223,7 +223,7 @@ def test_progress_is_drawn_on_a_terminal(monkeypatch):
     reader.start()
     with open(side, "w", encoding="utf-8") as terminal:
         X, y = matchings(3)
-        model = mm.MatchingSVM(callbacks=[Progress(terminal)], max_iter=7, tol=0.0, C=np.inf)
+        model = mm.MatchingSVM(callbacks=[ProgressBar(terminal)], max_iter=7, tol=0.0, C=np.inf)
         model.fit(X, y)
         clone(model).fit(X, y)
     reader.join(timeout=20)
@@ -315,9 +315,11 @@ def test_warm_start_does_not_take_node_weights_for_edge_weights():
 
 def test_start_weights_of_another_length_are_refused():
     X, y = chains(3)
-    packer = mm.packing.ChainPacker().learn(X, y)
-    packed = packer.pack(X)
-    problem = Problem.build(packed.structure, packed.features, packer.encode(packed, y), mm.losses.Hamming(), L2(C=1.0))
+    encoder = mm.encoders.ChainEncoder().learn(X, y)
+    packed = encoder.pack(X)
+    problem = Problem.build(
+        packed.structure, packed.features, encoder.encode(packed, y), mm.losses.Hamming(), L2(C=1.0)
+    )
     with pytest.raises(ValueError, match="when the features or the labels change"):
         solve(problem, mm.Extragradient(), start=Start(np.zeros(3)))
 
@@ -447,5 +449,5 @@ def test_label_costs_move_the_mistakes(tmp_path):
 
     assert count(model) < count(plain)
     model.save(tmp_path / "model")
-    assert mm.load(tmp_path / "model").facts["loss"] == "LabelCost"
+    assert mm.load(tmp_path / "model").metadata["loss"] == "LabelCost"
     assert clone(model).fit(X, y).predict(X) == model.predict(X)

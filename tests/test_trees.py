@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from data import chains, trees
 
 import maxmargin as mm
+from maxmargin.encoders import TreeEncoder
 from maxmargin.features import ChainFeatures, TreeFeatures
 from maxmargin.losses import LabelCost
-from maxmargin.packing import TreePacker
 from maxmargin.structures import JunctionTree, Tree
 from maxmargin.testing.features import check_features
 
@@ -98,13 +98,13 @@ def test_losses_where_nodes_have_different_labels():
     X, y = trees(5)
     some = [replace(x, labels=[sorted({label, "c"}) for label in labels]) for x, labels in zip(X, y, strict=True)]
     matrix = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], dtype=float)
-    packer = TreePacker().learn(some, y)
-    packed = packer.pack(some)
-    gold = packer.encode(packed, y)
+    encoder = TreeEncoder().learn(some, y)
+    packed = encoder.pack(some)
+    gold = encoder.encode(packed, y)
     costs, offset = LabelCost(matrix).costs(packed.structure, gold)
     other = [["c"] * len(labels) for labels in y]
     wanted = sum(matrix["abc".index(label), 2] for labels in y for label in labels)
-    assert costs @ packer.encode(packed, other) + offset.sum() == pytest.approx(wanted)
+    assert costs @ encoder.encode(packed, other) + offset.sum() == pytest.approx(wanted)
     assert costs @ gold == 0.0
     with pytest.raises(ValueError, match="a row for each of the 3 labels of this tree"):
         LabelCost(matrix[:2, :2]).costs(packed.structure, gold)
@@ -214,8 +214,8 @@ def test_widths():
     X, y = trees(ring=True)
     with pytest.raises(ValueError, match="example 0: its edges form a cycle, so it is no forest; use JunctionTree"):
         mm.TreeSVM(width=1).fit(X, y)
-    packer = TreePacker().learn(X, y)
-    assert isinstance(packer.pack(X).structure, JunctionTree)
+    encoder = TreeEncoder().learn(X, y)
+    assert isinstance(encoder.pack(X).structure, JunctionTree)
     model = mm.TreeSVM(width=2).fit(X, y)
     assert model.predict(X) == mm.TreeSVM().fit(X, y).predict(X)
     size = 12
@@ -245,14 +245,14 @@ def test_save_and_load(settings, tmp_path):
     again = mm.load(tmp_path / "model")
     assert again.predict(X) == model.predict(X)
     assert again.classes_ == model.classes_
-    assert again.packer.header() == model.model_.packer.header()
-    assert again.packer.width == settings.get("width")
+    assert again.encoder.header() == model.model_.encoder.header()
+    assert again.encoder.width == settings.get("width")
 
 
 def test_headers_that_lie():
     X, y = trees()
-    header = TreePacker().learn(X, y).header()
-    assert TreePacker.from_header(header).n_weights == 18
+    header = TreeEncoder().learn(X, y).header()
+    assert TreeEncoder.from_header(header).n_weights == 18
     for key, value in (
         ("classes", "abc"),
         ("classes", []),
@@ -263,10 +263,10 @@ def test_headers_that_lie():
         ("n_edge_features", 1.5),
     ):
         with pytest.raises(ValueError):
-            TreePacker.from_header(header | {key: value})
+            TreeEncoder.from_header(header | {key: value})
     for key in header:
         with pytest.raises(KeyError):
-            TreePacker.from_header({name: value for name, value in header.items() if name != key})
+            TreeEncoder.from_header({name: value for name, value in header.items() if name != key})
 
 
 def test_graphs_without_edges_or_columns():
@@ -279,8 +279,8 @@ def test_graphs_without_edges_or_columns():
 
 
 def test_forests_are_packed_as_trees():
-    packer = mm.packing.TreePacker()
+    encoder = mm.encoders.TreeEncoder()
     for ring, kind in ((False, mm.structures.Tree), (True, mm.structures.JunctionTree)):
         X, y = trees(ring=ring)
-        assert type(packer.learn(X, y).pack(X).structure) is kind
+        assert type(encoder.learn(X, y).pack(X).structure) is kind
     assert mm.TreeSVM().fit(*trees()).solution_.why.startswith("a tree")

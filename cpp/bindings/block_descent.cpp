@@ -223,7 +223,7 @@ void bind_block_descent(nb::module_& module) {
              "part_starts"_a.noconvert(), "part"_a.noconvert(), "value"_a.noconvert())
         .def("seed", &PyBlockDescent::seed<std::uint8_t>, "starts"_a.noconvert(), "mass"_a.noconvert(),
              "part_starts"_a.noconvert(), "part"_a.noconvert(), "value"_a.noconvert())
-        .def("masses", &PyBlockDescent::masses)
+        .def("active_set", &PyBlockDescent::masses)
         .def("freeze", [](nb::handle self) { return nb::cast<PyBlockDescent&>(self).freeze(self); })
         .def("restore", &PyBlockDescent::restore, "starts"_a.noconvert(), "mass"_a.noconvert(), "idle"_a.noconvert(),
              "part_starts"_a.noconvert(), "part"_a.noconvert(), "value"_a.noconvert(), "g"_a.noconvert(),

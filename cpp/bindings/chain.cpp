@@ -148,7 +148,7 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
     chain::project(batch, rules, sets, view(point), view(z), view(value), view(status), threads);
 }
 
-// Viterbi, the k best, and slack re-scaling, for one example at a time.
+// Viterbi, the k best, and slack rescaling, for one example at a time.
 class ChainOracle final : public online::Oracle {
    public:
     ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, In<double> pair_rules, In<double> first,

@@ -199,7 +199,7 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
     });
 }
 
-void maximise(const Bitext& bitext, const In<std::uint64_t>& counts, double scale, double prior, Out<float> word,
+void maximize(const Bitext& bitext, const In<std::uint64_t>& counts, double scale, double prior, Out<float> word,
               int threads) {
     require(static_cast<std::int64_t>(counts.size()) == 2 * bitext.n_slots() && word.size() == counts.size(),
             "counts and word must have two entries per slot");
@@ -207,7 +207,7 @@ void maximise(const Bitext& bitext, const In<std::uint64_t>& counts, double scal
     const auto in = view(counts);
     const auto out = view(word);
     const NoGil unlocked;
-    translation::maximise(bitext.lexicon(), in, scale, prior, bitext.n_target(), out, threads);
+    translation::maximize(bitext.lexicon(), in, scale, prior, bitext.n_target(), out, threads);
 }
 
 // Slots of the cells of any sentence pairs, -1 for words that never met.
@@ -300,7 +300,7 @@ void bind_translation(nb::module_& module) {
                "longest"_a, "scale"_a, "counts"_a.noconvert(), "null_target_counts"_a.noconvert(),
                "null_source_counts"_a.noconvert(), "distances"_a.noconvert(), "departures"_a.noconvert(),
                "likelihood"_a.noconvert(), "memory"_a, "threads"_a);
-    module.def("translation_maximise", &maximise, "bitext"_a, "counts"_a.noconvert(), "scale"_a, "prior"_a,
+    module.def("translation_maximize", &maximize, "bitext"_a, "counts"_a.noconvert(), "scale"_a, "prior"_a,
                "word"_a.noconvert(), "threads"_a);
     nb::class_<WordPairs>(module, "WordPairs")
         .def(nb::init<const Offsets&, const Words&, std::int64_t>(), "row_start"_a.noconvert(), "column"_a.noconvert(),

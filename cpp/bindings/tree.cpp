@@ -178,7 +178,7 @@ class TreeBatch {
     }
 };
 
-// Max-product, the k best, and slack re-scaling, on one example at a time.
+// Max-product, the k best, and slack rescaling, on one example at a time.
 class TreeOracle final : public online::Oracle {
    public:
     TreeOracle(const TreeBatch& batch, std::int64_t ranks) : plan_(batch.plan()), most_(ranks) {

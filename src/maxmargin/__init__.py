@@ -6,8 +6,9 @@ from maxmargin import _lazy
 from maxmargin._version import __version__
 
 if TYPE_CHECKING:
-    from maxmargin import features, losses, packing, regions, report, solvers, structures, tasks
+    from maxmargin import encoders, features, losses, regions, report, solvers, structures, tasks
     from maxmargin._threads import threads
+    from maxmargin.encoders import Bipartite, FeatureSequence, Graph, Program
     from maxmargin.estimators import (
         AssociativeSVM,
         CandidatesSVM,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     )
     from maxmargin.model import Model, Relaxation, load
     from maxmargin.model_file import ModelFileError
-    from maxmargin.packing import Bipartite, Graph, Program, Sequence
     from maxmargin.path import PathPoint, RegularizationPath, regularization_path
     from maxmargin.problem import Problem
     from maxmargin.solvers import (
@@ -62,7 +62,7 @@ else:
             ),
             "maxmargin.model": ("Model", "Relaxation", "load"),
             "maxmargin.model_file": ("ModelFileError",),
-            "maxmargin.packing": ("Bipartite", "Graph", "Program", "Sequence"),
+            "maxmargin.encoders": ("Bipartite", "Graph", "Program", "FeatureSequence"),
             "maxmargin.path": ("PathPoint", "RegularizationPath", "regularization_path"),
             "maxmargin.problem": ("Problem",),
             "maxmargin.solvers": (
@@ -119,6 +119,7 @@ __all__ = [
     "Exact",
     "ExponentiatedGradient",
     "Extragradient",
+    "FeatureSequence",
     "Graph",
     "GraphSVM",
     "MatchingSVM",
@@ -132,7 +133,6 @@ __all__ = [
     "ProjectedGradient",
     "RegularizationPath",
     "Relaxation",
-    "Sequence",
     "SimplicialDecomposition",
     "Solution",
     "Stop",

@@ -59,7 +59,7 @@ def _word(state: Any, *words: str) -> None:
 def _told(value: Any) -> Iterator[Any]:
     """What an object is made of."""
     if hasattr(value, "told"):
-        yield from value.told()
+        yield from value.fingerprint_data()
     elif dataclasses.is_dataclass(value) or _own(value):
         yield from attributes(value)
 

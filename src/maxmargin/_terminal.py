@@ -31,16 +31,16 @@ def shown(value: object) -> str:
     return printable(value)
 
 
-def report(facts: dict[str, Any], *, as_json: bool) -> None:
+def report(metadata: dict[str, Any], *, as_json: bool) -> None:
     """Print facts, one JSON object or a table."""
     if as_json:
-        print(json.dumps(facts), flush=True)
+        print(json.dumps(metadata), flush=True)
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(show_header=False, box=None)
-    for key, value in facts.items():
+    for key, value in metadata.items():
         table.add_row(Text(key), Text(shown(value)))
     Console().print(table)

@@ -61,12 +61,12 @@ def _never_applied(sizes: IntArray) -> Structure:
 def describe(model: Model) -> dict[str, Any]:
     """What a model file says about its model, as plain JSON values."""
     return {
-        "kind": model.packer.kind,
+        "kind": model.encoder.kind,
         "weights": len(model.weights),
         "nonzero": int((model.weights != 0).sum()),
-        **{f"trained {key}": value for key, value in model.facts.items()},
-        **{key: value for key, value in model.packer.header().items() if key != "classes"},
-        **({"labels": len(model.packer.header()["classes"])} if "classes" in model.packer.header() else {}),
+        **{f"trained {key}": value for key, value in model.metadata.items()},
+        **{key: value for key, value in model.encoder.header().items() if key != "classes"},
+        **({"labels": len(model.encoder.header()["classes"])} if "classes" in model.encoder.header() else {}),
     }
 
 
@@ -93,12 +93,12 @@ def inspect(
     from maxmargin.model_file import ModelFileError
 
     try:
-        facts = describe_file(path)
+        metadata = describe_file(path)
     except ModelFileError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{path}: {error.strerror or error}; check the name of the file")
-    report(facts, as_json=as_json)
+    report(metadata, as_json=as_json)
 
 
 @app.command()

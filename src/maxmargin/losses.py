@@ -38,7 +38,7 @@ class Hamming(Loss):
     """Weighted Hamming loss: the number of wrong decisions (mathematics: eq. 10 of the 2005 report).
 
     On matchings and cuts ``c = false_positive - (false_positive + false_negative) y`` and
-    ``d = false_negative * sum(y)``: a wrong link (or a node wrongly labelled 1) costs ``false_positive``, a missed one
+    ``d = false_negative * sum(y)``: a wrong link (or a node wrongly labeled 1) costs ``false_positive``, a missed one
     ``false_negative``. On chains and trees every wrong label costs ``false_positive``, and the two must be equal; use
     :class:`LabelCost` for costs that depend on the labels.
     """
@@ -51,24 +51,24 @@ class Hamming(Loss):
         plus = _cost("false_positive", self.false_positive)
         minus = _cost("false_negative", self.false_negative)
         c, offset = np.zeros(structure.n_parts), np.zeros(structure.n_parts)
-        y = gold[structure.decisions]
-        if structure.one_of_many:
+        y = gold[structure.variable_parts]
+        if structure.categorical:
             if plus != minus:
                 raise ValueError(
                     f"on {structure.called} a wrong label is a false positive and a false negative at once, so "
                     f"Hamming needs false_positive == false_negative (got {plus} and {minus}); "
                     "use losses.LabelCost for costs that depend on the labels"
                 )
-            c[structure.decisions] = plus * (1.0 - y)
-        elif (structure.part_bound[structure.decisions] > 1).any():
+            c[structure.variable_parts] = plus * (1.0 - y)
+        elif (structure.part_bound[structure.variable_parts] > 1).any():
             raise ValueError(
                 f"Hamming counts decisions that are 0 or 1, but parts of this {structure.name} go up to "
-                f"{structure.part_bound[structure.decisions].max():g}; give a loss of your own, a subclass of "
+                f"{structure.part_bound[structure.variable_parts].max():g}; give a loss of your own, a subclass of "
                 "losses.Loss that is linear in the parts"
             )
         else:
-            c[structure.decisions] = plus - (plus + minus) * y
-            offset[structure.decisions] = minus * y
+            c[structure.variable_parts] = plus - (plus + minus) * y
+            offset[structure.variable_parts] = minus * y
         return c, offset
 
 
@@ -76,7 +76,7 @@ class Hamming(Loss):
 class LabelCost(Loss):
     """On chains, trees and graphs: the cost of predicting label ``k`` where gold is ``g`` is ``matrix[g, k]``.
 
-    Also on structures of one's own that are ``one_of_many`` with ``alternatives``.
+    Also on structures of one's own that are ``categorical`` with ``alternatives``.
     ``matrix`` has shape ``(n_labels, n_labels)``, rows and columns in the order of the model's ``classes_``, entries
     >= 0 and a zero diagonal.
     """
@@ -89,7 +89,7 @@ class LabelCost(Loss):
             matrix = np.asarray(self.matrix, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError("LabelCost needs a square matrix of numbers") from None
-        if not structure.one_of_many:
+        if not structure.categorical:
             raise ValueError(
                 f"LabelCost is for structures that choose one of several labels, not for {structure.called}; "
                 "use losses.Hamming"
@@ -98,18 +98,18 @@ class LabelCost(Loss):
         if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
             raise ValueError("LabelCost needs finite costs >= 0 and a zero diagonal")
         c = np.zeros(structure.n_parts)
-        y, labels, sizes = gold[structure.decisions], structure.decision_labels, structure.decision_sizes
+        y, labels, sizes = gold[structure.variable_parts], structure.part_states, structure.n_states
         begin = np.cumsum(sizes) - sizes
         right = np.add.reduceat(y * labels, begin).round().astype(np.int64) if len(sizes) else begin
-        c[structure.decisions] = matrix[np.repeat(right, sizes), labels]
+        c[structure.variable_parts] = matrix[np.repeat(right, sizes), labels]
         return c, np.zeros(structure.n_parts)
 
 
 def _check_size(matrix: FloatArray, structure: Structure) -> None:
     """As many rows and columns as there are labels; more where decisions have different ones, all of one vocabulary."""
-    n_labels = structure.alternatives
+    n_labels = structure.states_per_variable
     if isinstance(n_labels, np.ndarray):
-        least = int(structure.decision_labels.max(initial=0)) + 1
+        least = int(structure.part_states.max(initial=0)) + 1
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < least:
             raise ValueError(
                 f"LabelCost needs a square matrix with a row for each of the {least} labels of this {structure.name}, "

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from maxmargin import _threads, model_file
 from maxmargin._callers import callers_level
 from maxmargin._version import __version__
-from maxmargin.packing import PACKERS, checks
-from maxmargin.packing.base import Packed, Packer
-from maxmargin.packing.parts import PartsPacker
-from maxmargin.solvers.checkpoint import CHECKPOINT
+from maxmargin.encoders import ENCODERS, checks
+from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.parts import PartsEncoder
+from maxmargin.optimization.checkpoint import CHECKPOINT
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
 from maxmargin.structures.network import Network
 
@@ -58,8 +58,8 @@ class Model:
     """
 
     weights: FloatArray
-    packer: Packer
-    facts: dict[str, Any] = field(default_factory=dict)
+    encoder: Encoder
+    metadata: dict[str, Any] = field(default_factory=dict)
     n_jobs: int | None = None
 
     @property
@@ -70,26 +70,26 @@ class Model:
     @property
     def classes_(self) -> tuple[Hashable, ...]:
         """Where a model chooses among labels: all of them, in the order of the weights' columns."""
-        if self.packer.classes is None:
-            raise AttributeError(f"a {self.packer.kind} model has no classes_")
-        return self.packer.classes
+        if self.encoder.classes is None:
+            raise AttributeError(f"a {self.encoder.kind} model has no classes_")
+        return self.encoder.classes
 
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each example, ``argmax_y w'f(x, y)``."""
         with _threads.threads(self.n_jobs):
-            return self._outputs(self.packer.pack(X))
+            return self._outputs(self.encoder.pack(X))
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
         k = checks.integer(k, "k", at_least=1)
         lists: list[list[tuple[Any, float]]] = []
         with _threads.threads(self.n_jobs):
-            for examples, piece in self.packer.pack(X).pieces():
+            for examples, piece in self.encoder.pack(X).pieces():
                 ranks = piece.structure.k_best(self._scores(piece), k)
                 _finite(ranks[0], examples)
                 found: list[list[tuple[Any, float]]] = [[] for _ in examples]
                 for points in ranks:
-                    outputs = self.packer.decode(piece, points.z)
+                    outputs = self.encoder.decode(piece, points.z)
                     for i, output in enumerate(outputs):
                         if points.status[i] != PointStatus.ABSENT:
                             found[i].append((output, float(points.value[i])))
@@ -99,7 +99,7 @@ class Model:
     def decision_function(self, X: Sequence[Any]) -> FloatArray:
         """The score ``max_y w'f(x, y)`` of the best output of each example, shape ``(n_examples,)``."""
         with _threads.threads(self.n_jobs):
-            packed = self.packer.pack(X)
+            packed = self.encoder.pack(X)
             return np.concatenate([points.value for _, points in self._best(packed)])
 
     def relaxation(self, X: Sequence[Any]) -> list[Relaxation]:
@@ -109,13 +109,13 @@ class Model:
         """
         found: list[Relaxation] = []
         with _threads.threads(self.n_jobs):
-            for examples, piece in self.packer.pack(X).pieces():
+            for examples, piece in self.encoder.pack(X).pieces():
                 structure = piece.structure
                 if not isinstance(structure, Network):
                     raise ValueError(f"relaxation is for graphs and associative networks, not for {structure.called}")
                 relaxed, best = structure.relax(self._scores(piece))
                 _finite(best, examples)
-                marginals = relaxed.z[structure.decisions].reshape(-1, structure.n_labels)
+                marginals = relaxed.z[structure.variable_parts].reshape(-1, structure.n_labels)
                 by_example = np.split(marginals, np.cumsum(structure.n_nodes)[:-1])
                 found += [
                     Relaxation(
@@ -126,7 +126,7 @@ class Model:
                         float(relaxed.value[i]),
                         bool(best.status[i] == PointStatus.OK),
                     )
-                    for i, (labels, own) in enumerate(zip(self.packer.decode(piece, best.z), by_example, strict=True))
+                    for i, (labels, own) in enumerate(zip(self.encoder.decode(piece, best.z), by_example, strict=True))
                 ]
         return found
 
@@ -140,40 +140,40 @@ class Model:
         checks.same_length(X, y)
         weight = checks.weights(sample_weight, len(X))
         with _threads.threads(self.n_jobs):
-            packed = self.packer.pack(X)
-            self.packer.gold(packed, y)  # refuses outputs that are not legal
+            packed = self.encoder.pack(X)
+            self.encoder.gold(packed, y)  # refuses outputs that are not legal
             return self._agreement(packed, y, weight)
 
     def scorer(self, X: Sequence[Any], y: Sequence[Any]) -> Callable[[FloatArray], float]:
         """A function of weights that is their :meth:`score` on these data, which are checked and packed only once."""
         X, y = checks.examples(X), checks.examples(y, "y")
         checks.same_length(X, y)
-        packed = self.packer.pack(X)
-        self.packer.gold(packed, y)
+        packed = self.encoder.pack(X)
+        self.encoder.gold(packed, y)
 
         def score(weights: FloatArray) -> float:
             with _threads.threads(self.n_jobs):
-                return Model(weights, self.packer)._agreement(packed, y, None)
+                return Model(weights, self.encoder)._agreement(packed, y, None)
 
         return score
 
-    def _agreement(self, packed: Packed, y: Sequence[Any], weight: FloatArray | None) -> float:
+    def _agreement(self, packed: Batch, y: Sequence[Any], weight: FloatArray | None) -> float:
         predicted = self._outputs(packed)
-        counts = np.array([self.packer.agreement(gold, found) for gold, found in zip(y, predicted, strict=True)])
+        counts = np.array([self.encoder.agreement(gold, found) for gold, found in zip(y, predicted, strict=True)])
         right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
         return float(right / total) if total > 0 else 1.0
 
-    def _best(self, packed: Packed) -> Iterator[tuple[Packed, Points]]:
+    def _best(self, packed: Batch) -> Iterator[tuple[Batch, Points]]:
         """The best outputs, a piece of the batch at a time."""
         for examples, piece in packed.pieces():
             points = _finite(piece.structure.predict(self._scores(piece)), examples)
             _warn_of_fractions(piece.structure, points, examples)
             yield piece, points
 
-    def _outputs(self, packed: Packed) -> list[Any]:
-        return [output for piece, points in self._best(packed) for output in self.packer.decode(piece, points.z)]
+    def _outputs(self, packed: Batch) -> list[Any]:
+        return [output for piece, points in self._best(packed) for output in self.encoder.decode(piece, points.z)]
 
-    def _scores(self, packed: Packed) -> FloatArray:
+    def _scores(self, packed: Batch) -> FloatArray:
         if packed.features.n_weights != self.weights.shape[0]:
             raise ValueError(f"the inputs need {packed.features.n_weights} weights, the model has {len(self.weights)}")
         return packed.features.scores(self.weights)
@@ -181,12 +181,12 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write the model to a file (see docs/model-format.md); the file is replaced only when complete."""
         header = {
-            "kind": self.packer.kind,
-            "packer": self.packer.header(),
-            "facts": self.facts,
+            "kind": self.encoder.kind,
+            "encoder": self.encoder.header(),
+            "metadata": self.metadata,
             "library": __version__,
         }
-        model_file.write(path, header, {**_stored(self.weights), **self.packer.arrays()})
+        model_file.write(path, header, {**_stored(self.weights), **self.encoder.arrays()})
 
 
 def _finite(points: Points, examples: IntArray) -> Points:
@@ -203,9 +203,9 @@ def _warn_of_fractions(structure: Structure, points: Points, examples: IntArray)
     inexact = points.status == PointStatus.INEXACT
     if not inexact.any():
         return
-    parts = points.z[structure.decisions]
+    parts = points.z[structure.variable_parts]
     packed = np.zeros(structure.n_parts)
-    packed[structure.decisions] = np.abs(parts - np.rint(parts)) > _WHOLE
+    packed[structure.variable_parts] = np.abs(parts - np.rint(parts)) > _WHOLE
     odd = inexact & (structure.by_example(packed) > 0)
     if odd.any():
         remedy = "no whole output was found" if structure.relaxed else "train and predict with relaxed=True"
@@ -277,27 +277,27 @@ def load(
     """
     header, arrays = model_file.read(path)
     try:
-        kind, facts = header["kind"], header.get("facts", {})
+        kind, metadata = header["kind"], header.get("metadata", {})
         if kind == CHECKPOINT:
             raise ValueError("it is the checkpoint of a run and no model; name it as checkpoint= of a fit to go on")
-        if kind != PartsPacker.kind and kind not in PACKERS:
+        if kind != PartsEncoder.kind and kind not in ENCODERS:
             loader = _named_loader(header)
             if loader is not None:
                 raise ValueError(f"it holds a model of kind {kind!r}; load it with {loader}(path)")
             raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
-        if not isinstance(facts, dict) or not isinstance(header["packer"], dict):
+        if not isinstance(metadata, dict) or not isinstance(header["encoder"], dict):
             raise ValueError("its header is incomplete")
-        if kind == PartsPacker.kind:
+        if kind == PartsEncoder.kind:
             if structure is None:
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
-            packer: Packer = PartsPacker(structure, checks.integer(header["packer"]["n_features"], "n_features"))
+            encoder: Encoder = PartsEncoder(structure, checks.integer(header["encoder"]["n_features"], "n_features"))
         else:
-            packer = PACKERS[kind].from_header(header["packer"]).with_arrays(arrays)
-        weights = _restored(arrays, packer.n_weights)
-        signed = packer.nonnegative()
+            encoder = ENCODERS[kind].from_header(header["encoder"]).with_arrays(arrays)
+        weights = _restored(arrays, encoder.n_weights)
+        signed = encoder.nonnegative()
         if signed is not None and (weights[signed] < 0).any():
             raise ValueError(f"a {kind} model's weights of edges must be >= 0")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         reason = f"{error} is missing from its header" if isinstance(error, KeyError) else str(error)
         raise model_file.ModelFileError(f"{path} cannot be loaded: {reason}") from None
-    return Model(weights, packer, facts, n_jobs)
+    return Model(weights, encoder, metadata, n_jobs)

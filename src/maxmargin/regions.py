@@ -30,14 +30,14 @@ class Region(ABC):
     nonnegative: npt.NDArray[np.bool_] | None
     """Boolean mask of the sign-constrained coordinates, shape ``(n_weights,)``, or None."""
 
-    def why_not(self, n_weights: int) -> str | None:
+    def unsupported(self, n_weights: int) -> str | None:
         """The reason why this region does not fit weights of that length, or None."""
         if self.nonnegative is not None and self.nonnegative.shape != (n_weights,):
             return f"nonnegative must be a mask of shape ({n_weights},), got {self.nonnegative.shape}"
         return None
 
     @abstractmethod
-    def facts(self) -> dict[str, float | str]:
+    def metadata(self) -> dict[str, float | str]:
         """Its settings by name, for model files."""
 
     @property
@@ -48,7 +48,7 @@ class Region(ABC):
     @property
     @abstractmethod
     def certifies(self) -> bool:
-        """Whether a duality gap can close: False without any regularisation, where the dual bound is just 0."""
+        """Whether a duality gap can close: False without any regularization, where the dual bound is just 0."""
 
     @abstractmethod
     def project(self, weights: FloatArray) -> FloatArray:
@@ -111,7 +111,7 @@ class L2(Region):
         """True with a finite ``C`` or ``radius``."""
         return bool(np.isfinite(self.C) or np.isfinite(self.radius))
 
-    def facts(self) -> dict[str, float | str]:
+    def metadata(self) -> dict[str, float | str]:
         """``C`` and ``radius``."""
         return {"C": self.C, "radius": self.radius}
 
@@ -203,12 +203,12 @@ class L1(Region):
         _check_size("C", self.C)
         if np.isinf(self.radius) and np.isinf(self.C):
             raise ValueError(
-                "radius or C must be finite: an infinite L1 ball without a penalty is no regularisation; "
+                "radius or C must be finite: an infinite L1 ball without a penalty is no regularization; "
                 'use an L2 region, norm="l2"'
             )
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
 
-    def facts(self) -> dict[str, float | str]:
+    def metadata(self) -> dict[str, float | str]:
         """``norm``, ``C`` and ``radius``."""
         return {"norm": "l1", "C": self.C, "radius": self.radius}
 
@@ -233,7 +233,7 @@ class L1(Region):
         return True
 
     def project(self, weights: FloatArray) -> FloatArray:
-        """Signs first, then all weights towards zero by one amount, which a sort finds: ``O(d log d)``.
+        """Signs first, then all weights toward zero by one amount, which a sort finds: ``O(d log d)``.
 
         Reference: Held, Wolfe and Crowder (1974), Validation of subgradient optimization.
         """
@@ -257,7 +257,7 @@ class L1(Region):
         return self.price * float(np.abs(weights).sum()) if self.price else 0.0
 
     def prox(self, weights: FloatArray, step: float) -> FloatArray:
-        """Towards zero by ``step / C``, then the projection, which goes on towards zero: this is exact."""
+        """Toward zero by ``step / C``, then the projection, which goes on toward zero: this is exact."""
         if self.price == 0.0:
             return self.project(weights)
         shrunk = np.maximum(np.abs(weights) - step * self.price, 0.0)
@@ -313,7 +313,7 @@ def _check_size(name: str, value: float) -> None:
     if not number or np.isnan(value) or value <= 0:
         raise ValueError(
             f"{name} must be a positive number or infinity, got {value!r}; "
-            "a larger C or radius means less regularisation"
+            "a larger C or radius means less regularization"
         )
 
 

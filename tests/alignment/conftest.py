@@ -1,4 +1,4 @@
-"""Models that several files of tests share, learnt once from the package's own corpus."""
+"""Models that several files of tests share, learned once from the package's own corpus."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import maxmargin as mm
 from maxmargin.tasks.alignment import BitextModels, WordAligner, evaluate, load_corpus
 from maxmargin.tasks.alignment.adaptation import adapt
 from maxmargin.tasks.alignment.sentences import as_pairs
-from maxmargin.tasks.alignment.words import normalise
+from maxmargin.tasks.alignment.words import normalize
 
 CORPUS = load_corpus()
 TRAIN, TEST = CORPUS.split()
@@ -34,7 +34,7 @@ def test_adapted_models_are_of_the_words_of_the_text_alone():
                 assert (sums < 1.001).all()
             assert all((table > 0).all() and (table <= 1).all() for table in tables)
     lexicon, old = adapted.words.lexicon, MODELS.words.lexicon
-    assert set(lexicon.source.words) == {normalise(word) for sentence in TEST.source for word in sentence}
+    assert set(lexicon.source.words) == {normalize(word) for sentence in TEST.source for word in sentence}
     assert adapted.n_pairs == MODELS.n_pairs + len(TEST)
     known = np.flatnonzero(slots >= 0)
     assert lexicon.names(known[:50]) == old.names(slots[known[:50]])
@@ -51,7 +51,7 @@ def test_what_the_bitext_says_often_stays():
     assert np.abs(before - after)[often].mean() < 0.02
 
 
-def test_new_words_are_learnt_from_the_text():
+def test_new_words_are_learned_from_the_text():
     source, target = ([pair[side].split() for pair in NEW] for side in (0, 1))
     adapted, _ = adapt(MODELS, source, target)
     lexicon = adapted.words.lexicon

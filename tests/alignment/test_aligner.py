@@ -27,7 +27,7 @@ from maxmargin.tasks.alignment.symmetrize import METHODS
 NONE = np.zeros((0, 2), dtype=np.int64)
 
 
-def legal(links, pair, fertility=2):
+def constraints(links, pair, fertility=2):
     """Sorted distinct links inside a pair, none of whose words has too many."""
     assert links.dtype == np.int64
     assert links.ndim == 2
@@ -40,7 +40,7 @@ def legal(links, pair, fertility=2):
 
 
 def test_it_learns(corpus):
-    """Better than every symmetrisation of its own hidden Markov models, with settings as they come."""
+    """Better than every symmetrization of its own hidden Markov models, with settings as they come."""
     train, test = corpus.split()
     X, held = (list(zip(part.source, part.target, strict=True)) for part in (train, test))
     aligner = WordAligner(folds=0, tol=1e-2).fit(X, train.references, bitext=held)
@@ -49,7 +49,7 @@ def test_it_learns(corpus):
     baselines = {name: evaluate(test.references, aligner.align_hmm(held, method=name)).aer for name in METHODS}
     assert error < 0.75 * min(baselines.values())
     for links, pair in zip(aligner.predict(held), held, strict=True):
-        legal(links, pair)
+        constraints(links, pair)
 
 
 def test_settings_are_chosen(few, others, models):
@@ -58,8 +58,8 @@ def test_settings_are_chosen(few, others, models):
     assert aligner.choice_ in aligner.choices_
     assert aligner.choices_[aligner.choice_] == min(aligner.choices_.values()) == aligner.held_out_.aer
     assert aligner.held_out_.sentences == len(X)
-    assert aligner.facts_["C"] == aligner.choice_.C
-    assert aligner.facts_["held-out AER"] == aligner.held_out_.aer
+    assert aligner.metadata_["C"] == aligner.choice_.C
+    assert aligner.metadata_["held-out AER"] == aligner.held_out_.aer
     assert aligner.calibration_.slope > 0
     given = WordAligner(models=models, C=(0.05, 0.2), false_negative=2.0, tol=1e-2).fit(X, y, dev=others)
     assert given.held_out_.sentences == len(others[0])
@@ -342,7 +342,7 @@ def test_many_inputs_are_independent_of_each_other(aligner, few, others):
 def test_unknown_words(aligner):
     pair = "我 喜欢 这 本 书 。", "мне нравится эта книга ."
     (links,) = aligner.predict([pair])
-    legal(links, [side.split() for side in pair])
+    constraints(links, [side.split() for side in pair])
     assert len(links) > 0
     (found,) = aligner.align([("\ud800 é \0", "\udfff e\u0301 \0 " + "x" * 100_000)])
     assert np.isfinite(found.confidence).all()
@@ -358,23 +358,23 @@ def test_long_sentences(aligner, make, few):
         found = [one.links if isinstance(one, Prediction) else one for one in found]
         assert same(found, [aligner.predict(few[0][:1])[0], NONE, NONE, aligner.predict(few[0][1:2])[0]])
     X, y = few[0][:5], few[1][:5]
-    with pytest.warns(UserWarning, match="sentence pair 6 has more than 1000 words on a side and is not learnt from"):
+    with pytest.warns(UserWarning, match="sentence pair 6 has more than 1000 words on a side and is not learned from"):
         without = make().fit([*X, long], [*y, [(0, 0), (500, 0), (900, 0)]])
-    with pytest.warns(UserWarning, match="dev pair 1 has more than 1000 words on a side and is not learnt from"):
+    with pytest.warns(UserWarning, match="dev pair 1 has more than 1000 words on a side and is not learned from"):
         make().fit(X, y, dev=([long], [[]]))
     np.testing.assert_allclose(without.coef_, make(tol=1e-2).fit(X, y).coef_, atol=0.2)
     (links,) = aligner.predict([("the cat " * 75, "le chat " * 75)])
-    legal(links, ["x" * 150] * 2)
+    constraints(links, ["x" * 150] * 2)
 
 
 @pytest.mark.parametrize("fertility", [1, 2, 4])
 def test_fertility(make, few, others, fertility):
     aligner = make(fertility=fertility).fit(*few)
-    assert len(aligner.coef_) == len(aligner.feature_names_) == aligner.facts_["weights"]
+    assert len(aligner.coef_) == len(aligner.feature_names_) == aligner.metadata_["weights"]
     assert len(set(aligner.feature_names_)) == len(aligner.coef_)
     most = 0
     for links, pair in zip(aligner.predict(others[0]), others[0], strict=True):
-        legal(links, pair, fertility)
+        constraints(links, pair, fertility)
         most = max(most, *(np.bincount(links[:, side]).max() for side in (0, 1)))
     assert most == min(fertility, 2) or (fertility == 4 and 2 <= most <= 4)
 
@@ -399,7 +399,7 @@ def test_small_and_odd_gold(X, y, fertility, folds):
     aligner = WordAligner(fertility=fertility, folds=folds, C=(0.1, 1.0), rounds=1, tol=1e-2).fit(X, y)
     assert np.isfinite(aligner.coef_).all()
     for links, pair in zip(aligner.predict(X), X, strict=True):
-        legal(links, [side.split() for side in pair], fertility)
+        constraints(links, [side.split() for side in pair], fertility)
     for one in aligner.align(X):
         assert np.isfinite(one.confidence).all()
     aligner = WordAligner(fertility=fertility, C=(0.1, 1.0), rounds=0, tol=1e-2).fit(
@@ -415,28 +415,28 @@ def test_extra_columns(make, few, others):
         return [SentencePair(*pair, {"other": one}) for pair, one in zip(data[0], links, strict=True)]
 
     right = [[reference.sure for reference in data[1]] for data in (few, others)]
-    told = make().fit(given(few, right[0]), few[1])
-    assert "user: other" in told.feature_names_
-    assert told.link_model_.links.user_names == ("other",)
-    with_it = 1 - told.score(given(others, right[1]), others[1])
+    reported = make().fit(given(few, right[0]), few[1])
+    assert "user: other" in reported.feature_names_
+    assert reported.link_model_.links.user_names == ("other",)
+    with_it = 1 - reported.score(given(others, right[1]), others[1])
     without = 1 - make().fit(*few).score(*others)
     assert with_it < 0.5 * without
     shifted = [np.stack([links[:, 0], np.maximum(links[:, 1] - 1, 0)], axis=1) for links in right[1]]
-    assert 1 - told.score(given(others, shifted), others[1]) > with_it
+    assert 1 - reported.score(given(others, shifted), others[1]) > with_it
     sure = [Prediction(links, np.full(len(links), 1.0)) for links in right[1]]
     unsure = [Prediction(links, np.zeros(len(links))) for links in right[1]]
     nothing = [NONE for _ in right[1]]
-    assert same(told.predict(given(others, sure)), told.predict(given(others, right[1])))
-    assert same(told.predict(given(others, unsure)), told.predict(given(others, nothing)))
-    assert told.align_hmm(given(others, nothing))[0].shape[1] == 2
+    assert same(reported.predict(given(others, sure)), reported.predict(given(others, right[1])))
+    assert same(reported.predict(given(others, unsure)), reported.predict(given(others, nothing)))
+    assert reported.align_hmm(given(others, nothing))[0].shape[1] == 2
     many = given(others, right[1]) * 40
-    for call in (told.predict, told.align, told.align_hmm):
+    for call in (reported.predict, reported.align, reported.align_hmm):
         with pytest.raises(ValueError, match=f"sentence pair {len(many) + 1} has no extra column 'other', which the"):
             call([*many, ("a", "b")])
     with pytest.raises(ValueError, match="sentence pair 1 has no extra column 'other'"):
-        told.predict([SentencePair("a", "b", {"another": [(0, 0)]})])
+        reported.predict([SentencePair("a", "b", {"another": [(0, 0)]})])
     with pytest.warns(UserWarning, match="gets no links"):
-        assert len(told.predict([SentencePair("a " * 1001, "b", {"other": [(1000, 0)]})])[0]) == 0
+        assert len(reported.predict([SentencePair("a " * 1001, "b", {"other": [(1000, 0)]})])[0]) == 0
 
 
 @pytest.mark.parametrize(
@@ -484,7 +484,7 @@ def test_every_solver(make, few, solver):
     aligner = make(solver=solver, rounds=1, tol=0.05).fit(X, y)
     honest(aligner, 0.05)
     assert aligner.solution_.status == "converged"
-    assert aligner.facts_["solver"] == type(solver).__name__
+    assert aligner.metadata_["solver"] == type(solver).__name__
     assert aligner.score(X, y) > 0.9
 
 
@@ -513,8 +513,8 @@ def honest(aligner, tol):
     gap, status = aligner.solution_.certificate.relative_gap, aligner.solution_.status
     assert gap >= -1e-9
     assert (gap <= tol) == (status == "converged")
-    assert aligner.facts_["status"] == status
-    assert aligner.facts_["relative gap"] == gap
+    assert aligner.metadata_["status"] == status
+    assert aligner.metadata_["relative gap"] == gap
 
 
 @pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-3])

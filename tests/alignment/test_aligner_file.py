@@ -47,7 +47,7 @@ def test_round_trip(aligner, model, others, tmp_path):
             np.testing.assert_array_equal(first.confidence, second.confidence)
         np.testing.assert_array_equal(again.coef_, aligner.coef_)
         assert again.feature_names_ == aligner.feature_names_
-        assert again.facts_ == aligner.facts_
+        assert again.metadata_ == aligner.metadata_
         assert again.fertility == aligner.link_model_.fertility
     again.save(tmp_path / "again", least=0)
     assert (tmp_path / "again").read_bytes() == model.read_bytes()
@@ -218,14 +218,14 @@ def test_inspect(model, aligner):
     assert (answer.exit_code, answer.stderr) == (0, "")
     assert "word alignment" in answer.stdout
     assert "converged" in answer.stdout
-    facts = json.loads(CliRunner().invoke(app, ["inspect", str(model), "--json"]).stdout)
-    assert facts["kind"] == "word alignment"
-    assert facts["weights"] == len(aligner.coef_)
-    assert facts["trained C"] == 0.1
-    assert facts["trained status"] == "converged"
-    assert facts["fertility"] == 2
-    assert facts["sentence pairs of the translation models"] == aligner.models_.n_pairs
-    assert "hmm" in facts["features"]
+    metadata = json.loads(CliRunner().invoke(app, ["inspect", str(model), "--json"]).stdout)
+    assert metadata["kind"] == "word alignment"
+    assert metadata["weights"] == len(aligner.coef_)
+    assert metadata["trained C"] == 0.1
+    assert metadata["trained status"] == "converged"
+    assert metadata["fertility"] == 2
+    assert metadata["sentence pairs of the translation models"] == aligner.models_.n_pairs
+    assert "hmm" in metadata["features"]
 
 
 def test_inspect_of_a_damaged_file(model, tmp_path):

@@ -14,18 +14,18 @@ def test_it_beats_its_teacher(corpus):
     """Better than the intersected hidden Markov models that its labels are made of; no references are given."""
     X = list(zip(corpus.source, corpus.target, strict=True))
     aligner = WordAligner(tol=1e-2).bootstrap(X)
-    learnt, teacher = (evaluate(corpus.references, found).aer for found in (aligner.predict(X), aligner.align_hmm(X)))
-    assert learnt < teacher
+    learned, teacher = (evaluate(corpus.references, found).aer for found in (aligner.predict(X), aligner.align_hmm(X)))
+    assert learned < teacher
     assert aligner.held_out_ is None
     assert aligner.choices_ == {}
-    assert aligner.facts_["held-out AER"] is None
+    assert aligner.metadata_["held-out AER"] is None
     assert not any(name.partition(":")[0] in WITHHELD for name in aligner.link_model_.links.names)
     for one in aligner.align(X[:20]):
         assert ((one.confidence > 0) & (one.confidence <= 1)).all()
 
 
 def invented(n, seed=0):
-    """Sentences of a made-up language, translated word by word, with neighbours that change places."""
+    """Sentences of a made-up language, translated word by word, with neighbors that change places."""
     rng = np.random.default_rng(seed)
     words = ["".join(rng.choice(list("bcdfgklmnprst"), 2)) + f"{number}a" for number in range(150)]
     other = ["".join(rng.choice(list("aeiou"), 2)) + "xyzvw"[number % 5] + str(number) for number in range(150)]
@@ -46,9 +46,9 @@ def invented(n, seed=0):
 def test_an_invented_language():
     X, y = invented(400)
     aligner = WordAligner(tol=1e-2, n_jobs=2).bootstrap(X, n_pairs=100)
-    learnt, teacher = (evaluate_sure(y, found) for found in (aligner.predict(X), aligner.align_hmm(X)))
-    assert learnt <= teacher + 0.002
-    assert learnt < 0.1
+    learned, teacher = (evaluate_sure(y, found) for found in (aligner.predict(X), aligner.align_hmm(X)))
+    assert learned <= teacher + 0.002
+    assert learned < 0.1
 
 
 def evaluate_sure(y, found):

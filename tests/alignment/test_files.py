@@ -163,8 +163,8 @@ def test_links_round_trip(folder, pairs, form, packed, seed):
         path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
         read = read_links(path, format=form, sentences=len(pairs))
         if form != "talp" and content:
-            recognised = read_links(path, sentences=len(pairs))
-            assert all(np.array_equal(a.links, b.links) for a, b in zip(read, recognised, strict=True))
+            recognized = read_links(path, sentences=len(pairs))
+            assert all(np.array_equal(a.links, b.links) for a, b in zip(read, recognized, strict=True))
         for one, item in zip(read, items, strict=True):
             expected = item.links if isinstance(item, Prediction) else item
             assert np.array_equal(one.links, expected)
@@ -229,7 +229,7 @@ def links_in(text, saved, **settings):
     return [one.links.tolist() for one in read_links(saved(text), **settings)]
 
 
-def test_formats_are_recognised(saved):
+def test_formats_are_recognized(saved):
     assert open_links(saved("0-0 1p2\n\n2-3")).format == "pharaoh"
     assert links_in("0-0 1p2\r\n\r\n3-3 2-3", saved) == [[[0, 0], [1, 2]], [], [[2, 3], [3, 3]]]
     assert links_in("\n0-0:0.5 1p2:1e-3\n", saved) == [[], [[0, 0], [1, 2]]]

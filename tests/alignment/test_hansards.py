@@ -15,7 +15,7 @@ DATA = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[3] / "shared
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the Hansards are not at hand (set MAXMARGIN_DATA)")
 def test_hansards():
-    """Learnt from 60 pairs and a small bitext, clearly better than the translation models it asks."""
+    """Learned from 60 pairs and a small bitext, clearly better than the translation models it asks."""
     gold = [read_bitext(DATA / f"{name}.e", DATA / f"{name}.f") for name in ("train", "dev")]
     X = [pair for part in gold for pair in zip(part.source, part.target, strict=True)]
     y = [one for name, part in zip(("train", "dev"), gold, strict=True)

@@ -71,22 +71,22 @@ BITEXT = "--bitext-source", "all.en", "--bitext-target", "all.fr"
 
 def test_train_and_predict(tmp_path):
     out = tmp_path / "model"
-    facts = json.loads(run("train", *TRAIN, *BITEXT, *FAST, "--out", str(out), "--json"))
-    assert facts["model"] == str(out)
-    assert facts["annotated sentence pairs"] == 20
-    assert facts["sentence pairs of the translation models"] == 280
-    assert facts["status"] == "converged"
-    assert facts["relative gap"] <= 0.05
-    assert 0 <= facts["held-out AER"] < 0.2
+    metadata = json.loads(run("train", *TRAIN, *BITEXT, *FAST, "--out", str(out), "--json"))
+    assert metadata["model"] == str(out)
+    assert metadata["annotated sentence pairs"] == 20
+    assert metadata["sentence pairs of the translation models"] == 280
+    assert metadata["status"] == "converged"
+    assert metadata["relative gap"] <= 0.05
+    assert 0 <= metadata["held-out AER"] < 0.2
     lines = run("predict", str(out), "--source", "test.en", "--target", "test.fr")
     assert lines.count("\n") == 20
     (tmp_path / "links").write_text(lines, encoding="utf-8")
     gold = read_references("test.pharaoh")
-    learnt = evaluate(gold, read_links(tmp_path / "links")).aer
+    learned = evaluate(gold, read_links(tmp_path / "links")).aer
     (tmp_path / "links").write_text(
         run("predict", str(out), "--source", "test.both.gz", "--method", "intersection"), encoding="utf-8"
     )
-    assert learnt < evaluate(gold, read_links(tmp_path / "links")).aer
+    assert learned < evaluate(gold, read_links(tmp_path / "links")).aer
 
 
 def test_the_same_from_every_kind_of_file(tmp_path):
@@ -118,15 +118,17 @@ def test_the_report(tmp_path):
 def test_train_with_dev(tmp_path):
     dev = "--dev-source", "dev.en", "--dev-target", "dev.fr", "--dev-gold", "dev.naacl"
     several = "--C", "0.03", "--C", "0.1", "--false-negative", "2", "--tol", "0.05"
-    facts = json.loads(run("train", *TRAIN, *dev, *several, "--out", str(tmp_path / "model"), "--json", "--jobs", "2"))
-    assert facts["C"] in (0.03, 0.1)
-    assert facts["annotated sentence pairs"] == 40
-    assert 0 <= facts["held-out AER"] < 0.3
+    metadata = json.loads(
+        run("train", *TRAIN, *dev, *several, "--out", str(tmp_path / "model"), "--json", "--jobs", "2")
+    )
+    assert metadata["C"] in (0.03, 0.1)
+    assert metadata["annotated sentence pairs"] == 40
+    assert 0 <= metadata["held-out AER"] < 0.3
 
 
 def test_reuse(tmp_path):
-    facts = json.loads(run("train", *TRAIN, *FAST, "--reuse", "model", "--out", str(tmp_path / "model"), "--json"))
-    assert facts["sentence pairs of the translation models"] == 260
+    metadata = json.loads(run("train", *TRAIN, *FAST, "--reuse", "model", "--out", str(tmp_path / "model"), "--json"))
+    assert metadata["sentence pairs of the translation models"] == 260
     assert "--reuse takes translation models" in failed(
         "train", *TRAIN, *BITEXT, "--reuse", "model", "--out", str(tmp_path / "model")
     )
@@ -214,9 +216,9 @@ def test_bootstrap(tmp_path):
     (tmp_path / "links").write_text(links, encoding="utf-8")
     assert evaluate(read_references("all.pharaoh"), read_links(tmp_path / "links")).aer < 0.12
     out = str(tmp_path / "model")
-    facts = json.loads(run("bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "100", "--out", out, "--json"))
-    assert facts["annotated sentence pairs"] == 0
-    assert "held-out AER" not in facts
+    metadata = json.loads(run("bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "100", "--out", out, "--json"))
+    assert metadata["annotated sentence pairs"] == 0
+    assert "held-out AER" not in metadata
     again = run("predict", out, "--source", "all.en", "--target", "all.fr").splitlines()
     same = [first == second for first, second in zip(links.splitlines(), again, strict=True)]
     assert np.mean(same) > 0.95  # the file has no word pairs that are hardly ever linked
@@ -413,7 +415,7 @@ def test_as_processes(folder, tmp_path):
     made = process("train", *TRAIN, *BITEXT, *FAST, "--out", out)
     assert (made.returncode, made.stderr) == (0, "")
     assert "\x1b" not in made.stdout
-    assert load_aligner(out).facts_["status"] == "converged"
+    assert load_aligner(out).metadata_["status"] == "converged"
     refused = process("predict", out, "--source", "-", "--target", "latin.fr", given=(folder / "test.en").read_text())
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: latin.fr, line 8: ")

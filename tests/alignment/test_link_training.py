@@ -35,27 +35,27 @@ def evidence(corpus=SOME):
 @pytest.mark.parametrize("fertility", [1, 2, 4])
 @pytest.mark.parametrize("identity", [False, True])
 def test_features_of_parts_are_those_of_links_and_words(fertility, identity):
-    model, facts = link_model(fertility, identity=identity), evidence()
-    batch = model.batch(facts)
-    features = model.features(facts, batch)
+    model, metadata = link_model(fertility, identity=identity), evidence()
+    batch = model.batch(metadata)
+    features = model.features(metadata, batch)
     matrix = features.to_sparse().toarray()
     assert matrix.shape == (batch.n_parts, model.n_weights)
     assert len(model.names) == len(set(model.names)) == model.n_weights
-    links = model.links.matrix(facts)
+    links = model.links.matrix(metadata)
     links = links.toarray() if sp.issparse(links) else links
     expected = np.zeros(matrix.shape)
     expected[batch.cells, : links.shape[1]] = links
     at = links.shape[1]
     for place in range(fertility - 1):
         for side, parts in zip(model._words, (batch.source_places, batch.target_places), strict=True):
-            words = side.matrix(facts)
+            words = side.matrix(metadata)
             expected[parts[:, place], at : at + words.shape[1]] = words
             at += words.shape[1]
     assert at == model.n_weights
     np.testing.assert_array_equal(matrix, expected)
     weights = np.random.default_rng(0).standard_normal(model.n_weights)
     np.testing.assert_allclose(features.scores(weights), expected @ weights, atol=1e-9)
-    np.testing.assert_allclose(model.scores(facts, batch, weights), expected @ weights, atol=1e-9)
+    np.testing.assert_allclose(model.scores(metadata, batch, weights), expected @ weights, atol=1e-9)
 
 
 def test_names_of_places():
@@ -113,8 +113,8 @@ def test_imputed_outputs_are_the_best_that_references_allow(fertility):
     source, target = [["the", "house"], ["a", "small", "house"]], [["la", "maison"], ["une", "petite", "maison"]]
     references = [Reference.of([(1, 1)], [(0, 0), (0, 1)]), Reference.of([(0, 0)], [(1, 1), (2, 2), (1, 2)])]
     model = link_model(fertility)
-    facts = MODELS.evidence(source, target, identity=MODELS.words.numbered(IDENTITY))
-    batch = GoldBatch.build(model, facts, references)
+    metadata = MODELS.evidence(source, target, identity=MODELS.words.numbered(IDENTITY))
+    batch = GoldBatch.build(model, metadata, references)
     for seed in range(10):
         weights = np.random.default_rng(seed).standard_normal(model.n_weights)
         scores = batch.features.scores(weights)

@@ -13,7 +13,7 @@ from maxmargin.tasks.alignment.opinions import MODELS, OPINION_NAMES, PRIOR, STE
 from maxmargin.tasks.alignment.translation import PreparedBitext, learn
 
 CORPUS = load_corpus()
-LEARNT = BitextModels.learn(CORPUS.source, CORPUS.target, model1_iterations=2, hmm_iterations=2)
+LEARNED = BitextModels.learn(CORPUS.source, CORPUS.target, model1_iterations=2, hmm_iterations=2)
 
 
 def same_models(one, two):
@@ -31,27 +31,27 @@ def test_the_three_models():
     stems = PreparedBitext(CORPUS.source, CORPUS.target, letters=STEM_LETTERS)
     settings = {"model1_iterations": 2, "hmm_iterations": 2}
     for expected, found in (
-        (words, LEARNT.words),
-        (learn(stems, **settings), LEARNT.stems),
-        (learn(stems, agreement=False, prior=PRIOR, **settings), LEARNT.cautious),
+        (words, LEARNED.words),
+        (learn(stems, **settings), LEARNED.stems),
+        (learn(stems, agreement=False, prior=PRIOR, **settings), LEARNED.cautious),
     ):
         np.testing.assert_array_equal(expected.hmm.word, found.hmm.word)
         np.testing.assert_array_equal(expected.links, found.links)
         assert expected.history == found.history
-    assert LEARNT.stems.lexicon is LEARNT.cautious.lexicon
-    assert LEARNT.n_pairs == len(CORPUS)
+    assert LEARNED.stems.lexicon is LEARNED.cautious.lexicon
+    assert LEARNED.n_pairs == len(CORPUS)
 
 
 def test_progress_is_told():
-    told = []
+    reported = []
     BitextModels.learn(
         CORPUS.source[:9],
         CORPUS.target[:9],
         model1_iterations=1,
         hmm_iterations=2,
-        on_iteration=lambda *x: told.append(x),
+        on_iteration=lambda *x: reported.append(x),
     )
-    assert [(name, progress.model) for name, progress in told] == [
+    assert [(name, progress.model) for name, progress in reported] == [
         (name, model) for name in MODELS for model in ("model1", "hmm", "hmm")
     ]
 
@@ -73,9 +73,9 @@ def test_same_bits_for_any_number_of_threads():
 
 def test_evidence_is_what_the_models_say():
     source, target = [["the", "House", "zzz"], [], ["the"]], [["La", "maison"], ["x"], []]
-    identity = LEARNT.words.frequent(25)
-    evidence = LEARNT.evidence(source, target, identity=LEARNT.words.numbered(identity), user=np.ones((6, 1)))
-    lexicon = LEARNT.words.lexicon
+    identity = LEARNED.words.frequent(25)
+    evidence = LEARNED.evidence(source, target, identity=LEARNED.words.numbered(identity), user=np.ones((6, 1)))
+    lexicon = LEARNED.words.lexicon
     assert evidence.source_tokens == ["the", "House", "zzz", "the"]
     assert evidence.target_tokens == ["La", "maison", "x"]
     names = lexicon.names(np.arange(lexicon.n_slots))
@@ -90,35 +90,35 @@ def test_evidence_is_what_the_models_say():
     assert evidence.count_source[2] == 0
     assert evidence.n_pairs == len(CORPUS)
     assert evidence.opinions.shape == (6, len(OPINION_NAMES))
-    batch = LEARNT.stems.lexicon.batch(source, target)
-    slots = LEARNT.stems.lexicon.slots(batch)
-    for at, model in ((0, LEARNT.stems), (7, LEARNT.cautious)):
+    batch = LEARNED.stems.lexicon.batch(source, target)
+    slots = LEARNED.stems.lexicon.slots(batch)
+    for at, model in ((0, LEARNED.stems), (7, LEARNED.cautious)):
         p, q = model.posteriors(batch, slots)[:2]
         product = p * q
         expected = [p, q, product, np.sqrt(product), np.minimum(p, q), np.maximum(p, q)]
         np.testing.assert_allclose(evidence.opinions[:, at : at + 6], np.stack(expected, axis=1))
         np.testing.assert_allclose(evidence.opinions[:, at + 6], np.log10(product + 1e-9) / 9 + 1)
-    assert LEARNT.evidence([], []).n_cells == 0
-    assert LEARNT.evidence([[]], [["a"]]).n_cells == 0
+    assert LEARNED.evidence([], []).n_cells == 0
+    assert LEARNED.evidence([[]], [["a"]]).n_cells == 0
 
 
 def test_pruned_models_keep_what_is_likely():
-    pruned, _ = LEARNT.pruned(0.05)
+    pruned, _ = LEARNED.pruned(0.05)
     assert pruned.stems.lexicon is pruned.cautious.lexicon
     for name in MODELS:
-        whole, part = getattr(LEARNT, name), getattr(pruned, name)
+        whole, part = getattr(LEARNED, name), getattr(pruned, name)
         assert 0 < part.lexicon.n_slots < whole.lexicon.n_slots
         assert whole.likely(0.05).sum() <= part.lexicon.n_slots
     assert same_models(BitextModels.restore(pruned.header(), pruned.arrays()), pruned)
-    assert same_models(LEARNT.pruned(0.0)[0], LEARNT)
-    before, after = (models.evidence(CORPUS.source, CORPUS.target) for models in (LEARNT, LEARNT.pruned()[0]))
+    assert same_models(LEARNED.pruned(0.0)[0], LEARNED)
+    before, after = (models.evidence(CORPUS.source, CORPUS.target) for models in (LEARNED, LEARNED.pruned()[0]))
     assert np.abs(before.hmm_forward - after.hmm_forward).max() < 0.05
 
 
 def test_round_trip():
-    restored = BitextModels.restore(LEARNT.header(), LEARNT.arrays())
-    assert same_models(restored, LEARNT)
-    one, two = (models.evidence(CORPUS.source, CORPUS.target) for models in (LEARNT, restored))
+    restored = BitextModels.restore(LEARNED.header(), LEARNED.arrays())
+    assert same_models(restored, LEARNED)
+    one, two = (models.evidence(CORPUS.source, CORPUS.target) for models in (LEARNED, restored))
     np.testing.assert_array_equal(one.hmm_forward, two.hmm_forward)
     np.testing.assert_array_equal(one.opinions, two.opinions)
     empty = BitextModels.learn([], [])
@@ -137,11 +137,11 @@ def restored_or_refused(header, arrays):
     return False
 
 
-ARRAYS = sorted(LEARNT.arrays())
+ARRAYS = sorted(LEARNED.arrays())
 
 
 def test_damaged_fingerprints_are_refused():
-    arrays, header = LEARNT.arrays(), LEARNT.header()
+    arrays, header = LEARNED.arrays(), LEARNED.header()
     for damaged in (arrays["seen"].astype(float), arrays["seen"][::-1], arrays["seen"][None], arrays["seen"].repeat(2)):
         with pytest.raises(ValueError, match="fingerprints of sentence pairs are damaged"):
             BitextModels.restore(header, {**arrays, "seen": damaged})
@@ -149,7 +149,7 @@ def test_damaged_fingerprints_are_refused():
 
 @pytest.mark.parametrize("name", sorted(set(ARRAYS) - {"seen"}))
 def test_damaged_arrays_are_refused(name):
-    arrays, header = LEARNT.arrays(), LEARNT.header()
+    arrays, header = LEARNED.arrays(), LEARNED.header()
     array = arrays[name]
     other = np.float64 if array.dtype != np.float64 else np.float32
     wrong = [
@@ -189,12 +189,12 @@ def test_damaged_arrays_are_refused(name):
 @given(st.sampled_from(ARRAYS), st.integers(0, 10**9), st.integers(1, 8))
 def test_flipped_bytes_never_crash(name, seed, n_bytes):
     rng = np.random.default_rng(seed)
-    arrays = LEARNT.arrays()
+    arrays = LEARNED.arrays()
     data = bytearray(arrays[name].tobytes())
     for at in rng.integers(0, len(data), n_bytes):
         data[at] = rng.integers(256)
     damaged = np.frombuffer(bytes(data), dtype=arrays[name].dtype).reshape(arrays[name].shape)
-    restored_or_refused(LEARNT.header(), {**arrays, name: damaged})
+    restored_or_refused(LEARNED.header(), {**arrays, name: damaged})
 
 
 @pytest.mark.parametrize(
@@ -207,6 +207,6 @@ def test_flipped_bytes_never_crash(name, seed, n_bytes):
 )  # fmt: skip
 def test_damaged_headers_are_refused(key, value):
     with pytest.raises(ValueError, match="its"):
-        BitextModels.restore({**LEARNT.header(), key: value}, LEARNT.arrays())
+        BitextModels.restore({**LEARNED.header(), key: value}, LEARNED.arrays())
     with pytest.raises(KeyError):
-        BitextModels.restore({k: v for k, v in LEARNT.header().items() if k != key}, LEARNT.arrays())
+        BitextModels.restore({k: v for k, v in LEARNED.header().items() if k != key}, LEARNED.arrays())

@@ -54,15 +54,15 @@ def test_a_page_needs_no_network():
     assert not re.search(r"<(link|img|iframe)\b|@import|url\(", text)
 
 
-def luminance(colour):
+def luminance(color):
     """As the contrast ratio of WCAG 2 has it."""
-    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    digits = color[1:] if len(color) == 7 else "".join(2 * digit for digit in color[1:])
     parts = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return float(np.dot([0.2126, 0.7152, 0.0722], linear))
 
 
-def test_colours_have_contrast():
+def test_colors_have_contrast():
     style = (resources.files("maxmargin.tasks.alignment") / "templates" / "page.css").read_text(encoding="utf-8")
     blocks = re.findall(r"\{([^{}]*--paper: [^{}]*)\}", style)
     themes = [dict(re.findall(r"--(\w+): (#\w+);", block)) for block in blocks]

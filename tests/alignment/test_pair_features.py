@@ -37,7 +37,7 @@ def evidence(shapes, *, seed=0, pairs=1000.0, n_identity=0, n_user=0, dull=0.0, 
         np.minimum.outer(e[start[0][i] : start[0][i + 1]], f[start[1][i] : start[1][i + 1]]).ravel()
         for i in range(len(shapes))
     ]
-    facts = {
+    metadata = {
         "source_start": start[0].astype(np.int64),
         "target_start": start[1].astype(np.int64),
         "source_tokens": [WORDS[i] for i in rng.integers(0, len(WORDS), n_source)],
@@ -52,7 +52,7 @@ def evidence(shapes, *, seed=0, pairs=1000.0, n_identity=0, n_user=0, dull=0.0, 
         "identity": rng.integers(-2, n_identity, cells).astype(np.int32) if n_identity else None,
         "user": rng.standard_normal((cells, n_user)) if n_user else None,
     }
-    return Evidence(**{**facts, **changes})
+    return Evidence(**{**metadata, **changes})
 
 
 def all_columns(case: Evidence) -> np.ndarray:

@@ -120,8 +120,10 @@ def test_extra_columns_are_those_of_the_model():
         require_extra([foo, both], ["foo"])
     with pytest.raises(ValueError, match=r"sentence pair 2: the model has no extra column 'foo'; it has none; leave"):
         require_extra([none, foo], [])
-    told = r"sentence pair 2 has no extra column 'bar', .* give its links: extra=\{'bar': \.\.\.\}, .* --extra bar=FILE"
-    with pytest.raises(ValueError, match=told):
+    reported = (
+        r"sentence pair 2 has no extra column 'bar', .* give its links: extra=\{'bar': \.\.\.\}, .* --extra bar=FILE"
+    )
+    with pytest.raises(ValueError, match=reported):
         require_extra([both, foo], ["bar", "foo"])
 
 
@@ -149,6 +151,6 @@ def test_the_warning_of_long_pairs_counts_them():
     pairs = as_pairs([("a", "x"), ("a " * 1001, "x"), ("a", "x " * 1001)])
     with pytest.warns(UserWarning, match=r"sentence pair 2 has .* gets no links \(2 such pairs\); split it"):
         warn_of_long(pairs)
-    with pytest.warns(UserWarning, match=r"sentence pair 2 has .* is not learnt from \(1 such pair\); split it"):
-        warn_of_long(pairs[:2], "is not learnt from")
+    with pytest.warns(UserWarning, match=r"sentence pair 2 has .* is not learned from \(1 such pair\); split it"):
+        warn_of_long(pairs[:2], "is not learned from")
     warn_of_long(pairs[:1])

@@ -103,7 +103,7 @@ def test_grid_without_a_reference():
     assert "confidence 0.75 or more" in grid(shades).plain
 
 
-def test_kinds_differ_in_colour():
+def test_kinds_differ_in_color():
     spans = {str(span.style) for span in grid(HOUSE).spans}
     assert {kind.style for name, kind in KINDS.items() if name != "link"} <= spans
     assert len({kind.glyph for name, kind in KINDS.items() if name != "link"}) == 5

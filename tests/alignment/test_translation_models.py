@@ -1,4 +1,4 @@
-"""Models learnt from sentence pairs: against twins, and what is promised of them."""
+"""Models learned from sentence pairs: against twins, and what is promised of them."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def test_the_likelihood_never_falls(pairs, null, width):
 @pytest.mark.parametrize("letters", [0, 4])
 def test_the_likelihood_never_falls_on_the_corpus(letters):
     corpus = load_corpus()
-    told: list[Progress] = []
+    reported: list[Progress] = []
     bitext = PreparedBitext(corpus.source, corpus.target, letters=letters)
-    model = learn(bitext, model1_iterations=15, hmm_iterations=15, agreement=False, on_iteration=told.append)
-    assert tuple(told) == model.history
+    model = learn(bitext, model1_iterations=15, hmm_iterations=15, agreement=False, on_iteration=reported.append)
+    assert tuple(reported) == model.history
     never_falls(model, sum(map(len, corpus.source + corpus.target)))
     assert model.history[-1].forward > model.history[0].forward + 100
 
@@ -166,7 +166,7 @@ def test_posteriors_of_any_sentences():
 
 
 def test_long_sentences_teach_nothing_but_get_posteriors(monkeypatch):
-    monkeypatch.setattr(translation, "LONGEST_LEARNT", 3)
+    monkeypatch.setattr(translation, "LONGEST_LEARNED", 3)
     short = [(["a", "b"], ["x", "y"]), (["b", "c"], ["y", "z", "z"])]
     long = (["a", "b", "c", "a"], ["z", "z", "z", "x", "x", "y"])
     with_long, without = PreparedBitext(*sides([*short, long])), PreparedBitext(*sides(short))

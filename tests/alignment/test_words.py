@@ -1,4 +1,4 @@
-"""Words: normalisation, vocabularies, and the arrays of their files."""
+"""Words: normalization, vocabularies, and the arrays of their files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin.tasks.alignment.words import Vocabulary, normalise
+from maxmargin.tasks.alignment.words import Vocabulary, normalize
 
 
 @pytest.mark.parametrize(
@@ -25,15 +25,15 @@ from maxmargin.tasks.alignment.words import Vocabulary, normalise
         (".", "."),
     ],
 )
-def test_normalise(word, expected):
-    assert normalise(word) == expected
+def test_normalize(word, expected):
+    assert normalize(word) == expected
 
 
 @settings(deadline=None, derandomize=True, max_examples=500)
 @given(st.text(max_size=8))
-def test_normalising_twice_changes_nothing(word):
-    once = normalise(word)
-    assert normalise(once) == once
+def test_normalizing_twice_changes_nothing(word):
+    once = normalize(word)
+    assert normalize(once) == once
 
 
 def test_words_are_numbered():

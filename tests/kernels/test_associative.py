@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import grid, one, random_batch
 
-from maxmargin.structures import Associative, Cut, Graph, PointStatus
+from maxmargin.structures import Associative, Cut, PairwiseGraph, PointStatus
 from maxmargin.testing import network as twin
 from maxmargin.testing import reference
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=30)
 
 
-def as_graph(structure: Associative, scores: np.ndarray) -> tuple[Graph, np.ndarray]:
+def as_graph(structure: Associative, scores: np.ndarray) -> tuple[PairwiseGraph, np.ndarray]:
     """The same network with a full table for every edge."""
     k, split = structure.n_labels, structure.starts[1]
     tables = scores[split:].reshape(-1, k)[:, :, None] * np.eye(k)
-    graph = Graph(structure.n_nodes, structure.edges, structure.edge_offsets, k)
+    graph = PairwiseGraph(structure.n_nodes, structure.edges, structure.edge_offsets, k)
     return graph, np.concatenate([scores[:split], tables.ravel()])
 
 
@@ -77,7 +77,7 @@ def test_two_labels_are_exact_and_equal_a_cut(seed: int) -> None:
 
 
 def test_expansion_moves_beat_changes_of_single_nodes() -> None:
-    """A strip that prefers its second label weakly at every node, and strongly to be of one colour."""
+    """A strip that prefers its second label weakly at every node, and strongly to be of one color."""
     nodes = np.zeros((30, 3))
     nodes[:, 1] = 0.1
     nodes[::7, 2] = 0.3
@@ -89,7 +89,7 @@ def test_expansion_moves_beat_changes_of_single_nodes() -> None:
 
 
 @pytest.mark.parametrize("labels", [3, 6])
-def test_labellings_of_grids_are_near_the_bound_and_never_worse_than_rounding(labels: int) -> None:
+def test_labelings_of_grids_are_near_the_bound_and_never_worse_than_rounding(labels: int) -> None:
     rng = np.random.default_rng(labels)
     structure = one(Associative, 400, grid(20, 20), labels)
     scores = np.concatenate([rng.normal(size=400 * labels), 0.7 * rng.random(len(structure.edges) * labels)])

@@ -76,7 +76,7 @@ def test_projection_of_long_lists_is_certified_by_the_argmax(scale: float) -> No
 def test_entropic_is_a_softmax(sizes: list[int], seed: int, scale: float) -> None:
     structure = Candidates(sizes)
     potentials = scale * np.random.default_rng(seed).normal(size=structure.n_parts)
-    found = structure.entropic(potentials)
+    found = structure.marginals(potentials)
     for i in range(len(sizes)):
         own = slice(*structure.blocks[0].offsets[i : i + 2])
         value = np.logaddexp.reduce(potentials[own])
@@ -85,7 +85,7 @@ def test_entropic_is_a_softmax(sizes: list[int], seed: int, scale: float) -> Non
 
 
 def test_forbidden_candidates() -> None:
-    found = Candidates([2, 2]).entropic(np.array([-np.inf, 1.0, -np.inf, -np.inf]))
+    found = Candidates([2, 2]).marginals(np.array([-np.inf, 1.0, -np.inf, -np.inf]))
     np.testing.assert_array_equal(found.z, [0.0, 1.0, 0.0, 0.0])
     np.testing.assert_array_equal(found.status, [OK, ABSENT])
     np.testing.assert_array_equal(found.value, [1.0, -np.inf])
@@ -95,7 +95,7 @@ def test_forbidden_candidates() -> None:
 def test_numbers_that_are_not_finite_stay_in_their_example(bad: float) -> None:
     structure = Candidates([2, 3])
     scores = np.array([0.0, bad, 1.0, 3.0, 2.0])
-    for found in (structure.argmax(scores), structure.project(scores), structure.entropic(scores)):
+    for found in (structure.argmax(scores), structure.project(scores), structure.marginals(scores)):
         np.testing.assert_array_equal(found.status, [NONFINITE, OK])
         assert np.isnan(found.value[0])
         assert np.isfinite(found.value[1])
@@ -107,14 +107,14 @@ def test_numbers_that_are_not_finite_stay_in_their_example(bad: float) -> None:
 
 def test_no_examples_and_lists_of_one() -> None:
     empty = Candidates([])
-    for found in (empty.argmax(np.zeros(0)), empty.project(np.zeros(0)), empty.entropic(np.zeros(0))):
+    for found in (empty.argmax(np.zeros(0)), empty.project(np.zeros(0)), empty.marginals(np.zeros(0))):
         assert found.z.shape == found.value.shape == found.status.shape == (0,)
     assert len(empty.k_best(np.zeros(0), 2)) == 1
     assert empty.decode(np.zeros(0)) == []
     assert empty.encode([]).shape == (0,)
     one = Candidates([1, 1])
     np.testing.assert_array_equal(one.project(np.array([-3.0, 7.0])).z, [1.0, 1.0])
-    np.testing.assert_array_equal(one.entropic(np.array([-3.0, 7.0])).value, [-3.0, 7.0])
+    np.testing.assert_array_equal(one.marginals(np.array([-3.0, 7.0])).value, [-3.0, 7.0])
 
 
 def test_select_with_repeats() -> None:
@@ -128,9 +128,9 @@ def test_select_with_repeats() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_same_bits_for_any_number_of_threads(threads: int) -> None:
     structure, point = Candidates([5, 2, 40]), np.random.default_rng(3).normal(size=47)
-    expected = structure.project(point).z.tobytes(), structure.entropic(point).z.tobytes()
+    expected = structure.project(point).z.tobytes(), structure.marginals(point).z.tobytes()
     with mm.threads(threads):
-        assert (structure.project(point).z.tobytes(), structure.entropic(point).z.tobytes()) == expected
+        assert (structure.project(point).z.tobytes(), structure.marginals(point).z.tobytes()) == expected
 
 
 def test_encode_and_decode() -> None:

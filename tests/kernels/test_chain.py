@@ -98,7 +98,7 @@ def test_argmax_equals_the_linear_program(transitions):
 
 
 @pytest.mark.parametrize("transitions", MODES)
-def test_argmax_of_a_large_chain_has_no_better_neighbour(transitions):
+def test_argmax_of_a_large_chain_has_no_better_neighbor(transitions):
     chain = Chain([300], 13, transitions=transitions)
     scores = np.random.default_rng(0).normal(size=chain.n_parts)
     best = chain.argmax(scores)
@@ -261,8 +261,8 @@ def test_k_best_lists_the_best_sequences_in_order(case, k):
         assert codes == [OK] * len(expected) + [ABSENT] * (len(ranks) - len(expected))
         listed = [own_parts(chain, points.z, i) for points in ranks[: len(expected)]]
         assert len({z.tobytes() for z in listed}) == len(expected)
-        legal = {v.tobytes() for v in outputs}
-        assert all(z.tobytes() in legal for z in listed)
+        constraints = {v.tobytes() for v in outputs}
+        assert all(z.tobytes() in constraints for z in listed)
 
 
 @pytest.mark.usefixtures("every_vector_length")

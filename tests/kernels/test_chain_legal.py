@@ -12,11 +12,11 @@ import maxmargin as mm
 from maxmargin import _kernels
 from maxmargin.features.tied import ChainFeatures
 from maxmargin.losses import Hamming
+from maxmargin.optimization.active_set import ActiveSet
+from maxmargin.optimization.loop import Stop, solve
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
-from maxmargin.solvers.loop import Stop, solve
-from maxmargin.solvers.masses import Masses
-from maxmargin.structures import Chain, Legality
+from maxmargin.structures import Chain, TransitionConstraints
 from maxmargin.structures.base import PointStatus
 from maxmargin.testing import check_structure, reference, slack
 from maxmargin.testing.chain import gibbs, vertices
@@ -30,7 +30,7 @@ BIO = ("B-X", "B-Y", "I-X", "I-Y", "O")
 
 
 def drawn_rules(rng, k, share):
-    return Legality(rng.random((k, k)) < share, rng.random(k) < share, rng.random(k) < share)
+    return TransitionConstraints(rng.random((k, k)) < share, rng.random(k) < share, rng.random(k) < share)
 
 
 @st.composite
@@ -40,7 +40,7 @@ def legal_chains(draw, longest=4, labels=3):
     k = draw(st.integers(1, labels))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     rules = drawn_rules(rng, k, draw(st.sampled_from([0.4, 0.7, 0.9])))
-    chain = Chain(lengths, k, transitions=draw(st.sampled_from(MODES)), legal=rules)
+    chain = Chain(lengths, k, transitions=draw(st.sampled_from(MODES)), constraints=rules)
     scale = draw(st.sampled_from([1e-12, 1.0, 30.0]))
     scores = rng.normal(size=chain.n_parts) if draw(st.booleans()) else rng.integers(-2, 3, size=chain.n_parts)
     return chain, scale * scores.astype(float), rng
@@ -52,7 +52,7 @@ def own_parts(chain, packed, i):
 
 def by_kind(transitions):
     """A batch of BIO sequences, without an output in no example."""
-    return Chain([4, 0, 1, 6, 2], 5, transitions=transitions, legal=Legality.bio(BIO))
+    return Chain([4, 0, 1, 6, 2], 5, transitions=transitions, constraints=TransitionConstraints.bio(BIO))
 
 
 @pytest.mark.usefixtures("every_vector_length")
@@ -89,7 +89,7 @@ def test_best_outputs_are_the_best_legal_ones(case):
 @pytest.mark.parametrize("n_labels", [1, 4, 9, 22, 50])
 def test_one_matrix_for_all_respects_the_rules(n_labels):
     rng = np.random.default_rng(n_labels)
-    chain = Chain(rng.integers(0, 9, size=30), n_labels, legal=drawn_rules(rng, n_labels, 0.6))
+    chain = Chain(rng.integers(0, 9, size=30), n_labels, constraints=drawn_rules(rng, n_labels, 0.6))
     nodes, pairs = rng.normal(size=chain.starts[1]), rng.normal(size=(n_labels, n_labels))
     found = chain.labels(nodes, pairs)
     same = chain.labels(np.concatenate([nodes, np.tile(pairs.ravel(), chain.n_examples)]))
@@ -103,14 +103,14 @@ def test_one_matrix_for_all_respects_the_rules(n_labels):
 @given(legal_chains())
 def test_distributions_are_over_legal_outputs(case):
     chain, potentials, _ = case
-    points = chain.entropic(potentials)
+    points = chain.marginals(potentials)
     _, means, value = gibbs(chain, potentials)
     np.testing.assert_allclose(points.value, value, atol=1e-9)
     for i, expected in enumerate(means):
         assert points.status[i] == (OK if value[i] > -np.inf else ABSENT)
         np.testing.assert_allclose(own_parts(chain, points.z, i), expected, atol=1e-9)
     edges = chain.edge_marginals(potentials)
-    assert not edges[:, ~chain.legal.pairs].any()
+    assert not edges[:, ~chain.constraints.pairs].any()
     if chain.transitions == "shared" and chain.n_examples:
         owner = np.repeat(np.arange(chain.n_examples), np.maximum(chain.lengths - 1, 0))
         sums = np.zeros((chain.n_examples, chain.n_labels, chain.n_labels))
@@ -151,7 +151,7 @@ def test_projections_are_onto_the_hull_of_legal_outputs(case):
 def test_slack_rescaling_is_over_legal_outputs(case, units):
     chain, scores, rng = case
     costs = np.zeros(chain.n_parts)
-    costs[chain.decisions] = rng.integers(0, 2, size=chain.starts[1]) if units else rng.random(chain.starts[1])
+    costs[chain.variable_parts] = rng.integers(0, 2, size=chain.starts[1]) if units else rng.random(chain.starts[1])
     margin = rng.normal(size=chain.n_examples)
     points = chain.slack_argmax(scores, margin, costs, np.zeros(chain.n_examples))
     for i, outputs in enumerate(vertices(chain)):
@@ -183,8 +183,8 @@ def test_bounds_and_the_polytope_are_those_of_legal_outputs(case):
 @pytest.mark.parametrize("transitions", MODES)
 def test_bounds_of_long_chains_with_a_period(transitions):
     turn = np.roll(np.eye(3, dtype=bool), 1, axis=1)
-    rules = Legality(turn, np.array([True, False, False]), np.array([False, True, False]))
-    chain = Chain([50, 51, 2], 3, transitions=transitions, legal=rules)
+    rules = TransitionConstraints(turn, np.array([True, False, False]), np.array([False, True, False]))
+    chain = Chain([50, 51, 2], 3, transitions=transitions, constraints=rules)
     nodes = chain.part_bound[: chain.starts[1]].reshape(-1, 3)
     assert not nodes[50:101].any()  # 51 steps do not end in label 1
     np.testing.assert_array_equal(nodes[:50].argmax(axis=1), np.arange(50) % 3)
@@ -201,7 +201,7 @@ def test_promises_of_structures_are_kept(transitions):
 def test_rules_that_allow_everything_change_no_bit(transitions):
     lengths = np.arange(12)
     plain = Chain(lengths, 7, transitions=transitions)
-    ruled = Chain(lengths, 7, transitions=transitions, legal=Legality.anything(7))
+    ruled = Chain(lengths, 7, transitions=transitions, constraints=TransitionConstraints.anything(7))
     rng = np.random.default_rng(1)
     scores = rng.normal(size=plain.n_parts)
     scores[rng.random(plain.n_parts) < 0.1] = -0.0
@@ -209,7 +209,7 @@ def test_rules_that_allow_everything_change_no_bit(transitions):
     for call in (
         lambda chain: chain.argmax(scores),
         lambda chain: chain.k_best(scores, 3)[2],
-        lambda chain: chain.entropic(scores),
+        lambda chain: chain.marginals(scores),
         lambda chain: chain.project(scores + 0.1, warm=warm),
     ):
         one, two = call(plain), call(ruled)
@@ -233,7 +233,7 @@ def test_bad_scores_are_refused_also_where_the_rules_forbid(transitions, bad):
             chain.argmax(scores).status,
             chain.labels(scores).status,
             chain.k_best(scores, 2)[0].status,
-            chain.entropic(scores).status,
+            chain.marginals(scores).status,
             chain.project(scores).status,
             chain.slack_argmax(scores, zeros, np.zeros(chain.n_parts), zeros).status,
         ):
@@ -245,12 +245,12 @@ def test_bad_scores_are_refused_also_where_the_rules_forbid(transitions, bad):
 
 @pytest.mark.parametrize("transitions", MODES)
 def test_same_bits_for_any_number_of_threads(transitions):
-    chain = Chain(np.arange(40) % 9, 5, transitions=transitions, legal=Legality.bio(BIO))
+    chain = Chain(np.arange(40) % 9, 5, transitions=transitions, constraints=TransitionConstraints.bio(BIO))
     scores = np.random.default_rng(5).normal(size=chain.n_parts)
     results = []
     for n in (1, 2, 3):
         with mm.threads(n):
-            points = [chain.argmax(scores), *chain.k_best(scores, 3), chain.entropic(scores), chain.project(scores)]
+            points = [chain.argmax(scores), *chain.k_best(scores, 3), chain.marginals(scores), chain.project(scores)]
             results.append([(one.z.tobytes(), one.value.tobytes(), one.status.tobytes()) for one in points])
     assert results[0] == results[1] == results[2]
 
@@ -269,27 +269,27 @@ def test_same_bits_for_any_number_of_threads(transitions):
     ],
 )
 def test_illegal_outputs_are_refused_by_example(labels, message):
-    rules = Legality.bio(BIO) & Legality.forbid(BIO, [("B-X", None)])
+    rules = TransitionConstraints.bio(BIO) & TransitionConstraints.forbid(BIO, [("B-X", None)])
     with pytest.raises(ValueError, match=message):
-        Chain([2, 3], 5, legal=rules).encode(labels)
+        Chain([2, 3], 5, constraints=rules).encode(labels)
 
 
 def test_select_and_repr_keep_the_rules():
     chain = by_kind("shared")
     part = chain.select([3, 0, 3])
-    assert part.legal == chain.legal
+    assert part.constraints == chain.constraints
     scores = np.random.default_rng(0).normal(size=chain.n_parts)
     at = chain.parts_of([3, 0, 3])
     np.testing.assert_array_equal(part.argmax(scores[at]).z, chain.argmax(scores).z[at])
     np.testing.assert_array_equal(part.part_bound, chain.part_bound[at])
-    assert "legal=Legality(5 labels; forbidden: 6 pairs, 2 first, 0 last)" in repr(chain)
+    assert "legal=TransitionConstraints(5 labels; forbidden: 6 pairs, 2 first, 0 last)" in repr(chain)
 
 
 def test_warm_starts_of_other_rules_are_ignored():
     chain = by_kind("shared")
     point = np.random.default_rng(0).normal(size=chain.n_parts)
     free = Chain(chain.lengths, 5)
-    other = Chain(chain.lengths, 5, legal=Legality.forbid(BIO, [("O", "O")]))
+    other = Chain(chain.lengths, 5, constraints=TransitionConstraints.forbid(BIO, [("O", "O")]))
     cold = chain.project(point)
     for warm in (free.project(point).warm, other.project(point).warm):
         assert chain.project(point, warm=warm).z.tobytes() == cold.z.tobytes()
@@ -297,9 +297,9 @@ def test_warm_starts_of_other_rules_are_ignored():
 
 def test_rules_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="legal has rules for 5 labels, but the chain has 4"):
-        Chain([1], 4, legal=Legality.bio(BIO))
-    with pytest.raises(ValueError, match="legal must be a Legality or None, got ndarray"):
-        Chain([1], 2, legal=np.ones((2, 2)))
+        Chain([1], 4, constraints=TransitionConstraints.bio(BIO))
+    with pytest.raises(ValueError, match="legal must be a TransitionConstraints or None, got ndarray"):
+        Chain([1], 2, constraints=np.ones((2, 2)))
     few = np.zeros(4)
     with pytest.raises(ValueError, match="rules do not fit the labels"):
         _kernels.ChainOracle(np.array([2]), 3, True, few, few, few, 1)
@@ -311,16 +311,16 @@ def test_masses_keep_only_legal_outputs():
     rows = [free.encode(labels) for labels in sequences]
     outputs = [own_parts(free, z, i) for i in (0, 1) for z in rows]
     parts = [np.flatnonzero(z) for z in outputs]
-    masses = Masses.packed(
+    active_set = ActiveSet.packed(
         np.array([0, 3, 6]),
         np.full(6, 1 / 3),
         np.cumsum([0, *map(len, parts)]),
         np.concatenate(parts).astype(np.int32),
         np.concatenate([z[at] for z, at in zip(outputs, parts, strict=True)]),
     )
-    kept = masses.legal(Chain([3, 2], 5, legal=Legality.bio(BIO)))
+    kept = active_set.constraints(Chain([3, 2], 5, constraints=TransitionConstraints.bio(BIO)))
     assert kept.starts.tolist() == [0, 2, 4]
-    assert masses.legal(free).starts.tolist() == [0, 3, 6]
+    assert active_set.constraints(free).starts.tolist() == [0, 3, 6]
 
 
 def problem_of(transitions, rescaling="margin"):
@@ -328,7 +328,7 @@ def problem_of(transitions, rescaling="margin"):
     rng = np.random.default_rng(3)
     lengths = np.array([3, 1, 4, 2, 3])
     edges = rng.normal(size=(int((lengths - 1).sum()), 2)) if transitions == "each" else None
-    chain = Chain(lengths, 5, transitions=transitions, legal=Legality.bio(BIO))
+    chain = Chain(lengths, 5, transitions=transitions, constraints=TransitionConstraints.bio(BIO))
     features = ChainFeatures(rng.normal(size=(int(lengths.sum()), 3)), lengths, 5, edge_features=edges)
     gold = chain.argmax(rng.normal(size=chain.n_parts)).z
     return Problem.build(chain, features, gold, Hamming(), L2(C=1.0), rescaling=rescaling)
@@ -358,12 +358,12 @@ def test_training_agrees_with_the_referee(transitions, rescaling):
 def test_one_example_sees_what_the_batch_sees(transitions, rescaling):
     problem = problem_of(transitions, rescaling)
     weights = np.random.default_rng(1).normal(size=problem.n_weights)
-    worst = problem.worst(weights)
+    worst = problem.most_violated(weights)
     free = np.zeros(0, dtype=np.uint8)
     for i, labels in enumerate(problem.structure.decode(worst.z)):
         total, late = weights.copy(), np.zeros(len(weights))
         loss = _kernels.subgradient_pass(problem.examples(), np.array([i]), 1.0, np.inf, free, total, late, 1.0)
         change = (weights - total) / problem.structure.n_examples
         assert change @ weights + loss == pytest.approx(worst.value[i], abs=1e-9)
-        rules = problem.structure.legal
+        rules = problem.structure.constraints
         assert all(rules.pairs[a, b] for a, b in pairwise(labels))

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import maxmargin
-from maxmargin.structures import Chain, Legality
+from maxmargin.structures import Chain, TransitionConstraints
 from maxmargin.structures.base import PointStatus
 from maxmargin.testing.chain import max_marginals, vertices
 
@@ -35,9 +35,9 @@ def test_equal_enumeration(transitions, data):
     k = data.draw(st.integers(1, 3))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     share = data.draw(st.sampled_from([0.5, 0.8, 1.0]))
-    rules = Legality(rng.random((k, k)) < share, rng.random(k) < share, rng.random(k) < share)
+    rules = TransitionConstraints(rng.random((k, k)) < share, rng.random(k) < share, rng.random(k) < share)
     lengths = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    chain = Chain(lengths, k, transitions=transitions, legal=rules if data.draw(st.booleans()) else None)
+    chain = Chain(lengths, k, transitions=transitions, constraints=rules if data.draw(st.booleans()) else None)
     scores = data.draw(st.sampled_from([1e-12, 1.0, 1e8])) * rng.normal(size=chain.n_parts)
     scores[rng.random(chain.n_parts) < data.draw(st.sampled_from([0.0, 0.15]))] = -np.inf
     found = by_example(chain, chain.max_marginals(scores))
@@ -55,8 +55,10 @@ def test_equal_enumeration(transitions, data):
 @pytest.mark.parametrize("n_labels", [1, 2, 7, 9, 16, 22, 26, 49, 100])
 def test_agree_with_the_argmax_and_the_slow_twin(transitions, n_labels):
     rng = np.random.default_rng(n_labels)
-    rules = Legality(rng.random((n_labels, n_labels)) < 0.8, np.ones(n_labels, bool), rng.random(n_labels) < 0.7)
-    chain = Chain([0, 1, 2, 3, 30], n_labels, transitions=transitions, legal=rules if n_labels > 2 else None)
+    rules = TransitionConstraints(
+        rng.random((n_labels, n_labels)) < 0.8, np.ones(n_labels, bool), rng.random(n_labels) < 0.7
+    )
+    chain = Chain([0, 1, 2, 3, 30], n_labels, transitions=transitions, constraints=rules if n_labels > 2 else None)
     scores = rng.normal(size=chain.n_parts)
     found = by_example(chain, chain.max_marginals(scores))
     best = chain.argmax(scores)
@@ -76,9 +78,11 @@ def test_agree_with_the_argmax_and_the_slow_twin(transitions, n_labels):
 @pytest.mark.parametrize("n_labels", [1, 5, 9, 22, 50])
 def test_one_matrix_for_all(transitions, n_labels):
     rng = np.random.default_rng(n_labels)
-    rules = Legality(rng.random((n_labels, n_labels)) < 0.7, rng.random(n_labels) < 0.7, rng.random(n_labels) < 0.7)
-    for legal in (None, rules):
-        chain = Chain(rng.integers(0, 9, size=25), n_labels, transitions=transitions, legal=legal)
+    rules = TransitionConstraints(
+        rng.random((n_labels, n_labels)) < 0.7, rng.random(n_labels) < 0.7, rng.random(n_labels) < 0.7
+    )
+    for constraints in (None, rules):
+        chain = Chain(rng.integers(0, 9, size=25), n_labels, transitions=transitions, constraints=constraints)
         nodes, pairs = rng.normal(size=chain.starts[1]), rng.normal(size=(n_labels, n_labels))
         whole = chain.max_marginals(repeated(chain, nodes, pairs))
         assert chain.max_marginals(nodes, pairs).tobytes() == whole.tobytes()

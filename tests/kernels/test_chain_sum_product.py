@@ -86,7 +86,7 @@ def small_chains(draw, longest=4, labels=3, forbid=True):
 @given(small_chains())
 def test_equals_enumeration(case):
     chain, potentials, scale = case
-    points = chain.entropic(potentials)
+    points = chain.marginals(potentials)
     _, means, value = gibbs(chain, potentials)
     for i in range(chain.n_examples):
         assert points.status[i] == (OK if value[i] > -np.inf else ABSENT)
@@ -105,7 +105,7 @@ def test_equals_the_slow_twin(transitions, n_labels):
     for scale in (1.0, 40.0, 300.0, 1e4, 1e6):
         potentials = scale * rng.normal(size=chain.n_parts)
         potentials[rng.random(chain.n_parts) < 0.05] = -np.inf
-        points = chain.entropic(potentials)
+        points = chain.marginals(potentials)
         assert points.value[0] == 0.0
         for i in range(1, 5):
             if points.status[i] == OK:
@@ -126,7 +126,7 @@ def test_both_ways_agree(transitions, scale):
     status = np.empty(5, dtype=np.int8)
     asked = edges if transitions == "shared" else np.empty(0)
     _kernels.chain_entropic(*chain._layout, True, potentials, z, value, status, asked, 1)
-    points = chain.entropic(potentials)
+    points = chain.marginals(potentials)
     np.testing.assert_array_equal(points.status, status)
     np.testing.assert_allclose(points.z, z, rtol=0, atol=1e-11)
     np.testing.assert_allclose(points.value, value, rtol=1e-13, atol=1e-13)
@@ -148,7 +148,7 @@ def test_a_mass_that_one_side_loses_comes_back(transitions, scale):
     pairs = potentials[30:].reshape(-1, 5, 5)
     pairs[:, 0, 1:] -= 4 * scale
     nodes[3:, 0] -= 5 * scale
-    points = chain.entropic(potentials)
+    points = chain.marginals(potentials)
     assert points.status[0] == OK
     assert_equals_twin(chain, potentials, points, 0, scale)
     assert_feasible(chain, points, chain.edge_marginals(potentials))
@@ -168,7 +168,7 @@ def test_what_the_fast_way_may_lose_is_lost_nowhere(transitions, n_labels):
     potentials = scale * np.select([kind == 0, kind == 1], [steps, 0.3 * smooth], rare)
     z, value, status = np.empty(chain.n_parts), np.empty(600), np.empty(600, dtype=np.int8)
     _kernels.chain_entropic(*chain._layout, True, potentials, z, value, status, np.empty(0), 1)
-    points = chain.entropic(potentials)
+    points = chain.marginals(potentials)
     np.testing.assert_array_equal(points.status, status)
     np.testing.assert_allclose(points.z, z, rtol=0, atol=1e-11)
     np.testing.assert_allclose(points.value, value, rtol=1e-13, atol=1e-12)
@@ -179,12 +179,12 @@ def test_the_gradient_of_the_log_partition_function_is_z(transitions):
     chain = Chain([1, 3, 5], 3, transitions=transitions)
     rng = np.random.default_rng(4)
     potentials = rng.normal(size=chain.n_parts)
-    z = chain.entropic(potentials).z
+    z = chain.marginals(potentials).z
     h = 1e-4
     for part in range(chain.n_parts):
         step = np.zeros(chain.n_parts)
         step[part] = h
-        far = [chain.entropic(potentials + s * step).value.sum() for s in (-2, -1, 1, 2)]
+        far = [chain.marginals(potentials + s * step).value.sum() for s in (-2, -1, 1, 2)]
         slope = (far[0] - 8 * far[1] + 8 * far[2] - far[3]) / (12 * h)
         assert slope == pytest.approx(z[part], abs=1e-10)
 
@@ -218,7 +218,7 @@ def test_the_bregman_projection_equals_a_numerical_one(transitions, seed):
     rng = np.random.default_rng(seed)
     start, step = rng.normal(size=chain.n_parts), rng.normal(size=chain.n_parts)
     centers, _, before = gibbs(chain, start)
-    got = chain.entropic(start + step)
+    got = chain.marginals(start + step)
     for i, outputs in enumerate(vertices(chain)):
         p, value = numerical_step(outputs, centers[i], own_parts(chain, step, i))
         np.testing.assert_allclose(own_parts(chain, got.z, i), p @ outputs, rtol=0, atol=1e-5)
@@ -237,7 +237,7 @@ def test_large_chains_meet_the_variational_value(transitions, scale):
     """log Z = potentials'z + entropy, the entropy of a chain being that of its edges less that of inner nodes."""
     chain = Chain([200, 1, 57], 21, transitions=transitions)
     potentials = scale * np.random.default_rng(3).normal(size=chain.n_parts)
-    points, edges = chain.entropic(potentials), chain.edge_marginals(potentials)
+    points, edges = chain.marginals(potentials), chain.edge_marginals(potentials)
     assert (points.status == OK).all()
     assert_feasible(chain, points, edges)
     worth = chain.by_example(potentials * points.z)
@@ -246,7 +246,7 @@ def test_large_chains_meet_the_variational_value(transitions, scale):
         own = entropy(edges_of(chain, edges, i)) - entropy(nodes[1:-1]) if length > 1 else entropy(nodes)
         assert points.value[i] == pytest.approx(worth[i] + own, rel=1e-10)
     # Any other feasible point is worth less: here those of other potentials, mixed in.
-    other = chain.entropic(np.random.default_rng(4).normal(size=chain.n_parts)).z
+    other = chain.marginals(np.random.default_rng(4).normal(size=chain.n_parts)).z
     assert (points.value >= chain.by_example(potentials * other)).all()
 
 
@@ -256,7 +256,7 @@ def test_large_chains_meet_the_variational_value(transitions, scale):
 def test_large_potentials_give_the_argmax(transitions, n_labels):
     chain = Chain([1, 4, 40], n_labels, transitions=transitions)
     potentials = 1e4 * np.random.default_rng(n_labels).normal(size=chain.n_parts)
-    points, best = chain.entropic(potentials), chain.argmax(potentials)
+    points, best = chain.marginals(potentials), chain.argmax(potentials)
     runner_up = chain.k_best(potentials, 2)[1]
     for i in range(3):
         margin = best.value[i] - runner_up.value[i]
@@ -264,7 +264,7 @@ def test_large_potentials_give_the_argmax(transitions, n_labels):
         if margin > 60.0:
             np.testing.assert_allclose(own_parts(chain, points.z, i), own_parts(chain, best.z, i), atol=1e-20)
     for scale in (1e8, 1e15, 1e100):
-        points = chain.entropic(scale * potentials)
+        points = chain.marginals(scale * potentials)
         assert (points.status == OK).all()
         np.testing.assert_allclose(points.z, best.z, atol=1e-12)
 
@@ -274,7 +274,7 @@ def test_large_potentials_give_the_argmax(transitions, n_labels):
 @pytest.mark.parametrize("value", [0.0, 1.0, -3.5, 1e8, -1e8, 1e-12])
 def test_equal_potentials_are_uniform(transitions, value):
     chain = Chain([1, 5, 20], 17, transitions=transitions)
-    points = chain.entropic(np.full(chain.n_parts, value))
+    points = chain.marginals(np.full(chain.n_parts, value))
     np.testing.assert_allclose(points.z[: chain.starts[1]], 1 / 17, rtol=1e-13)
     expected = chain.lengths * np.log(17) + (2 * chain.lengths - 1) * value
     np.testing.assert_allclose(points.value, expected, rtol=1e-13)
@@ -284,16 +284,16 @@ def test_equal_potentials_are_uniform(transitions, value):
 @pytest.mark.parametrize("transitions", MODES)
 def test_no_examples_and_no_positions(transitions):
     none = Chain([], 3, transitions=transitions)
-    points = none.entropic(np.zeros(0))
+    points = none.marginals(np.zeros(0))
     assert points.z.shape == points.value.shape == points.status.shape == (0,)
     assert none.edge_marginals(np.zeros(0)).shape == (0, 3, 3)
     blank = Chain([0, 0], 3, transitions=transitions)
-    points = blank.entropic(np.ones(blank.n_parts))
+    points = blank.marginals(np.ones(blank.n_parts))
     np.testing.assert_array_equal(points.value, [0.0, 0.0])
     assert (points.status == OK).all()
     assert not points.z.any()
     single = Chain([1, 0, 1], 3, transitions=transitions)
-    points = single.entropic(np.ones(single.n_parts))
+    points = single.marginals(np.ones(single.n_parts))
     np.testing.assert_allclose(points.value, [1 + np.log(3), 0.0, 1 + np.log(3)])
     assert not points.z[single.starts[1] :].any()
     assert single.edge_marginals(np.ones(single.n_parts)).shape == (0, 3, 3)
@@ -306,13 +306,13 @@ def test_no_examples_and_no_positions(transitions):
 def test_bad_potentials_spoil_only_their_example(transitions, bad, block):
     chain = Chain([3, 12, 2], 10, transitions=transitions)
     potentials = np.random.default_rng(1).normal(size=chain.n_parts)
-    clean = chain.entropic(potentials)
+    clean = chain.marginals(potentials)
     start = chain.starts[block]
     inside = np.arange(start + chain.blocks[block].offsets[1], start + chain.blocks[block].offsets[2])
     for where in (0, 37, -1):
         spoilt = potentials.copy()
         spoilt[inside[where]] = bad
-        got, edges = chain.entropic(spoilt), chain.edge_marginals(spoilt)
+        got, edges = chain.marginals(spoilt), chain.edge_marginals(spoilt)
         np.testing.assert_array_equal(got.status, [OK, NONFINITE, OK])
         assert np.isnan(got.value[1])
         assert not own_parts(chain, got.z, 1).any()
@@ -332,7 +332,7 @@ def test_everything_forbidden_is_absent(transitions):
     nodes[12] = -np.inf  # the only position of the last example
     second = chain.starts[1] + chain.blocks[1].offsets
     potentials[second[1] : second[1] + 81] = -np.inf  # no pair at all
-    got, edges = chain.entropic(potentials), chain.edge_marginals(potentials)
+    got, edges = chain.marginals(potentials), chain.edge_marginals(potentials)
     np.testing.assert_array_equal(got.status, [ABSENT, ABSENT, OK, ABSENT])
     np.testing.assert_array_equal(got.value[[0, 1, 3]], -np.inf)
     for i in (0, 1, 3):
@@ -344,7 +344,7 @@ def test_everything_forbidden_is_absent(transitions):
     nodes[1, 1:] = -np.inf
     first = potentials[second[0] : second[0] + 81 * (1 if transitions == "shared" else 3)].reshape(-1, 9, 9)
     first[:, 0, :] = -np.inf
-    assert chain.entropic(potentials).status[0] == ABSENT
+    assert chain.marginals(potentials).status[0] == ABSENT
 
 
 @pytest.mark.usefixtures("every_vector_length")
@@ -353,7 +353,7 @@ def test_everything_forbidden_is_absent(transitions):
 def test_potentials_at_the_end_of_the_range(transitions, magnitude):
     chain = Chain([3, 1], 4, transitions=transitions)
     potentials = magnitude * np.sign(np.random.default_rng(0).normal(size=chain.n_parts))
-    points = chain.entropic(potentials)
+    points = chain.marginals(potentials)
     for i in range(2):
         if points.status[i] == OK:
             assert np.isfinite(points.value[i])
@@ -378,19 +378,19 @@ def mixed_batch(transitions, n_labels=11):
 
 @pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
-def test_same_bits_for_any_number_of_threads_and_any_neighbours(transitions):
+def test_same_bits_for_any_number_of_threads_and_any_neighbors(transitions):
     chain, potentials = mixed_batch(transitions)
     results = []
     for n in (1, 2, 3):
         with maxmargin.threads(n):
-            results.append((chain.entropic(potentials), chain.edge_marginals(potentials)))
+            results.append((chain.marginals(potentials), chain.edge_marginals(potentials)))
     for points, edges in results[1:]:
         assert points.z.tobytes() == results[0][0].z.tobytes()
         assert points.value.tobytes() == results[0][0].value.tobytes()
         assert points.status.tobytes() == results[0][0].status.tobytes()
         assert edges.tobytes() == results[0][1].tobytes()
     chosen = np.random.default_rng(6).integers(0, 40, size=70)
-    picked = chain.select(chosen).entropic(potentials[chain.parts_of(chosen)])
+    picked = chain.select(chosen).marginals(potentials[chain.parts_of(chosen)])
     assert picked.z.tobytes() == results[0][0].z[chain.parts_of(chosen)].tobytes()
     assert picked.value.tobytes() == results[0][0].value[chosen].tobytes()
 
@@ -402,7 +402,7 @@ def test_all_vector_lengths_agree(transitions, n_labels):
     results = {}
     try:
         for wanted in (2, 4, 8):
-            results[_kernels._use_lanes(wanted)] = chain.entropic(potentials)
+            results[_kernels._use_lanes(wanted)] = chain.marginals(potentials)
     finally:
         _kernels._use_lanes(0)
     for other in results.values():
@@ -418,7 +418,7 @@ def test_exponentials_are_exact_to_a_few_units():
     chain = Chain(np.ones(len(x), dtype=int), 2)
     potentials = np.zeros(chain.n_parts)
     potentials[1 : chain.starts[1] : 2] = x
-    nodes = chain.entropic(potentials).z[: chain.starts[1]].reshape(-1, 2)
+    nodes = chain.marginals(potentials).z[: chain.starts[1]].reshape(-1, 2)
     np.testing.assert_allclose(nodes[:, 1] / nodes[:, 0], np.exp(x), rtol=1e-15)
 
 
@@ -427,7 +427,7 @@ def test_chains_with_shared_and_own_matrices_agree():
     potentials = np.random.default_rng(9).normal(size=shared.n_parts)
     pairs = potentials[shared.starts[1] :].reshape(3, 36)
     spread = np.concatenate([potentials[: shared.starts[1]], np.repeat(pairs, [4, 0, 6], axis=0).ravel()])
-    one, two = shared.entropic(potentials), each.entropic(spread)
+    one, two = shared.marginals(potentials), each.marginals(spread)
     np.testing.assert_allclose(one.value, two.value, rtol=1e-13)
     np.testing.assert_allclose(shared.edge_marginals(potentials), each.edge_marginals(spread), rtol=1e-12)
     np.testing.assert_allclose(one.z[: shared.starts[1]], two.z[: each.starts[1]], rtol=1e-12)
@@ -435,9 +435,9 @@ def test_chains_with_shared_and_own_matrices_agree():
 
 def test_wrong_shapes_are_refused():
     chain = Chain([2, 3], 4)
-    assert chain.no_entropy == ""
+    assert chain.marginals_unsupported == ""
     with pytest.raises(ValueError, match=r"potentials must have shape \(52,\), got \(51,\)"):
-        chain.entropic(np.zeros(51))
+        chain.marginals(np.zeros(51))
     with pytest.raises(ValueError, match="potentials must have shape"):
         chain.edge_marginals(np.zeros(51))
     outputs = np.zeros(52), np.zeros(2), np.zeros(2, dtype=np.int8)
@@ -453,7 +453,7 @@ def test_wrong_shapes_are_refused():
 def test_a_long_chain(scale):
     chain = Chain([2000], 3)
     potentials = scale * np.random.default_rng(8).normal(size=chain.n_parts)
-    points = chain.entropic(potentials)
+    points = chain.marginals(potentials)
     assert_equals_twin(chain, potentials, points, 0, 10 * scale)
     assert_feasible(chain, points, chain.edge_marginals(potentials))
 
@@ -461,5 +461,5 @@ def test_a_long_chain(scale):
 @pytest.mark.parametrize("lengths", [[1], [9], [9] * 50])
 def test_the_kernel_leaves_subnormal_numbers_as_they_were(lengths):
     chain = Chain(lengths, 4)
-    chain.entropic(300.0 * np.random.default_rng(0).normal(size=chain.n_parts))
+    chain.marginals(300.0 * np.random.default_rng(0).normal(size=chain.n_parts))
     assert (np.full(16, 1e-300) * 1e-20 > 0).all()

@@ -15,15 +15,15 @@ from maxmargin.testing.tree import gibbs, vertices
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 
 
-def neighbours(length, size):
+def neighbors(length, size):
     """Cliques of consecutive nodes of a path."""
     return [tuple(range(t, t + size)) for t in range(length - size + 1)]
 
 
 def second_order(lengths, n_labels):
-    """Chains in which three neighbours are scored together, without edges."""
+    """Chains in which three neighbors are scored together, without edges."""
     return JunctionTree(
-        lengths, n_labels, [], [0] * (len(lengths) + 1), cliques=[neighbours(length, 3) for length in lengths]
+        lengths, n_labels, [], [0] * (len(lengths) + 1), cliques=[neighbors(length, 3) for length in lengths]
     )
 
 
@@ -47,8 +47,8 @@ def test_a_second_order_chain_is_a_chain_over_pairs_of_labels(n_labels):
     np.testing.assert_array_equal(found, [*(pairs // k), pairs[-1] % k])
     for one, two in zip(tree.k_best(scores, 9), chain.k_best(same, 9), strict=True):
         assert one.value[0] == pytest.approx(two.value[0])
-    means = tree.entropic(scores)
-    wanted = chain.entropic(same)
+    means = tree.marginals(scores)
+    wanted = chain.marginals(same)
     assert means.value[0] == pytest.approx(wanted.value[0])
     joint = means.z[length * k :].reshape(length - 2, k, k, k)
     both = wanted.z[(length - 1) * k * k :].reshape(length - 2, k, k, k, k)
@@ -102,20 +102,20 @@ def test_a_batch_with_and_without_cliques():
         own = scores[tree.parts_of([i])]
         assert tree.argmax(scores).value[i] == pytest.approx((outputs @ own).max())
         means, value = gibbs(outputs, own)
-        np.testing.assert_allclose(tree.entropic(scores).z[tree.parts_of([i])], means, atol=1e-14)
-        assert tree.entropic(scores).value[i] == pytest.approx(value)
+        np.testing.assert_allclose(tree.marginals(scores).z[tree.parts_of([i])], means, atol=1e-14)
+        assert tree.marginals(scores).value[i] == pytest.approx(value)
     chosen = [3, 1, 3, 2]
     some = tree.select(chosen)
     np.testing.assert_array_equal(some.width, tree.width[chosen])
     np.testing.assert_array_equal(some.cliques.nodes, [3, 0, 2, 1, 0, 1] * 2)
     parts = tree.parts_of(chosen)
-    np.testing.assert_array_equal(some.entropic(scores[parts]).z, tree.entropic(scores).z[parts])
+    np.testing.assert_array_equal(some.marginals(scores[parts]).z, tree.marginals(scores).z[parts])
     np.testing.assert_allclose(tree.project(scores).z, reference.project(tree, scores), atol=1e-5)
     assert tree.select([0, 1]).n_parts == 3 * 2 + 8 + 2 * 2 + 4
     without = JunctionTree([3, 2, 0, 4], 2, edges, [0, 2, 3, 3, 3])
     assert len(without.blocks) == 2
     empty = JunctionTree([], 2, [], [0], cliques=[])
-    assert empty.argmax([]).z.size == empty.entropic([]).z.size == empty.encode([]).size == 0
+    assert empty.argmax([]).z.size == empty.marginals([]).z.size == empty.encode([]).size == 0
 
 
 def test_warm_starts_do_not_mix_cliques():
@@ -143,12 +143,12 @@ def test_labels_of_clique_parts():
 def test_clusters_too_many_to_keep(n_labels):
     """A large example beside a small one: marginals agree, and are the gradient of the log-partition function."""
     size, k, length = 5, n_labels, 24
-    tree = JunctionTree([length, 6], k, [], [0, 0, 0], cliques=[neighbours(length, size), neighbours(6, size)])
+    tree = JunctionTree([length, 6], k, [], [0, 0, 0], cliques=[neighbors(length, size), neighbors(6, size)])
     rng = np.random.default_rng(n_labels)
     scores = rng.normal(size=tree.n_parts)
     entries = (length - size + 1) * k**size
     assert (entries > 1 << 20) == (n_labels == 9)
-    points = tree.entropic(scores)
+    points = tree.marginals(scores)
     assert (points.status == OK).all()
     z, begin = points.z, tree.starts[2]
     nodes = z[: length * k].reshape(length, k)
@@ -158,28 +158,28 @@ def test_clusters_too_many_to_keep(n_labels):
         np.testing.assert_allclose(tables.sum(axis=others), nodes[axis : axis + len(tables)], atol=1e-13)
     np.testing.assert_allclose(tables[:-1].sum(axis=1), tables[1:].sum(axis=size), atol=1e-13)
     direction = rng.normal(size=tree.n_parts)
-    ahead, behind = (tree.entropic(scores + step * direction).value for step in (1e-5, -1e-5))
+    ahead, behind = (tree.marginals(scores + step * direction).value for step in (1e-5, -1e-5))
     np.testing.assert_allclose((ahead - behind) / 2e-5, tree.by_example(direction * z), rtol=1e-5)
     best = tree.argmax(scores)
     np.testing.assert_allclose(best.value, tree.by_example(scores * best.z))
 
 
 def test_forbidden_joint_labels():
-    """No two neighbours but one may change: -inf in a table of three."""
+    """No two neighbors but one may change: -inf in a table of three."""
     tree = second_order([5], 2)
     scores = np.zeros(tree.n_parts)
     table = np.zeros((2, 2, 2))
     table[0, 1, 0] = table[1, 0, 1] = -np.inf
     scores[tree.starts[2] :] = np.tile(table.ravel(), 3)
-    legal = [
+    constraints = [
         y
         for y in itertools.product(range(2), repeat=5)
         if not any(y[t : t + 3] in ((0, 1, 0), (1, 0, 1)) for t in range(3))
     ]
-    assert len(tree.k_best(scores, 32)) == len(legal)
-    assert tree.entropic(scores).value[0] == pytest.approx(np.log(len(legal)))
+    assert len(tree.k_best(scores, 32)) == len(constraints)
+    assert tree.marginals(scores).value[0] == pytest.approx(np.log(len(constraints)))
     nothing = np.where(np.arange(tree.n_parts) >= tree.starts[2], -np.inf, 0.0)
-    for points in (tree.argmax(nothing), tree.entropic(nothing), tree.k_best(nothing, 2)[0]):
+    for points in (tree.argmax(nothing), tree.marginals(nothing), tree.k_best(nothing, 2)[0]):
         assert (points.status[0], points.value[0]) == (ABSENT, -np.inf)
         assert not points.z.any()
 
@@ -225,4 +225,4 @@ def test_cliques_count_for_the_width():
         JunctionTree([40], 1, [], [0, 0], cliques=[[tuple(range(40))]])
     many = JunctionTree([32], 1, [], [0, 0], cliques=[[tuple(range(32))]])
     assert many.argmax(np.ones(33)).value[0] == 33.0
-    assert many.entropic(np.ones(33)).value[0] == 33.0
+    assert many.marginals(np.ones(33)).value[0] == 33.0

@@ -157,8 +157,8 @@ def test_squared_radius_is_the_largest_half_squared_distance() -> None:
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=structure.n_parts)))
     nodes = corners[:, :5]
     ends = np.array([[0, 1], [1, 2], [3, 4]])
-    legal = np.all(corners[:, 5:] >= np.abs(nodes[:, ends[:, 0]] - nodes[:, ends[:, 1]]), axis=1)
-    assert structure.squared_radius(gold) == pytest.approx(0.5 * ((corners[legal] - gold) ** 2).sum(axis=1).max())
+    constraints = np.all(corners[:, 5:] >= np.abs(nodes[:, ends[:, 0]] - nodes[:, ends[:, 1]]), axis=1)
+    assert structure.squared_radius(gold) == pytest.approx(0.5 * ((corners[constraints] - gold) ** 2).sum(axis=1).max())
 
 
 # --- projection --------------------------------------------------------------------------------------------------
@@ -364,8 +364,8 @@ def test_encode_and_decode_are_inverse() -> None:
     for given_labels, decoded in zip(labels, structure.decode(z), strict=True):
         np.testing.assert_array_equal(given_labels, decoded)
         assert decoded.dtype == np.int64
-    assert structure.decisions == slice(0, structure.starts[1])
-    assert not structure.one_of_many
+    assert structure.variable_parts == slice(0, structure.starts[1])
+    assert not structure.categorical
 
 
 def test_refused_labels_name_the_example() -> None:

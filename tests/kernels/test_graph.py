@@ -10,12 +10,12 @@ from networks import certificate, grid, one, random_batch
 
 from maxmargin import _kernels
 from maxmargin._threads import threads
-from maxmargin.structures import Associative, Chain, Cut, Graph, PointStatus, network
+from maxmargin.structures import Associative, Chain, Cut, PairwiseGraph, PointStatus, network
 from maxmargin.testing import network as twin
 from maxmargin.testing import reference
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=40)
-KINDS = (Associative, Graph)
+KINDS = (Associative, PairwiseGraph)
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -67,7 +67,7 @@ def test_argmax_equals_linear_program(
 
 @SETTINGS
 @given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), labels=st.integers(1, 3), style=st.integers(0, 3))
-def test_labellings_against_enumeration(kind: type[network.Network], seed: int, labels: int, style: int) -> None:
+def test_labelings_against_enumeration(kind: type[network.Network], seed: int, labels: int, style: int) -> None:
     rng = np.random.default_rng(seed)
     structure = random_batch(rng, kind, 3, labels, most=5)
     scores = scores_of(rng, structure, style)
@@ -86,11 +86,11 @@ def test_labellings_against_enumeration(kind: type[network.Network], seed: int, 
 def test_predictions_where_the_relaxation_is_fractional(strength: float) -> None:
     rng = np.random.default_rng(0)
     edges, n = grid(4, 3), 8
-    structure = Graph([12] * n, np.tile(edges, (n, 1)), np.arange(n + 1) * len(edges), 2)
+    structure = PairwiseGraph([12] * n, np.tile(edges, (n, 1)), np.arange(n + 1) * len(edges), 2)
     couplings = rng.normal(size=(n * len(edges), 1)) * [[1.0, -1.0, -1.0, 1.0]]
     scores = np.concatenate([rng.normal(size=structure.starts[1]), strength * couplings.ravel()])
     relaxed, points = structure.relax(scores)
-    assert (relaxed.z[structure.decisions] == 0.5).any()
+    assert (relaxed.z[structure.variable_parts] == 0.5).any()
     outputs = twin.vertices(structure.select([0]))[0]
     best = np.array([(outputs @ scores[structure.parts_of([i])]).max() for i in range(n)])
     assert np.all(points.value <= best + 1e-9)
@@ -99,7 +99,7 @@ def test_predictions_where_the_relaxation_is_fractional(strength: float) -> None
 
 
 def test_a_frustrated_cycle_is_fractional() -> None:
-    structure = one(Graph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 2)
+    structure = one(PairwiseGraph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 2)
     scores = np.concatenate([np.zeros(6), np.tile([0.0, 1.0, 1.0, 0.0], 3)])
     relaxed, points = structure.relax(scores)
     assert relaxed.value[0] == pytest.approx(3.0)
@@ -117,7 +117,7 @@ def test_argmax_on_trees_is_exact(labels: int, nodes: int) -> None:
     parents = np.array([rng.integers(0, child) for child in range(1, nodes)])
     edges = np.stack([parents, np.arange(1, nodes)], axis=1)
     edges = rng.permutation(np.where(rng.random((nodes - 1, 1)) < 0.5, edges, edges[:, ::-1]))
-    structure = one(Graph, nodes, rng.permutation(nodes)[edges], labels)
+    structure = one(PairwiseGraph, nodes, rng.permutation(nodes)[edges], labels)
     scores = rng.normal(size=structure.n_parts)
     relaxed, points = structure.relax(scores)
     best = twin.best_on_tree(structure, scores)  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def test_chains_agree() -> None:
     lengths = np.array([1, 4, 9])
     chain = Chain(lengths, 3, transitions="each")
     edges = np.concatenate([np.stack([np.arange(n - 1), np.arange(1, n)], axis=1) for n in lengths])
-    structure = Graph(lengths, edges, np.cumsum([0, *(lengths - 1)]), 3)
+    structure = PairwiseGraph(lengths, edges, np.cumsum([0, *(lengths - 1)]), 3)
     scores = rng.normal(size=chain.n_parts)
     np.testing.assert_allclose(structure.argmax(scores).value, chain.argmax(scores).value, atol=1e-12)
     np.testing.assert_allclose(structure.project(scores).z, chain.project(scores, tol=1e-9).z, atol=1e-6)
@@ -145,7 +145,7 @@ def test_two_attracting_labels_are_a_minimum_cut(kind: type[network.Network]) ->
     nodes, reward = rng.normal(size=(196, 2)), rng.random(len(edges))
     tables = np.stack([reward, np.zeros_like(reward), np.zeros_like(reward), reward], axis=1)
     structure = one(kind, 196, edges, 2)
-    second = tables if kind is Graph else np.stack([reward, reward], axis=1)
+    second = tables if kind is PairwiseGraph else np.stack([reward, reward], axis=1)
     scores = np.concatenate([nodes.ravel(), second.ravel()])
     cut = Cut([196], edges, [0, len(edges)]).argmax(np.concatenate([nodes[:, 1] - nodes[:, 0], -reward]))
     relaxed, points = structure.relax(scores)
@@ -159,7 +159,7 @@ def test_two_labels_of_any_sign_are_one_cut(strength: float, monkeypatch: pytest
     monkeypatch.setattr(network, "_STEP_LIMIT", 0)
     monkeypatch.setattr(network, "_solve", lambda *_: None)
     rng = np.random.default_rng(int(strength))
-    structure = one(Graph, 400, rng.permutation(grid(20, 20)), 2)
+    structure = one(PairwiseGraph, 400, rng.permutation(grid(20, 20)), 2)
     for style in range(3):
         scores = scores_of(rng, structure, style)
         scores[structure.starts[1] :] *= strength
@@ -203,7 +203,7 @@ def test_interior_points_finish_what_steps_cannot(kind: type[network.Network], m
 def test_without_highs_the_answer_says_that_it_is_not_exact(
     kind: type[network.Network], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    structure = one(Graph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 3)
+    structure = one(PairwiseGraph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 3)
     differ = np.array([0.0, 1.0, -9.0, 1.0, 0.0, -9.0, -9.0, -9.0, -9.0])  # label 2 is of no use
     scores = np.concatenate([np.tile([0.0, 0.0, -9.0], 3), np.tile(differ, 3)])
     monkeypatch.setattr(network, "_STEP_LIMIT", 0)
@@ -402,10 +402,10 @@ def test_encode_and_decode(kind: type[network.Network]) -> None:
         np.testing.assert_array_equal(given_labels, found)
     assert twin.feasibility(structure, z) == 0.0
     edge = z[structure.starts[1] :].reshape(3, -1)
-    assert edge[1].reshape(-1)[8 if kind is Graph else 2] == 1.0
-    assert edge[0].sum() == (1.0 if kind is Graph else 0.0)
+    assert edge[1].reshape(-1)[8 if kind is PairwiseGraph else 2] == 1.0
+    assert edge[0].sum() == (1.0 if kind is PairwiseGraph else 0.0)
     for wrong, message in (
-        (labels[:2], "2 labellings for 3 examples"),
+        (labels[:2], "2 labelings for 3 examples"),
         ([labels[0], labels[1], [1]], r"example 2 has 2 nodes but its labels have shape \(1,\); give one label"),
         ([[0, 3, 1], labels[1], labels[2]], r"example 0 has label 3; labels must lie in 0..2"),
         ([labels[0], labels[1], [0.5, 1.0]], "example 2: labels must be integers"),
@@ -423,10 +423,10 @@ def test_what_is_refused(kind: type[network.Network]) -> None:
     with pytest.raises(ValueError, match="n_labels must be between"):
         kind([2], [[0, 1]], [0, 1], 0)
     structure = kind([2], [[0, 1]], [0, 1], 2)
-    with pytest.raises(ValueError, match=r"k best labellings of an? .* use predict"):
+    with pytest.raises(ValueError, match=r"k best labelings of an? .* use predict"):
         structure.k_best(np.zeros(structure.n_parts), 2)
     with pytest.raises(NotImplementedError, match="#P-hard"):
-        structure.entropic(np.zeros(structure.n_parts))
+        structure.marginals(np.zeros(structure.n_parts))
     with pytest.raises(ValueError, match="warm has shape"):
         structure.argmax(np.zeros(structure.n_parts), warm=np.zeros(3))
     with pytest.raises(ValueError, match="scores must have shape"):
@@ -436,7 +436,7 @@ def test_what_is_refused(kind: type[network.Network]) -> None:
 
 
 def test_bindings_check_lengths() -> None:
-    structure = one(Graph, 2, np.array([[0, 1]]), 2)
+    structure = one(PairwiseGraph, 2, np.array([[0, 1]]), 2)
     n = structure.n_parts
     m, z, value, status = np.zeros(4), np.zeros(n), np.zeros(1), np.zeros(1, dtype=np.int8)
     layout, last = structure._layout, np.zeros(1, dtype=np.int8)

@@ -249,7 +249,7 @@ def test_degenerate_batches():
         np.testing.assert_allclose(points.value, np.array([0.0, 3.0, 1.0]) * value)
     assert none.relaxed is False
     with pytest.raises(NotImplementedError, match="#P-hard"):
-        none.entropic(scores)
+        none.marginals(scores)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

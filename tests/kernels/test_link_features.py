@@ -19,7 +19,7 @@ NAMES = (
 
 def arguments(**changes):
     """Two pairs, 2 x 1 and 1 x 2 words, of the words "ab" and "b"."""
-    facts = {
+    metadata = {
         "source_start": np.array([0, 2, 3]),
         "target_start": np.array([0, 1, 3]),
         "grid_start": np.array([0, 2, 4]),
@@ -35,7 +35,7 @@ def arguments(**changes):
         "identity": np.array([0, -1, 1, -1], dtype=np.int32),
         "user": np.ones((4, 1)),
     }
-    return [{**facts, **changes}[name] for name in NAMES]
+    return [{**metadata, **changes}[name] for name in NAMES]
 
 
 def batch(**changes):
@@ -158,7 +158,7 @@ def test_the_batch_keeps_its_arrays_alive():
 def test_same_bits_for_any_number_of_threads():
     n = 50
     words = np.zeros(2 * n, dtype=np.int32)
-    facts = {
+    metadata = {
         "source_start": 2 * np.arange(n + 1),
         "target_start": 2 * np.arange(n + 1),
         "grid_start": 4 * np.arange(n + 1),
@@ -169,7 +169,7 @@ def test_same_bits_for_any_number_of_threads():
         "identity": np.zeros(4 * n, dtype=np.int32),
         "user": np.ones((4 * n, 1)),
     }
-    made, found = batch(**facts), []
+    made, found = batch(**metadata), []
     for threads in (1, 2, 3):
         status, dense, words = np.zeros(n, dtype=np.int8), np.zeros((4 * n, WIDTH)), np.zeros((2 * n, 14))
         scores, counts = np.zeros(4 * n), np.zeros(4 * n, dtype=np.int64)

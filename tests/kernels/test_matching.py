@@ -178,7 +178,7 @@ def test_projection_at_size(density, capacities):
 
 @pytest.mark.parametrize("capacities", ["one", "few"])
 def test_projection_of_a_large_sparse_graph(capacities):
-    # More positive duals than are factorised: conjugate gradients.
+    # More positive duals than are factorized: conjugate gradients.
     rng = np.random.default_rng(14)
     structure = random_matching(rng, [(900, 800), (3, 3)], density=0.006, capacities=capacities)
     for scale in (1.0, 20.0):

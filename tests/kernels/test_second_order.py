@@ -9,8 +9,8 @@ import maxmargin
 from maxmargin import _kernels, _threads
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.legality import Legality
 from maxmargin.structures.second_order import SecondOrderChain
+from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.testing import check_structure, reference
 from maxmargin.testing.second_order import product_chain, vertices, viterbi
 
@@ -36,7 +36,7 @@ def some_rules(rng, k, share=0.6):
     """Random rules under which label 0 may stand everywhere."""
     pairs, first, last = rng.random((k, k)) < share, rng.random(k) < share, rng.random(k) < share
     pairs[0, 0] = first[0] = last[0] = True
-    return Legality(pairs=pairs, first=first, last=last)
+    return TransitionConstraints(pairs=pairs, first=first, last=last)
 
 
 @st.composite
@@ -45,8 +45,8 @@ def small_chains(draw, longest=5, labels=3, rules=True):
     lengths = draw(st.lists(st.integers(0, longest), min_size=0, max_size=4))
     k = draw(st.integers(1, labels))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    legal = some_rules(rng, k) if rules and draw(st.booleans()) else None
-    chain = SecondOrderChain(lengths, k, legal=legal)
+    constraints = some_rules(rng, k) if rules and draw(st.booleans()) else None
+    chain = SecondOrderChain(lengths, k, constraints=constraints)
     scale = draw(st.sampled_from([1e-12, 0.3, 1.0, 10.0, 1e8]))
     scores = rng.normal(size=chain.n_parts) if draw(st.booleans()) else rng.integers(-2, 3, size=chain.n_parts)
     if draw(st.booleans()) and len(lengths) > 1:  # the same tables for all
@@ -89,12 +89,14 @@ def test_argmax_equals_the_slow_twin(n_labels):
 
 
 @pytest.mark.usefixtures("every_vector_length")
-@pytest.mark.parametrize("legality", [False, True])
+@pytest.mark.parametrize("transition_constraints", [False, True])
 @pytest.mark.parametrize("n_labels", [2, 5, 17, 26])
-def test_tables_given_once_are_tables_of_every_example(n_labels, legality):
+def test_tables_given_once_are_tables_of_every_example(n_labels, transition_constraints):
     rng = np.random.default_rng(n_labels)
     lengths = rng.integers(0, 12, size=23)
-    chain = SecondOrderChain(lengths, n_labels, legal=some_rules(rng, n_labels) if legality else None)
+    chain = SecondOrderChain(
+        lengths, n_labels, constraints=some_rules(rng, n_labels) if transition_constraints else None
+    )
     nodes, k = rng.normal(size=(int(lengths.sum()), n_labels)), n_labels
     pairs, triples = rng.normal(size=(k, k)), rng.normal(size=(k, k, k))
     tables = [np.tile(table.ravel(), len(lengths)) for table in (pairs, triples)]
@@ -125,7 +127,7 @@ def test_without_triples_it_is_a_chain(n_labels):
     one, two = first.argmax(scores), second.argmax(with_zeros)
     np.testing.assert_array_equal(one.z, two.z[: first.n_parts])
     np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
-    one, two = first.entropic(scores), second.entropic(with_zeros)
+    one, two = first.marginals(scores), second.marginals(with_zeros)
     np.testing.assert_allclose(one.z, two.z[: first.n_parts], atol=1e-12)
     np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
     for a, b in zip(first.k_best(scores, 6), second.k_best(with_zeros, 6), strict=True):
@@ -138,7 +140,7 @@ def test_it_is_a_chain_over_pairs_of_labels(length, n_labels):
     scores = np.random.default_rng(length).normal(size=chain.n_parts)
     over_pairs, other = product_chain(*score_tables(chain, scores, 0))
     assert chain.argmax(scores).value[0] == pytest.approx(over_pairs.argmax(other).value[0], rel=1e-12)
-    one, two = chain.entropic(scores), over_pairs.entropic(other)
+    one, two = chain.marginals(scores), over_pairs.marginals(other)
     assert one.value[0] == pytest.approx(two.value[0], rel=1e-12)
     k = n_labels
     joint = two.z[: (length - 1) * k * k].reshape(length - 1, k, k)
@@ -150,8 +152,8 @@ def test_it_is_a_chain_over_pairs_of_labels(length, n_labels):
 
 def test_argmax_equals_the_linear_program():
     rng = np.random.default_rng(3)
-    for legal in (None, some_rules(rng, 3)):
-        chain = SecondOrderChain([4, 0, 1, 2, 3, 6], 3, legal=legal)
+    for constraints in (None, some_rules(rng, 3)):
+        chain = SecondOrderChain([4, 0, 1, 2, 3, 6], 3, constraints=constraints)
         scores = rng.normal(size=chain.n_parts)
         assert chain.argmax(scores).value.sum() == pytest.approx(reference.maximum(chain, scores), rel=1e-9)
 
@@ -168,7 +170,7 @@ def test_long_chains_have_their_layers_made_again():
             assert best.value[i] == pytest.approx(value, rel=1e-10)
 
 
-def test_argmax_of_a_large_chain_has_no_better_neighbour():
+def test_argmax_of_a_large_chain_has_no_better_neighbor():
     chain = SecondOrderChain([300], 13)
     scores = np.random.default_rng(0).normal(size=chain.n_parts)
     best = chain.argmax(scores)
@@ -184,7 +186,7 @@ def test_argmax_of_a_large_chain_has_no_better_neighbour():
 @pytest.mark.usefixtures("every_vector_length")
 def test_same_bits_for_any_number_of_threads():
     rng = np.random.default_rng(5)
-    chain = SecondOrderChain(rng.integers(0, 14, size=70), 6, legal=some_rules(rng, 6))
+    chain = SecondOrderChain(rng.integers(0, 14, size=70), 6, constraints=some_rules(rng, 6))
     scores = rng.normal(size=chain.n_parts)
     scores[chain.starts[1] : chain.starts[2]] = np.tile(rng.normal(size=36), 70)
     scores[chain.starts[2] :] = np.tile(rng.normal(size=216), 70)
@@ -192,7 +194,7 @@ def test_same_bits_for_any_number_of_threads():
     for threads in (1, 2, 3):
         with maxmargin.threads(threads):
             assert _threads.current() == threads
-            points = [chain.argmax(scores), *chain.k_best(scores, 4), chain.entropic(scores)]
+            points = [chain.argmax(scores), *chain.k_best(scores, 4), chain.marginals(scores)]
             points.append(chain.select(np.arange(20)).project(scores[chain.parts_of(np.arange(20))]))
             found = [array.tobytes() for point in points for array in (point.z, point.value, point.status)]
             results.append([*found, chain.labels(scores).labels.tobytes(), chain.max_marginals(scores).tobytes()])
@@ -222,7 +224,7 @@ def test_no_examples_and_no_positions():
     none, empty = SecondOrderChain([], 3), np.zeros(0)
     assert none.n_examples == none.n_parts == 0
     assert none.decode(none.encode([])) == []
-    for points in (none.argmax(empty), none.k_best(empty, 2)[0], none.project(empty), none.entropic(empty)):
+    for points in (none.argmax(empty), none.k_best(empty, 2)[0], none.project(empty), none.marginals(empty)):
         assert points.z.shape == points.value.shape == points.status.shape == (0,)
     assert none.max_marginals(empty).shape == (0, 3)
     assert none.labels(empty, np.zeros((3, 3))).labels.shape == (0,)
@@ -231,7 +233,7 @@ def test_no_examples_and_no_positions():
     np.testing.assert_array_equal(blank.argmax(scores).value, [0.0, 0.0])
     (first,) = blank.k_best(scores, 2)
     assert (first.status == OK).all()
-    for points in (blank.project(scores), blank.entropic(scores)):
+    for points in (blank.project(scores), blank.marginals(scores)):
         assert not points.z.any()
         assert (points.status == OK).all()
     assert [list(labels) for labels in blank.decode(np.zeros(blank.n_parts))] == [[], []]
@@ -258,7 +260,7 @@ def test_bad_scores_spoil_only_their_example(bad, block):
     scores = np.random.default_rng(1).normal(size=chain.n_parts)
 
     def results(values):
-        return chain.argmax(values), chain.k_best(values, 2)[1], chain.project(values), chain.entropic(values)
+        return chain.argmax(values), chain.k_best(values, 2)[1], chain.project(values), chain.marginals(values)
 
     clean = results(scores)
     for where in (0, 17, -1):
@@ -286,7 +288,7 @@ def test_forbidden_scores():
     scores = rng.normal(size=chain.n_parts)
     scores[rng.random(chain.n_parts) < 0.2] = -np.inf
     scores[chain.blocks[0].offsets[1] : chain.blocks[0].offsets[1] + 3] = -np.inf  # the second example has no output
-    best, ranks, means = chain.argmax(scores), chain.k_best(scores, 300), chain.entropic(scores)
+    best, ranks, means = chain.argmax(scores), chain.k_best(scores, 300), chain.marginals(scores)
     assert best.status[1] == means.status[1] == ABSENT
     assert best.value[1] == means.value[1] == -np.inf
     assert not own_parts(chain, best.z, 1).any()
@@ -305,11 +307,11 @@ def test_forbidden_scores():
 
 
 def test_rules_that_leave_no_output():
-    never = Legality(pairs=np.zeros((2, 2), bool), first=np.ones(2, bool), last=np.array([True, False]))
-    chain = SecondOrderChain([1, 2, 3, 0], 2, legal=never)
+    never = TransitionConstraints(pairs=np.zeros((2, 2), bool), first=np.ones(2, bool), last=np.array([True, False]))
+    chain = SecondOrderChain([1, 2, 3, 0], 2, constraints=never)
     scores = np.array([1.0, 2.0] + [0.0] * (chain.n_parts - 2))
     ranks = chain.k_best(scores, 3)
-    for points in (chain.argmax(scores), ranks[0], chain.entropic(scores), chain.project(scores)):
+    for points in (chain.argmax(scores), ranks[0], chain.marginals(scores), chain.project(scores)):
         np.testing.assert_array_equal(points.status, [OK, ABSENT, ABSENT, OK])
         np.testing.assert_array_equal(points.z[:2], [1.0, 0.0])
     assert len(ranks) == 1
@@ -322,7 +324,7 @@ def test_overflow_is_reported():
     scores = np.full(chain.n_parts, 1e308)
     assert chain.argmax(scores).status[0] == NONFINITE
     assert not chain.argmax(scores).z.any()
-    assert chain.entropic(scores).status[0] == NONFINITE
+    assert chain.marginals(scores).status[0] == NONFINITE
     assert chain.project(scores).status[0] in (OK, INEXACT, NONFINITE)
 
 
@@ -407,7 +409,7 @@ def assert_consistent(chain, points):
 
 def both_ways(chain, potentials):
     """Scaled probabilities, or logs where these would underflow; and logs."""
-    found = [chain.entropic(potentials)]
+    found = [chain.marginals(potentials)]
     z, value = np.empty(chain.n_parts), np.empty(chain.n_examples)
     status = np.empty(chain.n_examples, dtype=np.int8)
     _kernels.second_order_entropic(*chain._packed(potentials), True, z, value, status, 1)
@@ -436,7 +438,7 @@ def test_entropic_is_the_gibbs_distribution(case):
 @pytest.mark.parametrize(("length", "n_labels"), [(60, 7), (25, 17), (9, 26)])
 def test_entropic_of_large_chains(length, n_labels, scale):
     rng = np.random.default_rng(length)
-    chain = SecondOrderChain([length, 2, length - 3], n_labels, legal=some_rules(rng, n_labels, 0.8))
+    chain = SecondOrderChain([length, 2, length - 3], n_labels, constraints=some_rules(rng, n_labels, 0.8))
     potentials = scale * rng.normal(size=chain.n_parts)
     one, two = both_ways(chain, potentials)
     for points in (one, two):
@@ -448,7 +450,7 @@ def test_entropic_of_large_chains(length, n_labels, scale):
     if scale <= 1.0:  # the marginals are the gradient of the log-partition function
         direction = rng.normal(size=chain.n_parts)
         step = 1e-5 * direction
-        slope = (chain.entropic(potentials + step).value - chain.entropic(potentials - step).value) / 2e-5
+        slope = (chain.marginals(potentials + step).value - chain.marginals(potentials - step).value) / 2e-5
         np.testing.assert_allclose(slope, chain.by_example(one.z * direction), rtol=1e-6, atol=1e-6)
 
 
@@ -484,7 +486,7 @@ def test_projection_of_large_chains_is_optimal(length, n_labels, scale):
     moved = point + 0.01 * scale * rng.normal(size=chain.n_parts)
     warm = chain.project(moved, warm=cold.warm)
     np.testing.assert_allclose(warm.z, chain.project(moved).z, atol=1e-8 * max(1.0, scale))
-    other = SecondOrderChain([length, 3, length], n_labels, legal=some_rules(rng, n_labels))
+    other = SecondOrderChain([length, 3, length], n_labels, constraints=some_rules(rng, n_labels))
     assert other.project(point, warm=cold.warm).z.tobytes() == other.project(point).z.tobytes()
 
 
@@ -536,8 +538,8 @@ def test_illegal_labels_are_refused_by_example(labels, message):
 def test_outputs_that_break_the_rules_are_refused_by_example(labels, message):
     follow = np.ones((3, 3), bool)
     follow[1, 1] = False
-    legal = Legality(pairs=follow, first=np.array([1, 1, 0], bool), last=np.array([1, 1, 0], bool))
-    chain = SecondOrderChain([0, 3], 3, legal=legal)
+    constraints = TransitionConstraints(pairs=follow, first=np.array([1, 1, 0], bool), last=np.array([1, 1, 0], bool))
+    chain = SecondOrderChain([0, 3], 3, constraints=constraints)
     assert [list(own) for own in chain.decode(chain.encode([[], [0, 2, 1]]))] == [[], [0, 2, 1]]
     with pytest.raises(ValueError, match=message):
         chain.encode(labels)
@@ -550,18 +552,18 @@ def test_illegal_batches_and_shapes_are_refused():
     with pytest.raises(ValueError, match="n_labels must be between 1 and 512"):
         SecondOrderChain([1], 513)
     with pytest.raises(ValueError, match="legal has rules for 3 labels, but the chain has 2"):
-        SecondOrderChain([1], 2, legal=some_rules(np.random.default_rng(0), 3))
-    with pytest.raises(ValueError, match="legal must be a Legality or None, got str"):
-        SecondOrderChain([1], 2, legal="bio")
+        SecondOrderChain([1], 2, constraints=some_rules(np.random.default_rng(0), 3))
+    with pytest.raises(ValueError, match="legal must be a TransitionConstraints or None, got str"):
+        SecondOrderChain([1], 2, constraints="bio")
     chain = SecondOrderChain([2], 2)
-    for method in (chain.argmax, chain.project, chain.decode, chain.labels, chain.entropic, chain.max_marginals):
+    for method in (chain.argmax, chain.project, chain.decode, chain.labels, chain.marginals, chain.max_marginals):
         with pytest.raises(ValueError, match=r"must have shape \(16,\)"):
             method(np.zeros(15))
 
 
 def test_select_takes_examples_in_any_order_with_repeats():
     rng = np.random.default_rng(0)
-    chain = SecondOrderChain([3, 0, 1, 5], 4, legal=some_rules(rng, 4))
+    chain = SecondOrderChain([3, 0, 1, 5], 4, constraints=some_rules(rng, 4))
     scores = rng.normal(size=chain.n_parts)
     indices = np.array([3, 0, 3, 1, 2, 0])
     part, positions = chain.select(indices), chain.parts_of(indices)
@@ -571,25 +573,27 @@ def test_select_takes_examples_in_any_order_with_repeats():
     np.testing.assert_array_equal(chosen.z, whole.z[positions])
     np.testing.assert_array_equal(chosen.value, whole.value[indices])
     np.testing.assert_array_equal(part.project(scores[positions]).z, chain.project(scores).z[positions])
-    np.testing.assert_array_equal(part.entropic(scores[positions]).z, chain.entropic(scores).z[positions])
+    np.testing.assert_array_equal(part.marginals(scores[positions]).z, chain.marginals(scores).z[positions])
     assert chain.select([]).n_examples == 0
 
 
 def test_part_bound_holds_and_the_polytope_contains_the_outputs():
     rng = np.random.default_rng(1)
-    for legal in (None, some_rules(rng, 2)):
-        chain = SecondOrderChain([1, 6, 2, 3], 2, legal=legal)
+    for constraints in (None, some_rules(rng, 2)):
+        chain = SecondOrderChain([1, 6, 2, 3], 2, constraints=constraints)
         for i, outputs in enumerate(vertices(chain)):
             bound = own_parts(chain, chain.part_bound, i)
             assert (outputs.max(axis=0) <= bound).all()
-            if legal is None:
+            if constraints is None:
                 np.testing.assert_array_equal(outputs.max(axis=0)[: chain.lengths[i] * 2], 1.0)
                 one = chain.select([i])
                 for point in outputs[:: max(len(outputs) // 3, 1)]:
                     np.testing.assert_allclose(reference.project(one, point), point, atol=1e-5)
 
 
-@pytest.mark.parametrize("legality", [False, True])
-def test_it_keeps_the_promises_of_structures(legality):
+@pytest.mark.parametrize("transition_constraints", [False, True])
+def test_it_keeps_the_promises_of_structures(transition_constraints):
     rng = np.random.default_rng(2)
-    check_structure(SecondOrderChain([4, 0, 1, 2, 6], 3, legal=some_rules(rng, 3) if legality else None), rng)
+    check_structure(
+        SecondOrderChain([4, 0, 1, 2, 6], 3, constraints=some_rules(rng, 3) if transition_constraints else None), rng
+    )

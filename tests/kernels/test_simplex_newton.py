@@ -192,10 +192,10 @@ class Random:
         return w * (self.radius / length) if length > self.radius else w
 
     def dual(self):
-        g, masses = self.g(), self.g()[self.n :]
+        g, active_set = self.g(), self.g()[self.n :]
         w = self.response(g)
         value = w @ g[: self.n] + 0.5 / self.C * w @ w
-        return self.kernel.loss() + value - 0.5 * self.C * masses @ masses
+        return self.kernel.loss() + value - 0.5 * self.C * active_set @ active_set
 
     def optimum(self):
         """``min_w 1/(2C) ||w||^2 + sum of the blocks' hinges`` by Clarabel, with slacks."""

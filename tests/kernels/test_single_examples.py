@@ -1,4 +1,4 @@
-"""Compiled passes over single examples: seeds of block descent, slack re-scaled and k-best oracles of one example."""
+"""Compiled passes over single examples: seeds of block descent, slack rescaled and k-best oracles of one example."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def visit(problem: Problem, i: int, weights: np.ndarray, examples: Any = None) -
 def test_one_example_sees_what_the_batch_sees(kind: str, seed: int, rescaling: str, units: bool) -> None:
     problem = made(kind, seed, rescaling, units)
     weights = np.random.default_rng(seed).normal(size=problem.n_weights)
-    worst = problem.worst(weights)
+    worst = problem.most_violated(weights)
     rows = problem.differences(worst.z).toarray()
     view = problem.examples()
     for i in range(problem.structure.n_examples):
@@ -88,7 +88,7 @@ def test_every_vector_length_finds_the_same(kind: str, rescaling: str, every_vec
     for seed in range(5):
         problem = made(kind, seed, rescaling)
         weights = np.random.default_rng(seed).normal(size=problem.n_weights)
-        worst = problem.worst(weights)
+        worst = problem.most_violated(weights)
         for i in range(problem.structure.n_examples):
             change, loss = visit(problem, i, weights)
             assert change @ weights + loss == pytest.approx(worst.value[i], abs=1e-9)
@@ -100,7 +100,7 @@ def test_every_vector_length_finds_the_same(kind: str, rescaling: str, every_vec
 def test_ties_and_sizes_of_scores(kind: str, rescaling: str, scale: float) -> None:
     problem = made(kind, 3, rescaling)
     weights = scale * np.random.default_rng(0).normal(size=problem.n_weights)
-    worst = problem.worst(weights)
+    worst = problem.most_violated(weights)
     for i in range(problem.structure.n_examples):
         change, loss = visit(problem, i, weights)
         assert change @ weights + loss == pytest.approx(worst.value[i], rel=1e-6, abs=1e-9)
@@ -148,7 +148,7 @@ def test_fewer_ranks_than_asked_are_refused() -> None:
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
 @pytest.mark.parametrize("kind", ["shared", "each", "tree"])
 def test_seeds_are_given_back(kind: str, rescaling: str) -> None:
-    """Masses, and with them ``g`` and the loss; then kept passes go on from there."""
+    """ActiveSet, and with them ``g`` and the loss; then kept passes go on from there."""
     for seed in range(4):
         problem = made(kind, seed, rescaling)
         n = problem.structure.n_examples
@@ -157,8 +157,8 @@ def test_seeds_are_given_back(kind: str, rescaling: str) -> None:
             first.pass_over(np.arange(n), False)
         first.refresh()
         second = blocks_of(problem)
-        second.seed(*first.masses())
-        for one, other in zip(first.masses(), second.masses(), strict=True):
+        second.seed(*first.active_set())
+        for one, other in zip(first.active_set(), second.active_set(), strict=True):
             np.testing.assert_allclose(one, other, atol=1e-12)
         np.testing.assert_allclose(second.g, first.g, atol=1e-10)
         assert second.loss == pytest.approx(first.loss, abs=1e-10)
@@ -177,15 +177,15 @@ def test_seeds_of_the_gold_output_twice_and_of_more_than_are_kept() -> None:
     blocks = blocks_of(problem)
     for _ in range(6):
         blocks.pass_over(np.arange(n), False)
-    starts, mass, part_starts, part, value = blocks.masses()
+    starts, mass, part_starts, part, value = blocks.active_set()
     twice = np.repeat(np.arange(len(mass)), 2)
     counts = np.diff(part_starts)[twice]
     entries = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(*part_starts[r : r + 2]) for r in twice)])
     again = blocks_of(problem, most=2)
     again.seed(2 * starts, 0.5 * mass[twice], np.concatenate([[0], np.cumsum(counts)]), part[entries], value[entries])
-    np.testing.assert_allclose(again.masses()[1], mass, atol=1e-12)
+    np.testing.assert_allclose(again.active_set()[1], mass, atol=1e-12)
     again.pass_over(np.arange(n), False)
-    assert np.add.reduceat(again.masses()[1], again.masses()[0][:-1]) == pytest.approx(1.0)
+    assert np.add.reduceat(again.active_set()[1], again.active_set()[0][:-1]) == pytest.approx(1.0)
 
 
 def test_an_empty_seed_is_the_gold_output() -> None:
@@ -197,11 +197,11 @@ def test_an_empty_seed_is_the_gold_output() -> None:
         np.zeros(n + 1, dtype=np.int64), nothing, np.zeros(1, dtype=np.int64), nothing.astype(np.int32), nothing
     )
     assert blocks.loss == 0.0
-    np.testing.assert_array_equal(blocks.masses()[1], np.ones(n))
+    np.testing.assert_array_equal(blocks.active_set()[1], np.ones(n))
     empty = replace(problem).select([])
     blocks = blocks_of(empty)
     blocks.seed(np.zeros(1, dtype=np.int64), nothing, np.zeros(1, dtype=np.int64), nothing.astype(np.int32), nothing)
-    assert [len(array) for array in blocks.masses()] == [1, 0, 1, 0, 0]
+    assert [len(array) for array in blocks.active_set()] == [1, 0, 1, 0, 0]
 
 
 def test_bad_seeds_are_refused() -> None:
@@ -209,7 +209,7 @@ def test_bad_seeds_are_refused() -> None:
     n = problem.structure.n_examples
     blocks = blocks_of(problem)
     blocks.pass_over(np.arange(n), False)
-    good = blocks.masses()
+    good = blocks.active_set()
     starts, mass, part_starts, part, value = good
     longer = int(np.argmax(np.diff(part_starts)))
     swapped = part.copy()
@@ -288,7 +288,7 @@ def test_sums_of_changes_are_those_of_the_masses(most: int, full: bool) -> None:
     np.testing.assert_allclose(blocks.g, g, rtol=1e-9, atol=1e-9)
     assert blocks.loss == pytest.approx(loss)
     again = blocks_of(problem, most)
-    again.seed(*blocks.masses())
+    again.seed(*blocks.active_set())
     np.testing.assert_allclose(again.g, g, rtol=1e-9, atol=1e-9)
 
 
@@ -320,7 +320,7 @@ def test_costs_as_bytes_or_numbers() -> None:
 
 def test_masses_as_bytes_or_numbers() -> None:
     problem = bigger(6, 3)[0]
-    starts, mass, part_starts, part, value = passes(problem).masses()
+    starts, mass, part_starts, part, value = passes(problem).active_set()
     assert value.dtype == np.uint8
     one, other = blocks_of(problem), blocks_of(problem)
     one.seed(starts, mass, part_starts, part, value)

@@ -1,4 +1,4 @@
-"""Slack re-scaled maxima against enumeration, exact and relaxed; degenerate input, threads, thinned fronts."""
+"""Slack rescaled maxima against enumeration, exact and relaxed; degenerate input, threads, thinned fronts."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def chain_case(seed, kind, transitions, forbid=0.0):
     if kind == "whole":  # another constant, as costs of some losses are negative at the gold output
         shift = gold[nodes] * rng.integers(0, 3, size=len(wrong))
         costs[nodes] -= shift
-        constants = structure.by_decisions(shift.astype(float))
+        constants = structure.by_variables(shift.astype(float))
     margin = 1.0 - structure.by_example(scores * gold)
     if forbid:
         scores[(rng.random(structure.n_parts) < forbid) & (gold == 0.0)] = -np.inf
@@ -154,7 +154,7 @@ def test_chains_with_every_vector_length(transitions):
         structure = Chain([7, 3, 1, 12], n_labels, transitions=transitions)
         scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
         costs = np.zeros(structure.n_parts)
-        costs[structure.decisions] = 1.0 - gold[structure.decisions]
+        costs[structure.variable_parts] = 1.0 - gold[structure.variable_parts]
         asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(4)
         points = structure.slack_argmax(*asked)
         assert_worth(structure, points, *asked)
@@ -168,7 +168,7 @@ def test_two_methods_agree_on_long_chains():
     structure = Chain([60, 150], 6)
     scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
     costs = np.zeros(structure.n_parts)
-    costs[structure.decisions] = 0.1 * (1.0 - gold[structure.decisions])
+    costs[structure.variable_parts] = 0.1 * (1.0 - gold[structure.variable_parts])
     asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(2)
     points = structure.slack_argmax(*asked)
     assert_worth(structure, points, *asked)
@@ -198,7 +198,7 @@ def test_trees_by_enumeration(seed, shape, kind):
     scores = rng.normal(size=structure.n_parts) * rng.choice([0.2, 2.0])
     gold = structure.argmax(rng.normal(size=structure.n_parts)).z
     costs = np.zeros(structure.n_parts)
-    costs[structure.decisions] = 1.0 if kind == "one" else rng.random(structure.starts[1])
+    costs[structure.variable_parts] = 1.0 if kind == "one" else rng.random(structure.starts[1])
     if kind == "all":
         costs = rng.random(structure.n_parts)
     costs *= 1.0 - gold
@@ -214,7 +214,7 @@ def test_many_trees_of_one_node_and_a_star():
         structure = Tree([40], 3, edges, [0, len(edges)])
         scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
         costs = np.zeros(structure.n_parts)
-        costs[structure.decisions] = 1.0 - gold[structure.decisions]
+        costs[structure.variable_parts] = 1.0 - gold[structure.variable_parts]
         asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(1)
         points = structure.slack_argmax(*asked)
         assert_worth(structure, points, *asked)
@@ -244,7 +244,7 @@ def test_fronts_that_are_too_long_give_bounds():
     structure = Chain([120], 4)
     scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
     costs = np.zeros(structure.n_parts)
-    costs[structure.decisions] = rng.random(structure.starts[1]) * (1.0 - gold[structure.decisions])
+    costs[structure.variable_parts] = rng.random(structure.starts[1]) * (1.0 - gold[structure.variable_parts])
     asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(1)
     points = structure.slack_argmax(*asked)
     assert points.status[0] == PointStatus.INEXACT
@@ -296,7 +296,7 @@ def test_zero_losses_and_all_equal_scores(kind):
     assert (nothing.value == 0.0).all()
     assert (nothing.status == PointStatus.OK).all()
     costs = zeros.copy()
-    costs[structure.decisions] = 1.0
+    costs[structure.variable_parts] = 1.0
     asked = zeros, np.full(n, 2.0), costs, np.zeros(n)
     np.testing.assert_allclose(structure.slack_argmax(*asked).value, 2.0 * structure.argmax(costs).value, rtol=1e-12)
     # No margin anywhere: nothing is positive.
@@ -361,7 +361,7 @@ def test_all_outputs_forbidden(relaxed):
     scores = np.zeros(structure.n_parts)
     scores[:2] = -np.inf
     costs = np.zeros(structure.n_parts)
-    costs[structure.decisions] = 1.0
+    costs[structure.variable_parts] = 1.0
     asked = scores, np.ones(2), costs, np.zeros(2)
     points = generic.slack_argmax(structure, *asked) if relaxed else structure.slack_argmax(*asked)
     assert points.status.tolist() == [PointStatus.ABSENT, PointStatus.OK]

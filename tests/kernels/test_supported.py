@@ -233,7 +233,7 @@ def problem_of(kind, seed, ones, wide=False):
 def test_one_example_sees_what_the_batch_sees(every_vector_length, kind, seed, ones, wide):
     problem = problem_of(kind, seed, ones, wide)
     weights = np.random.default_rng(seed).normal(size=problem.n_weights)
-    worst = problem.worst(weights)
+    worst = problem.most_violated(weights)
     rows = problem.differences(worst.z).toarray()
     for i in range(problem.structure.n_examples):
         change, loss = visited(problem, i, weights)

@@ -1,4 +1,4 @@
-"""Symmetrisation against a twin that scans whole grids of Python sets, as the method was published."""
+"""Symmetrization against a twin that scans whole grids of Python sets, as the method was published."""
 
 from __future__ import annotations
 

@@ -178,13 +178,13 @@ def test_expected_counts_are_those_of_the_twin(pairs, seed, markov, agree, null,
 
 @settings(deadline=None, derandomize=True, max_examples=40)
 @given(TINY, st.integers(0, 99), st.sampled_from([0.0, 0.01, 1.0, 7.0]), st.integers(1, 3))
-def test_the_maximisation_step(pairs, seed, prior, threads):
+def test_the_maximization_step(pairs, seed, prior, threads):
     from scipy.special import digamma
 
     case = Case(pairs, threads=threads)
     counts = np.random.default_rng(seed).random((case.n_slots, 2)) ** 3 * (np.arange(case.n_slots) % 3 > 0)[:, None]
     word = np.empty((case.n_slots, 2), dtype=np.float32)
-    _kernels.translation_maximise(case.bitext, (counts * SCALE).astype(np.uint64), SCALE, prior, word, threads)
+    _kernels.translation_maximize(case.bitext, (counts * SCALE).astype(np.uint64), SCALE, prior, word, threads)
     rows = np.repeat(np.arange(5), np.diff(case.row_start))
     for way, groups in ((0, rows), (1, case.column)):
         total = np.bincount(groups, weights=counts[:, way], minlength=5)[groups]
@@ -293,7 +293,7 @@ def test_same_bits_for_any_number_of_threads(markov, agree):
         case = Case(pairs, seed=5, n_words=30, threads=threads)
         counted = case.expect(markov, agree, memory=memory)
         word = np.empty(case.tables[0].shape, dtype=np.float32)
-        _kernels.translation_maximise(case.bitext, counted[0], SCALE, 0.01, word, threads)
+        _kernels.translation_maximize(case.bitext, counted[0], SCALE, 0.01, word, threads)
         results.append([case.row_start, case.column, case.together, *case.posteriors(markov), *counted, word])
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
@@ -371,7 +371,7 @@ def good_arguments():
         "likelihood": np.empty((2, 2)),
         "threads": 1,
     }
-    maximised = {
+    maximized = {
         "bitext": case.bitext,
         "counts": np.zeros(case.tables[0].shape, dtype=np.uint64),
         "scale": SCALE,
@@ -398,7 +398,7 @@ def good_arguments():
         "WordPairs": listed,
         "translation_expect": expected,
         "translation_posteriors": believed,
-        "translation_maximise": maximised,
+        "translation_maximize": maximized,
         "bitext_lexicon": written,
         "SentencePairs": made,
     }
@@ -451,8 +451,8 @@ BAD: list[tuple[str, str, Any]] = [
     ("translation_posteriors", "slots", np.full(7, 9)),
     *(("translation_expect", "scale", value) for value in (0.0, np.nan, np.inf, 1e300, -1.0)),
     *(("translation_expect", "longest", value) for value in (-1, 2, 2**21)),
-    *(("translation_maximise", "scale", value) for value in (0.0, np.nan, np.inf)),
-    *(("translation_maximise", "prior", value) for value in (-1.0, np.nan, np.inf)),
+    *(("translation_maximize", "scale", value) for value in (0.0, np.nan, np.inf)),
+    *(("translation_maximize", "prior", value) for value in (-1.0, np.nan, np.inf)),
     *(("WordPairs", "n_target", value) for value in (-1, 0, 4)),
     *(
         ("WordPairs", "row_start", np.array(value, dtype=np.int64))

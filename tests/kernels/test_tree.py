@@ -128,7 +128,7 @@ def assert_marginals(tree, points):
 @pytest.mark.usefixtures("every_vector_length")
 @at_one_width(max_examples=60)
 @given(small_graphs())
-def test_argmax_is_the_best_of_all_labellings(case):
+def test_argmax_is_the_best_of_all_labelings(case):
     tree, scores = case
     best = tree.argmax(scores)
     assert (best.status == OK).all()
@@ -165,7 +165,7 @@ def test_k_best_equals_enumeration(case, k):
 @given(small_graphs())
 def test_entropic_equals_enumeration(case):
     tree, potentials = case
-    points = tree.entropic(potentials)
+    points = tree.marginals(potentials)
     assert (points.status == OK).all()
     for i, outputs in enumerate(vertices(tree)):
         parts = tree.parts_of([i])
@@ -179,7 +179,7 @@ def test_entropic_equals_enumeration(case):
 @pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 8, 9, 16, 17, 31, 45, 49, 100])
 def test_all_numbers_of_labels_and_directions(k):
-    """A path of three nodes of about k labels against its table of all labellings."""
+    """A path of three nodes of about k labels against its table of all labelings."""
     rng = np.random.default_rng(k)
     sizes = [k, max(1, k - 1), k + 2]
     for edges in ([[0, 1], [1, 2]], [[1, 0], [2, 1]], [[0, 1], [2, 1]], [[1, 0], [1, 2]]):
@@ -196,7 +196,7 @@ def test_all_numbers_of_labels_and_directions(k):
         assert best.value[0] == pytest.approx(total.max(), rel=1e-13)
         np.testing.assert_array_equal(tree.decode(best.z)[0], np.unravel_index(total.argmax(), total.shape))
         weight = np.exp(total - total.max())
-        points = tree.entropic(scores)
+        points = tree.marginals(scores)
         assert points.value[0] == pytest.approx(np.log(weight.sum()) + total.max(), rel=1e-12)
         middle = weight.sum(axis=(0, 2)) / weight.sum()
         np.testing.assert_allclose(points.z[k : k + sizes[1]], middle, atol=1e-14)
@@ -208,8 +208,8 @@ def test_log_partition_function_has_the_marginals_as_gradient(kind):
     rng = np.random.default_rng(4)
     tree = random_graphs(rng, kind, 3, nodes=7)
     potentials, direction = rng.normal(size=(2, tree.n_parts))
-    ahead, behind = (tree.entropic(potentials + step * direction).value for step in (1e-5, -1e-5))
-    slope = tree.by_example(direction * tree.entropic(potentials).z)
+    ahead, behind = (tree.marginals(potentials + step * direction).value for step in (1e-5, -1e-5))
+    slope = tree.by_example(direction * tree.marginals(potentials).z)
     np.testing.assert_allclose((ahead - behind) / 2e-5, slope, atol=1e-8)
 
 
@@ -219,7 +219,7 @@ def test_entropic_is_stable_for_large_potentials(kind):
     tree = random_graphs(rng, kind, 20, nodes=6)
     whole = rng.integers(-1, 2, size=tree.n_parts).astype(float)
     for scale in (1e4, 1e8):
-        points = tree.entropic(scale * whole)
+        points = tree.marginals(scale * whole)
         assert (points.status == OK).all()
         assert_marginals(tree, points)
         for i, outputs in enumerate(vertices(tree)):
@@ -227,7 +227,7 @@ def test_entropic_is_stable_for_large_potentials(kind):
             np.testing.assert_allclose(points.z[tree.parts_of([i])], means, atol=1e-14 * scale)
             assert points.value[i] == pytest.approx(value, rel=1e-13, abs=1e-14 * scale)
     # Differences of 1e300 leave no digits for the number of outputs; the marginals are still those of best outputs.
-    points = tree.entropic(1e300 * whole)
+    points = tree.marginals(1e300 * whole)
     assert (points.status == OK).all()
     assert_marginals(tree, points)
     np.testing.assert_allclose(tree.by_example(whole * points.z), tree.argmax(whole).value, atol=1e-12)
@@ -240,18 +240,18 @@ def test_minus_infinity_forbids(kind):
     for _ in range(60):
         tree = random_graphs(rng, kind, 4)
         scores = np.where(rng.random(tree.n_parts) < 0.3, -np.inf, rng.normal(size=tree.n_parts))
-        best, points, ranks = tree.argmax(scores), tree.entropic(scores), tree.k_best(scores, 4)
+        best, points, ranks = tree.argmax(scores), tree.marginals(scores), tree.k_best(scores, 4)
         for i, outputs in enumerate(vertices(tree)):
             parts = tree.parts_of([i])
             worth = np.where(outputs > 0, np.where(outputs > 0, scores[parts], 0.0), 0.0).sum(axis=1)
-            legal = np.sort(worth[worth > -np.inf])[::-1]
-            seen.add(len(legal) > 0)
+            constraints = np.sort(worth[worth > -np.inf])[::-1]
+            seen.add(len(constraints) > 0)
             found = [rank.value[i] for rank in ranks if rank.status[i] == OK]
-            np.testing.assert_allclose(found, legal[:4], atol=1e-12)
-            if len(legal):
+            np.testing.assert_allclose(found, constraints[:4], atol=1e-12)
+            if len(constraints):
                 means, value = gibbs(outputs, scores[parts])
                 assert best.status[i] == points.status[i] == OK
-                assert best.value[i] == pytest.approx(legal[0])
+                assert best.value[i] == pytest.approx(constraints[0])
                 assert points.value[i] == pytest.approx(value)
                 np.testing.assert_allclose(points.z[parts], means, atol=1e-13)
             else:
@@ -268,7 +268,7 @@ def test_nan_and_infinity_are_refused_per_example(kind):
         for at in tree.parts_of([1]):
             scores = np.ones(tree.n_parts)
             scores[at] = bad
-            for points in (tree.argmax(scores), tree.entropic(scores), *tree.k_best(scores, 2), tree.project(scores)):
+            for points in (tree.argmax(scores), tree.marginals(scores), *tree.k_best(scores, 2), tree.project(scores)):
                 np.testing.assert_array_equal(points.status, [OK, NONFINITE, OK])
                 assert np.isnan(points.value[1])
                 assert not points.z[tree.parts_of([1])].any()
@@ -288,9 +288,9 @@ def test_a_chain_is_a_tree(n_labels):
             np.testing.assert_array_equal(one.status, two.status)
         np.testing.assert_array_equal(chain.argmax(scores).z, tree.argmax(scores).z)
         np.testing.assert_allclose(chain.project(scores).z, tree.project(scores).z, atol=2e-8)
-        if not chain.no_entropy:
-            np.testing.assert_allclose(chain.entropic(scores).z, tree.entropic(scores).z, atol=1e-10)
-            np.testing.assert_allclose(chain.entropic(scores).value, tree.entropic(scores).value, rtol=1e-12)
+        if not chain.marginals_unsupported:
+            np.testing.assert_allclose(chain.marginals(scores).z, tree.marginals(scores).z, atol=1e-10)
+            np.testing.assert_allclose(chain.marginals(scores).value, tree.marginals(scores).value, rtol=1e-12)
     labels = chain.decode(chain.argmax(scores).z)
     np.testing.assert_array_equal(chain.encode(labels), tree.encode(labels))
 
@@ -340,7 +340,7 @@ def test_grid_of_small_width_equals_brute_force():
     worth = outputs @ scores
     assert tree.argmax(scores).value[0] == pytest.approx(worth.max())
     means, value = gibbs(outputs, scores)
-    points = tree.entropic(scores)
+    points = tree.marginals(scores)
     np.testing.assert_allclose(points.z, means, atol=1e-13)
     assert points.value[0] == pytest.approx(value)
     ranks = [points.value[0] for points in tree.k_best(scores, 40)]
@@ -362,7 +362,7 @@ def test_a_wide_ladder_is_certified_by_single_changes():
     chosen = np.zeros(300, dtype=int)
     many = tree.select(chosen)
     assert many.by_example(many.encode(list(changed)) * scores[tree.parts_of(chosen)]).max() <= best.value[0] + 1e-9
-    assert_marginals(tree, tree.entropic(scores))
+    assert_marginals(tree, tree.marginals(scores))
     values = [points.value[0] for points in tree.k_best(scores, 20)]
     assert values == sorted(values, reverse=True)
     assert values[0] == pytest.approx(best.value[0])
@@ -372,7 +372,7 @@ def test_a_path_of_fifty_thousand_nodes():
     tree = path(50_000, 3)
     rng = np.random.default_rng(12)
     scores = rng.normal(size=tree.n_parts)
-    best, points = tree.argmax(scores), tree.entropic(scores)
+    best, points = tree.argmax(scores), tree.marginals(scores)
     assert best.value[0] == pytest.approx(scores @ best.z, rel=1e-12)
     entropy = points.value[0] - scores @ points.z
     assert 0.0 < entropy < 50_000 * np.log(3.0)
@@ -393,7 +393,7 @@ def test_a_star_of_twenty_thousand_leaves():
     tables = scores[tree.starts[1] :].reshape(-1, 2, 2) + nodes[1:, None, :]
     assert tree.argmax(scores).value[0] == pytest.approx((nodes[0] + tables.max(axis=2).sum(axis=0)).max())
     value = np.logaddexp.reduce(nodes[0] + np.logaddexp.reduce(tables, axis=2).sum(axis=0))
-    assert tree.entropic(scores).value[0] == pytest.approx(value)
+    assert tree.marginals(scores).value[0] == pytest.approx(value)
     best = nodes[0] + tables.max(axis=2).sum(axis=0)
     lost = np.sort((tables.max(axis=2) - tables.min(axis=2))[:, best.argmax()])
     ranks = [points.value[0] for points in tree.k_best(scores, 3)]
@@ -409,7 +409,7 @@ def test_same_bits_for_any_number_of_threads(kind):
     results = []
     for threads in (1, 2, 3):
         with maxmargin.threads(threads):
-            runs = [tree.argmax(scores), tree.entropic(scores), tree.project(scores), *tree.k_best(scores, 4)]
+            runs = [tree.argmax(scores), tree.marginals(scores), tree.project(scores), *tree.k_best(scores, 4)]
         results.append(b"".join(run.z.tobytes() + run.value.tobytes() + run.status.tobytes() for run in runs))
     assert results[0] == results[1] == results[2]
 
@@ -422,7 +422,7 @@ def test_select_with_repeats(kind):
     chosen = [3, 0, 3, 5, 5]
     some = tree.select(chosen)
     parts = tree.parts_of(chosen)
-    np.testing.assert_array_equal(some.decision_labels, tree.decision_labels[parts[: some.starts[1]]])
+    np.testing.assert_array_equal(some.part_states, tree.part_states[parts[: some.starts[1]]])
     for method in ("argmax", "entropic"):
         whole, part = getattr(tree, method)(scores), getattr(some, method)(scores[parts])
         np.testing.assert_array_equal(part.z, whole.z[parts])
@@ -436,20 +436,20 @@ def test_select_with_repeats(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_degenerate_batches(kind):
     empty = kind([], 2, [], [0])
-    for points in (empty.argmax([]), empty.entropic([]), empty.project([]), *empty.k_best([], 3)):
+    for points in (empty.argmax([]), empty.marginals([]), empty.project([]), *empty.k_best([], 3)):
         assert points.z.size == points.value.size == 0
     assert empty.decode(np.zeros(0)) == []
     assert empty.encode([]).size == 0
     nothing = kind([0, 1, 0], 1, [], [0, 0, 0, 0])
     scores = np.array([2.5])
     np.testing.assert_array_equal(nothing.argmax(scores).value, [0.0, 2.5, 0.0])
-    np.testing.assert_array_equal(nothing.entropic(scores).value, [0.0, 2.5, 0.0])
+    np.testing.assert_array_equal(nothing.marginals(scores).value, [0.0, 2.5, 0.0])
     np.testing.assert_array_equal(nothing.project(scores).z, [1.0])
     assert len(nothing.k_best(scores, 5)) == 1
     assert [labels.tolist() for labels in nothing.decode(np.ones(1))] == [[], [0], []]
     equal = kind([4], 3, [[0, 1], [1, 2], [1, 3]], [0, 3])
     assert equal.decode(equal.argmax(np.zeros(equal.n_parts)).z)[0].tolist() == [0, 0, 0, 0]
-    np.testing.assert_allclose(equal.entropic(np.full(equal.n_parts, 7.0)).z[:12], 1 / 3, atol=1e-15)
+    np.testing.assert_allclose(equal.marginals(np.full(equal.n_parts, 7.0)).z[:12], 1 / 3, atol=1e-15)
     assert len(equal.k_best(np.zeros(equal.n_parts), 200)) == 81
 
 
@@ -459,7 +459,7 @@ def test_encode_and_decode():
     assert [labels.tolist() for labels in tree.decode(z)] == [[1, 2, 0], [3]]
     np.testing.assert_array_equal(np.flatnonzero(z[: tree.starts[1]]), [1, 4, 5, 10])
     np.testing.assert_array_equal(np.flatnonzero(z[tree.starts[1] :]), [5, 6 + 4])
-    with pytest.raises(ValueError, match="expected 2 labellings, got 1"):
+    with pytest.raises(ValueError, match="expected 2 labelings, got 1"):
         tree.encode([[1, 2, 0]])
     with pytest.raises(ValueError, match=r"example 0 has 3 nodes but its labels have shape \(2,\); give one label"):
         tree.encode([[1, 2], [3]])
@@ -481,8 +481,8 @@ def test_nodes_with_labels_of_their_own():
         with pytest.raises(ValueError, match=r"example \d has label -?\d at node 0, where only"):
             tree.encode(wrong)
     np.testing.assert_array_equal(tree.pair_labels(8), [1 * 8 + 2, 4 * 8 + 2])
-    np.testing.assert_array_equal(tree.alternatives, [2, 1, 2])
-    np.testing.assert_array_equal(tree.n_decisions, [2, 1])
+    np.testing.assert_array_equal(tree.states_per_variable, [2, 1, 2])
+    np.testing.assert_array_equal(tree.n_variables, [2, 1])
     for labels, why in (
         ([1, 1, 2, 0, 7], "example 0"),
         ([1, 4, -2, 0, 7], "example 0"),
@@ -536,7 +536,7 @@ def test_refused_widths():
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_wheel_around_a_hub_of_many_nodes(closed):
-    """The hub has too many neighbours to count their missing edges, but goes last."""
+    """The hub has too many neighbors to count their missing edges, but goes last."""
     n = 3_000
     rim = np.stack([np.arange(1, n), np.arange(2, n + 1)], axis=1)
     spokes = np.stack([np.zeros(n, dtype=int), np.arange(1, n + 1)], axis=1)
@@ -588,7 +588,7 @@ def test_the_binding_checks_what_it_is_given():
         with pytest.raises(ValueError):
             _kernels.TreeBatch(*given, 1e5)
     z, value, status = np.zeros(12), np.zeros(1), np.zeros(1, dtype=np.int8)
-    for method in (batch.argmax, batch.entropic):
+    for method in (batch.argmax, batch.marginals):
         for short in ((np.zeros(8), z, value, status), (z, np.zeros(8), value, status), (z, z, np.zeros(0), status)):
             with pytest.raises(ValueError):
                 method(*short, 1)

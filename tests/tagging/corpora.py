@@ -23,8 +23,8 @@ def markov(n=12, *, seed=0, labels=("a", "b", "c"), longest=6, noise=0.25, short
         label, words, found = int(rng.integers(len(labels))), [], []
         for _ in range(length):
             label = (label + 1) % len(labels) if rng.random() < 0.8 else int(rng.integers(len(labels)))
-            told = label if rng.random() > noise else int(rng.integers(len(labels)))
-            words.append(f"w{told}{rng.integers(3)}")
+            reported = label if rng.random() > noise else int(rng.integers(len(labels)))
+            words.append(f"w{reported}{rng.integers(3)}")
             found.append(labels[label])
         X.append(words)
         y.append(found)
@@ -38,8 +38,8 @@ def chunked(n=12, *, seed=0, longest=6):
     for length in rng.integers(1, longest + 1, size=n):
         labels, words = [], []
         for _ in range(length):
-            legal = CHUNKS if labels and labels[-1] != "O" else ("B-X", "O")
-            labels.append(legal[rng.integers(len(legal))])
+            constraints = CHUNKS if labels and labels[-1] != "O" else ("B-X", "O")
+            labels.append(constraints[rng.integers(len(constraints))])
             words.append(labels[-1][0].lower() + str(rng.integers(2)) if rng.random() < 0.8 else "noise")
         X.append(words)
         y.append(labels)
@@ -52,25 +52,25 @@ def dictionaries(X):
 
 
 def matrices(X, *, edges=False, seed=0):
-    """Dense features of words; with features of neighbours on demand."""
+    """Dense features of words; with features of neighbors on demand."""
     rng = np.random.default_rng(seed)
     table = {word: rng.standard_normal(4) for word in sorted({word for sentence in X for word in sentence})}
     found = [np.array([table[word] for word in sentence]).reshape(-1, 4) for sentence in X]
     if not edges:
         return found
-    return [mm.Sequence(x, np.tanh(x[1:, :2] * x[:-1, :2]).reshape(-1, 2)) for x in found]
+    return [mm.FeatureSequence(x, np.tanh(x[1:, :2] * x[:-1, :2]).reshape(-1, 2)) for x in found]
 
 
 def legal_outputs(model, length, known=None):
     """All label sequences of a length that the rules and the known labels allow."""
-    legal = model.layout.legal
+    constraints = model.layout.constraints
     found = []
     for codes in product(range(model.layout.n_labels), repeat=length):
         if known is not None and any(k >= 0 and c != k for k, c in zip(known, codes, strict=True)):
             continue
-        if legal is not None and codes:
-            steps = all(legal.pairs[a, b] for a, b in pairwise(codes))
-            if not (steps and legal.first[codes[0]] and legal.last[codes[-1]]):
+        if constraints is not None and codes:
+            steps = all(constraints.pairs[a, b] for a, b in pairwise(codes))
+            if not (steps and constraints.first[codes[0]] and constraints.last[codes[-1]]):
                 continue
         found.append(codes)
     return found

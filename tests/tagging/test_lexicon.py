@@ -38,10 +38,10 @@ def ending_keys(word):
 def slow(text):
     """A function from words to classes, by counting one token after the other."""
     by_word, by_ending = defaultdict(Counter), defaultdict(Counter)
-    labelled = [token for sentence in text for token in sentence if token[1] >= 0]
-    for word, code in labelled:
+    labeled = [token for sentence in text for token in sentence if token[1] >= 0]
+    for word, code in labeled:
         by_word[word.lower()][code] += 1
-    for word, code in labelled:
+    for word, code in labeled:
         if by_word[word.lower()].total() <= RARE:
             for key in ending_keys(word):
                 by_ending[key][code] += 1

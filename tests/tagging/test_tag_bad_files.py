@@ -26,15 +26,15 @@ BAD = [
         {},
         "line 2: 2 columns where line 1 has 3; give all tokens the same columns, or the format",
     ),
-    ("a\n", {"labelled": True}, r"line 1: one column \(word\), so there are no labels; add a column"),
-    ("a\n", {"labelled": True, "columns": "word"}, r"line 1: one column \(word\), so there are no labels"),
+    ("a\n", {"labeled": True}, r"line 1: one column \(word\), so there are no labels; add a column"),
+    ("a\n", {"labeled": True, "columns": "word"}, r"line 1: one column \(word\), so there are no labels"),
     (
         "a N\n",
-        {"labelled": True, "columns": "word,pos,label"},
+        {"labeled": True, "columns": "word,pos,label"},
         r"line 1: 2 columns \(word, pos\), and the column 'label' is missing; add it, or name",
     ),
     ("a N X Y\n", {"columns": "word,pos,label"}, r"line 1: 4 columns where 3 are named \(word, pos, label\); name"),
-    ("a N X Y\n", {"columns": "w,x", "labelled": False}, r"line 1: 4 columns where 2 are named \(w, x\)"),
+    ("a N X Y\n", {"columns": "w,x", "labeled": False}, r"line 1: 4 columns where 2 are named \(w, x\)"),
     (b"a X\nb \xff\n", {}, "line 2: byte 0xff is no UTF-8; save the file as UTF-8"),
     (b"a X\n\nb\0 X\n", {}, "line 3: a NUL byte"),
     (b"\x1f\x8bxx", {}, "damaged gzip file"),
@@ -42,9 +42,9 @@ BAD = [
     (CONLLU_LINE + "b\tb" + "\t_" * 8, {}, "line 2: 'b' is no number of a token; CoNLL-U has 1, 2, ..."),
     (CONLLU_LINE, {"columns": "word,label"}, "columns are named, and CoNLL-U has its own"),
     ("B\tw=a\n", {"columns": "word,label", "format": "crfsuite"}, "columns are named, and CRFsuite files have none"),
-    ("a/X b/Y\nc d/Z\n", {"labelled": True, "format": "slash"}, "line 2: 'c' has no tag; write word/TAG"),
-    ("a/X b/\n", {"labelled": True, "format": "slash"}, "line 1: 'b/' has no tag"),
-    ("a/X /Y\n", {"labelled": True, "format": "slash"}, "line 1: '/Y' has no tag"),
+    ("a/X b/Y\nc d/Z\n", {"labeled": True, "format": "slash"}, "line 2: 'c' has no tag; write word/TAG"),
+    ("a/X b/\n", {"labeled": True, "format": "slash"}, "line 1: 'b/' has no tag"),
+    ("a/X /Y\n", {"labeled": True, "format": "slash"}, "line 1: '/Y' has no tag"),
     ("a/X\nb/Y\n", {}, "each line has one word with a slash, .* say which with the format slash or columns"),
     ("B\tw=a\nO\tw=b\n", {}, "two columns, which may be .* say which with the format crfsuite or columns"),
     ("# a b\nc\td\n", {}, "line 2: 2 columns where line 1 has 3; comments are known in CoNLL-U only"),
@@ -64,7 +64,7 @@ BAD = [
     ('{"tokens": ["a"], "labels": [1]}\n', {}, r"line 1: 'labels' is \[1\]; give a list of texts"),
     ('{"tokens": ["a"], "labels": ["X"]}\n{"tokens": []}\n', {}, "line 2: no 'labels'; give the label of each"),
     ('{"tokens": []}\n{"tokens": ["a"], "labels": ["X"]}\n', {}, "line 2: labels where line 1 has none; give them"),
-    ('{"tokens": ["a"]}\n', {"labelled": True}, "line 1: no 'labels'"),
+    ('{"tokens": ["a"]}\n', {"labeled": True}, "line 1: no 'labels'"),
     ('{"tokens": ["a"]}\n{"tokens": ["b", 1]}\n', {}, "line 2: token 2 is 1 where others are text"),
     ('{"tokens": [["a", "b"], ["a"]]}\n', {}, r'line 1: token 2 is \["a"\] where others are lists of 2 texts'),
     ('{"tokens": [[]]}\n', {}, r"line 1: token 1 is \[\]"),
@@ -98,20 +98,20 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 
 @given(TEXTS, st.sampled_from([None, *FORMATS]), st.sampled_from([None, True, False]))
 @settings(max_examples=300)
-def test_any_text_is_read_or_refused(folder, content, form, labelled):
+def test_any_text_is_read_or_refused(folder, content, form, labeled):
     try:
-        text = read_tagged(put(folder, content, False), format=form, labelled=labelled)
+        text = read_tagged(put(folder, content, False), format=form, labeled=labeled)
     except FileError:
         return
     assert text.sentences[0] == 0
     assert text.sentences[-1] == text.n_tokens > 0
     assert (text.tokens.lengths > 0).all() or text.format == "json"
-    if labelled:
-        assert text.labelled
-    if text.labelled:
+    if labeled:
+        assert text.labeled
+    if text.labeled:
         assert list(map(len, text.labels())) == text.tokens.lengths.tolist()
     out = written(text, ["\u2603"] * text.n_tokens, scores=np.zeros(text.n_tokens))
-    again = read_tagged(put(folder, out, False), format=text.format, labelled=None)
+    again = read_tagged(put(folder, out, False), format=text.format, labeled=None)
     if text.format in ("columns", "conllu", "json"):
         assert again.sentences.tolist() == text.sentences.tolist()
     bare = written(text, ["\u2603"] * text.n_tokens)

@@ -51,14 +51,14 @@ def weights(path: Path) -> np.ndarray:
 
 
 def test_training_reports_and_predictions_are_those_of_python(files):
-    facts = trained(files, "--dev", str(files / "dev"), "--C", "0.1,1", "--metric", "f1", "--patience", "3")
-    assert facts["labels"] == len(load_tagger(files / "other").labels)
-    assert facts["weights"] == len(weights(files / "other"))
-    assert (facts["preset"], facts["solver"], facts["sentences"]) == ("chunking", "BlockFrankWolfe", 60)
-    assert 0.5 < facts["dev score"] <= 1.0
-    assert facts["C"] in (0.1, 1.0)
-    assert 0.0 <= facts["relative gap of the run"] <= facts["relative gap"]
-    assert facts["megabytes"] == (files / "other").stat().st_size / 1e6
+    metadata = trained(files, "--dev", str(files / "dev"), "--C", "0.1,1", "--metric", "f1", "--patience", "3")
+    assert metadata["labels"] == len(load_tagger(files / "other").labels)
+    assert metadata["weights"] == len(weights(files / "other"))
+    assert (metadata["preset"], metadata["solver"], metadata["sentences"]) == ("chunking", "BlockFrankWolfe", 60)
+    assert 0.5 < metadata["dev score"] <= 1.0
+    assert metadata["C"] in (0.1, 1.0)
+    assert 0.0 <= metadata["relative gap of the run"] <= metadata["relative gap"]
+    assert metadata["megabytes"] == (files / "other").stat().st_size / 1e6
     assert not list(files.glob("*checkpoint*"))
     text, held = read_tagged(files / "train"), read_tagged(files / "dev")
     tagger = SequenceTagger(preset="chunking", C=(0.1, 1.0), metric="f1", patience=3)
@@ -91,26 +91,26 @@ def test_the_table_of_facts(files):
     ids=" ".join,
 )
 def test_options_of_training(files, options):
-    facts = trained(files, *options)
-    assert facts["status"] == "converged"
+    metadata = trained(files, *options)
+    assert metadata["status"] == "converged"
     model = load_tagger(files / "other")
     assert model.layout.order == (2 if "2" in options and "--order" in options else 1)
-    assert (model.layout.legal is None) == ("none" in options)
-    assert model.facts["states"] == (options[1] if options[0] == "--states" else "rivals")
+    assert (model.layout.constraints is None) == ("none" in options)
+    assert model.metadata["states"] == (options[1] if options[0] == "--states" else "rivals")
 
 
 def test_labels_that_are_not_known(files, tmp_path):
     lines = (files / "train").read_text().split("\n")
     hidden = [f"{line.rpartition(' ')[0]} ?" if line and at % 7 == 3 else line for at, line in enumerate(lines)]
     (tmp_path / "some").write_text("\n".join(hidden))
-    facts = json.loads(
+    metadata = json.loads(
         run("tag", "train", str(tmp_path / "some"), "--out", str(files / "other"), "--unknown", "?", "--json")
     )
     model = load_tagger(files / "other")
     assert "?" not in model.labels
-    assert model.layout.legal is not None
-    assert model.layout.legal.first.sum() < len(model.labels)
-    assert facts["tokens"] == sum(map(bool, lines))
+    assert model.layout.constraints is not None
+    assert model.layout.constraints.first.sum() < len(model.labels)
+    assert metadata["tokens"] == sum(map(bool, lines))
     assert json.loads(run("tag", "evaluate", str(files / "other"), str(files / "test"), "--json"))["accuracy"] > 0.8
 
 
@@ -121,7 +121,7 @@ def test_solvers(files, name):
         ["tag", "train", str(files / "train"), "--out", str(files / "other"), "--solver", name, "--max-iter", "2"],
     )
     assert answer.exit_code == 0, answer.output
-    assert load_tagger(files / "other").facts["solver"] == learn.SOLVERS[name]
+    assert load_tagger(files / "other").metadata["solver"] == learn.SOLVERS[name]
     assert not list(files.glob("*checkpoint*"))
 
 
@@ -135,7 +135,7 @@ def test_a_template_of_words(files):
     trained(files, "--template", str(files / "template"), "--columns", NAMES, "--label", "label", train="train.tsv")
     model = load_tagger(files / "other")
     assert model.extractor.template.columns_used == ("word",)
-    assert model.facts["file"] == {
+    assert model.metadata["file"] == {
         "format": "columns",
         "columns": ["word", "pos", "label", "_3"],
         "label": "label",
@@ -257,10 +257,10 @@ def test_plain_words_for_a_model_of_words_with_tags(tmp_path, files):
 def test_words_that_hold_blanks(tmp_path, files):
     (tmp_path / "train").write_text("the G + C/NN rises/VB\nthe/DT G + C/NN falls/VB\n" * 3)
     template, model = str(files / "template"), str(tmp_path / "model")
-    facts = run("tag", "train", str(tmp_path / "train"), "--format", "slash", "--join", "--template", template, "--out",
+    metadata = run("tag", "train", str(tmp_path / "train"), "--format", "slash", "--join", "--template", template, "--out",
                 model, "--json")  # fmt: skip
-    assert json.loads(facts)["labels"] == 3
-    assert load_tagger(model).facts["file"]["join"] is True
+    assert json.loads(metadata)["labels"] == 3
+    assert load_tagger(model).metadata["file"]["join"] is True
     assert (
         json.loads(run("tag", "evaluate", model, str(tmp_path / "train"), "--format", "slash", "--json"))["tokens"]
         == 15
@@ -309,7 +309,7 @@ def test_known_labels_are_taken(files, tmp_path):
     assert "input, line 2: 'B-XP' is no label of this model; write one that is" in said
     (tmp_path / "input").write_text("Yes INTJ _\n\nHe PRON _\nsleeps VERB B-VP\nsoundly ADV I-NP\n")
     said = failed("tag", "predict", model, str(tmp_path / "input"), "--known", "label")
-    assert "input, line 3: no legal labelling has the labels that are known; correct them" in said
+    assert "input, line 3: no legal labeling has the labels that are known; correct them" in said
     assert "no column 'gold'" in failed("tag", "predict", model, str(tmp_path / "input"), "--known", "gold")
 
 
@@ -416,7 +416,7 @@ def test_inspection(files):
     found = json.loads(run("tag", "inspect", model, "--top", "3", "--json"))
     tagger = load_tagger(model)
     assert [one["label"] for one in found["labels"]] == list(tagger.labels)
-    assert found["facts"]["weights"] == len(tagger.weights)
+    assert found["metadata"]["weights"] == len(tagger.weights)
     estimator = SequenceTagger.load(model)
     state, pairs = estimator.state_features_, estimator.transition_features_
     for one in found["labels"]:
@@ -469,7 +469,7 @@ def test_inspection_of_pairs_and_triples(files, tmp_path):
         ),
         ("He\tB-NP\nsleeps\tB-VP\n", "file: the preset chunking needs the column 'pos' beside that of labels"),
     ],
-    ids=["ragged", "unlabelled", "latin", "empty", "blank", "conllu", "preset"],
+    ids=["ragged", "unlabeled", "latin", "empty", "blank", "conllu", "preset"],
 )
 def test_bad_training_files(saved, tmp_path, content, said):
     preset = ("--preset", "chunking") if "preset" in said else ()

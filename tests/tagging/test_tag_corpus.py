@@ -80,7 +80,7 @@ def test_the_text_is_clean():
         assert all(unicodedata.category(c)[0] not in "CZ" for cell in cells for c in cell)
 
 
-def test_it_is_recognised_without_being_told():
+def test_it_is_recognized_without_being_told():
     text = read_tagged(PATH)
     assert (text.format, text.columns) == ("columns", ("word", "column1", "column2", "label"))
     assert text.labels() == load_corpus().names

@@ -54,7 +54,7 @@ def test_columns_round_trip(folder, data, width, end, tabs, packed, last):
     text = read_tagged(put(folder, content, packed), format="columns")
     assert cells(text.table) == sentences
     assert text.columns[0] == "word"
-    assert text.labelled == (width > 1)
+    assert text.labeled == (width > 1)
     lengths = [len(sentence) for sentence in sentences]
     assert text.table.lengths.tolist() == lengths
     numbers = text.table.lines.tolist()
@@ -84,8 +84,8 @@ def test_columns_are_named(saved):
     assert read_tagged(two).columns == ("word", "label")
     assert read_tagged(three).columns == ("word", "pos", "label")
     assert read_tagged(four).columns == ("word", "column1", "column2", "label")
-    assert read_tagged(two, labelled=False).columns == ("word", "pos")
-    assert read_tagged(three, labelled=False).columns == ("word", "column1", "column2")
+    assert read_tagged(two, labeled=False).columns == ("word", "pos")
+    assert read_tagged(three, labeled=False).columns == ("word", "column1", "column2")
     assert read_tagged(three, label="chunk").columns == ("word", "pos", "chunk")
     named = read_tagged(three, columns="label,word, pos")
     assert (named.columns, named.label, named.labels()) == (("label", "word", "pos"), "label", [["a"]])
@@ -93,15 +93,15 @@ def test_columns_are_named(saved):
     assert (named.label, named.labels()) == ("chunk", [["c"]])
     named = read_tagged(three, columns="word,pos,chunk", label="pos")
     assert (named.label, named.labels(), named.column("chunk")) == ("pos", [["b"]], 2)
-    # A file to be labelled has one column less.
+    # A file to be labeled has one column less.
     for columns in ("word,pos,label", "word,label,pos"):
         short = read_tagged(two, columns=columns)
-        assert (short.columns, short.label, short.labelled) == (("word", "pos"), None, False)
-        assert read_tagged(two, columns=columns, labelled=False).columns == ("word", "pos")
-    plain = read_tagged(two, columns="word,pos", labelled=False)
+        assert (short.columns, short.label, short.labeled) == (("word", "pos"), None, False)
+        assert read_tagged(two, columns=columns, labeled=False).columns == ("word", "pos")
+    plain = read_tagged(two, columns="word,pos", labeled=False)
     assert (plain.columns, plain.label) == (("word", "pos"), None)
     assert read_tagged(one, columns="word").label is None
-    assert read_tagged(one, columns="word", labelled=False).label is None
+    assert read_tagged(one, columns="word", labeled=False).label is None
     with pytest.raises(FileError, match="no labels, only the columns word, pos; give a file"):
         plain.labels()
     with pytest.raises(ValueError, match="no column 'lemma'; there are word, pos"):
@@ -131,7 +131,7 @@ def test_a_sentence_of_a_million_tokens(saved):
     text = read_tagged(saved(data))
     assert (text.n_tokens, text.n_sentences, text.sentences.tolist()) == (n, 1, [0, n])
     assert len(written(text, (np.zeros(n, dtype=np.int32), ["O"]))) == len(data) + 2 * n
-    line = read_tagged(saved(b"word/NN " * n), labelled=True)
+    line = read_tagged(saved(b"word/NN " * n), labeled=True)
     assert (line.format, line.n_tokens, line.n_sentences) == ("slash", n, 1)
     items = read_tagged(saved(b"O\tw=a\tx:2\n" * n))
     assert (items.format, items.n_tokens, items.n_sentences, len(items.items.weight)) == ("crfsuite", n, 1, 2 * n)
@@ -271,10 +271,10 @@ def test_slash_round_trip(folder, data, end, packed):
     plain = "".join(" ".join(word for word, _ in sentence) + end for sentence in sentences)
     if plain.startswith("\ufeff"):
         return
-    unlabelled = read_tagged(put(folder, plain, packed), format="slash", labelled=False)
-    assert unlabelled.table.by_sentence(0) == [[word for word, _ in sentence] for sentence in sentences]
-    assert written(unlabelled, text.labels()) == content
-    again = read_tagged(put(folder, written(unlabelled, text.labels()), packed), format="slash", labelled=True)
+    unlabeled = read_tagged(put(folder, plain, packed), format="slash", labeled=False)
+    assert unlabeled.table.by_sentence(0) == [[word for word, _ in sentence] for sentence in sentences]
+    assert written(unlabeled, text.labels()) == content
+    again = read_tagged(put(folder, written(unlabeled, text.labels()), packed), format="slash", labeled=True)
     assert cells(again.table) == sentences
 
 
@@ -289,12 +289,12 @@ def test_slash_by_the_first_line(saved):
 def test_words_with_blanks(saved):
     name = saved("the/DT G + C/NN box/NN\n")
     with pytest.raises(FileError, match=r"file, line 1: 'G' has no tag; write word/TAG, join words"):
-        read_tagged(name, format="slash", labelled=True)
+        read_tagged(name, format="slash", labeled=True)
     text = read_tagged(name, format="slash", join=True)
     assert cells(text.table) == [[("the", "DT"), ("G + C", "NN"), ("box", "NN")]]
     assert written(text, ["A", "B", "C"]) == "the/A G + C/B box/C\n"
     with pytest.raises(FileError, match=r"line 1: 'b' has no tag"):
-        read_tagged(saved("a/X b\n"), format="slash", labelled=True, join=True)
+        read_tagged(saved("a/X b\n"), format="slash", labeled=True, join=True)
 
 
 # ---- CRFsuite
@@ -360,20 +360,20 @@ TOKENS = st.text(st.characters(exclude_categories=("Cs",)), max_size=4)
     st.booleans(),
     st.booleans(),
 )
-def test_json_round_trip(folder, sentences, packed, ascii, labelled):
+def test_json_round_trip(folder, sentences, packed, ascii, labeled):
     records = [
         {"id": i, "tokens": [word for word, _ in some], "labels": [label for _, label in some]}
         for i, some in enumerate(sentences)
     ]
-    if not labelled:
+    if not labeled:
         for record in records:
             del record["labels"]
     content = "".join(json.dumps(record, ensure_ascii=ascii) + "\r\n" for record in records)
     text = read_tagged(put(folder, content, packed))
     assert text.format == "json"
     assert text.table.by_sentence(0) == [[word for word, _ in some] for some in sentences]
-    assert text.labelled == labelled
-    if labelled:
+    assert text.labeled == labeled
+    if labeled:
         assert text.labels() == [[label for _, label in some] for some in sentences]
     labels = [[label + "!" for _, label in some] for some in sentences]
     out = written(text, labels, scores=np.full(text.n_tokens, 0.1))
@@ -403,9 +403,9 @@ def test_json_with_features(saved):
     assert [record["predicted"] for record in out] == [["P", "Q"], ["R"]]
     assert out[0]["scores"] == [1.0, None]
     assert out[0]["features"] == tokens
-    assert not read_tagged(saved('{"features": [["a"]]}')).labelled
+    assert not read_tagged(saved('{"features": [["a"]]}')).labeled
     mixed = saved('{"tokens": ["a"]}\n{"tokens": ["b"], "labels": ["X"]}')
-    assert not read_tagged(mixed, labelled=False).labelled
+    assert not read_tagged(mixed, labeled=False).labeled
 
 
 def test_json_with_columns(saved):
@@ -414,11 +414,11 @@ def test_json_with_columns(saved):
     assert (text.columns, cells(text.table)) == (("word", "pos", "label"), [[("a", "N", "X"), ("b", "V", "Y")]])
     text = read_tagged(name, columns="word,tag,part", label="tag")
     assert cells(text.table) == [[("a", "X", "N"), ("b", "Y", "V")]]
-    text = read_tagged(name, columns="word,pos,label", labelled=False)
+    text = read_tagged(name, columns="word,pos,label", labeled=False)
     assert (text.columns, text.label) == (("word", "pos"), None)
 
 
-# ---- several labellings
+# ---- several labelings
 
 
 def test_k_best_as_crf_plus_plus_has_it(saved):
@@ -438,9 +438,9 @@ def test_k_best_of_the_other_formats(saved):
     text = read_tagged(saved('{"tokens": ["a", "b"]}\n{"tokens": ["c"]}'))
     found = [json.loads(line)["k_best"] for line in k_best(text, best).splitlines()]
     assert found[0] == [{"labels": ["X", "Y"], "score": 0.75}, {"labels": ["Y", "Y"], "score": 0.25}]
-    with pytest.raises(ValueError, match="sentence 1: give each labelling one label for each of its 1 tokens"):
+    with pytest.raises(ValueError, match="sentence 1: give each labeling one label for each of its 1 tokens"):
         k_best(text, [[], [(["X", "Y"], 1.0)]])
-    with pytest.raises(ValueError, match="labellings of 1 sentences where there are 2"):
+    with pytest.raises(ValueError, match="labelings of 1 sentences where there are 2"):
         k_best(text, best[:1])
 
 
@@ -506,7 +506,7 @@ def test_a_mark_at_the_start_is_no_part_of_a_word(saved):
         ('\n {"tokens": ["a"], "labels": ["X"]}\n', "f.jsonl", "json"),
     ],
 )
-def test_formats_are_recognised(saved, content, name, form):
+def test_formats_are_recognized(saved, content, name, form):
     assert read_tagged(saved(content, name)).format == form
 
 
@@ -534,12 +534,12 @@ def test_places_of_tokens(saved):
 
 @pytest.mark.skipif(not (FOLDER / "tagging").exists(), reason="the public data sets are not here")
 def test_public_files():
-    text = read_tagged(FOLDER / "tagging" / "conll2000" / "test.txt.gz", labelled=True)
+    text = read_tagged(FOLDER / "tagging" / "conll2000" / "test.txt.gz", labeled=True)
     assert (text.format, text.n_sentences, text.n_tokens) == ("columns", 2012, 47377)
     text = read_tagged(FOLDER / "tagging" / "ewt" / "dev.conllu.gz")
     content = gzip.decompress((FOLDER / "tagging" / "ewt" / "dev.conllu.gz").read_bytes()).decode()
     assert (text.format, text.n_sentences) == ("conllu", 2001)
     assert cells(text.table) == referee(content)
     assert written(text, text.labels()) == content
-    text = read_tagged(FOLDER / "tagging" / "genia" / "train.pos.gz", labelled=True, join=True)
+    text = read_tagged(FOLDER / "tagging" / "genia" / "train.pos.gz", labeled=True, join=True)
     assert (text.format, text.n_sentences) == ("slash", 18508)

@@ -22,7 +22,7 @@ STRANGE = [*IOBES, "B-A-B", "I-A-B", "B", "I", "E", "S", ".", "[-A", "]-A", "[",
 
 
 def spelt(labels):
-    """Pairs of labellings of the same sentences, often alike."""
+    """Pairs of labelings of the same sentences, often alike."""
     pair = st.one_of(
         st.sampled_from(labels).map(lambda label: (label, label)), st.tuples(*[st.sampled_from(labels)] * 2)
     )

@@ -31,11 +31,11 @@ def shown(table):
 
 def test_scores_of_two_systems():
     scores = [evaluate(GOLD, predicted, known=["B-NP", "I-NP", "O"]) for predicted in (FIRST, SECOND)]
-    facts = json.loads(json.dumps(summary(["one", "two"], scores)))
-    assert [system["predicted_file"] for system in facts["systems"]] == ["one", "two"]
-    assert facts["systems"][0]["chunks"]["f1"] == pytest.approx(2 / 3)
-    assert facts["systems"][1]["against_first"]["accuracy"]["difference"] == pytest.approx(-2 / 6)
-    rows = shown(scores_table(["one", "two"], facts))
+    metadata = json.loads(json.dumps(summary(["one", "two"], scores)))
+    assert [system["predicted_file"] for system in metadata["systems"]] == ["one", "two"]
+    assert metadata["systems"][0]["chunks"]["f1"] == pytest.approx(2 / 3)
+    assert metadata["systems"][1]["against_first"]["accuracy"]["difference"] == pytest.approx(-2 / 6)
+    rows = shown(scores_table(["one", "two"], metadata))
     assert rows[0] == ["one", "two"]
     assert ["chunk", "F1", "%", "66.67", "28.57"] in rows
     assert ["token", "accuracy", "%", "83.33", "50.00"] in rows
@@ -45,21 +45,21 @@ def test_scores_of_two_systems():
 
 def test_one_system_without_chunks():
     scores = evaluate([["NN", "VB"]], [["NN", "NN"]])
-    facts = summary(["one"], [scores])
-    assert set(facts["systems"][0]["intervals"]) == {"accuracy", "sentence_accuracy"}
-    rows = shown(scores_table(["one"], facts))
+    metadata = summary(["one"], [scores])
+    assert set(metadata["systems"][0]["intervals"]) == {"accuracy", "sentence_accuracy"}
+    rows = shown(scores_table(["one"], metadata))
     assert not any("chunk" in row or "chunks" in row or "against" in row or "unknown" in row for row in rows)
     assert ["token", "accuracy", "%", "50.00"] in rows
 
 
 def test_rates_and_confusions():
-    facts = evaluate(GOLD, FIRST).summary()
-    rows = shown(rates_table(facts["chunks"]["types"], "type"))
+    metadata = evaluate(GOLD, FIRST).summary()
+    rows = shown(rates_table(metadata["chunks"]["types"], "type"))
     assert rows[0][0] == "type"
     assert rows[1:] == [["NP", "66.67", "100.00", "80.00", "10", "15", "10"], ["[red]", *["0.00"] * 3, "5", "0", "0"]]
-    rows = shown(rates_table(facts["labels"], "label"))
+    rows = shown(rates_table(metadata["labels"], "label"))
     assert ["B-[red]", "0.00", "0.00", "0.00", "5", "0", "0"] in rows
-    rows = shown(confusions_table(facts["confusions"], facts["tokens"] - facts["correct"]))
+    rows = shown(confusions_table(metadata["confusions"], metadata["tokens"] - metadata["correct"]))
     assert rows[1:] == [["B-[red]", "B-NP", "5", "100.0"]]
 
 

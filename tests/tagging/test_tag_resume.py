@@ -15,7 +15,7 @@ import pytest
 from commands import runner
 
 from maxmargin.cli import app
-from maxmargin.solvers.checkpoint import Saver
+from maxmargin.optimization.checkpoint import Saver
 from maxmargin.tasks.tagging import load_tagger
 from maxmargin.tasks.tagging.commands import learn
 from maxmargin.tasks.tagging.corpus import load_corpus
@@ -165,12 +165,12 @@ def test_an_interruption_before_anything_was_saved(files, tmp_path, monkeypatch)
 
 def test_the_newest_checkpoint_is_the_one_that_is_named(tmp_path):
     saves = learn._Saves(tmp_path / "model")
-    assert saves.told() == "nothing was saved yet"
+    assert saves.fingerprint_data() == "nothing was saved yet"
     for age, end in enumerate(("10", "9", "runs-0", "0-2")):
         path = tmp_path / f"model.checkpoint-{end}"
         path.touch()
         os.utime(path, ns=(0, 10**18 + age))
     (tmp_path / "model.checkpoint-else").touch()
-    assert saves.told().startswith(f"{tmp_path / 'model.checkpoint-0-2'} is kept")
+    assert saves.fingerprint_data().startswith(f"{tmp_path / 'model.checkpoint-0-2'} is kept")
     os.utime(tmp_path / "model.checkpoint-9", ns=(0, 2 * 10**18))
-    assert saves.told().startswith(f"{tmp_path / 'model.checkpoint-9'} is kept")
+    assert saves.fingerprint_data().startswith(f"{tmp_path / 'model.checkpoint-9'} is kept")

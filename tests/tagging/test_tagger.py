@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import maxmargin as mm
 from maxmargin.solvers import Checkpoint
-from maxmargin.structures import Legality
+from maxmargin.structures import TransitionConstraints
 from maxmargin.tasks.tagging import AttributeText, SequenceTagger, Template, TokenTable, preset_text
 from maxmargin.tasks.tagging.presets import PRESETS
 
@@ -88,7 +88,7 @@ def test_dense_and_sparse_matrices(corpus):
     X, y = corpus
     dense = matrices(X)
     wanted = SequenceTagger().fit(dense, y)
-    for convert in (sp.csr_array, sp.csr_matrix, sp.coo_array, mm.Sequence):
+    for convert in (sp.csr_array, sp.csr_matrix, sp.coo_array, mm.FeatureSequence):
         given = [convert(x) for x in dense]
         assert bits(SequenceTagger().fit(given, y)) == bits(wanted)
         assert wanted.predict(given) == wanted.predict(dense)
@@ -105,7 +105,7 @@ def test_presets(preset):
     given = X if columns == ("word",) else [[(word, word[0].upper()) for word in x] for x in X]
     tagger = SequenceTagger(preset=preset).fit(given, y)
     assert tagger.score(given, y) > 0.8
-    assert tagger.model_.facts["preset"] == preset
+    assert tagger.model_.metadata["preset"] == preset
 
 
 def test_labels_of_any_kind(corpus):
@@ -149,9 +149,9 @@ def test_labels_of_any_kind(corpus):
         ([sp.csr_array(np.array([[np.inf, 1]]))], "example 0: features hold NaN or infinity"),
         ([np.zeros(3)], "example 0: features must be a 2-D array"),
         ([np.zeros((1, 2), dtype=complex)], "example 0: features must be real numbers"),
-        ([mm.Sequence(np.zeros((2, 2)), np.zeros((2, 1)))], "example 0: 2 rows of edge features for 2 tokens"),
-        ([mm.Sequence(np.zeros((2, 2)), np.zeros((1, 1))), np.zeros((1, 2))], "example 1: no edge features"),
-        ([mm.Sequence(np.zeros((2, 2)), np.zeros((1, 0)))], "the edge features have no columns"),
+        ([mm.FeatureSequence(np.zeros((2, 2)), np.zeros((2, 1)))], "example 0: 2 rows of edge features for 2 tokens"),
+        ([mm.FeatureSequence(np.zeros((2, 2)), np.zeros((1, 1))), np.zeros((1, 2))], "example 1: no edge features"),
+        ([mm.FeatureSequence(np.zeros((2, 2)), np.zeros((1, 0)))], "the edge features have no columns"),
     ],
 )
 def test_odd_inputs(X, message):
@@ -246,8 +246,8 @@ def test_two_arrays_are_two_sentences():
         ({"order": 3}, "order must be 1 or 2, got 3"),
         ({"order": 1.0}, "order must be 1 or 2, got 1.0"),
         ({"order": 2, "template": PAIRS}, "with order=2, pairs of labels cannot see the input"),
-        ({"legal": "x"}, "legal must be None, a Legality or one of 'auto', 'bio', 'iobes', got 'x'"),
-        ({"legal": Legality.anything(5)}, "legal is for 5 labels, there are 3"),
+        ({"constraints": "x"}, "legal must be None, a TransitionConstraints or one of 'auto', 'bio', 'iobes', got 'x'"),
+        ({"constraints": TransitionConstraints.anything(5)}, "legal is for 5 labels, there are 3"),
         ({"forbidden": 5}, "forbidden must be a list of pairs of labels, got 5"),
         ({"forbidden": ["ab"]}, "forbidden must be a list of pairs of labels, got 'ab'"),
         ({"forbidden": [("a", "z")]}, "there is no label 'z'"),
@@ -337,25 +337,27 @@ def test_a_tagger_stays_as_it_was_where_fit_fails(corpus):
 # Rules.
 
 
-def test_rules_are_recognised():
+def test_rules_are_recognized():
     X, y = chunked(12)
-    assert SequenceTagger(template=WORDS).fit(X, y).model_.layout.legal == Legality.bio(["B-X", "I-X", "O"])
-    assert SequenceTagger(template=WORDS, legal=None).fit(X, y).model_.layout.legal is None
+    assert SequenceTagger(template=WORDS).fit(X, y).model_.layout.constraints == TransitionConstraints.bio(
+        ["B-X", "I-X", "O"]
+    )
+    assert SequenceTagger(template=WORDS, constraints=None).fit(X, y).model_.layout.constraints is None
     broken = [["I-X"] * len(labels) for labels in y[:1]] + y[1:]
-    assert SequenceTagger(template=WORDS).fit(X, broken).model_.layout.legal is None
+    assert SequenceTagger(template=WORDS).fit(X, broken).model_.layout.constraints is None
     with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules"):
-        SequenceTagger(template=WORDS, legal="bio").fit(X, broken)
+        SequenceTagger(template=WORDS, constraints="bio").fit(X, broken)
     with pytest.raises(ValueError, match=r"sentence 1, token 1: the label 'I-X' after 'O' breaks the rules.*legal"):
-        SequenceTagger(template=WORDS, legal="bio").fit([["x"], ["x", "y"]], [["O"], ["O", "I-X"]])
+        SequenceTagger(template=WORDS, constraints="bio").fit([["x"], ["x", "y"]], [["O"], ["O", "I-X"]])
     strict = SequenceTagger(template=WORDS).fit([["a", "b", "c", "d"]], [["B-X", "E-X", "S-X", "O"]])
-    assert strict.model_.layout.legal == Legality.iobes(list(strict.classes_))
-    given = Legality.forbid(["B-X", "I-X", "O"], [("O", "I-X")])
-    assert SequenceTagger(template=WORDS, legal=given).fit(X, y).model_.layout.legal == given
-    both = SequenceTagger(template=WORDS, forbidden=[("I-X", None)], legal="bio")
+    assert strict.model_.layout.constraints == TransitionConstraints.iobes(list(strict.classes_))
+    given = TransitionConstraints.forbid(["B-X", "I-X", "O"], [("O", "I-X")])
+    assert SequenceTagger(template=WORDS, constraints=given).fit(X, y).model_.layout.constraints == given
+    both = SequenceTagger(template=WORDS, forbidden=[("I-X", None)], constraints="bio")
     kept = [i for i, labels in enumerate(y) if labels[-1] != "I-X"]
-    legal = both.fit([X[i] for i in kept], [y[i] for i in kept]).model_.layout.legal
-    assert not legal.last[1]
-    assert not legal.first[1]
+    constraints = both.fit([X[i] for i in kept], [y[i] for i in kept]).model_.layout.constraints
+    assert not constraints.last[1]
+    assert not constraints.first[1]
 
 
 def test_transitions_are_the_legal_ones():
@@ -363,7 +365,7 @@ def test_transitions_are_the_legal_ones():
     tagger = SequenceTagger(template=WORDS).fit(X, y)
     assert ("O", "I-X") not in tagger.transition_features_
     assert len(tagger.transition_features_) == 8
-    assert len(SequenceTagger(template=WORDS, legal=None).fit(X, y).transition_features_) == 9
+    assert len(SequenceTagger(template=WORDS, constraints=None).fit(X, y).transition_features_) == 9
 
 
 # Frequencies.
@@ -469,10 +471,10 @@ def test_budgets_and_convergence(corpus):
     X, y = corpus
     with pytest.warns(ConvergenceWarning):
         tagger = SequenceTagger(template=WORDS, C=10, tol=1e-9, max_iter=2).fit(X, y)
-    assert tagger.model_.facts["status"] == "budget"
-    assert tagger.model_.facts["iterations"] == 2
+    assert tagger.model_.metadata["status"] == "budget"
+    assert tagger.model_.metadata["iterations"] == 2
     stopped = SequenceTagger(template=WORDS, C=10, tol=1e-9, callbacks=[lambda record: record.iteration >= 3])
-    assert stopped.fit(X, y).model_.facts["iterations"] == 3
+    assert stopped.fit(X, y).model_.metadata["iterations"] == 3
 
 
 def test_a_checkpoint_goes_on_with_the_same_bits(corpus, tmp_path):
@@ -527,8 +529,8 @@ def test_an_interruption_ends_all_runs(corpus, tmp_path):
 
     with pytest.warns(ConvergenceWarning):
         tagger = SequenceTagger(callbacks=[interrupts], **settings).fit(*corpus, others, gold)
-    assert tagger.model_.facts["status"] == "interrupted"
-    assert tagger.model_.facts["C"] == 10.0
+    assert tagger.model_.metadata["status"] == "interrupted"
+    assert tagger.model_.metadata["C"] == 10.0
     assert list(tmp_path.iterdir())
     again = SequenceTagger(**settings).fit(*corpus, others, gold)
     whole = SequenceTagger(**{**settings, "checkpoint": None}).fit(*corpus, others, gold)

@@ -80,7 +80,7 @@ def test_round_trip(saved, tmp_path):
     assert again.state_features_ == tagger.state_features_
     assert again.transition_features_ == tagger.transition_features_
     assert again.classes_ == tagger.classes_
-    assert again.model_.facts == tagger.model_.facts
+    assert again.model_.metadata == tagger.model_.metadata
     assert load_tagger(path).labels == tagger.model_.labels
 
 
@@ -249,9 +249,9 @@ def test_arrays_of_other_shapes(saved, tmp_path):
         ({"labels": ["a", "b"]}, "cannot be loaded"),
         ({"labels": ["a", "b", "b"]}, "classes must be a non-empty list of distinct labels"),
         ({"labels": ["a", "b", {"c": 1}]}, "not a label"),
-        ({"facts": 3}, "its header is damaged"),
-        ({"legal": 1}, "its header is damaged"),
-        ({"legal": True}, "'legal_pairs' is missing"),
+        ({"metadata": 3}, "its header is damaged"),
+        ({"constraints": 1}, "its header is damaged"),
+        ({"constraints": True}, "'legal_pairs' is missing"),
         ({"edges": True}, "its edge features are damaged"),
         ({"temperature": 0}, "its temperature is damaged"),
         ({"temperature": "1"}, "its temperature is damaged"),

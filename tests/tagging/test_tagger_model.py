@@ -29,10 +29,15 @@ def _kinds():
         "rules": (chunks, words),
         "rules, second order": (chunks, {**words, "order": 2}),
         "rules, pairs see words": (chunks, {"template": PAIRS}),
-        "no rules": (chunks, {**words, "legal": None}),
+        "no rules": (chunks, {**words, "constraints": None}),
         "forbidden": (
             chunks,
-            {**words, "legal": None, "forbidden": [("O", "I-X"), (None, "I-X")], "classes": ["B-X", "I-X", "O", "P"]},
+            {
+                **words,
+                "constraints": None,
+                "forbidden": [("O", "I-X"), (None, "I-X")],
+                "classes": ["B-X", "I-X", "O", "P"],
+            },
         ),
     }
 
@@ -139,16 +144,16 @@ def test_margins_where_no_other_label_is_possible():
 
 
 @pytest.mark.parametrize("settings", [{}, {"order": 2}, {"template": PAIRS}], ids=["first", "second", "pairs"])
-def test_sentences_without_a_legal_labelling(settings, piece):
-    """Chunks of two tokens each: sentences of odd lengths are labelled without the rules."""
+def test_sentences_without_a_legal_labeling(settings, piece):
+    """Chunks of two tokens each: sentences of odd lengths are labeled without the rules."""
     X = [["b0", "e0"], ["b1", "e0", "b0", "e1"], ["b1", "e1"], ["e1", "e1"]]
     y = [["B-X", "E-X"] * (len(x) // 2) for x in X]
     odd, gold = [["e0"], ["b0", "e0"], [], ["b1", "e0", "e1"], ["b0"]], [["E-X"], *y[:1], [], ["B-X"] * 3, ["B-X"]]
     tagger = SequenceTagger(**{"template": WORDS, **settings}).fit(X, y, odd, gold)
     model = tagger.model_
-    assert model.layout.legal is not None
+    assert model.layout.constraints is not None
     model = replace(model, weights=model.weights + 0.3 * np.random.default_rng(1).standard_normal(len(model.weights)))
-    free = replace(model, layout=replace(model.layout, legal=None))
+    free = replace(model, layout=replace(model.layout, constraints=None))
     for one in range(len(odd)):
         this = free if len(odd[one]) % 2 else model
         alone = odd[one : one + 1]
@@ -159,17 +164,17 @@ def test_sentences_without_a_legal_labelling(settings, piece):
     known = [[None], [None, None], [], [None] * 3, [None]]
     assert model.predict(odd, known=known) == model.predict(odd)
     known[3][1] = "B-X"
-    with pytest.raises(ValueError, match="sentence 3: no legal labelling has the labels that are known; correct them"):
+    with pytest.raises(ValueError, match="sentence 3: no legal labeling has the labels that are known; correct them"):
         model.predict(odd, known=known)
     with pytest.raises(ValueError, match="sentence 4: no labels keep the rules in a sentence of this length; leave it"):
-        SequenceTagger(**{"template": WORDS, "legal": "iobes", **settings}).fit([*X, ["b0"]], [*y, [None]])
+        SequenceTagger(**{"template": WORDS, "constraints": "iobes", **settings}).fit([*X, ["b0"]], [*y, [None]])
 
 
 def test_labels_that_cannot_be():
     X, y = chunked(10)
     tagger = SequenceTagger(template=WORDS).fit(X, y)
     for known, message in [
-        ([["I-X"]], "sentence 0: no legal labelling has the labels that are known; correct them"),
+        ([["I-X"]], "sentence 0: no legal labeling has the labels that are known; correct them"),
         ([["Z"]], "sentence 0, token 0: 'Z' is no label of this model"),
         ([[["O"]]], r"sentence 0, token 0: \['O'\] is no label of this model"),
         ([[("O", ["O"])]], r"sentence 0, token 0: \('O', \['O'\]\) is no label of this model"),
@@ -207,7 +212,7 @@ def test_scores_that_are_not_finite():
             use(rows)
 
 
-def test_temperature_minimises_the_loss_of_gold_labels():
+def test_temperature_minimizes_the_loss_of_gold_labels():
     X, y = markov(40, noise=0.5, seed=3)
     others, gold = markov(40, noise=0.5, seed=4)
     tagger = SequenceTagger(template=WORDS, C=1.0, patience=None).fit(X, y, others, gold)

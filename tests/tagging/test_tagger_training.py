@@ -19,7 +19,7 @@ from maxmargin.features.supported import Support
 from maxmargin.losses import Hamming, LabelCost
 from maxmargin.regions import L2
 from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
-from maxmargin.structures.legality import Legality
+from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.extraction import MatrixExtractor
 from maxmargin.tasks.tagging.layout import WeightLayout
@@ -37,7 +37,7 @@ def explicit(tagger, X):
     if rows.edges is None:
         return found
     edges, at = rows.edges.matrix.toarray(), rows.edge_offsets
-    return [mm.Sequence(x, edges[a:b]) for x, a, b in zip(found, at[:-1], at[1:], strict=True)]
+    return [mm.FeatureSequence(x, edges[a:b]) for x, a, b in zip(found, at[:-1], at[1:], strict=True)]
 
 
 def problem_of(tagger, X, y, *, C=None, loss=None, sample_weight=None, token_weight=None, model=None):
@@ -45,7 +45,7 @@ def problem_of(tagger, X, y, *, C=None, loss=None, sample_weight=None, token_wei
     model = model or tagger.model_
     codes = np.array([model.codes[label] for labels in y for label in labels], dtype=np.int32)
     data = TagData(model.extractor.rows(X), codes, sample_weight, token_weight)
-    how = Training(C=(C or model.facts["C"],), loss=loss or Hamming())
+    how = Training(C=(C or model.metadata["C"],), loss=loss or Hamming())
     return _problem(model.layout, data, how, how.C[0])
 
 
@@ -57,12 +57,12 @@ def test_all_states_are_the_problem_of_chain_svm(kind):
     tagger = SequenceTagger(template=template, order=order, states="all", C=0.3, **FINE).fit(X, y)
     dense = explicit(tagger, X)
     svm = mm.ChainSVM(C=0.3, order=order, solver=mm.BlockFrankWolfe(), random_state=0, **FINE).fit(dense, y)
-    assert tagger.model_.facts["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-7)
-    assert tagger.model_.facts["dual"] == pytest.approx(svm.solution_.certificate.dual, rel=1e-7)
+    assert tagger.model_.metadata["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-7)
+    assert tagger.model_.metadata["dual"] == pytest.approx(svm.solution_.certificate.dual, rel=1e-7)
     problem = problem_of(tagger, X, y)
-    assert problem.objective(tagger.model_.weights) == pytest.approx(tagger.model_.facts["primal"], rel=1e-9)
+    assert problem.objective(tagger.model_.weights) == pytest.approx(tagger.model_.metadata["primal"], rel=1e-9)
     exact = solve(problem, Exact()).certificate
-    assert exact.primal == pytest.approx(tagger.model_.facts["primal"], rel=1e-6)
+    assert exact.primal == pytest.approx(tagger.model_.metadata["primal"], rel=1e-6)
     # Weights of tokens are label after label in both; the objective is strictly convex, so that they agree.
     own, pairs, _ = tagger.model_.layout.split(tagger.model_.weights)
     d, k = tagger.model_.extractor.n_attributes, len(tagger.classes_)
@@ -81,7 +81,7 @@ def test_other_inputs_are_the_same_problem(inputs):
     X, y = markov(8, seed=2, longest=4)
     tagger = SequenceTagger(states="all", C=0.2, **FINE).fit(inputs(X), y)
     svm = mm.ChainSVM(C=0.2, solver=mm.Exact()).fit(explicit(tagger, inputs(X)), y)
-    assert tagger.model_.facts["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
+    assert tagger.model_.metadata["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
 
 
 @pytest.mark.parametrize("states", ["observed", "rivals"])
@@ -100,10 +100,10 @@ def test_fewer_states_are_the_same_problem_with_weights_removed(states):
     own, pairs, _ = few.split(tagger.model_.weights)
     spread = np.concatenate([few.support.carried(own, every.support), pairs.ravel()])
     big = problem_of(whole, X, y)
-    assert big.objective(spread) == pytest.approx(tagger.model_.facts["primal"], rel=1e-9)
-    assert tagger.model_.facts["primal"] >= whole.model_.facts["dual"] * (1 - 1e-9)
+    assert big.objective(spread) == pytest.approx(tagger.model_.metadata["primal"], rel=1e-9)
+    assert tagger.model_.metadata["primal"] >= whole.model_.metadata["dual"] * (1 - 1e-9)
     exact = solve(problem_of(tagger, X, y), Exact()).certificate
-    assert exact.primal == pytest.approx(tagger.model_.facts["primal"], rel=1e-6)
+    assert exact.primal == pytest.approx(tagger.model_.metadata["primal"], rel=1e-6)
 
 
 def test_weights_and_costs():
@@ -123,9 +123,9 @@ def test_weights_and_costs():
         tagger = base.set_params(cost=given_cost).fit(X, y, sample_weight=samples, token_weight=tokens)
         svm = mm.ChainSVM(C=0.3, loss=loss, solver=mm.Exact())
         svm.fit(explicit(tagger, X), y, sample_weight=samples, loss_weight=tokens)
-        assert tagger.model_.facts["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
+        assert tagger.model_.metadata["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
         problem = problem_of(tagger, X, y, loss=loss, sample_weight=samples, token_weight=np.concatenate(tokens))
-        assert problem.objective(tagger.model_.weights) == pytest.approx(tagger.model_.facts["primal"], rel=1e-9)
+        assert problem.objective(tagger.model_.weights) == pytest.approx(tagger.model_.metadata["primal"], rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_other_solvers(solver):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         tagger = SequenceTagger(template=WORDS, solver=solver, C=0.2, max_iter=400).fit(X, y, X, y)
-    facts = tagger.model_.facts
-    assert facts["solver"] == type(solver).__name__
-    assert facts["primal"] >= facts["dual"] - 1e-9
-    assert problem_of(tagger, X, y).objective(tagger.model_.weights) == pytest.approx(facts["primal"], rel=1e-9)
+    metadata = tagger.model_.metadata
+    assert metadata["solver"] == type(solver).__name__
+    assert metadata["primal"] >= metadata["dual"] - 1e-9
+    assert problem_of(tagger, X, y).objective(tagger.model_.weights) == pytest.approx(metadata["primal"], rel=1e-9)
 
 
 # Dev data.
@@ -158,15 +158,15 @@ def test_early_stopping_keeps_the_best_weights_and_tells_their_gap():
     assert len(scores) == best + 1 + 3  # patience ran out
     np.testing.assert_array_equal(tagger.model_.weights, seen[best].weights)
     assert tagger.score(others, gold) == pytest.approx(scores[best])
-    facts = tagger.model_.facts
-    assert (facts["dev_iteration"], facts["dev_score"]) == tagger.dev_scores_[best]
+    metadata = tagger.model_.metadata
+    assert (metadata["dev_iteration"], metadata["dev_score"]) == tagger.dev_scores_[best]
     primal = problem_of(tagger, X, y).objective(tagger.model_.weights)
-    assert facts["primal"] == pytest.approx(primal, rel=1e-9)
-    assert facts["relative_gap"] == pytest.approx((primal - facts["dual"]) / primal, rel=1e-9)
-    assert facts["run_relative_gap"] == tagger.solution_.certificate.relative_gap < facts["relative_gap"]
-    assert "run_relative_gap" not in SequenceTagger(template=WORDS).fit(X, y).model_.facts
+    assert metadata["primal"] == pytest.approx(primal, rel=1e-9)
+    assert metadata["relative_gap"] == pytest.approx((primal - metadata["dual"]) / primal, rel=1e-9)
+    assert metadata["run_relative_gap"] == tagger.solution_.certificate.relative_gap < metadata["relative_gap"]
+    assert "run_relative_gap" not in SequenceTagger(template=WORDS).fit(X, y).model_.metadata
     fine = solve(problem_of(tagger, X, y), BlockFrankWolfe(), stop=Stop(tol=1e-5), random_state=0)
-    assert facts["dual"] <= fine.certificate.primal * (1 + 1e-9)
+    assert metadata["dual"] <= fine.certificate.primal * (1 + 1e-9)
 
 
 def test_the_best_c_is_taken():
@@ -177,13 +177,13 @@ def test_the_best_c_is_taken():
     tagger = SequenceTagger(C=grid, **common).fit(X, y, others, gold)
     single = [SequenceTagger(C=C, **common).fit(X, y, others, gold) for C in grid]
     best = [max(score for _, score in one.dev_scores_) for one in single]
-    chosen = grid.index(tagger.model_.facts["C"])
+    chosen = grid.index(tagger.model_.metadata["C"])
     assert max(score for _, score in tagger.dev_scores_) >= max(best) - 0.03  # runs start from each other's ends
     assert best[chosen] > best[0]
-    assert tagger.score(others, gold) == pytest.approx(tagger.model_.facts["dev_score"])
+    assert tagger.score(others, gold) == pytest.approx(tagger.model_.metadata["dev_score"])
     primal = problem_of(tagger, X, y).objective(tagger.model_.weights)
-    assert tagger.model_.facts["primal"] == pytest.approx(primal, rel=1e-9)
-    assert tagger.solution_.certificate.dual == tagger.model_.facts["dual"]
+    assert tagger.model_.metadata["primal"] == pytest.approx(primal, rel=1e-9)
+    assert tagger.solution_.certificate.dual == tagger.model_.metadata["dual"]
     with pytest.raises(ValueError, match="several values of C are compared on dev data"):
         SequenceTagger(C=grid, **common).fit(X, y)
 
@@ -193,9 +193,9 @@ def test_metrics_of_dev_data():
     others, gold = chunked(20, seed=1)
     for metric, name in [("auto", "f1"), ("f1", "f1"), ("accuracy", "accuracy"), ("sentence_accuracy",) * 2]:
         tagger = SequenceTagger(template=WORDS, metric=metric).fit(X, y, others, gold)
-        assert getattr(tagger.evaluate(others, gold), name) == pytest.approx(tagger.model_.facts["dev_score"])
+        assert getattr(tagger.evaluate(others, gold), name) == pytest.approx(tagger.model_.metadata["dev_score"])
     gold[0][0] = "B-NEW"  # an error, whatever is predicted
-    assert SequenceTagger(template=WORDS, metric="accuracy").fit(X, y, others, gold).model_.facts["dev_score"] < 1
+    assert SequenceTagger(template=WORDS, metric="accuracy").fit(X, y, others, gold).model_.metadata["dev_score"] < 1
 
 
 def test_dev_data_are_checked():
@@ -228,8 +228,8 @@ def test_same_seed_same_bits_for_all_threads(states, order):
             template=WORDS, states=states, order=order, n_jobs=n_jobs, random_state=seed, C=[0.1, 1]
         )
         tagger.fit(X, y, others, gold)
-        facts = {key: value for key, value in tagger.model_.facts.items() if key != "seconds"}
-        return tagger.model_.weights.tobytes(), facts, tagger.dev_scores_, tagger.model_.temperature
+        metadata = {key: value for key, value in tagger.model_.metadata.items() if key != "seconds"}
+        return tagger.model_.weights.tobytes(), metadata, tagger.dev_scores_, tagger.model_.temperature
 
     wanted = bits(1)
     assert bits(2) == wanted
@@ -267,7 +267,7 @@ def test_runs(data):
     rng = np.random.default_rng(0)
     X = [rng.standard_normal((length, 3)) for length in lengths]
     if edges:
-        X = [mm.Sequence(x, rng.standard_normal((max(len(x) - 1, 0), 2))) for x in X]
+        X = [mm.FeatureSequence(x, rng.standard_normal((max(len(x) - 1, 0), 2))) for x in X]
     extractor = MatrixExtractor() if X else MatrixExtractor(3, 2 if edges else 0)
     weight, tokens = rng.random(len(lengths)), rng.random(n)
     whole = TagData(extractor.rows(X), codes, weight, tokens)
@@ -343,20 +343,20 @@ def test_the_best_round_on_dev_data_is_kept():
         others, gold = make(30, seed=50 + seed)
         rng = np.random.default_rng(seed)
         hidden = [[None if rng.random() < 0.6 else label for label in some] for some in y]
-        told = []
+        reported = []
 
         class Told(SequenceTagger):
-            def _dev(self, *given, told=told):
+            def _dev(self, *given, reported=reported):
                 score, rows, codes = super()._dev(*given)
 
                 def watched(layout, weights):
-                    told.append(score(layout, weights))
-                    return told[-1]
+                    reported.append(score(layout, weights))
+                    return reported[-1]
 
                 return watched, rows, codes
 
         tagger = Told(template=WORDS, C=1.0, classes=labels, metric="accuracy").fit(X, hidden, others, gold)
-        assert tagger.score(others, gold) == pytest.approx(max(told))
+        assert tagger.score(others, gold) == pytest.approx(max(reported))
 
 
 def test_half_of_the_labels_are_nearly_enough():
@@ -382,24 +382,24 @@ def test_unknown_labels_and_rules():
     X, y = chunked(20, seed=3)
     hidden = [[None if t % 2 == 0 else label for t, label in enumerate(labels)] for labels in y]
     assert any(label == "I-X" for labels in hidden for label in labels)
-    for legal in ("bio", "auto"):
-        tagger = SequenceTagger(template=WORDS, legal=legal, classes=["B-X", "I-X", "O"]).fit(X, hidden)
-        assert tagger.model_.layout.legal is not None
-        assert not tagger.model_.layout.legal.first[1]
+    for constraints in ("bio", "auto"):
+        tagger = SequenceTagger(template=WORDS, constraints=constraints, classes=["B-X", "I-X", "O"]).fit(X, hidden)
+        assert tagger.model_.layout.constraints is not None
+        assert not tagger.model_.layout.constraints.first[1]
         for labels in tagger.predict(X):
             assert all(b != "I-X" or a != "O" for a, b in zip(["O", *labels], labels, strict=False))
     broken = [["I-X", None, "O"], ["O", "B-X", "I-X"], ["O", None, None]]
     words = [["a", "b", "c"]] * 3
     with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules of labels"):
-        SequenceTagger(template=WORDS, legal="bio").fit(words, broken)
-    assert SequenceTagger(template=WORDS).fit(words, broken).model_.layout.legal is None
+        SequenceTagger(template=WORDS, constraints="bio").fit(words, broken)
+    assert SequenceTagger(template=WORDS).fit(words, broken).model_.layout.constraints is None
     stuck = [["B-X", None, "O"], ["B-X", "E-X", "O"], ["O", None, "E-X"], ["B-X", "B-X", None]]
     with pytest.raises(ValueError, match="sentence 3, token 1: the label 'B-X' after 'B-X' breaks the rules"):
-        SequenceTagger(template=WORDS, legal="iobes").fit([*words, words[0]], stuck)
+        SequenceTagger(template=WORDS, constraints="iobes").fit([*words, words[0]], stuck)
     stuck[3] = ["S-X", None, "E-X"]
-    SequenceTagger(template=WORDS, legal="iobes").fit([*words, words[0]], stuck)
-    with pytest.raises(ValueError, match="sentence 3: no legal labelling has the labels that are known"):
-        SequenceTagger(template=WORDS, legal="iobes", forbidden=[("S-X", "B-X")]).fit([*words, words[0]], stuck)
+    SequenceTagger(template=WORDS, constraints="iobes").fit([*words, words[0]], stuck)
+    with pytest.raises(ValueError, match="sentence 3: no legal labeling has the labels that are known"):
+        SequenceTagger(template=WORDS, constraints="iobes", forbidden=[("S-X", "B-X")]).fit([*words, words[0]], stuck)
 
 
 # Further data.
@@ -412,22 +412,22 @@ def test_a_problem_around_weights(weighted, template, monkeypatch):
     tagger = SequenceTagger(template=template, C=0.2).fit(X, y)
     rng = np.random.default_rng(1)
     problem = problem_of(tagger, X, y, sample_weight=rng.uniform(0, 2, len(X)) if weighted else None)
-    centre = rng.standard_normal(problem.n_weights)
-    around = problem.around(centre)
+    center = rng.standard_normal(problem.n_weights)
+    around = problem.around(center)
     for scale in (0.0, 0.1, 1.0, 10.0):
         v = scale * rng.standard_normal(problem.n_weights)
-        wanted = (v @ v) / (2 * 0.2) + problem.hinge(centre + v)
+        wanted = (v @ v) / (2 * 0.2) + problem.hinge(center + v)
         assert around.objective(v) == pytest.approx(wanted, rel=1e-10)
         pieces = [around.select(some) for some in ([0, 3, 3], np.arange(4, 10))]
         for piece, some in zip(pieces, ([0, 3, 3], np.arange(4, 10)), strict=True):
-            assert piece.hinge(v) == pytest.approx(problem.select(some).hinge(centre + v), rel=1e-9, abs=1e-9)
-    with pytest.raises(ValueError, match="only a problem with the margin re-scaled"):
-        replace(problem, rescaling="none").around(centre)
+            assert piece.hinge(v) == pytest.approx(problem.select(some).hinge(center + v), rel=1e-9, abs=1e-9)
+    with pytest.raises(ValueError, match="only a problem with the margin rescaled"):
+        replace(problem, rescaling="none").around(center)
 
 
 @pytest.mark.parametrize("template", [WORDS, PAIRS], ids=["words", "pairs"])
 @pytest.mark.parametrize("states", ["all", "observed", "rivals"])
-def test_partial_fit_minimises_what_it_says(states, template):
+def test_partial_fit_minimizes_what_it_says(states, template):
     X, y = markov(10, seed=17, longest=4)
     more, gold = markov(6, seed=18, longest=4)
     more[0] = ["new" + word for word in more[0]]
@@ -453,14 +453,14 @@ def test_partial_fit_minimises_what_it_says(states, template):
 
     # Weights there were are found again, new ones begin at zero.
     known = named(before)
-    centre = replace(after, weights=np.zeros(new.n_weights))
-    centre.weights[:] = [known.get(what, 0.0) for what in _in_order(after)]
-    assert len(named(centre)) == new.n_weights
-    assert named(centre).items() >= known.items()
-    here = problem_of(tagger, more, gold).around(centre.weights)
-    assert here.objective(after.weights - centre.weights) == pytest.approx(after.facts["primal"], rel=1e-8)
+    center = replace(after, weights=np.zeros(new.n_weights))
+    center.weights[:] = [known.get(what, 0.0) for what in _in_order(after)]
+    assert len(named(center)) == new.n_weights
+    assert named(center).items() >= known.items()
+    here = problem_of(tagger, more, gold).around(center.weights)
+    assert here.objective(after.weights - center.weights) == pytest.approx(after.metadata["primal"], rel=1e-8)
     exact = solve(replace(here, region=L2(C=0.2)), Exact()).certificate
-    assert exact.primal == pytest.approx(after.facts["primal"], rel=1e-5, abs=1e-7)
+    assert exact.primal == pytest.approx(after.metadata["primal"], rel=1e-5, abs=1e-7)
 
 
 def _in_order(model):
@@ -492,7 +492,7 @@ def test_rivals_of_further_sentences_are_those_of_the_old_weights():
     tagger.set_params(states="rivals").partial_fit(X[:5], y[:5])
     assert tagger.model_.layout.n_weights == before.layout.n_weights
     assert tagger.model_.weights.tobytes() == before.weights.tobytes()
-    assert tagger.model_.facts["primal"] == pytest.approx(0.0, abs=1e-9)
+    assert tagger.model_.metadata["primal"] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_old_weights_stay_where_the_new_sentences_say_nothing():
@@ -510,7 +510,7 @@ def test_partial_fit_again_and_again():
     pieces = [markov(5, seed=20 + i) for i in range(3)]
 
     def run():
-        tagger = SequenceTagger(template=WORDS, legal=None)
+        tagger = SequenceTagger(template=WORDS, constraints=None)
         for i, (X, y) in enumerate(pieces):
             tagger.partial_fit(X, y, classes=["a", "b", "c", "d"] if i == 0 else None)
         return tagger
@@ -556,12 +556,12 @@ def test_partial_fit_of_other_inputs(tmp_path):
 def test_partial_fit_keeps_rules():
     X, y = chunked(12)
     tagger = SequenceTagger(template=WORDS).fit(X, y)
-    assert tagger.model_.layout.legal is not None
+    assert tagger.model_.layout.constraints is not None
     said = "sentence 0, token 0: the label 'I-X' breaks the rules of the model; correct the data, or train a new model"
     with pytest.raises(ValueError, match=said):
         tagger.partial_fit([["i0"]], [["I-X"]])
     tagger.partial_fit([["b0", "i0", "i0"]], [["B-X", None, "I-X"]])
-    assert tagger.model_.layout.legal is not None
+    assert tagger.model_.layout.constraints is not None
 
 
 ILLEGAL = [("O", "I-X"), (None, "I-X")]
@@ -571,19 +571,19 @@ ILLEGAL = [("O", "I-X"), (None, "I-X")]
     ("first", "then", "message"),
     [
         ({}, {}, None),
-        ({}, {"legal": "bio"}, None),
-        ({}, {"legal": None, "forbidden": ILLEGAL}, None),
+        ({}, {"constraints": "bio"}, None),
+        ({}, {"constraints": None, "forbidden": ILLEGAL}, None),
         ({}, {"forbidden": ILLEGAL[:1]}, None),
-        ({"legal": "bio"}, {"legal": "auto"}, None),
-        ({"legal": None}, {"legal": "auto"}, None),
-        ({"legal": None}, {"legal": Legality.anything(3)}, None),
+        ({"constraints": "bio"}, {"constraints": "auto"}, None),
+        ({"constraints": None}, {"constraints": "auto"}, None),
+        ({"constraints": None}, {"constraints": TransitionConstraints.anything(3)}, None),
         ({"order": 2}, {}, None),
         ({}, {"order": 2}, "order=2, and the model was trained with order=1; go on with that one"),
         ({"order": 2}, {"order": 1}, "order=1, and the model was trained with order=2; go on with that one"),
-        ({}, {"legal": None}, "other rules than the model"),
-        ({"legal": None}, {"legal": "bio"}, "other rules than the model"),
+        ({}, {"constraints": None}, "other rules than the model"),
+        ({"constraints": None}, {"constraints": "bio"}, "other rules than the model"),
         ({}, {"forbidden": [("O", "O")]}, "other rules than the model"),
-        ({}, {"legal": Legality.anything(4)}, "legal is for 4 labels, there are 3"),
+        ({}, {"constraints": TransitionConstraints.anything(4)}, "legal is for 4 labels, there are 3"),
     ],
     ids=str,
 )
@@ -617,7 +617,7 @@ def test_random_corpora_and_settings(data):
         "C": data.draw(st.sampled_from([1e-4, 0.1, 10.0])),
         "tol": 1e-2,
         "min_count": data.draw(st.integers(1, 3)),
-        "legal": data.draw(st.sampled_from(["auto", None])),
+        "constraints": data.draw(st.sampled_from(["auto", None])),
         "order": data.draw(st.sampled_from([1, 2])) if kind not in ("pairs", "edges") else 1,
     }
     if kind in ("words", "pairs"):
@@ -627,16 +627,16 @@ def test_random_corpora_and_settings(data):
     weights = rng.uniform(0.1, 2, len(X)) if data.draw(st.booleans()) else None
     dev = (X, y) if data.draw(st.booleans()) and settings["C"] < 1 else (None, None)
     tagger = SequenceTagger(**settings).fit(X, y, *dev, sample_weight=weights)
-    facts = tagger.model_.facts
+    metadata = tagger.model_.metadata
     primal = problem_of(tagger, X, y, sample_weight=weights).objective(tagger.model_.weights)
-    assert facts["primal"] == pytest.approx(primal, rel=1e-8, abs=1e-9)
-    assert facts["primal"] >= facts["dual"] - 1e-9 * (1 + abs(facts["primal"]))
+    assert metadata["primal"] == pytest.approx(primal, rel=1e-8, abs=1e-9)
+    assert metadata["primal"] >= metadata["dual"] - 1e-9 * (1 + abs(metadata["primal"]))
     found = tagger.predict(X)
     assert [len(labels) for labels in found] == [len(labels) for labels in y]
-    legal = tagger.model_.layout.legal
-    if legal is not None:
+    constraints = tagger.model_.layout.constraints
+    if constraints is not None:
         codes = np.array([tagger.model_.codes[label] for labels in found for label in labels], dtype=np.int64)
-        assert not legal.broken(codes, [len(labels) for labels in found]).any()
+        assert not constraints.broken(codes, [len(labels) for labels in found]).any()
     hidden = [[None if rng.random() < 0.3 else label for label in labels] for labels in y]
     if any(label is not None for labels in hidden for label in labels):
         assert tagger.set_params(classes=tagger.classes_).fit(X, hidden, *dev).predict(X)

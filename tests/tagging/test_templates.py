@@ -79,11 +79,11 @@ def rows(attributes, vocabulary):
 def test_attributes_are_those_of_the_twin(text, first, second):
     template = parse(text)
     assert str(template) == text
-    learnt, seen = (TokenTable.of_lists(data, COLUMNS) for data in (first, second))
+    learned, seen = (TokenTable.of_lists(data, COLUMNS) for data in (first, second))
     for edges in (False, True):
         apply = template.apply_edges if edges else template.apply
         vocabulary = Vocabulary()
-        found = apply(learnt, vocabulary, grow=True)
+        found = apply(learned, vocabulary, grow=True)
         expected = rows_of_template(template, first, edges=edges)
         assert rows(found, vocabulary) == expected
         assert vocabulary.names == list(dict.fromkeys(name for row in expected for name in row))

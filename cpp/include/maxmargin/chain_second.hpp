@@ -1,4 +1,4 @@
-// Chains of second order: Viterbi over pairs of neighbouring labels, threads over examples.
+// Chains of second order: Viterbi over pairs of neighboring labels, threads over examples.
 //
 //     forward_1[b][c] = nodes_0[b] + pairs[b][c] + nodes_1[c]
 //     forward_t[b][c] = max_a (forward_{t-1}[a][b] + triples[a][b][c] + pairs[b][c]) + nodes_t[c]
@@ -22,7 +22,7 @@
 
 namespace maxmargin::second {
 
-// One sequence to be labelled, and how it went.
+// One sequence to be labeled, and how it went.
 struct Job {
     const double* nodes;
     std::int64_t length;

@@ -1,4 +1,4 @@
-// The k best label sequences of chains of second order: every pair of neighbouring labels keeps the k best prefixes that
+// The k best label sequences of chains of second order: every pair of neighboring labels keeps the k best prefixes that
 // end in it. Cost per example: at worst T K^3 k^2 maxima and minima forward, a vector of labels at a time, and
 // T (K + k) k steps back for each rank listed; where k is above 3, most candidates are turned away by one comparison.
 #pragma once

@@ -1,4 +1,4 @@
-// Slack re-scaling on chains: argmax_y (costs'y + constant) (margin + scores'y), exactly, one example at a time.
+// Slack rescaling on chains: argmax_y (costs'y + constant) (margin + scores'y), exactly, one example at a time.
 //
 // The product is not linear in the parts. Where the costs of labels are whole multiples of one unit above the cheapest
 // label of their position (Hamming loss: the unit is the cost of an error) the loss so far is a number of units, and

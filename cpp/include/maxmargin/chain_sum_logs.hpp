@@ -95,7 +95,7 @@ MM_INLINE void keep_labels(std::int64_t k, std::int64_t padded, std::int64_t len
     }
 }
 
-// The kept labels of two neighbouring positions, and table[a][b] = before[a] + pairs[label a][label b], rows padded
+// The kept labels of two neighboring positions, and table[a][b] = before[a] + pairs[label a][label b], rows padded
 // with -inf to whole vectors.
 struct Edge {
     std::int64_t rows, columns, padded;

@@ -103,7 +103,7 @@ inline void order(const CutGraphs& graphs, std::span<std::int32_t> order) {
 }
 
 // z = projection of `point`. `graphs` has the nodes and edges of each example in an order of its own, in which
-// neighbours are near each other and nodes are eliminated with little fill: node_order[j] and edge_order[e] are the
+// neighbors are near each other and nodes are eliminated with little fill: node_order[j] and edge_order[e] are the
 // places of its node j and edge e in the example's part of point, z and flow. flow: in a start, out the net flow of the
 // dual. gap: the duality gap reached. Without `newton`, and where Newton steps fail, FISTA does the work alone.
 inline void project(const CutGraphs& graphs, std::span<const std::int32_t> node_order,

@@ -1,5 +1,5 @@
 // Linear systems (diagonal - weights) y = b with a symmetric, sparse, diagonally dominant matrix: conjugate gradients
-// or a sparse L D L' factorisation (rows one by one along the elimination tree), whichever promises less work.
+// or a sparse L D L' factorization (rows one by one along the elimination tree), whichever promises less work.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ public:
         at_least(lower_start_, static_cast<std::size_t>(nodes) + 1);
     }
 
-    // The matrix is given row by row, in elimination order: entry() for each neighbour, then row().
+    // The matrix is given row by row, in elimination order: entry() for each neighbor, then row().
     void begin(std::int32_t n) {
         n_ = n;
         rows_ = 0;
@@ -41,11 +41,11 @@ public:
 
     // b holds the right-hand side and receives a solution with a residual norm of at most `enough` (or close to it).
     void solve(double sigma, double enough, double* b) {
-        // Conjugate gradients need about sqrt(condition) steps; a factorisation has flops = sum of squared columns.
+        // Conjugate gradients need about sqrt(condition) steps; a factorization has flops = sum of squared columns.
         const double steps = 8.0 + 3.0 * std::sqrt(sigma);
         const double budget = steps * (filled_ + 6.0 * n_);
-        if (analyse(budget)) {
-            factorise();
+        if (analyze(budget)) {
+            factorize();
             substitute(b);
         } else {
             conjugate_gradients(enough, b);
@@ -85,8 +85,8 @@ private:
         }
     }
 
-    // Elimination tree and column sizes of L; false if the factorisation would cost more than `budget`.
-    bool analyse(double budget) {
+    // Elimination tree and column sizes of L; false if the factorization would cost more than `budget`.
+    bool analyze(double budget) {
         double most = budget;
         std::int64_t total = 0;
         for (std::int32_t k = 0; k < n_; ++k) {
@@ -115,7 +115,7 @@ private:
         return true;
     }
 
-    void factorise() {
+    void factorize() {
         for (std::int32_t k = 0; k < n_; ++k) {
             solution_[k] = 0.0;
             mark_[k] = k;

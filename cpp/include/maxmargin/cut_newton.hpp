@@ -1,6 +1,6 @@
 // The projection onto one cut polytope by an augmented Lagrangian with semismooth Newton steps.
 //
-// The multipliers are the net flows f of cut_dual.hpp. For fixed f and sigma the x in the box that minimises
+// The multipliers are the net flows f of cut_dual.hpp. For fixed f and sigma the x in the box that minimizes
 //
 //   G(x) = 1/2 |x - a|^2 + sum_e max_s { s d_e - h_e(s) - (s - f_e)^2 / (2 sigma) },  d_e = x_j - x_k              (4)
 //
@@ -85,7 +85,7 @@ public:
                 high_ = 1.0;
                 for (std::int32_t j = 0; j < g.nodes; ++j) x[j] = clip01(x[j]);
             }
-            const bool solved = minimise(t, sigma, target, flow, x);
+            const bool solved = minimize(t, sigma, target, flow, x);
             // The gap is about the square of the last move: looking earlier is in vain.
             const bool last = round + 1 == max_rounds;
             if (moved_ * moved_ <= 10.0 * target || round % 8 == 7 || last) {
@@ -179,7 +179,7 @@ private:
 
     // A few Newton steps on (4); true if the gradient came down to the size of the multipliers' move, which is as much
     // as the outer method needs.
-    bool minimise(const CutTarget& t, double sigma, double target, const double* flow, double* x) {
+    bool minimize(const CutTarget& t, double sigma, double target, const double* flow, double* x) {
         double change = evaluate_all(t, sigma, flow, x);
         std::copy(x, x + t.graph.nodes, trial_.data());
         for (int iteration = 0;; ++iteration) {

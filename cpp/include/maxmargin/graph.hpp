@@ -1,4 +1,4 @@
-// Batches of pairwise networks: linear maxima, Euclidean projections and labellings over their local polytopes.
+// Batches of pairwise networks: linear maxima, Euclidean projections and labelings over their local polytopes.
 //
 // Status codes as everywhere: 0 OK, 1 INEXACT, 2 NONFINITE.
 #pragma once
@@ -109,7 +109,7 @@ void certify(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
                     });
 }
 
-// z: in a relaxed point (its nodes are enough), out a labelling; value its score.
+// z: in a relaxed point (its nodes are enough), out a labeling; value its score.
 template <bool table>
 void round(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores, std::span<double> m,
            std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads) {

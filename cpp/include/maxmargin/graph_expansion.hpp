@@ -1,9 +1,9 @@
-// Expansion moves for networks whose edges reward equal labels: local search over exponentially many neighbours.
+// Expansion moves for networks whose edges reward equal labels: local search over exponentially many neighbors.
 //
 // An expansion of label k lets every node keep its label or take k, whichever is best for all nodes together: one
 // minimum cut (Boykov, Veksler and Zabih 2001, "Fast approximate energy minimization via graph cuts"). With
 // edge scores >= 0 every move is regular, so the cut is exact; two labels need one move from all nodes at label 0.
-// Moves are taken in turns until none of the K improves the labelling. Edge scores < 0 count as 0 in the moves, and
+// Moves are taken in turns until none of the K improves the labeling. Edge scores < 0 count as 0 in the moves, and
 // as what they are when a move is judged.
 #pragma once
 
@@ -26,7 +26,7 @@ public:
         at_least(moved_, x.graph.nodes);
     }
 
-    // Improves the labelling in place; returns its score.
+    // Improves the labeling in place; returns its score.
     double run(const Example<false>& x, std::int32_t* label, int most_rounds) {
         double score = score_of(x, label);
         std::int32_t unchanged = 0;
@@ -45,7 +45,7 @@ public:
     }
 
 private:
-    // moved_ = the best labelling in which every node has its label or `wanted`.
+    // moved_ = the best labeling in which every node has its label or `wanted`.
     void expand(const Example<false>& x, const std::int32_t* label, std::int32_t wanted) {
         const cut::CutExample& g = x.graph;
         for (std::int32_t i = 0; i < g.nodes; ++i) {

@@ -239,7 +239,7 @@ inline void make_feasible(const Example<table>& x, double* z, double* t, double*
     }
 }
 
-// The vertex of a labelling.
+// The vertex of a labeling.
 template <bool table>
 inline void write_labels(const Example<table>& x, const std::int32_t* label, double* z, double* t) {
     const std::int32_t n = x.labels;

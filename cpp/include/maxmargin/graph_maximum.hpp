@@ -1,6 +1,6 @@
-// Maxima of linear scores over the local polytope of one network, and labellings of it.
+// Maxima of linear scores over the local polytope of one network, and labelings of it.
 //
-// Message passing (graph_messages.hpp) until a labelling meets the bound. Where none does, for two labels a minimum cut
+// Message passing (graph_messages.hpp) until a labeling meets the bound. Where none does, for two labels a minimum cut
 // (graph_roof.hpp), and otherwise proximal steps
 //
 //     z <- projection of z + step * scores                                                                    (6)
@@ -24,13 +24,13 @@
 namespace maxmargin::network {
 
 // Gaps between bound and score, relative to the range of the scores.
-constexpr double tight = 1e-12;     // a labelling that meets the bound
+constexpr double tight = 1e-12;     // a labeling that meets the bound
 constexpr double sought = 1e-11;    // proximal steps end here
 constexpr double certified = 1e-9;  // points of other solvers
 constexpr double enough = 1e-6;     // the least that is OK where there is no other solver
 constexpr double rounding = 1e-15;  // relative to the size of the scores
 
-constexpr int restarts = 32;  // of the search around a labelling: far cheaper than the relaxation itself
+constexpr int restarts = 32;  // of the search around a labeling: far cheaper than the relaxation itself
 
 template <bool table>
 struct Scratch {
@@ -78,7 +78,7 @@ public:
 private:
     bool meets(double bound, double score) const { return bound - score <= tight * range_ + slack_; }
 
-    // The best point whose nodes are those of a labelling: in (2) a part with a score < 0 stays 0 where its ends agree.
+    // The best point whose nodes are those of a labeling: in (2) a part with a score < 0 stays 0 where its ends agree.
     void write(const std::int32_t* label) {
         write_labels(x_, label, z_, t_);
         if constexpr (!table)
@@ -93,7 +93,7 @@ private:
         return sum;
     }
 
-    // Whether a labelling, left in own_.label, meets the bound.
+    // Whether a labeling, left in own_.label, meets the bound.
     bool pass_messages(int limit) {
         Messages<table>::admit(x_, m_);
         double best = 0.0, last_gap = 0.0;
@@ -133,7 +133,7 @@ private:
         return false;
     }
 
-    // Steps (6) from the labelling in z, t.
+    // Steps (6) from the labeling in z, t.
     void take_steps(int limit) {
         const std::int64_t nodes = x_.node_parts(), edges = x_.edge_parts(), n = x_.multipliers();
         const double size = x_.graph.nodes + x_.graph.edges;
@@ -164,7 +164,7 @@ private:
         }
     }
 
-    // Messages passed from the multipliers of a projection lower their bound further and may decode a labelling.
+    // Messages passed from the multipliers of a projection lower their bound further and may decode a labeling.
     void lower(double& bound, double& score) {
         double* trial = own_.trial.data();
         std::vector<std::int32_t>& label = own_.messages.label;
@@ -188,7 +188,7 @@ private:
     double range_, slack_;
 };
 
-// The best labelling once more with the labels of fractional nodes, an eighth of them to all, drawn from the relaxed
+// The best labeling once more with the labels of fractional nodes, an eighth of them to all, drawn from the relaxed
 // point, then improved; it is kept where it is no worse. The numbers drawn are the same in every call.
 inline void search_again(const Example<true>& x, Scratch<true>& own, const double* z, double& top) {
     const std::int32_t n = x.labels;
@@ -225,7 +225,7 @@ inline void search_again(const Example<true>& x, Scratch<true>& own, const doubl
     }
 }
 
-// A labelling near a relaxed point: the label with the largest part at every node, and the labelling that messages
+// A labeling near a relaxed point: the label with the largest part at every node, and the labeling that messages
 // decode, and each node's best label, improved by local search (and expansion moves where edges reward agreement); the
 // best of them, for tables searched around once more.
 template <bool table>

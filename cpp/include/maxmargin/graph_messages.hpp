@@ -1,4 +1,4 @@
-// Message passing on the dual bound (4) of graph_local.hpp, and local search for labellings.
+// Message passing on the dual bound (4) of graph_local.hpp, and local search for labelings.
 //
 // A pass visits the nodes in order. Each takes from the edges to nodes visited before it all they can give, keeps what
 // it needs and hands the rest in equal shares to the edges to nodes that come later: sequential tree-reweighted message
@@ -45,7 +45,7 @@ public:
     }
 
     // One pass; `first`: m comes from elsewhere, so that edges to later nodes may have something to give as well.
-    // Returns the bound. `label` becomes a labelling that was decoded on the way.
+    // Returns the bound. `label` becomes a labeling that was decoded on the way.
     double pass(const Example<table>& x, bool forward, bool first, double* m) {
         const std::int32_t n = x.labels;
         const cut::CutExample& g = x.graph;

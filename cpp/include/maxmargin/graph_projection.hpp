@@ -6,7 +6,7 @@
 //     v_i = node_i + sum_{arcs r of i} m[r],    u = edge - m[first end] - m[second end],
 //
 // concave with the Lipschitz gradient (sums of t at an end) - z of the end, where z is v_i projected onto the simplex
-// and t = max(0, u); over all m for (1), over m >= 0 for (2). Its generalised Hessian couples two multipliers where the
+// and t = max(0, u); over all m for (1), over m >= 0 for (2). Its generalized Hessian couples two multipliers where the
 // part that they share is positive, and the labels in the support of a node. A step solves (H + shift) d = gradient over
 // the fractional nodes (graph_newton.hpp) or, where these are too many, by conjugate gradients that touch positive parts
 // only, on the multipliers that are not held at 0 (two-metric projection, Bertsekas 1982), with a search along the

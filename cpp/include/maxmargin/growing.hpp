@@ -34,7 +34,7 @@ class Growing {
         data_.reset(static_cast<T*>(moved));
         capacity_ = capacity;
     }
-    // Room for so many more, in amortised constant time each.
+    // Room for so many more, in amortized constant time each.
     void room_for(std::size_t more) {
         if (size_ + more > capacity_) reserve(std::max(size_ + more, capacity_ + capacity_ / 2 + 1024 / sizeof(T)));
     }

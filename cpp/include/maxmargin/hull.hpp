@@ -3,11 +3,11 @@
 //     min 1/2 ||sum_i p_i v_i - a||^2   over p >= 0, sum p = 1
 //
 // The min-norm-point scheme (Wolfe 1976; Niculae et al. 2018 for structures): hold affinely independent vertices with
-// positive weights, optimal over their affine hull; ask for the vertex v that maximises (a - z)'v; stop when
+// positive weights, optimal over their affine hull; ask for the vertex v that maximizes (a - z)'v; stop when
 // (a - z)'(v - z) is within the tolerance or rounding, or v is held already; otherwise add v and go back to the optimum
 // over the new affine hull, dropping every vertex whose weight reaches zero on the way.
 //
-// With H = G + rho 11' (G the Gram matrix, rho > 0; the same minimisers where sum p = 1, but H is invertible as soon as
+// With H = G + rho 11' (G the Gram matrix, rho > 0; the same minimizers where sum p = 1, but H is invertible as soon as
 // the vertices are affinely independent) and R'R = H, the optimum over the affine hull is
 //     p = R^-1 (u_b - tau u_1),  u_b = R'^-1 V a,  u_1 = R'^-1 1,  tau = (u_1'u_b - 1) / u_1'u_1.
 // R, u_b and u_1 follow an append by one triangular solve and a drop by plane rotations: O(s^2) for s vertices held.
@@ -206,12 +206,12 @@ class ActiveSet {
         }
         if (size() > 0) {
             for (double& p : weight_) p = total > 0.0 ? p / total : 1.0 / static_cast<double>(size());
-            optimise(scratch, false);
+            optimize(scratch, false);
         }
         evaluate(scratch);
     }
 
-    // Takes scratch.vertex, the maximiser of scratch.scores, and moves to the optimum over the hull it opens.
+    // Takes scratch.vertex, the maximizer of scratch.scores, and moves to the optimum over the hull it opens.
     void absorb(double tolerance, HullScratch& scratch) {
         const bool first = size() == 0;
         double gap = 0.0, rounding = 0.0;
@@ -227,7 +227,7 @@ class ActiveSet {
             weight_.assign(1, 1.0);
             return evaluate(scratch);
         }
-        if (moved) moved = optimise(scratch, true);
+        if (moved) moved = optimize(scratch, true);
         if (moved) {
             polished_ = 0;
             return evaluate(scratch);
@@ -405,7 +405,7 @@ class ActiveSet {
 
     // From feasible weights to the optimum over the convex hull of some of the vertices held. False if the rest was at
     // its optimum before and the vertex just added was let go at once.
-    bool optimise(HullScratch& scratch, bool added) {
+    bool optimize(HullScratch& scratch, bool added) {
         bool moved = false;
         for (;;) {
             std::vector<double>& q = scratch.weights;

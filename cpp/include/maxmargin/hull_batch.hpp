@@ -78,7 +78,7 @@ struct HullBatch {
         });
     }
 
-    // One round for the examples ids[e]: vertex holds the maximisers of scores, found their status; scores are renewed.
+    // One round for the examples ids[e]: vertex holds the maximizers of scores, found their status; scores are renewed.
     void absorb(const Layout& layout, std::span<const std::int64_t> ids, std::span<const double> point,
                 std::span<const double> vertex, std::span<const std::int8_t> found, std::span<double> scores,
                 int threads) {

@@ -1,4 +1,4 @@
-// Steps of two players towards a solution of the linear program over a working set of rows,
+// Steps of two players toward a solution of the linear program over a working set of rows,
 //
 //   min_{w, xi >= 0} max_{lambda >= 0}  sum_k price_k |w_k| + sum_i cost_i xi_i + lambda'(A w + b - D M xi),
 //

@@ -1,7 +1,7 @@
 // A batch of sentence pairs and what is known of their word pairs; one pair laid out for features.
 //
 // Grids hold the cells (word pairs) of all sentence pairs, pair after pair, row-major source x target inside a pair.
-// For its features a pair is copied once into grids with a border of zeros, so that neighbours outside the sentence
+// For its features a pair is copied once into grids with a border of zeros, so that neighbors outside the sentence
 // read as 0, and with rows padded to whole vectors, so that loops over a row have no remainder. Values are brought into
 // their range on the way (probabilities into [0, 1], counts into [0, 1e15]): whatever finite numbers come in, finite
 // features come out.
@@ -22,7 +22,7 @@ inline constexpr std::int64_t LETTERS_MOST = 64;  // letters of a word are bits 
 inline constexpr double COUNT_MOST = 1e15;
 inline constexpr std::int64_t STEP = 8;  // rows are padded to multiples of this
 
-enum WordKind : std::uint8_t { PUNCTUATION = 1, CAPITALISED = 2 };
+enum WordKind : std::uint8_t { PUNCTUATION = 1, CAPITALIZED = 2 };
 
 // The distinct words of a batch. `letters` are code points, no more than LETTERS_MOST per word.
 struct Words {
@@ -164,7 +164,7 @@ static inline void lay_out_side(const Batch& b, std::span<const std::int32_t> wo
         facts[SHAPE * width + k] = b.words.shape[w];
         facts[DIGITS * width + k] = b.words.digits[w];
         facts[PUNCTUATED * width + k] = (b.words.kind[w] & PUNCTUATION) != 0 ? 1.0 : 0.0;
-        facts[CAPITAL * width + k] = (b.words.kind[w] & CAPITALISED) != 0 ? 1.0 : 0.0;
+        facts[CAPITAL * width + k] = (b.words.kind[w] & CAPITALIZED) != 0 ? 1.0 : 0.0;
         facts[LENGTH * width + k] = static_cast<double>(b.words.word(w).size());
     }
 }

@@ -70,7 +70,7 @@ void each_tile(const Batch& b, std::int64_t i, unsigned groups, Scratch& scratch
                                    p.best_of_column(HMM_BEST) + first, hmm, t.width, out);
                         hmm_rest(p, t, product, out + 9 * TILE);
                         break;
-                    case NEIGHBOURS: neighbours(p, t, out); break;
+                    case NEIGHBORS: neighbors(p, t, out); break;
                     case POSITION: position(p, t, out); break;
                     case ORTHOGRAPHY: orthography(p, t, out); break;
                     case FREQUENCY_BANDS: frequency(p, t, out); break;

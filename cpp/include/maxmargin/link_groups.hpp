@@ -8,7 +8,7 @@
 
 namespace maxmargin::links {
 
-enum Group { BIAS, ASSOCIATION, MODEL1, HMM, NEIGHBOURS, POSITION, ORTHOGRAPHY, FREQUENCY_BANDS, NULLS, GROUPS };
+enum Group { BIAS, ASSOCIATION, MODEL1, HMM, NEIGHBORS, POSITION, ORTHOGRAPHY, FREQUENCY_BANDS, NULLS, GROUPS };
 inline constexpr std::array<int, GROUPS> GROUP_SIZES = {1, 9, 9, 18, 11, 11, 16, 14, 6};
 inline constexpr std::int64_t TILE = 32;
 
@@ -127,7 +127,7 @@ static MM_CLONES void hmm_rest(const Pair& p, const Tile& t, Two row, double* MM
     }
 }
 
-static MM_CLONES void neighbours(const Pair& p, const Tile& t, double* MM_RESTRICT out) {
+static MM_CLONES void neighbors(const Pair& p, const Tile& t, double* MM_RESTRICT out) {
     const double *up = p.grid(PRODUCT, t.j - 1) + t.first, *g = p.grid(PRODUCT, t.j) + t.first,
                  *down = p.grid(PRODUCT, t.j + 1) + t.first;
     for (std::int64_t k = 0; k < t.width; ++k) {

@@ -165,7 +165,7 @@ class Dual {
             phi = evaluate_lists(now);
         }
         double linear;
-        summarise(now.x, now.sum, capacity_.data(), rows_ + cols_, &linear, &now.residual);
+        summarize(now.x, now.sum, capacity_.data(), rows_ + cols_, &linear, &now.residual);
         now.dual = phi + linear;
     }
 
@@ -225,7 +225,7 @@ class Dual {
         return std::max(0.0, dual);
     }
 
-    // Minimises D over the dual of one row, or one column, alone.
+    // Minimizes D over the dual of one row, or one column, alone.
     void relax_row(State& now, std::int64_t j) {
         const double* beta = now.x + rows_;
         double* t = line_.data();

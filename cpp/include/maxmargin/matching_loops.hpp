@@ -92,7 +92,7 @@ static MM_CLONES double squared_distance(const double* MM_RESTRICT one, const do
 }
 
 // sum capacity x and the residual max |min(x, capacity - sum)|.
-static MM_CLONES void summarise(const double* MM_RESTRICT x, const double* MM_RESTRICT sum,
+static MM_CLONES void summarize(const double* MM_RESTRICT x, const double* MM_RESTRICT sum,
                                 const double* MM_RESTRICT capacity, std::int64_t n, double* total, double* residual) {
     double product = 0, worst = 0;
     for (std::int64_t i = 0; i < n; ++i) {

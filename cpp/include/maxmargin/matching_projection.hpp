@@ -7,10 +7,10 @@
 // D is convex and piecewise quadratic. Its gradient is capacity minus sum; its Hessian is the signless Laplacian of the
 // graph of edges with 0 < z < 1 (the support). A primal-dual active set Newton step (x_i = 0 where x_i n_i <= gradient,
 // zero gradient elsewhere) ends exactly at the solution once support and active set are right. Rows are the larger side
-// and are eliminated, so a step factorises a matrix of the size of the positive column duals at most.
+// and are eliminated, so a step factorizes a matrix of the size of the positive column duals at most.
 // Newton steps are halved until they reduce D, or halve the best residual so far. Where that fails or stalls, there is
-// a line search along a regularised Newton direction, which also crosses the flat parts of D, and, regularly or if that
-// fails too, a sweep of exact minimisations over all rows, then all columns. Sweeps alone converge (two blocks, Grippo
+// a line search along a regularized Newton direction, which also crosses the flat parts of D, and, regularly or if that
+// fails too, a sweep of exact minimizations over all rows, then all columns. Sweeps alone converge (two blocks, Grippo
 // and Sciandrone 2000), and what comes between them raises D at most a bounded number of times, when the residual
 // halves. With capacities of one the upper clip is redundant and left out.
 #pragma once
@@ -59,7 +59,7 @@ class Projector : private Dual {
             for (std::int64_t j = 0; j < rows_; ++j) now.x[j] = start_value(row_dual[j], started);
             for (std::int64_t k = 0; k < cols_; ++k) now.x[rows_ + k] = start_value(col_dual[k], started);
         }
-        const Status status = minimise(now, started, tol);
+        const Status status = minimize(now, started, tol);
         std::copy(now.x, now.x + rows_, row_dual);
         std::copy(now.x + rows_, now.x + rows_ + cols_, col_dual);
         store(ex, now, point, z, value);
@@ -182,7 +182,7 @@ class Projector : private Dual {
                 columns_move |= d[i] != 0;
             }
         }
-        // A few large graphs would need too much memory and time for a factorisation; they get conjugate gradients.
+        // A few large graphs would need too much memory and time for a factorization; they get conjugate gradients.
         const bool direct = n <= kDirect;
         const std::int64_t ld = padded(n + 1);
         const std::int64_t across = direct ? ld : 1, along = direct ? ld + 1 : 1;
@@ -244,7 +244,7 @@ class Projector : private Dual {
         return total;
     }
 
-    // Minimises D along a regularised Newton direction, inside x >= 0. Handles directions without curvature: there
+    // Minimizes D along a regularized Newton direction, inside x >= 0. Handles directions without curvature: there
     // the step goes to the next change of support or to the first bound.
     void line_search(State& now, State& trial) {
         if (!newton(now, false, 1e-8)) return;
@@ -301,7 +301,7 @@ class Projector : private Dual {
         if (trial.dual <= now.dual) std::swap(now, trial);
     }
 
-    // Minimises D exactly over all rows, then over all columns.
+    // Minimizes D exactly over all rows, then over all columns.
     void sweep(State& now) {
         for (std::int64_t j = 0; j < rows_; ++j) relax_row(now, j);
         if (!matrix_) list_columns();
@@ -383,7 +383,7 @@ class Projector : private Dual {
         evaluate(now);
     }
 
-    Status minimise(State& now, bool started, double tol) {
+    Status minimize(State& now, bool started, double tol) {
         State trial = state(1);
         std::fill(trial.x + rows_ + cols_, trial.x + rows_ + ld_, 0.0);
         evaluate(now);
@@ -409,7 +409,7 @@ class Projector : private Dual {
         return kInexact;
     }
 
-    static constexpr std::int64_t kDirect = 400;  // largest matrix to factorise
+    static constexpr std::int64_t kDirect = 400;  // largest matrix to factorize
     static constexpr int kPatience = 6;
     static constexpr int kIterations = 500;
 

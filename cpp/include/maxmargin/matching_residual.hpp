@@ -307,7 +307,7 @@ class Residual {
             if (!(potential[i] < kFar)) potential[i] = 0;
     }
 
-    // Parents of a shortest path from the labelled nodes to `end`. As the distances to it are known, the search (Hart,
+    // Parents of a shortest path from the labeled nodes to `end`. As the distances to it are known, the search (Hart,
     // Nilsson and Raphael 1968) hardly leaves the path; each node is taken once, so that it ends and has no loops.
     void find_path(std::int64_t end) {
         auto& open = changed_;

@@ -36,7 +36,7 @@ struct NonFinite : std::runtime_error {
     NonFinite() : std::runtime_error("an output met NaN or infinite scores") {}
 };
 
-// What slack re-scaling maximises over the outputs of one example: (costs'y + constant) (margin + scores'y).
+// What slack rescaling maximizes over the outputs of one example: (costs'y + constant) (margin + scores'y).
 struct SlackProduct {
     const double* scores;
     double margin;
@@ -169,7 +169,7 @@ struct Packed {
 
 class Examples {
    public:
-    // `hinge` may be null where the margin is re-scaled.
+    // `hinge` may be null where the margin is rescaled.
     Examples(Oracle& oracle, const FeatureMap& map, Rescaling rescaling, Hinge* hinge, Packed packed)
         : oracle_(oracle), map_(map), rescaling_(rescaling), hinge_(hinge), packed_(std::move(packed)) {
         const std::int64_t n = size();
@@ -249,7 +249,7 @@ class Examples {
         weigh(i, costs(i, difference), difference.index.empty(), factor, own_loss);
     }
 
-    // The k outputs that violate the margin most (margin re-scaled only).
+    // The k outputs that violate the margin most (margin rescaled only).
     void worst(std::int64_t i, const double* scores, std::int64_t k, std::vector<Atom>& atoms) {
         checked(i, oracle_.k_best(i, augmented(i, scores), k, ranks_));
         atoms.resize(ranks_.size());
@@ -329,7 +329,7 @@ class Examples {
         if (status == Status::absent) throw NoOutput(i);
     }
 
-    // Slack re-scaled: the output of the largest product, the gold one where none is positive; false if unknown.
+    // Slack rescaled: the output of the largest product, the gold one where none is positive; false if unknown.
     bool worst_product(std::int64_t i, const double* scores, Sparse& z) {
         costs_.assign(static_cast<std::size_t>(parts(i)), 0.0);
         add_costs(i, costs_.data());

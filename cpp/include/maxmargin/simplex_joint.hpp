@@ -1,4 +1,4 @@
-// Masters::joint: generalised Newton steps in all weights of some blocks, see simplex_masters.hpp.
+// Masters::joint: generalized Newton steps in all weights of some blocks, see simplex_masters.hpp.
 #pragma once
 
 #include "maxmargin/simplex_masters.hpp"
@@ -69,7 +69,7 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
         if (outcome.gap <= tolerance || outcome.gap <= 1e-15 * size) return outcome;
         outcome.status = INEXACT;
         if (step >= limit) return outcome;
-        // The generalised Hessian over theta: the Gram matrix, with special coordinates counted as they bend now.
+        // The generalized Hessian over theta: the Gram matrix, with special coordinates counted as they bend now.
         for (std::size_t s = 0; s < special.size(); ++s) {
             const std::int64_t k = special[s];
             const double wanted = k >= n_weights_ ? c_ / theta : (g_[k] > 0.0 ? 0.0 : 1.0);

@@ -4,14 +4,14 @@
 //
 // where R(g) = max_w -w'g - 1/(2C) ||w||^2 over the weights' region. With u = P_K(-g), K everything or a set of signs,
 // R = C/2 ||u||^2, and beyond a ball of radius B, where C ||u|| > B, R = B ||u|| - B^2/(2C). The best weights are theta u
-// with theta = min(C, B / ||u||), so that the derivative by q_j is -(w'd_j + l_j). R has the generalised Hessian
+// with theta = min(C, B / ||u||), so that the derivative by q_j is -(w'd_j + l_j). R has the generalized Hessian
 // theta (I_A - u u' / ||u||^2), A the coordinates with free or negative g, without the second term inside the ball; it
 // is never above C. Coordinates after the weights are free of signs and of the ball: R adds C/2 ||g||^2 there. They
 // hold the masses of quadratic slack.
 //
-// Two methods: `joint` builds the Gram matrix of all points of some blocks, and takes generalised Newton steps, each a
-// quadratic program over the simplexes (simplex_newton.hpp) and an exact search towards its solution. `sweep` goes from
-// block to block with the Gram matrix of the block alone, w kept up to date: exact minimisation in the block for a
+// Two methods: `joint` builds the Gram matrix of all points of some blocks, and takes generalized Newton steps, each a
+// quadratic program over the simplexes (simplex_newton.hpp) and an exact search toward its solution. `sweep` goes from
+// block to block with the Gram matrix of the block alone, w kept up to date: exact minimization in the block for a
 // plain ridge, and for signs and balls the minimum of a quadratic that is nowhere below. Cost of a visit: the products
 // of the block's points with w. Both are sequential: the number of threads does not enter.
 #pragma once
@@ -368,7 +368,7 @@ inline double Masters::curvature_error(const Block& block, double theta, double 
     double squared = squared_, linear = 0.0, length = 0.0;
     for (const std::int32_t at : touched) {
         const double step = scatter_[at], old = ascent(at, g_[at]), now = ascent(at, g_[at] + step);
-        scatter_[at] = 0.0;  // also what was cancelled and listed twice
+        scatter_[at] = 0.0;  // also what was canceled and listed twice
         squared += now * now - old * old;
         linear += old * step;
         length += step * step;

@@ -6,7 +6,7 @@
 // block the heaviest entry is eliminated by the sum, which leaves bounds alone; entries at zero that would fall further
 // are held there, a Newton step is taken in the others, and the step is searched along its projection. H may be
 // singular: Newton steps are damped, the less the better they go (Levenberg 1944; Marquardt 1963), and in between every
-// block takes an exact step on its best pair of entries. Cost of a step: a Cholesky factorisation of the free entries
+// block takes an exact step on its best pair of entries. Cost of a step: a Cholesky factorization of the free entries
 // and a few products with H.
 #pragma once
 

@@ -42,7 +42,7 @@ inline int simplex_steps(Step kind, double C, const double* gram, std::int64_t w
             for (std::int64_t j = 0; j < k; ++j) b[j] -= step * C * (up[j] - down[j]);
             continue;
         }
-        // Towards the best point, or (away steps) from the least one if that promises more.
+        // Toward the best point, or (away steps) from the least one if that promises more.
         const bool away = kind == Step::away && mean - b[least] > gap && a[least] < 1.0;
         const std::int64_t pivot = away ? least : best;
         const double sign = away ? -1.0 : 1.0, slope = away ? mean - b[least] : gap;

@@ -42,7 +42,7 @@ inline std::uint64_t folded(std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// 32 bits are kept of it, which give the slot and sort out nearly all other strings in neighbouring slots.
+// 32 bits are kept of it, which give the slot and sort out nearly all other strings in neighboring slots.
 inline std::uint32_t hash(const Byte* p, std::size_t size) {
     constexpr std::uint64_t one = 0x9e3779b97f4a7c15, two = 0xd1b54a32d192ed03, three = 0xabc98388fb8fac03;
     std::uint64_t state = three ^ (size * one), a = 0, b = 0;

@@ -2,12 +2,12 @@
 // 2003; Koehn et al. 2005).
 //
 // Growing starts from the links of both directions and repeats scans over the present links in the order (target,
-// source). A scan looks at the eight neighbours of each link, those beside it before the diagonal ones, and takes every
-// neighbour that is a link of either direction and has a word without links. A link that is taken behind the present one
+// source). A scan looks at the eight neighbors of each link, those beside it before the diagonal ones, and takes every
+// neighbor that is a link of either direction and has a word without links. A link that is taken behind the present one
 // is looked at in the same scan, one before it in the next scan. The final steps go through the links of one direction
 // after the other in the same order and take those with a word (or: both words) without links.
 //
-// A neighbour that was refused is refused for ever, since words never lose their links. So each link is looked at once
+// A neighbor that was refused is refused for ever, since words never lose their links. So each link is looked at once
 // instead of once per scan, and a heap gives the order of the scans: O(k log k) for k links, whatever the sentence lengths.
 #pragma once
 
@@ -138,29 +138,29 @@ class Symmetrizer {
         source_linked_[point.source_rank] = target_linked_[point.target_rank] = 1;
     }
 
-    // The places of the neighbours of a link that are in the union, -1 for others, in the order of Moses: above, left,
-    // below, right, then the diagonal ones. Neighbours in one row of the grid lie side by side in keys_, so one search
+    // The places of the neighbors of a link that are in the union, -1 for others, in the order of Moses: above, left,
+    // below, right, then the diagonal ones. Neighbors in one row of the grid lie side by side in keys_, so one search
     // per row finds them.
-    std::array<std::int32_t, 8> neighbours(std::int32_t place) const {
+    std::array<std::int32_t, 8> neighbors(std::int32_t place) const {
         static constexpr std::int32_t kAbove[3] = {4, 0, 5}, kBelow[3] = {6, 2, 7};
         std::array<std::int32_t, 8> found;
         found.fill(-1);
-        const std::uint64_t centre = keys_[place];
+        const std::uint64_t center = keys_[place];
         const auto n = static_cast<std::int32_t>(keys_.size());
         // Positions are below 2^31, so a step to either side never reaches a link of another row.
-        if (place > 0 && keys_[place - 1] + 1 == centre) found[1] = place - 1;
-        if (place + 1 < n && keys_[place + 1] == centre + 1) found[3] = place + 1;
+        if (place > 0 && keys_[place - 1] + 1 == center) found[1] = place - 1;
+        if (place + 1 < n && keys_[place + 1] == center + 1) found[3] = place + 1;
         const auto row = [&](std::int32_t k, std::uint64_t middle, const std::int32_t* slots) {
             for (; k < n && keys_[k] <= middle + 1; ++k) found[slots[keys_[k] + 1 - middle]] = k;
         };
         const auto begin = keys_.begin();
-        if (centre >= kRow) {
-            const std::uint64_t middle = centre - kRow;
+        if (center >= kRow) {
+            const std::uint64_t middle = center - kRow;
             const std::uint64_t least = middle ? middle - 1 : 0;
             row(static_cast<std::int32_t>(std::lower_bound(begin, begin + place, least) - begin), middle, kAbove);
         }
-        row(static_cast<std::int32_t>(std::lower_bound(begin + place, keys_.end(), centre + kRow - 1) - begin),
-            centre + kRow, kBelow);
+        row(static_cast<std::int32_t>(std::lower_bound(begin + place, keys_.end(), center + kRow - 1) - begin),
+            center + kRow, kBelow);
         return found;
     }
 
@@ -174,7 +174,7 @@ class Symmetrizer {
                 std::pop_heap(now_.begin(), now_.end(), std::greater<>{});
                 const std::int32_t place = now_.back();
                 now_.pop_back();
-                for (const std::int32_t other : neighbours(place)) {
+                for (const std::int32_t other : neighbors(place)) {
                     if (other < 0) continue;
                     Point& point = points_[by_target_[other]];
                     if (source_linked_[point.source_rank] && target_linked_[point.target_rank]) continue;

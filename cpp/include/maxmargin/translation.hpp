@@ -199,9 +199,9 @@ inline double discounted(double x) {
     return std::exp(std::log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y / 252)) - shift);
 }
 
-// The maximisation step for words: t = count / total of the word that generates, or with a Dirichlet prior of strength
+// The maximization step for words: t = count / total of the word that generates, or with a Dirichlet prior of strength
 // `prior` on every entry, exp(digamma(count + prior)) / exp(digamma(total + prior * entries)).
-inline void maximise(const bitext::Lexicon& lexicon, std::span<const std::uint64_t> counts, double scale, double prior,
+inline void maximize(const bitext::Lexicon& lexicon, std::span<const std::uint64_t> counts, double scale, double prior,
                      std::int64_t n_target, std::span<float> word, int threads) {
     const std::int64_t n_source = static_cast<std::int64_t>(lexicon.row_start.size()) - 1;
     std::vector<std::uint64_t> totals(n_target, 0);

@@ -346,7 +346,7 @@ inline void downward(const Plan& plan, std::int64_t i, const Scores& scores, Scr
     }
 }
 
-// Calls node, edge and clique(position) for every part of a labelling, in this order, each from its own beginning.
+// Calls node, edge and clique(position) for every part of a labeling, in this order, each from its own beginning.
 template <class Node, class Edge, class Clique>
 void each_part(const Plan& plan, std::int64_t i, const std::int32_t* labels, Node&& node, Edge&& edge,
                Clique&& clique) {

@@ -203,7 +203,7 @@ MM_LEVELS(Status, sum_up,
           (widest, plan, i, scores, scratch, edge_z, value))
 
 // Numbers that should sum to 1 and do so to rounding: made to, so that errors do not pile up along a path.
-MM_INLINE void normalise(double* x, std::int64_t n) {
+MM_INLINE void normalize(double* x, std::int64_t n) {
     double sum = 0.0;
     for (std::int64_t j = 0; j < n; ++j) sum += x[j];
     const double scale = 1.0 / sum;
@@ -225,7 +225,7 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& 
             double most = NEG_INF;
             for (std::int64_t x = 0; x < k; ++x) most = std::max(most, h[plan.part[v] + x]);
             for (std::int64_t x = 0; x < k; ++x) own[x] = exp_negative<double>(h[plan.part[v] + x] - most);
-            normalise(own, k);
+            normalize(own, k);
             continue;
         }
         // Where its separator is the parent alone, the parent's marginals are those of the separator.
@@ -262,7 +262,7 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& 
                     }
                 }
             }
-            normalise(own, k);
+            normalize(own, k);
             continue;
         }
         for (std::int64_t j = 0; j < rows; ++j) {
@@ -273,7 +273,7 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& 
                 own[x] += row[x];
             }
         }
-        normalise(own, k);
+        normalize(own, k);
         // Marginals of the cluster: summed onto its edges and cliques, and onto the separators of children that see more than v.
         for (std::int64_t t2 = plan.terms[v]; t2 < plan.terms[v + 1]; ++t2) {
             const Term& term = plan.term[t2];
@@ -281,7 +281,7 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& 
             std::fill(to, to + term.size, 0.0);
             each_entry(plan, first, v, term, cluster, to, scratch.digits.data(),
                        [](const double& x, double& y) __attribute__((always_inline)) { y += x; });
-            if (term.source == Source::message) normalise(to, term.size);
+            if (term.source == Source::message) normalize(to, term.size);
         }
     }
     each_single(plan, i, [&](std::int64_t v, std::int64_t table) __attribute__((always_inline)) {

@@ -1,7 +1,7 @@
 // The k best outputs of forests and junction trees, found on demand from the top (Huang and Chiang 2005, algorithm 3).
 //
 // After max-product every choice knows its best continuation. A *choice* is a node with the labels of its separator
-// fixed: its list holds the best labelled subtrees, merged from one list per label. A *joint* is a node with its label
+// fixed: its list holds the best labeled subtrees, merged from one list per label. A *joint* is a node with its label
 // fixed and two or more children: its list holds the best combinations of their lists, two at a time (child j, and the
 // joint of those after it). Lists grow by one entry when somebody asks for it: the best waiting candidate is taken, and
 // the candidates next to it (one rank further in a list it was made from) are put in its place. Cost per example:

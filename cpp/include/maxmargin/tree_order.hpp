@@ -1,9 +1,9 @@
 // In which order the nodes of a graph are eliminated: leaves first, and of what has no leaves the node of least fill.
 //
 // A forest goes leaf by leaf in linear time, without adjacency lists: for every node the exclusive-or of its remaining
-// neighbours, which for a leaf is its neighbour. The rest (its 2-core) is triangulated by minimum fill-in (Rose 1972):
-// next comes the node whose neighbours lack the fewest edges, among equals the one of the smallest joint table, then
-// the lowest number. Cost of a step: the pairs of neighbours of the nodes whose fill it changes.
+// neighbors, which for a leaf is its neighbor. The rest (its 2-core) is triangulated by minimum fill-in (Rose 1972):
+// next comes the node whose neighbors lack the fewest edges, among equals the one of the smallest joint table, then
+// the lowest number. Cost of a step: the pairs of neighbors of the nodes whose fill it changes.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,8 @@ struct Graphs {
     std::int64_t n_nodes(std::int64_t i) const { return nodes[i + 1] - nodes[i]; }
 };
 
-// Takes leaves (and nodes without neighbours) off example i for as long as there are any, each followed at once by its
-// neighbour if that has become one. Writes them to `order` and returns how many there are: all nodes of a forest.
+// Takes leaves (and nodes without neighbors) off example i for as long as there are any, each followed at once by its
+// neighbor if that has become one. Writes them to `order` and returns how many there are: all nodes of a forest.
 inline std::int64_t strip_leaves(const Graphs& graphs, std::int64_t i, std::int32_t* order,
                                  std::vector<std::int32_t>& degree, std::vector<std::int32_t>& others) {
     const std::int64_t n = graphs.n_nodes(i);
@@ -61,11 +61,11 @@ inline std::int64_t strip_leaves(const Graphs& graphs, std::int64_t i, std::int3
 }
 
 // The order of what strip_leaves has left (degree > 0), behind the first `count` entries. Gives up, with false, where a
-// node's joint table with its neighbours has more than `most` entries or it has more than `width` neighbours.
+// node's joint table with its neighbors has more than `most` entries or it has more than `width` neighbors.
 class MinimumFill {
    public:
     double joint = 1.0;        // entries of the largest table
-    std::int64_t width = 0;    // most neighbours of a node when it was eliminated
+    std::int64_t width = 0;    // most neighbors of a node when it was eliminated
 
     bool run(const Graphs& graphs, std::int64_t i, std::int32_t* order, std::int64_t count,
              const std::vector<std::int32_t>& degree, double most, std::int64_t widest) {
@@ -162,7 +162,7 @@ class MinimumFill {
     }
 };
 
-// Orders of a whole batch. Per example the most neighbours of a node when it is eliminated, and the entries of the
+// Orders of a whole batch. Per example the most neighbors of a node when it is eliminated, and the entries of the
 // largest table met while filling; a width of -1 where the limits are passed (or, without `fill`, where there is a
 // cycle), and then no order.
 inline void eliminate(const Graphs& graphs, bool fill, double most, std::int64_t widest, std::span<std::int32_t> order,

@@ -77,7 +77,7 @@ struct Plan {
     struct Work {
         std::vector<std::int32_t> place;                // of a node in the order
         std::vector<std::vector<std::int32_t>> around;  // separators
-        std::vector<std::vector<std::pair<std::int32_t, std::int64_t>>> joined;  // later neighbours, and by which edge
+        std::vector<std::vector<std::pair<std::int32_t, std::int64_t>>> joined;  // later neighbors, and by which edge
         std::vector<std::vector<std::int32_t>> below;   // children
         std::vector<std::vector<std::int64_t>> cliques; // of two nodes or more of which this is the first to go
     };
@@ -163,7 +163,7 @@ inline bool Plan::build_one(const Graphs& graphs, std::int64_t i, double most, W
     most_nodes = std::max(most_nodes, n);
     most_node_parts = std::max(most_node_parts, n_node_parts);
 
-    // Separators, each from the last eliminated to the parent: later neighbours, and what children pass on.
+    // Separators, each from the last eliminated to the parent: later neighbors, and what children pass on.
     const auto by_place = [&](std::int32_t a, std::int32_t b) { return place[a] > place[b]; };
     for (std::int64_t t = 0; t < n; ++t) {
         const std::int32_t v = own_order[t];

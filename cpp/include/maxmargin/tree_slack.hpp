@@ -1,13 +1,13 @@
-// Slack re-scaling on forests and junction trees: argmax_y (costs'y + constant) (margin + scores'y), exactly.
+// Slack rescaling on forests and junction trees: argmax_y (costs'y + constant) (margin + scores'y), exactly.
 //
 // Forests with costs in units (Hamming loss) are left to tree_slack_units.hpp. The rest is max-product in which a
-// message entry is not one score but a *front*: the pairs (loss, score) of labelled subtrees of
+// message entry is not one score but a *front*: the pairs (loss, score) of labeled subtrees of
 // which none is at least as good as another in both. At a positive maximum both factors are positive, and the product
 // grows in each, so nothing else can win. Fronts are sorted (loss falls, score rises); their union is a merge, and
 // subtrees are joined by sums of every pair of entries. With Hamming loss a front has at most one entry per number of
 // errors, so a cluster with s nodes below costs up to s times its entries.
 //
-// Other costs may give fronts of any length. A front of more than `limit` entries is thinned: neighbours are joined
+// Other costs may give fronts of any length. A front of more than `limit` entries is thinned: neighbors are joined
 // into one entry with the larger loss and the larger score of the two. The value found is then an upper bound, the
 // output is legal, and the status INEXACT.
 #pragma once
@@ -105,7 +105,7 @@ class SlackSearch {
         return thinned_ ? Status::inexact : Status::ok;
     }
 
-    // A labelled subtree. From a message: `node` takes label `one` and goes on as entry `two`. Else the sum of entries
+    // A labeled subtree. From a message: `node` takes label `one` and goes on as entry `two`. Else the sum of entries
     // `one` and `two` (-1: nothing).
     struct Entry {
         double loss, score;

@@ -1,4 +1,4 @@
-// Slack re-scaling on forests where the loss is a number of units (slack_units.hpp), as with Hamming loss: max-product
+// Slack rescaling on forests where the loss is a number of units (slack_units.hpp), as with Hamming loss: max-product
 // with that number as an extra state. Node v keeps, for each number of units of its subtree and each label, the best
 // score; a message holds the maxima over the node's labels for each number, by the loops of max-product, and children
 // are joined by max-plus convolution over the numbers, a vector of labels at a time. Cost per example: with s_v nodes

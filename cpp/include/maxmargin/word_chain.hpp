@@ -17,7 +17,7 @@
 
 namespace maxmargin::translation {
 
-// Jumps between the positions that generate neighbouring words: p(i | i') = (1 - null) c(i - i') / sum_l c(l - i').
+// Jumps between the positions that generate neighboring words: p(i | i') = (1 - null) c(i - i') / sum_l c(l - i').
 // c has one entry per distance -width..width, width >= 1; distances beyond share the outermost ones.
 class Jumps {
    public:

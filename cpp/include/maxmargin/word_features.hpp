@@ -9,12 +9,12 @@ namespace maxmargin::links {
 inline constexpr std::int64_t WORD_FEATURES = 14;
 
 // Word `word` of a side among n words, its partners o = 0..m-1 at grid[i * own + o * step].
-struct Neighbourhood {
+struct Neighborhood {
     const double *many, *few;  // posteriors in which a word of this side can have many partners; those of the other way
     std::int64_t n, m, own, step;
 };
 
-static inline void partners(const Neighbourhood& h, std::int64_t i, double* out) {
+static inline void partners(const Neighborhood& h, std::int64_t i, double* out) {
     double links = 0.0, directed = 0.0, first = 0.0, second = 0.0, best = -1.0;
     std::int64_t first_at = -1, second_at = -1, best_at = -1;
     for (std::int64_t o = 0; o < h.m; ++o) {
@@ -32,9 +32,9 @@ static inline void partners(const Neighbourhood& h, std::int64_t i, double* out)
     }
     const bool next = second > 0.0 && std::abs(first_at - second_at) == 1;
     double shared = 0.0;
-    for (const std::int64_t neighbour : {i - 1, i + 1})
-        if (best > 0.0 && neighbour >= 0 && neighbour < h.n)
-            shared += 0.5 * unit(h.few[neighbour * h.own + best_at * h.step]);
+    for (const std::int64_t neighbor : {i - 1, i + 1})
+        if (best > 0.0 && neighbor >= 0 && neighbor < h.n)
+            shared += 0.5 * unit(h.few[neighbor * h.own + best_at * h.step]);
     out[7] = 0.25 * std::min(links, 4.0);
     out[8] = 0.25 * std::min(directed, 4.0);
     out[9] = second;
@@ -56,8 +56,8 @@ inline void word_features(const Batch& b, bool source, std::span<double> out, st
             const std::int64_t K = b.target_start[i + 1] - b.target_start[i];
             const double *forward = b.hmm_forward.data() + b.grid_start[i],
                          *backward = b.hmm_backward.data() + b.grid_start[i];
-            const Neighbourhood h = source ? Neighbourhood{forward, backward, J, K, K, 1}
-                                           : Neighbourhood{backward, forward, K, J, 1, K};
+            const Neighborhood h = source ? Neighborhood{forward, backward, J, K, K, 1}
+                                           : Neighborhood{backward, forward, K, J, 1, K};
             const bool good = pair_is_finite(b, i);
             status[i] = good ? 0 : 2;
             for (std::int64_t at = start[i]; at < start[i + 1]; ++at) {

@@ -1,18 +1,18 @@
-"""Labellings of graphs whose neighbours tend to agree, with any number of labels."""
+"""Labelings of graphs whose neighbors tend to agree, with any number of labels."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from maxmargin.encoders.associative import AssociativeEncoder
+from maxmargin.encoders.base import Encoder
 from maxmargin.estimators.base import takes_settings
-from maxmargin.estimators.labelled import NetworkSVM
-from maxmargin.packing.associative import AssociativePacker
-from maxmargin.packing.base import Packer
+from maxmargin.estimators.labeled import NetworkSVM
 
 
 class AssociativeSVM(NetworkSVM):
-    """Labels of the nodes of graphs whose neighbours tend to have the same label (associative Markov networks).
+    """Labels of the nodes of graphs whose neighbors tend to have the same label (associative Markov networks).
 
     Score of labels ``y``: ``sum_i W[:, y_i]'x_i + sum_ij [y_i = y_j] V[:, y_i]'x_ij`` with ``V >= 0`` and edge features
     ``x_ij >= 0``. X: list of :class:`maxmargin.Graph` (without edge features every edge has the one feature 1); y: list
@@ -34,7 +34,7 @@ class AssociativeSVM(NetworkSVM):
         super().__init__(classes=classes, **settings)
         self.per_label = per_label
 
-    def _packer(self) -> Packer:
+    def _encoder(self) -> Encoder:
         if not isinstance(self.per_label, bool):
             raise ValueError(f"per_label must be True or False, got {self.per_label!r}")
-        return AssociativePacker(self._classes(), per_label=self.per_label)
+        return AssociativeEncoder(self._classes(), per_label=self.per_label)

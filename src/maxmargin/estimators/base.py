@@ -19,16 +19,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
+from maxmargin.encoders import PartsEncoder, ProgramEncoder, checks
+from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Model
-from maxmargin.packing import PartsPacker, ProgramPacker, checks
-from maxmargin.packing.base import Packer
+from maxmargin.optimization.base import check_flags
+from maxmargin.optimization.callbacks import Callback
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import (
     BlockFrankWolfe,
     Checkpoint,
-    Progress,
+    ProgressBar,
     Solution,
     Solver,
     Start,
@@ -38,8 +40,6 @@ from maxmargin.solvers import (
     choose,
     solve,
 )
-from maxmargin.solvers.base import check_flags
-from maxmargin.solvers.callbacks import Callback
 from maxmargin.structures.base import FloatArray, Structure
 from maxmargin.structures.linear_program import LinearProgram
 
@@ -47,14 +47,14 @@ from maxmargin.structures.linear_program import LinearProgram
 class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     """Large-margin training of any structure to a certified duality gap.
 
-    Minimises ``1/(2C) ||w||^2 + sum_i s_i max_y [loss(y_i, y) + w'f(x_i, y) - w'f(x_i, y_i)]``, inside
+    Minimizes ``1/(2C) ||w||^2 + sum_i s_i max_y [loss(y_i, y) + w'f(x_i, y) - w'f(x_i, y_i)]``, inside
     ``||w|| <= radius`` if a radius is given; with ``norm="l1"``, ``1/C ||w||_1`` in place of the ridge and the ball
     ``||w||_1 <= radius``.
 
     Args:
         structure: what outputs are legal: a :class:`maxmargin.structures.Structure` subclass whose constructor takes
             the number of parts of each example (docs/adding-a-structure.md), or a packer.
-        C: penalty form; larger means less regularisation; ``inf`` for none. Default 1 if no radius is given.
+        C: penalty form; larger means less regularization; ``inf`` for none. Default 1 if no radius is given.
         radius: ball form ``||w|| <= radius``; may be combined with ``C``.
         norm: "l2", or "l1" for the penalty ``1/C ||w||_1`` and the ball ``||w||_1 <= radius``, with which few weights
             differ from zero.
@@ -125,14 +125,14 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         self.callbacks = callbacks
         self.checkpoint = checkpoint
 
-    def _packer(self) -> Packer:
-        if isinstance(self.structure, Packer):
+    def _encoder(self) -> Encoder:
+        if isinstance(self.structure, Encoder):
             return self.structure
         if self.structure is LinearProgram:
-            return ProgramPacker()
+            return ProgramEncoder()
         built_in = getattr(self.structure, "__module__", "").startswith(Structure.__module__.rpartition(".")[0])
         if callable(self.structure) and not built_in:
-            return PartsPacker(self.structure)
+            return PartsEncoder(self.structure)
         raise ValueError(
             "structure must be a Structure class of your own (see docs/adding-a-structure.md) or a packer; for the "
             "built-in structures use ChainSVM, TreeSVM, MatchingSVM, CutSVM, AssociativeSVM, GraphSVM or ProgramSVM"
@@ -165,33 +165,33 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         """
         check_flags(warm_start=self.warm_start, verbose=self.verbose)
         with _threads.threads(self.n_jobs):
-            packer, problem = self._problem(X, y, sample_weight, loss_weight)
+            encoder, problem = self._problem(X, y, sample_weight, loss_weight)
             solver, why = self._solver(problem)
             stop = Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds)
             callbacks, checkpoint = self._callbacks(), self._checkpoint()
-            chooser = _validation(packer, validation, patience, self.n_jobs)
+            chooser = _validation(encoder, validation, patience, self.n_jobs)
             if chooser is not None:
                 callbacks.append(chooser)
             if self.verbose:
-                callbacks.append(Progress())
+                callbacks.append(ProgressBar())
             solution = solve(
                 problem,
                 solver,
                 stop=stop,
                 callbacks=callbacks,
-                start=self._start(packer),
+                start=self._start(encoder),
                 n_jobs=self.n_jobs,
                 random_state=self.random_state,
                 why=why,
                 checkpoint=checkpoint,
             )
-        weights, facts = solution.weights, _facts(self, problem, solution)
+        weights, metadata = solution.weights, _metadata(self, problem, solution)
         if chooser is not None and chooser.best_weights is not None:
             weights = chooser.best_weights
-            del facts["primal"], facts["dual"]  # which certify the run's own best weights, not these
-            facts |= {"validation_iteration": chooser.best_iteration, "validation_score": chooser.best_score}
-        packer, weights = packer.finish(weights)
-        model = Model(weights, packer, facts, self.n_jobs)
+            del metadata["primal"], metadata["dual"]  # which certify the run's own best weights, not these
+            metadata |= {"validation_iteration": chooser.best_iteration, "validation_score": chooser.best_score}
+        encoder, weights = encoder.finish(weights)
+        model = Model(weights, encoder, metadata, self.n_jobs)
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.solution_, self.coef_, self.model_ = solution, weights, model
         self.validation_ = chooser.history if chooser is not None else None
@@ -223,13 +223,13 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         y: Sequence[Any],
         sample_weight: npt.ArrayLike | None,
         loss_weight: Sequence[npt.ArrayLike] | None,
-    ) -> tuple[Packer, Problem]:
+    ) -> tuple[Encoder, Problem]:
         X, y = checks.examples(X), checks.examples(y, "y")
         checks.same_length(X, y)
-        packer = self._packer().learn(X, y)
-        packed = packer.pack(X)
-        gold = packer.gold(packed, y)
-        region = self._region(packer, packed.features.n_weights)
+        encoder = self._encoder().learn(X, y)
+        packed = encoder.pack(X)
+        gold = encoder.gold(packed, y)
+        region = self._region(encoder, packed.features.n_weights)
         problem = Problem.build(
             packed.structure,
             packed.features,
@@ -241,7 +241,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             rescaling=self.rescaling,
             slack=self.slack,
         )
-        return packer, problem
+        return encoder, problem
 
     def _loss(self) -> Loss:
         if self.loss is None:
@@ -250,11 +250,11 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {self.loss!r}")
         return self.loss
 
-    def _region(self, packer: Packer, n_weights: int) -> Region:
-        mask = packer.nonnegative()
+    def _region(self, encoder: Encoder, n_weights: int) -> Region:
+        mask = encoder.nonnegative()
         if self.nonnegative is not None:
-            if packer.no_signs:
-                raise ValueError(f"nonnegative is refused: {packer.no_signs}")
+            if encoder.no_signs:
+                raise ValueError(f"nonnegative is refused: {encoder.no_signs}")
             extra = np.zeros(n_weights, dtype=bool)
             try:
                 chosen = np.ones(n_weights, dtype=bool) if self.nonnegative is True else np.asarray(self.nonnegative)
@@ -267,8 +267,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 ) from None
             mask = extra if mask is None else mask | extra
         if self.norm == "l1":
-            if packer.no_l1:
-                raise ValueError(f'norm="l1" is not possible here: {packer.no_l1}')
+            if encoder.no_l1:
+                raise ValueError(f'norm="l1" is not possible here: {encoder.no_l1}')
         elif self.norm != "l2":
             raise ValueError(f'norm must be "l2" or "l1", got {self.norm!r}')
         C = self.C if self.C is not None else (1.0 if self.radius is None else np.inf)
@@ -280,7 +280,11 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return self.solver, "chosen by the caller"
         if isinstance(self.solver, str) and self.solver == "auto":
             solver, why = choose(problem)
-            if self.checkpoint is not None and solver.why_not_saved and not BlockFrankWolfe().why_not(problem):
+            if (
+                self.checkpoint is not None
+                and solver.checkpoint_unsupported
+                and not BlockFrankWolfe().unsupported(problem)
+            ):
                 return BlockFrankWolfe(), f"{why}; for a checkpoint block-coordinate Frank-Wolfe, as it can be saved"
             return solver, why
         given: Any = self.solver
@@ -288,19 +292,19 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"solver must be an object, not a class: write mm.{given.__name__}()")
         raise ValueError(f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {self.solver!r}')
 
-    def _start(self, packer: Packer) -> Start:
+    def _start(self, encoder: Encoder) -> Start:
         if not self.warm_start or not hasattr(self, "solution_"):
             return Start()
         # Weights could be moved to other labels, but without a matching point of the structures player they are a
         # worse start than zero (more iterations in nearly all cases tried).
-        if packer.layout != self.model_.packer.layout:
-            labels = ", or name all labels in advance with classes=[...]" if packer.classes is not None else ""
+        if encoder.layout != self.model_.encoder.layout:
+            labels = ", or name all labels in advance with classes=[...]" if encoder.classes is not None else ""
             raise ValueError(
                 f"warm_start: the features or labels are not those of the last fit; fit without warm_start{labels}"
             )
-        weights = packer.resume(self.model_.packer, self.coef_)
+        weights = encoder.resume(self.model_.encoder, self.coef_)
         before = self.solution_
-        return Start(weights, before.duals, before.potentials, before.masses)
+        return Start(weights, before.duals, before.potentials, before.active_set)
 
     def _model(self) -> Model:
         """The trained model with the number of threads that is set now."""
@@ -368,11 +372,11 @@ def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Structure) ->
     """One number per decision, repeated over its alternatives."""
     if value is None:
         return None
-    return np.repeat(checks.per_decision(value, structure.n_decisions), structure.decision_sizes)
+    return np.repeat(checks.per_variable(value, structure.n_variables), structure.n_states)
 
 
 def _validation(
-    packer: Packer,
+    encoder: Encoder,
     validation: tuple[Sequence[Any], Sequence[Any]] | None,
     patience: int | None,
     n_jobs: int | None,
@@ -386,17 +390,17 @@ def _validation(
     if not isinstance(validation, (tuple, list)) or len(validation) != 2:
         raise ValueError("validation must be a pair (X, y) of inputs and outputs")
     try:
-        return Validation(Model(np.zeros(0), packer, n_jobs=n_jobs).scorer(*validation), patience)
+        return Validation(Model(np.zeros(0), encoder, n_jobs=n_jobs).scorer(*validation), patience)
     except ValueError as error:
         raise ValueError(f"validation data: {error}") from None
 
 
-def _facts(estimator: StructuredSVM, problem: Problem, solution: Solution) -> dict[str, Any]:
+def _metadata(estimator: StructuredSVM, problem: Problem, solution: Solution) -> dict[str, Any]:
     """How the model was trained, as plain JSON values."""
     loss, certificate = estimator._loss(), solution.certificate
     return {
         "estimator": type(estimator).__name__,
-        **{name: _number(value) for name, value in problem.region.facts().items()},
+        **{name: _number(value) for name, value in problem.region.metadata().items()},
         "loss": repr(loss) if isinstance(loss, Hamming) else type(loss).__name__,
         **({"rescaling": problem.rescaling} if problem.rescaling != "margin" else {}),
         **({"slack": problem.slack} if problem.slack != "linear" else {}),

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.estimators.base import StructuredSVM, takes_settings
-from maxmargin.packing.base import Packed, Packer
-from maxmargin.packing.candidates import CandidatesPacker
 from maxmargin.problem import GoodOutputs, Problem
 from maxmargin.problem.good import FORMULATIONS, Metric
-from maxmargin.problem.hinges import why_not
+from maxmargin.problem.hinges import unsupported
 
 
 class CandidatesSVM(StructuredSVM):
@@ -40,8 +40,8 @@ class CandidatesSVM(StructuredSVM):
         self.formulation = formulation
         self.metric = metric
 
-    def _packer(self) -> Packer:
-        return CandidatesPacker()
+    def _encoder(self) -> Encoder:
+        return CandidatesEncoder()
 
     def _problem(
         self,
@@ -49,14 +49,14 @@ class CandidatesSVM(StructuredSVM):
         y: Sequence[Any],
         sample_weight: npt.ArrayLike | None,
         loss_weight: Sequence[npt.ArrayLike] | None,
-    ) -> tuple[Packer, Problem]:
+    ) -> tuple[Encoder, Problem]:
         if self.formulation not in FORMULATIONS:
             raise ValueError(
                 f"formulation must be one of {', '.join(map(repr, FORMULATIONS))}, got {self.formulation!r}"
             )
-        packer, problem = super()._problem(X, y, sample_weight, loss_weight)
-        assert isinstance(packer, CandidatesPacker)
-        mask = packer.good(Packed(problem.structure, problem.features), y)
+        encoder, problem = super()._problem(X, y, sample_weight, loss_weight)
+        assert isinstance(encoder, CandidatesEncoder)
+        mask = encoder.good(Batch(problem.structure, problem.features), y)
         if self.formulation == "gold":
             several = problem.structure.by_example(mask.astype(np.float64)) > 1.0
             if several.any():
@@ -64,9 +64,9 @@ class CandidatesSVM(StructuredSVM):
                     f"example {int(np.flatnonzero(several)[0])}: several candidates are good; "
                     'use formulation="nearest" or "all", or give one'
                 )
-            return packer, problem
+            return encoder, problem
         good = GoodOutputs.build(problem.structure, problem.features, mask, self.formulation, self.metric)
         problem = replace(problem, good=good)
-        if reason := why_not(problem):
+        if reason := unsupported(problem):
             raise ValueError(reason)
-        return packer, problem
+        return encoder, problem

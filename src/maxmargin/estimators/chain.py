@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from maxmargin.encoders.base import Encoder
+from maxmargin.encoders.chain import ChainEncoder
 from maxmargin.estimators.base import takes_settings
-from maxmargin.estimators.labelled import LabelledSVM
-from maxmargin.packing.base import Packer
-from maxmargin.packing.chain import ChainPacker
+from maxmargin.estimators.labeled import LabeledSVM
 
 
-class ChainSVM(LabelledSVM):
+class ChainSVM(LabeledSVM):
     """Sequences with a label per position.
 
     Score of labels ``y``: ``sum_t W[:, y_t]'x_t + sum_t T[y_{t-1}, y_t]``, plus ``sum_t V[:, y_{t-1}, y_t]'e_t`` where
     edge features ``e_t`` are given, or ``sum_t U[y_{t-2}, y_{t-1}, y_t]`` with ``order=2``. ``coef_`` holds ``W``,
     ``T``, then ``V`` or ``U``, row-major. X: list of ``(length, d)`` dense or CSR matrices or
-    :class:`maxmargin.Sequence`; y: list of label sequences of any hashable labels.
+    :class:`maxmargin.FeatureSequence`; y: list of label sequences of any hashable labels.
 
     Args:
         classes: all labels, where training data may lack some; None takes those of the training data.
@@ -32,5 +32,5 @@ class ChainSVM(LabelledSVM):
         super().__init__(classes=classes, **settings)
         self.order = order
 
-    def _packer(self) -> Packer:
-        return ChainPacker(self._classes(), order=self.order)
+    def _encoder(self) -> Encoder:
+        return ChainEncoder(self._classes(), order=self.order)

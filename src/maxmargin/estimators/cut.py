@@ -1,27 +1,27 @@
-"""Binary labellings of graphs whose neighbours tend to agree."""
+"""Binary labelings of graphs whose neighbors tend to agree."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from maxmargin.encoders.base import Encoder
+from maxmargin.encoders.cut import CutEncoder
 from maxmargin.estimators.base import StructuredSVM, takes_settings
 from maxmargin.features.kernel import Kernel
-from maxmargin.packing.base import Packer
-from maxmargin.packing.cut import CutPacker
 from maxmargin.structures.base import FloatArray
 
 
 class CutSVM(StructuredSVM):
-    """Binary labellings of graphs whose neighbours tend to agree, for example segmentations.
+    """Binary labelings of graphs whose neighbors tend to agree, for example segmentations.
 
     Score of labels ``y``: ``sum_j y_j w_n'x_j - sum_jk [y_j != y_k] w_e'x_jk`` with ``w_e >= 0``, so that the best
-    labelling is a minimum cut. X: list of :class:`maxmargin.Graph`; y: list of 0/1 arrays. ``coef_`` holds the node
+    labeling is a minimum cut. X: list of :class:`maxmargin.Graph`; y: list of 0/1 arrays. ``coef_`` holds the node
     weights, then the edge weights. Add a constant column to the node features for a bias.
 
     Args:
         potentials: "potts" as above, or "regular": an edge scores ``w_{y_j y_k}'x_jk`` with four weight sets,
             ``w00 + w11 >= w01 + w10``, where ``j`` is the first node of the edge as given; scores are relative to that
-            of labelling all nodes 0. ``coef_`` then holds the node weights and the orthonormal coordinates
+            of labeling all nodes 0. ``coef_`` then holds the node weights and the orthonormal coordinates
             ``(w11 + w10 - w00 - w01) / 2``, ``(w11 + w01 - w00 - w10) / 2``, ``(w00 + w11 - w01 - w10) / 2 >= 0``.
         features: a :class:`maxmargin.features.Kernel` in place of explicit *node* features; edge features stay linear
             (also where regular potentials let nodes see them), as their signs have no kernel form. ``coef_`` then
@@ -36,12 +36,12 @@ class CutSVM(StructuredSVM):
         self.potentials = potentials
         self.features = features
 
-    def _packer(self) -> Packer:
-        return CutPacker(potentials=self.potentials, kernel=self.features)
+    def _encoder(self) -> Encoder:
+        return CutEncoder(potentials=self.potentials, kernel=self.features)
 
     @property
     def regular_weights_(self) -> FloatArray:
         """The edges' weights for the labels 00, 01, 10 and 11 of their ends, shape ``(4, d_e)``."""
         model = self._model()
-        assert isinstance(model.packer, CutPacker)
-        return model.packer.regular_weights(model.weights)
+        assert isinstance(model.encoder, CutEncoder)
+        return model.encoder.regular_weights(model.weights)

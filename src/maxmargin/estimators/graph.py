@@ -1,10 +1,10 @@
-"""Labellings of general graphs."""
+"""Labelings of general graphs."""
 
 from __future__ import annotations
 
-from maxmargin.estimators.labelled import NetworkSVM
-from maxmargin.packing.base import Packer
-from maxmargin.packing.graph import GraphPacker
+from maxmargin.encoders.base import Encoder
+from maxmargin.encoders.graph import GraphEncoder
+from maxmargin.estimators.labeled import NetworkSVM
 
 
 class GraphSVM(NetworkSVM):
@@ -25,5 +25,5 @@ class GraphSVM(NetworkSVM):
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
-    def _packer(self) -> Packer:
-        return GraphPacker(self._classes())
+    def _encoder(self) -> Encoder:
+        return GraphEncoder(self._classes())

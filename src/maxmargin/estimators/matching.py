@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxmargin.encoders.base import Encoder
+from maxmargin.encoders.matching import MatchingEncoder
 from maxmargin.estimators.base import StructuredSVM, takes_settings
 from maxmargin.features.kernel import Kernel
-from maxmargin.packing.base import Packer
-from maxmargin.packing.matching import MatchingPacker
 
 
 class MatchingSVM(StructuredSVM):
@@ -34,5 +34,5 @@ class MatchingSVM(StructuredSVM):
         self.right_capacity = right_capacity
         self.features = features
 
-    def _packer(self) -> Packer:
-        return MatchingPacker(self.left_capacity, self.right_capacity, kernel=self.features)
+    def _encoder(self) -> Encoder:
+        return MatchingEncoder(self.left_capacity, self.right_capacity, kernel=self.features)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxmargin.encoders.base import Encoder
+from maxmargin.encoders.program import ProgramEncoder
 from maxmargin.estimators.base import StructuredSVM, takes_settings
-from maxmargin.packing.base import Packer
-from maxmargin.packing.program import ProgramPacker
 
 
 class ProgramSVM(StructuredSVM):
@@ -18,7 +18,7 @@ class ProgramSVM(StructuredSVM):
 
     Args:
         relaxed: False is the promise that all vertices of the programs are whole numbers. True says that they are not:
-            training minimises, and its certificate bounds, the hinge loss of the relaxation, which is no smaller than
+            training minimizes, and its certificate bounds, the hinge loss of the relaxation, which is no smaller than
             that of the whole outputs; prediction finds whole outputs by branch and bound.
 
     The other arguments are those of :class:`StructuredSVM`.
@@ -29,5 +29,5 @@ class ProgramSVM(StructuredSVM):
         super().__init__(None, **settings)
         self.relaxed = relaxed
 
-    def _packer(self) -> Packer:
-        return ProgramPacker(self.relaxed)
+    def _encoder(self) -> Encoder:
+        return ProgramEncoder(self.relaxed)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from maxmargin.encoders.base import Encoder
+from maxmargin.encoders.tree import TreeEncoder
 from maxmargin.estimators.base import takes_settings
-from maxmargin.estimators.labelled import LabelledSVM
-from maxmargin.packing.base import Packer
-from maxmargin.packing.tree import TreePacker
+from maxmargin.estimators.labeled import LabeledSVM
 
 
-class TreeSVM(LabelledSVM):
+class TreeSVM(LabeledSVM):
     """Trees and forests with a label per node, and other graphs of small tree width.
 
     Score of labels ``y``: ``sum_v W[:, y_v]'x_v + sum_uv T[y_u, y_v]`` over nodes ``v`` and edges ``(u, v)``, plus
@@ -38,5 +38,5 @@ class TreeSVM(LabelledSVM):
         super().__init__(classes=classes, **settings)
         self.width = width
 
-    def _packer(self) -> Packer:
-        return TreePacker(self._classes(), width=self.width)
+    def _encoder(self) -> Encoder:
+        return TreeEncoder(self._classes(), width=self.width)

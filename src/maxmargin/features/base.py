@@ -68,7 +68,7 @@ class Features(ABC):
         ]
         return rows[0] if len(rows) == 1 else _kernels.joined_map(rows, [0] * len(rows), self.n_weights, True)
 
-    def told(self) -> Iterable[Any]:
+    def fingerprint_data(self) -> Iterable[Any]:
         """What the map is made of, for fingerprints of problems. The fallback: its scores at fixed random weights."""
         probe = np.random.default_rng(0).standard_normal((2, self.n_weights))
         return self.n_weights, self.n_parts, self.n_examples, *(self.scores(weights) for weights in probe)

@@ -30,7 +30,7 @@ class CliqueFeatures(Features):
     Weights: for each size ``s``, rising, a table ``(K, ..., K)``, then with features ``(d_c, K, ..., K)``, row-major.
 
     Args:
-        tree: the structure; its labels (:attr:`Tree.decision_labels`) must lie in ``0 .. K - 1``.
+        tree: the structure; its labels (:attr:`Tree.part_states`) must lie in ``0 .. K - 1``.
         n_labels: ``K``.
         sizes: the sizes that have weights; all cliques of the batch must be of such a size.
         features: shape ``(n_cliques, d_c)``, one row per clique of all examples, dense float64 or CSR; or None.
@@ -41,7 +41,7 @@ class CliqueFeatures(Features):
         rows = Rows(np.zeros((len(cliques), 0)) if features is None else features, "clique_features")
         if rows.n != len(cliques):
             raise ValueError(f"clique_features has {rows.n} rows, but the trees have {len(cliques)} cliques")
-        most = int(tree.decision_labels.max(initial=0))
+        most = int(tree.part_states.max(initial=0))
         if n_labels <= most:
             raise ValueError(f"the trees have labels up to {most}; n_labels must be larger")
         unknown = set(np.unique(cliques.sizes).tolist()) - set(sizes)

@@ -95,7 +95,7 @@ class Entries:
     def _values(self, places: slice | IntArray) -> FloatArray:
         return self.values[places] if len(self.values) else _NOTHING
 
-    def told(self) -> tuple[Any, ...]:
+    def fingerprint_data(self) -> tuple[Any, ...]:
         """What the matrix is made of, for fingerprints."""
         return self.d, *self.arrays
 

@@ -46,7 +46,7 @@ class PartFeatures(Features):
             raise ValueError(f"sign must be finite, got {sign}")
         self.n_weights, self.n_parts, self.n_examples = rows.d, rows.n, len(self.offsets) - 1
 
-    def told(self) -> Iterable[Any]:
+    def fingerprint_data(self) -> Iterable[Any]:
         """Matrix, offsets and sign."""
         return self.rows, self.offsets, self.sign
 
@@ -119,7 +119,7 @@ class Stacked(Features):
         self.n_parts, self.n_weights = self.part_starts[-1], self.weight_starts[-1]
         self.n_examples = counts[0]
 
-    def told(self) -> Iterable[Any]:
+    def fingerprint_data(self) -> Iterable[Any]:
         """The maps."""
         return self.features
 
@@ -200,7 +200,7 @@ class Beside(Features):
         self.n_parts, self.n_examples = features[0].n_parts, features[0].n_examples
         self.n_weights = self.weight_starts[-1]
 
-    def told(self) -> Iterable[Any]:
+    def fingerprint_data(self) -> Iterable[Any]:
         """The maps."""
         return self.features
 

@@ -180,7 +180,7 @@ class Rows:
         other._set_sparse(starts, columns, values)
         return other
 
-    def told(self) -> tuple[Any, ...]:
+    def fingerprint_data(self) -> tuple[Any, ...]:
         """What the matrix is made of, for fingerprints."""
         return (self.dense,) if self.dense is not None else (self.d, self.starts, self.columns, self.values)
 

@@ -184,7 +184,7 @@ def _add(pairs: Any, entries: Entries, rows: npt.ArrayLike, columns: npt.ArrayLi
 
 
 class SupportedRows(Features):
-    """Features of one block of labelled items, with weights for the pairs of a :class:`Support`.
+    """Features of one block of labeled items, with weights for the pairs of a :class:`Support`.
 
     Weights: with ``constant`` first ``m`` numbers, then one per pair. Parts: item-major, ``m`` per row.
 
@@ -209,7 +209,7 @@ class SupportedRows(Features):
         self.n_weights = self.start + support.n_weights
         self.n_parts, self.n_examples = rows.n * self.m, len(bounds) - 1
 
-    def told(self) -> Iterable[Any]:
+    def fingerprint_data(self) -> Iterable[Any]:
         """Matrix, offsets and pattern."""
         return self.rows, self.offsets, self.support, self.constant
 

@@ -1,4 +1,4 @@
-"""Features of labelled nodes and edges: one row each, its weights repeated for every label or pair of labels.
+"""Features of labeled nodes and edges: one row each, its weights repeated for every label or pair of labels.
 
 Row ``x_r`` of an item and weights ``W``, shape ``(d, m)``, give the item's ``m`` parts the scores ``x_r'W``, plus a
 constant row of weights if asked for: :class:`TiedRows`. Chains, trees and graphs put two such maps side by side
@@ -30,7 +30,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 
 
 class TiedRows(Features):
-    """Features of one block of labelled items.
+    """Features of one block of labeled items.
 
     Weights: with ``constant`` first ``m`` numbers, then ``(d, m)`` row-major; with ``alike`` only ``d``, the same for
     all ``m`` parts of an item. Parts: item-major, ``m`` per row, or those of them that are ``kept``.
@@ -76,7 +76,7 @@ class TiedRows(Features):
             self.n_parts, self.kept = len(kept), kept
             self._column = kept % self.m if constant else None
 
-    def told(self) -> Iterable[Any]:
+    def fingerprint_data(self) -> Iterable[Any]:
         """Matrix, offsets and which parts a row has."""
         return self.rows, self.offsets, self.m, self.constant, self.alike, self.kept
 
@@ -224,7 +224,7 @@ class PairwiseFeatures(Stacked):
 
 
 class ChainFeatures(PairwiseFeatures):
-    """Features of a batch of chains; the edges of a chain join neighbouring positions.
+    """Features of a batch of chains; the edges of a chain join neighboring positions.
 
     Parts: block "nodes", ``n_tokens * K``; then without edge features block "pairs", the ``K * K`` pair counts of each
     example, with edge features block "edges", ``n_edges * K * K``.
@@ -233,7 +233,7 @@ class ChainFeatures(PairwiseFeatures):
         tokens: shape ``(n_tokens, d)``, one row per position of all chains, dense float64 or CSR.
         lengths: shape ``(n_examples,)``, positions per chain.
         n_labels: ``K``.
-        edge_features: shape ``(n_edges, d_e)``, one row per pair of neighbours of all chains, or None.
+        edge_features: shape ``(n_edges, d_e)``, one row per pair of neighbors of all chains, or None.
         support: which pairs of a token feature and a label have weights, of ``d`` features and ``K`` columns; None for
             all. Then ``tokens`` is CSR or the places of its ones, as for :class:`SupportedRows`.
         edge_support: likewise of an edge feature and a pair of labels, column ``a K + b``.
@@ -301,7 +301,7 @@ class SecondOrderFeatures(Stacked):
     """Features of a batch of second-order chains: those of positions, and weights of pairs and triples of labels.
 
     The score of labels ``y`` is ``sum_t x_t' node_weights[:, y_t]``, plus ``pair_weights[y_{t-1}, y_t]`` and
-    ``triple_weights[y_{t-2}, y_{t-1}, y_t]`` for all neighbours.
+    ``triple_weights[y_{t-2}, y_{t-1}, y_t]`` for all neighbors.
 
     Weights: node weights ``(d, K)``, then pair weights ``(K, K)``, then triple weights ``(K, K, K)``, all row-major.
     Parts: block "nodes", ``n_tokens * K``; block "pairs", the ``K * K`` pair counts of each example; block "triples",

@@ -17,7 +17,7 @@ class TreeFeatures(PairwiseFeatures):
 
     Args:
         nodes: shape ``(n_nodes, d)``, one row per node of all examples, dense float64 or CSR.
-        tree: the structure; its labels (:attr:`Tree.decision_labels`) must lie in ``0 .. K - 1``.
+        tree: the structure; its labels (:attr:`Tree.part_states`) must lie in ``0 .. K - 1``.
         n_labels: ``K``.
         edge_features: shape ``(n_edges, d_e)``, one row per edge of all examples, or None.
     """
@@ -29,7 +29,7 @@ class TreeFeatures(PairwiseFeatures):
             raise ValueError(f"nodes has {rows.n} rows, but the trees have {len(tree.n_labels)} nodes")
         if edges is not None and edges.n != len(tree.edges):
             raise ValueError(f"edge_features has {edges.n} rows, but the trees have {len(tree.edges)} edges")
-        labels = tree.decision_labels
+        labels = tree.part_states
         if n_labels < 1 or int(labels.max(initial=0)) >= n_labels:
             raise ValueError(f"the trees have labels up to {int(labels.max(initial=0))}; n_labels must be larger")
         node_parts = edge_parts = None

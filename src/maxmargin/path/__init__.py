@@ -1,4 +1,4 @@
-"""The regularisation path: :func:`regularization_path` and what it returns."""
+"""The regularization path: :func:`regularization_path` and what it returns."""
 
 from maxmargin.path.compute import regularization_path
 from maxmargin.path.result import PathPoint, RegularizationPath

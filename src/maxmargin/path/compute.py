@@ -1,8 +1,8 @@
-"""The regularisation path: exact points, and the path that one dual-extragradient run traces (2005 report, section 6).
+"""The regularization path: exact points, and the path that one dual-extragradient run traces (2005 report, section 6).
 
-The weights of least hinge loss among those of a given norm form the regularisation path. Its exact points are separate
+The weights of least hinge loss among those of a given norm form the regularization path. Its exact points are separate
 problems, ``min H(w)`` subject to ``||w|| <= radius`` or ``min 1/(2C) ||w||^2 + H(w)``, each solved to a certified gap
-from the solution before it. One unregularised dual-extragradient run starts at zero weights and follows the path from
+from the solution before it. One unregularized dual-extragradient run starts at zero weights and follows the path from
 afar: its averages after each iteration are models too, at the price of one run for all of them.
 
 Cost: the data are packed and the feature norm is taken once; a point costs a warm-started run, a recorded iterate one
@@ -24,10 +24,11 @@ import numpy.typing as npt
 
 from maxmargin import _threads
 from maxmargin._vectors import norm
+from maxmargin.encoders import checks
+from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.estimators import StructuredSVM
 from maxmargin.model import Model
-from maxmargin.packing import checks
-from maxmargin.packing.base import Packed, Packer
+from maxmargin.optimization.base import saddle_point_only
 from maxmargin.path.result import PathPoint, RegularizationPath
 from maxmargin.problem import Problem
 from maxmargin.regions import L2, Region
@@ -44,7 +45,6 @@ from maxmargin.solvers import (
     solve,
 )
 from maxmargin.solvers.auto import fits_in_memory
-from maxmargin.solvers.base import saddle_point_only
 from maxmargin.structures.base import FloatArray
 
 Data = tuple[Sequence[Any], Sequence[Any]]
@@ -70,7 +70,7 @@ def regularization_path(
     dual_extragradient: DualExtragradient | None = None,
     ball: float = math.inf,
 ) -> RegularizationPath:
-    """Exact points of the regularisation path, and the path of one dual-extragradient run beside them.
+    """Exact points of the regularization path, and the path of one dual-extragradient run beside them.
 
     The estimator says everything else: structure, loss, signs, norm, solver and ``tol`` of the exact points, budgets of
     each run, threads, ``verbose``. It is neither fitted nor changed.
@@ -113,7 +113,7 @@ def regularization_path(
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
     with _threads.threads(estimator.n_jobs), _Bar(estimator.verbose) as bar:
         first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
-        packer, problem = first._problem(X, y, sample_weight, loss_weight)
+        encoder, problem = first._problem(X, y, sample_weight, loss_weight)
         if iterations and (reason := saddle_point_only(problem)):
             raise ValueError(
                 f"the dual-extragradient run of the path is not possible: {reason} for exact points alone, with "
@@ -123,9 +123,9 @@ def regularization_path(
         first._callbacks()
         course = _Course(
             estimator=estimator,
-            packer=packer,
+            encoder=encoder,
             problem=problem,
-            judges=_judges(packer, problem, y, validation, test, error),
+            judges=_judges(encoder, problem, y, validation, test, error),
             stop=Stop(tol=estimator.tol, max_iter=estimator.max_iter, max_seconds=estimator.max_seconds),
             bar=bar,
         )
@@ -133,7 +133,7 @@ def regularization_path(
         if settings is None and finished:
             settings = _automatic(iterates, problem.region)
         exact = course.exact(parameter, settings) if settings is not None and finished else ()
-    return RegularizationPath(exact, iterates, parameter, packer, estimator.n_jobs)
+    return RegularizationPath(exact, iterates, parameter, encoder, estimator.n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class _Course:
     """The packed data of one path, who judges its points, and when a run stops."""
 
     estimator: StructuredSVM
-    packer: Packer
+    encoder: Encoder
     problem: Problem
     judges: dict[str, Callable[[FloatArray], float]]
     stop: Stop
@@ -149,10 +149,10 @@ class _Course:
 
     def within(self, **settings: Any) -> Problem:
         """The same data in the region that the estimator makes of other settings."""
-        region = copy(self.estimator).set_params(**settings)._region(self.packer, self.problem.n_weights)
+        region = copy(self.estimator).set_params(**settings)._region(self.encoder, self.problem.n_weights)
         return replace(self.problem, region=region)
 
-    def unregularised(self, ball: float) -> Problem:
+    def unregularized(self, ball: float) -> Problem:
         """The same data without a penalty, and without a ball unless one is given."""
         try:
             return self.within(C=math.inf, radius=ball)
@@ -163,7 +163,7 @@ class _Course:
             signs = getattr(self.within(C=None, radius=1.0).region, "nonnegative", None)
             return replace(self.problem, region=L2(nonnegative=signs))
 
-    def judged(self, weights: FloatArray, certificate: Certificate, **facts: Any) -> PathPoint:
+    def judged(self, weights: FloatArray, certificate: Certificate, **metadata: Any) -> PathPoint:
         """A point with the errors of its weights."""
         errors: dict[str, Any] = {f"{name}_error": judge(weights) for name, judge in self.judges.items()}
         return PathPoint(
@@ -174,7 +174,7 @@ class _Course:
             primal=certificate.primal,
             dual=certificate.dual,
             weights=weights,
-            **facts,
+            **metadata,
             **errors,
         )
 
@@ -222,7 +222,7 @@ class _Course:
             solver = DualExtragradient.plain(geometry="auto", store_duals=fits_in_memory(self.problem))
         elif not isinstance(solver, DualExtragradient):
             raise ValueError(f"dual_extragradient must be a mm.DualExtragradient(...), got {solver!r}")
-        problem = self.unregularised(ball)
+        problem = self.unregularized(ball)
         recorder = _Recorder(self, problem, iterations)
         solution = solve(
             problem,
@@ -241,7 +241,7 @@ def _continued(solver: Solver, before: Solution, growth: float) -> Start:
     In penalty form extragradient's weights grow with C: they are the best response ``-C g(z)`` to the old duals again.
     """
     if before.duals is None:  # without them zero weights are the better start
-        return Start(masses=before.masses)
+        return Start(active_set=before.active_set)
     grown = growth if isinstance(solver, Extragradient) else 1.0
     return Start(grown * before.weights, before.duals, before.potentials)
 
@@ -306,7 +306,7 @@ class _Bar:
 
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
             self._bar = Progress(*columns, TimeElapsedColumn(), console=Console(file=sys.stderr), transient=True)
-            self._task = self._bar.add_task("regularisation path", total=1)
+            self._task = self._bar.add_task("regularization path", total=1)
             self._bar.start()
         return self
 
@@ -343,7 +343,7 @@ def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:
         raise ValueError(f"{name} is empty: give at least one positive number, or None to have them chosen")
     wrong = found[~(np.isfinite(found) & (found > 0))]
     if wrong.size:
-        raise ValueError(f"{name} must be positive and finite, got {wrong[0]}; larger ones mean less regularisation")
+        raise ValueError(f"{name} must be positive and finite, got {wrong[0]}; larger ones mean less regularization")
     return [float(value) for value in np.unique(found)]
 
 
@@ -358,10 +358,10 @@ def _automatic(iterates: Sequence[PathPoint], region: Region) -> list[float]:
 
 
 def _judges(
-    packer: Packer, problem: Problem, y: Sequence[Any], validation: Any, test: Any, error: Error | None
+    encoder: Encoder, problem: Problem, y: Sequence[Any], validation: Any, test: Any, error: Error | None
 ) -> dict[str, Callable[[FloatArray], float]]:
     """Weights to error, by the name of the data; each data set is checked and packed once."""
-    judges = {"train": _judge(packer, Packed(problem.structure, problem.features), list(y), error)}
+    judges = {"train": _judge(encoder, Batch(problem.structure, problem.features), list(y), error)}
     for name, data in (("validation", validation), ("test", test)):
         if data is None:
             continue
@@ -370,18 +370,18 @@ def _judges(
         try:
             inputs, outputs = checks.examples(data[0]), checks.examples(data[1], "y")
             checks.same_length(inputs, outputs)
-            packed = packer.pack(inputs)
+            packed = encoder.pack(inputs)
             if error is None:
-                packer.gold(packed, outputs)  # refuses outputs that are not legal
+                encoder.gold(packed, outputs)  # refuses outputs that are not legal
         except ValueError as problem_found:
             raise ValueError(f"{name} data: {problem_found}") from None
-        judges[name] = _judge(packer, packed, outputs, error)
+        judges[name] = _judge(encoder, packed, outputs, error)
     return judges
 
 
-def _judge(packer: Packer, packed: Packed, y: Sequence[Any], error: Error | None) -> Callable[[FloatArray], float]:
+def _judge(encoder: Encoder, packed: Batch, y: Sequence[Any], error: Error | None) -> Callable[[FloatArray], float]:
     def judge(weights: FloatArray) -> float:
-        model = Model(weights, packer)
+        model = Model(weights, encoder)
         if error is None:
             return 1.0 - model._agreement(packed, y, None)
         found = error(y, model._outputs(packed))

@@ -1,4 +1,4 @@
-"""What a regularisation path is: its points, their figures, and the models that they stand for."""
+"""What a regularization path is: its points, their figures, and the models that they stand for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from maxmargin.encoders.base import Encoder
 from maxmargin.model import Model
-from maxmargin.packing.base import Packer
 from maxmargin.structures.base import FloatArray
 
 Which = Literal["exact", "iterates"]
@@ -27,7 +27,7 @@ class PathPoint:
         norm: Euclidean norm of the weights.
         l1_norm: sum of the absolute weights.
         primal: objective of the point's own problem at these weights: the hinge loss and, with C, the penalty.
-        dual: largest certified lower bound of that problem's optimum; 0 for an unregularised run.
+        dual: largest certified lower bound of that problem's optimum; 0 for an unregularized run.
         train_error: 1 - score on the training data (or what ``error`` says).
         validation_error: the same on the validation data; None without any.
         test_error: the same on the test data; None without any.
@@ -79,7 +79,7 @@ class RegularizationPath:
     exact: tuple[PathPoint, ...]
     iterates: tuple[PathPoint, ...]
     parameter: str
-    packer: Packer
+    encoder: Encoder
     n_jobs: int | None = None
 
     def points(self, which: Which) -> tuple[PathPoint, ...]:
@@ -131,10 +131,10 @@ class RegularizationPath:
         point = self.best() if point is None else point
         if point.weights is None:
             raise ValueError("of the iterates only the best on the validation data and the last one keep their weights")
-        facts = {"path": "iterate" if point.setting is None else self.parameter, **point.to_dict()}
-        facts = {name: value for name, value in facts.items() if value is not None and value not in ("", False)}
-        packer, weights = self.packer.finish(point.weights)
-        return Model(weights, packer, facts, self.n_jobs)
+        metadata = {"path": "iterate" if point.setting is None else self.parameter, **point.to_dict()}
+        metadata = {name: value for name, value in metadata.items() if value is not None and value not in ("", False)}
+        encoder, weights = self.encoder.finish(point.weights)
+        return Model(weights, encoder, metadata, self.n_jobs)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the weights as plain JSON values; numbers that are not finite become None."""

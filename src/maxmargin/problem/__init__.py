@@ -1,7 +1,7 @@
 """The training problem, and the hinges that turn violated margins into numbers."""
 
 from maxmargin.problem.good import GoodOutputs
-from maxmargin.problem.hinges import RESCALINGS, SLACKS, InexactError, Worst
+from maxmargin.problem.hinges import RESCALINGS, SLACKS, InexactError, MostViolated
 from maxmargin.problem.problem import Problem
 
-__all__ = ["RESCALINGS", "SLACKS", "GoodOutputs", "InexactError", "Problem", "Worst"]
+__all__ = ["RESCALINGS", "SLACKS", "GoodOutputs", "InexactError", "MostViolated", "Problem"]

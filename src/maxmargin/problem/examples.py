@@ -1,6 +1,6 @@
 """A problem seen one example at a time, by compiled code: what online solvers pass over.
 
-The worst output comes from the structure's oracle: an argmax where the margin is re-scaled, and on chains and trees
+The worst output comes from the structure's oracle: an argmax where the margin is rescaled, and on chains and trees
 also where the slack is (but for costs on pairs of a chain, or that are no multiples of a unit) or nothing is. Elsewhere
 it comes from the batch methods of one example, by a call of Python.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin import _kernels
-from maxmargin.problem.hinges import RESCALINGS, worst_of_scores
+from maxmargin.problem.hinges import RESCALINGS, most_violated_of_scores
 from maxmargin.structures.base import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _worst(problem: Problem) -> Callable[[int, FloatArray], tuple[IntArray, Floa
         own = single.get(example)
         if own is None:
             own = single[example] = problem.select([example])
-        worst = worst_of_scores(own, scores, None, example)
+        worst = most_violated_of_scores(own, scores, None, example)
         at = np.flatnonzero(worst.z)
         return at, worst.z[at]
 

@@ -102,7 +102,7 @@ class GoodOutputs:
         rows[np.arange(len(bad)), good] -= 1.0
         return rows
 
-    def worst(self, structure: Candidates, scores: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    def most_violated(self, structure: Candidates, scores: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Positions of the bad and the good candidate of the worst pair of each example, and ``1 + w'(bad - good)``.
 
         The value is ``-inf`` where no candidate is bad.

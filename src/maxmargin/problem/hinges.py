@@ -7,7 +7,7 @@ With ``df_i(y) = F_i y - F_i y_i`` and the loss ``l_i(y)`` of an output ``y``, e
     rescaling="none"     h_i(w) = max(0, max_{y != y_i} 1 + w'df_i(y))     a margin of 1 to every wrong output
 
 which is never negative, as the gold output gives 0. All three are ``m_i w'df_i(z_i) + l_i`` at the maximum, with a
-factor ``m_i`` of 1, ``l_i`` or 1: that is what :class:`Worst` holds, and all that solvers need to know of them.
+factor ``m_i`` of 1, ``l_i`` or 1: that is what :class:`MostViolated` holds, and all that solvers need to know of them.
 Where several outputs of an explicit list are good, violations are those of pairs: :mod:`maxmargin.problem.good`.
 The sum ``H(w) = sum_i s_i h_i`` is linear in them (``slack="linear"``) or ``sum_i s_i h_i^2 / 2`` (``"quadratic"``).
 """
@@ -34,7 +34,7 @@ class InexactError(ArithmeticError):
 
 
 @dataclass(frozen=True, eq=False)
-class Worst:
+class MostViolated:
     """The outputs of a batch that violate the margin most at some weights, scaled by the example weights ``s_i``.
 
     ``value = factor * w'df(z) + loss`` for every example, or more where an argmax was inexact and its value a bound.
@@ -54,23 +54,23 @@ class Worst:
     warm: Any = None
 
 
-def worst_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
+def most_violated_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
     """See :meth:`Problem.worst`; from scores ``F'w`` without the example weights, which may be overwritten."""
     if problem.good is not None:
         return _pairs(problem, scores)
     return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, scores, warm, first)
 
 
-def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
+def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
     scores = problem.with_costs(scores)
     points = _checked(problem, problem.structure.argmax(scores, warm=warm), first, bounds=True)
     # The gold output's loss is zero: its augmented score is its score less the loss's constant.
     # It is one of the outputs, so that only rounding can make the difference negative.
     value = np.maximum(points.value - problem.gold_point.dot(scores), 0.0)
-    return Worst(points.z, value, problem.scale, problem.losses(points.z), points.warm)
+    return MostViolated(points.z, value, problem.scale, problem.losses(points.z), points.warm)
 
 
-def _slack(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
+def _slack(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
     margin = 1.0 - problem.gold_point.dot(scores)
     points = problem.structure.slack_argmax(scores, margin, problem.costs, problem.constants, warm=warm)
     points = _checked(problem, points, first, bounds=True)
@@ -78,10 +78,10 @@ def _slack(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst
     counts = ~(points.value <= 0.0)
     z = _or_gold(problem, points.z, counts)
     loss = np.where(counts, np.maximum(problem.losses(z), 0.0), 0.0)
-    return Worst(z, np.where(counts, points.value, 0.0), loss, loss, points.warm)
+    return MostViolated(z, np.where(counts, points.value, 0.0), loss, loss, points.warm)
 
 
-def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
+def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
     gold, structure = problem.gold, problem.structure
     # The k best are found by forcing parts, so that the value of an inexact one bounds nothing.
     ranks = [_checked(problem, rank, first, bounds=False, absent=True) for rank in structure.k_best(scores, 2)]
@@ -96,7 +96,7 @@ def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Worst:
     counts = wrong & (status != PointStatus.ABSENT) & ~(violation <= 0.0)
     z = _or_gold(problem, z, counts)
     factor = np.where(counts, problem.scale, 0.0)
-    return Worst(z, np.where(counts, problem.scale * violation, 0.0), factor, factor)
+    return MostViolated(z, np.where(counts, problem.scale * violation, 0.0), factor, factor)
 
 
 def _or_gold(problem: Problem, z: FloatArray, counts: Any) -> FloatArray:
@@ -106,7 +106,7 @@ def _or_gold(problem: Problem, z: FloatArray, counts: Any) -> FloatArray:
     return np.where(problem.structure.to_parts(counts.astype(np.float64)) > 0.0, z, problem.gold)
 
 
-def _pairs(problem: Problem, scores: FloatArray) -> Worst:
+def _pairs(problem: Problem, scores: FloatArray) -> MostViolated:
     """Several good outputs: the worst pair of a bad and a good one, as the point ``gold + bad - good``."""
     structure, good = problem.structure, problem.good
     assert isinstance(structure, Candidates)
@@ -114,22 +114,22 @@ def _pairs(problem: Problem, scores: FloatArray) -> Worst:
     z = problem.gold
     if not np.isfinite(scores).all():
         zero = np.zeros(structure.n_examples)
-        return Worst(z, np.full(structure.n_examples, np.nan), zero, zero)
-    bad, right, violation = good.worst(structure, scores)
+        return MostViolated(z, np.full(structure.n_examples, np.nan), zero, zero)
+    bad, right, violation = good.most_violated(structure, scores)
     counts = violation > 0.0
     np.add.at(z, bad[counts], 1.0)
     np.add.at(z, right[counts], -1.0)
     factor = np.where(counts, problem.scale, 0.0)
-    return Worst(z, np.where(counts, problem.scale * np.maximum(violation, 0.0), 0.0), factor, factor)
+    return MostViolated(z, np.where(counts, problem.scale * np.maximum(violation, 0.0), 0.0), factor, factor)
 
 
-def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[Worst]:
-    """The ``k`` outputs of each example that violate the margin most, worst first; margin re-scaled or not.
+def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[MostViolated]:
+    """The ``k`` outputs of each example that violate the margin most, worst first; margin rescaled or not.
 
     An example with fewer outputs has its gold output with a value of 0 in the later ranks.
     """
     if problem.rescaling == "slack":
-        raise ValueError('the k worst outputs of slack re-scaling are not known; use rescaling="margin" or "none"')
+        raise ValueError('the k worst outputs of slack rescaling are not known; use rescaling="margin" or "none"')
     structure, margin = problem.structure, problem.rescaling == "margin"
     scores = problem.augmented(weights) if margin else problem.features.scores(weights)
     gold, at_gold = problem.gold, problem.gold_point.dot(scores)
@@ -140,8 +140,8 @@ def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[Wo
         z = np.where(structure.to_parts(counts.astype(np.float64)) > 0.0, points.z, gold)
         factor = np.where(counts, problem.scale, 0.0)
         loss = problem.losses(z) if margin else factor
-        apart = np.where(counts, points.value - at_gold, 0.0)  # with the loss, margin re-scaled
-        found.append(Worst(z, apart if margin else factor * (1.0 + apart), factor, loss))
+        apart = np.where(counts, points.value - at_gold, 0.0)  # with the loss, margin rescaled
+        found.append(MostViolated(z, apart if margin else factor * (1.0 + apart), factor, loss))
     return found
 
 
@@ -168,7 +168,7 @@ def _checked(problem: Problem, points: Points, first: int, *, bounds: bool, abse
     return points
 
 
-def why_not(problem: Problem) -> str | None:
+def unsupported(problem: Problem) -> str | None:
     """The plain reason why the problem's structure has no such hinge, or None."""
     if problem.good is not None:
         if not isinstance(problem.structure, Candidates) or problem.good.mask.shape != (problem.structure.n_parts,):
@@ -183,7 +183,7 @@ def why_not(problem: Problem) -> str | None:
             f'rescaling="none" needs the two best outputs, and the argmax of {problem.structure.called} is relaxed; '
             'use rescaling="margin"'
         )
-    if problem.rescaling == "none" and (problem.structure.part_bound[problem.structure.decisions] > 1.0).any():
+    if problem.rescaling == "none" and (problem.structure.part_bound[problem.structure.variable_parts] > 1.0).any():
         return (
             f'rescaling="none" needs the two best outputs, and those of {problem.structure.called} whose parts go '
             'above 1 are not known; use rescaling="margin"'

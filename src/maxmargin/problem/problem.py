@@ -3,7 +3,7 @@
     min_{w in W} penalty(w) + H(w),    H(w) = max_{z in Z} w'g(z) + sum_i s_i (c_i'z_i + d_i),
     g(z) = sum_i s_i (F_i z_i - F_i y_i)
 
-with ``s_i`` the example weights; other hinges than this one, the margin re-scaled, are in
+with ``s_i`` the example weights; other hinges than this one, the margin rescaled, are in
 :mod:`maxmargin.problem.hinges`. Everything a solver needs of the data is one of: ``augmented`` scores, ``gradient``,
 ``worst`` outputs and their feature ``differences``, and the structure's projections.
 """
@@ -28,7 +28,7 @@ from maxmargin.losses import Loss
 from maxmargin.problem import hinges
 from maxmargin.problem.examples import examples_of
 from maxmargin.problem.good import GoodOutputs
-from maxmargin.problem.hinges import RESCALINGS, SLACKS, Worst
+from maxmargin.problem.hinges import RESCALINGS, SLACKS, MostViolated
 from maxmargin.regions import Region
 from maxmargin.structures._arrays import example_numbers, ranges
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Structure
@@ -104,7 +104,7 @@ class Problem:
             raise ValueError(f"slack must be one of {', '.join(map(repr, SLACKS))}, got {slack!r}")
         if features.n_parts != structure.n_parts:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")
-        if reason := region.why_not(features.n_weights):
+        if reason := region.unsupported(features.n_weights):
             raise ValueError(reason)
         if example_weight is not None:
             example_weight = np.asarray(example_weight, dtype=np.float64)
@@ -138,7 +138,7 @@ class Problem:
             else:
                 leading[structure.parts_of(examples)] = costs
         problem = cls(structure, features, gold, leading, constant, region, example_weight, rescaling, slack, good)
-        if reason := hinges.why_not(problem):
+        if reason := hinges.unsupported(problem):
             raise ValueError(reason)
         if rescaling == "slack":
             _check_losses(problem)
@@ -156,7 +156,7 @@ class Problem:
             "features": digest(self.features),
             "loss": digest(self.leading_costs, self.rescaling, self.slack),
             "sample weights": digest(self.example_weight),
-            "regularisation": digest(self.region),
+            "regularization": digest(self.region),
         }
 
     @property
@@ -166,12 +166,12 @@ class Problem:
 
     @property
     def gold(self) -> FloatArray:
-        """Packed gold outputs, shape ``(n_parts,)``; made at each call."""
+        """Batch gold outputs, shape ``(n_parts,)``; made at each call."""
         return self.gold_point.dense()
 
     @property
     def costs(self) -> FloatArray:
-        """Packed ``s_i c_i``, shape ``(n_parts,)``; made at each call."""
+        """Batch ``s_i c_i``, shape ``(n_parts,)``; made at each call."""
         return np.concatenate([self.leading_costs, np.zeros(self.structure.n_parts - len(self.leading_costs))])
 
     @cached_property
@@ -220,7 +220,7 @@ class Problem:
         """``s_i (c_i'z_i + d_i)`` of every example, shape ``(n_examples,)``."""
         n = len(self.leading_costs)
         if n == self.structure.starts[1]:
-            return self.structure.by_decisions(self.leading_costs * z[:n]) + self.constants
+            return self.structure.by_variables(self.leading_costs * z[:n]) + self.constants
         return self.structure.by_example(self.costs * z) + self.constants
 
     @cached_property
@@ -238,12 +238,12 @@ class Problem:
         """Whether hinges are those of a relaxation, never below the true ones."""
         return self.structure.relaxed or (self.rescaling == "slack" and self.structure.slack_relaxed)
 
-    def worst(self, weights: FloatArray, *, warm: Any = None, first: int = 0) -> Worst:
+    def most_violated(self, weights: FloatArray, *, warm: Any = None, first: int = 0) -> MostViolated:
         """The outputs that violate the margin most, by one argmax pass; InexactError where a value is no bound.
 
         ``first`` is the number of the first example, for the error.
         """
-        return hinges.worst_of_scores(self, self.features.scores(weights), warm, first)
+        return hinges.most_violated_of_scores(self, self.features.scores(weights), warm, first)
 
     def differences(self, z: FloatArray) -> sp.csr_array:
         """``F_i z_i - F_i y_i`` of every example, without the example weights, shape ``(n_examples, n_weights)``."""
@@ -260,22 +260,22 @@ class Problem:
         # Without a hinge that calls back: it would hold this problem, in a cycle that no garbage collector sees.
         return replace(self, rescaling="margin", good=None).examples()
 
-    def masses(self, value: FloatArray) -> FloatArray:
+    def slack_slope(self, value: FloatArray) -> FloatArray:
         """How much each example's worst output counts, ``zeta_i``: 1, or with quadratic slack its hinge ``h_i``.
 
-        ``value`` is that of :class:`Worst`.
+        ``value`` is that of :class:`MostViolated`.
         """
         if self.slack == "linear":
             return np.ones(len(value))
         return np.divide(np.maximum(value, 0.0), self.scale, out=np.zeros(len(value)), where=self.scale > 0.0)
 
     def total(self, value: FloatArray) -> float:
-        """``H(w)`` of a batch from the values of :class:`Worst`: their sum, or with quadratic slack that of squares."""
-        return float(value.sum()) if self.slack == "linear" else 0.5 * float((self.masses(value) * value).sum())
+        """``H(w)`` of a batch from the values of :class:`MostViolated`: their sum, or with quadratic slack that of squares."""
+        return float(value.sum()) if self.slack == "linear" else 0.5 * float((self.slack_slope(value) * value).sum())
 
     def hinge(self, weights: FloatArray) -> float:
         """``H(w)``: one argmax pass."""
-        return sum(shard.total(shard.worst(weights).value) for shard in self.shards())
+        return sum(shard.total(shard.most_violated(weights).value) for shard in self.shards())
 
     def objective(self, weights: FloatArray) -> float:
         """``penalty(w) + H(w)``."""
@@ -307,10 +307,10 @@ class Problem:
     def around(self, weights: FloatArray) -> Problem:
         """The same problem in ``v = w - weights``: its penalty is that of ``v``, so that ``w`` stays close to weights.
 
-        The scores at ``weights`` become costs of the parts; margin re-scaling only.
+        The scores at ``weights`` become costs of the parts; margin rescaling only.
         """
         if self.rescaling != "margin" or self.good is not None:
-            raise ValueError("only a problem with the margin re-scaled can be taken around given weights")
+            raise ValueError("only a problem with the margin rescaled can be taken around given weights")
         pieces = np.zeros(self.structure.n_parts)
         first = 0
         for shard in self.shards():
@@ -367,7 +367,7 @@ def _costs(
     loss_weight: FloatArray | None,
     examples: IntArray,
 ) -> tuple[FloatArray, float]:
-    """Packed ``s_i c_i`` and ``sum_i s_i d_i`` of one shard, checked; ``examples`` are its numbers in the batch."""
+    """Batch ``s_i c_i`` and ``sum_i s_i d_i`` of one shard, checked; ``examples`` are its numbers in the batch."""
     _check_gold(structure, gold, examples)
     costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold))
     if costs.shape != (structure.n_parts,) or offset.shape != (structure.n_parts,):
@@ -377,13 +377,13 @@ def _costs(
         )
     if loss_weight is not None:
         costs, offset = costs.copy(), offset.copy()
-        costs[structure.decisions] *= loss_weight
-        offset[structure.decisions] *= loss_weight
+        costs[structure.variable_parts] *= loss_weight
+        offset[structure.variable_parts] *= loss_weight
     if not (np.isfinite(costs).all() and np.isfinite(offset).all()):
         raise ValueError("the loss gives infinite or NaN costs; give finite ones")
-    if structure.loss_on_decisions_only:
+    if structure.loss_on_variables_only:
         outside = costs.copy()
-        outside[structure.decisions] = 0.0
+        outside[structure.variable_parts] = 0.0
         if outside.any():
             raise ValueError(
                 f"on {structure.called} the loss must be linear in the decision parts alone (its first block): "
@@ -413,7 +413,7 @@ def _all_small(costs: FloatArray) -> bool:
 
 
 def _check_losses(problem: Problem) -> None:
-    """Slack re-scaling weighs violations by the loss, which must not be negative."""
+    """Slack rescaling weighs violations by the loss, which must not be negative."""
     first = 0
     for shard in problem.shards():
         least = shard.constants - shard.structure.argmax(-shard.costs).value
@@ -421,7 +421,7 @@ def _check_losses(problem: Problem) -> None:
         if wrong.any():
             index = int(np.flatnonzero(wrong)[0])
             raise ValueError(
-                f"example {first + index}: the loss of some output is {least[index]:g}, and slack re-scaling weighs "
+                f"example {first + index}: the loss of some output is {least[index]:g}, and slack rescaling weighs "
                 'violations by the loss; give a loss that is never negative, or rescaling="margin"'
             )
         first += shard.structure.n_examples

@@ -12,7 +12,7 @@ from maxmargin.solvers import Solution
 from maxmargin.structures.base import IntArray
 
 EXACT, ITERATES = "#D55E00", "#0072B2"
-"""Vermilion and blue: told apart with any kind of colour vision, and by their markers without."""
+"""Vermilion and blue: told apart with any kind of color vision, and by their markers without."""
 
 
 def _figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
@@ -98,7 +98,7 @@ def plot_path(
     length = "norm of the weights" if against == "norm" else "sum of the absolute weights"
     kinds: list[tuple[Any, str, dict[str, Any]]] = [
         ("iterates", "dual-extragradient path", {"color": ITERATES, "marker": ".", "markersize": 5}),
-        ("exact", "regularisation path, exact points", {"color": EXACT, "marker": "o", "linestyle": "--"}),
+        ("exact", "regularization path, exact points", {"color": EXACT, "marker": "o", "linestyle": "--"}),
     ]
     star: dict[str, Any] = {"marker": "*", "markersize": 12, "markeredgecolor": "black", "linestyle": "none"}
     judged = False
@@ -168,8 +168,8 @@ def plot_confusion(counts: IntArray, labels: Sequence[str], *, title: str = "") 
     # The square root shows rare errors beside a diagonal near 1.
     axes.imshow(np.sqrt(shares), cmap="Blues", vmin=0.0, vmax=1.0)
     for row, column in zip(*np.nonzero(counts), strict=True):
-        colour = "white" if shares[row, column] > 0.4 else "black"
-        axes.text(column, row, _short(int(counts[row, column])), ha="center", va="center", fontsize=7, color=colour)
+        color = "white" if shares[row, column] > 0.4 else "black"
+        axes.text(column, row, _short(int(counts[row, column])), ha="center", va="center", fontsize=7, color=color)
     axes.set_xticks(range(k), labels, rotation=90, fontsize=8, parse_math=False)
     axes.set_yticks(range(k), labels, fontsize=8, parse_math=False)
     axes.set_xlabel("predicted")

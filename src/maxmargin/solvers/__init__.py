@@ -1,27 +1,28 @@
-"""Algorithms that minimise ``penalty(w) + H(w)``, one file each, and the one loop that runs them."""
+"""Algorithms that minimize ``penalty(w) + H(w)``, one file each, and the one loop that runs them."""
 
+from maxmargin.optimization.active_set import ActiveSet
+from maxmargin.optimization.base import Counters, Solver, Start
+from maxmargin.optimization.callbacks import JsonLines, ProgressBar, Record, Validation
+from maxmargin.optimization.certificate import Certificate, Proposal, certify
+from maxmargin.optimization.checkpoint import Checkpoint, CheckpointError
+from maxmargin.optimization.loop import Solution, Status, Stop, solve
 from maxmargin.solvers.auto import choose
-from maxmargin.solvers.base import Counters, Solver, Start
-from maxmargin.solvers.block_frank_wolfe import BlockFrankWolfe
-from maxmargin.solvers.callbacks import JsonLines, Progress, Record, Validation
-from maxmargin.solvers.certificate import Certificate, Proposal, certify
-from maxmargin.solvers.checkpoint import Checkpoint, CheckpointError
-from maxmargin.solvers.column_generation import ColumnGeneration
-from maxmargin.solvers.cutting_plane import CuttingPlane
-from maxmargin.solvers.dual_extragradient import DualExtragradient
-from maxmargin.solvers.exact import Exact
-from maxmargin.solvers.exponentiated_gradient import ExponentiatedGradient
-from maxmargin.solvers.extragradient import Extragradient
-from maxmargin.solvers.geometry import Entropic, Euclidean, Geometry
-from maxmargin.solvers.loop import Solution, Status, Stop, solve
-from maxmargin.solvers.masses import Masses
-from maxmargin.solvers.mira import Mira
-from maxmargin.solvers.perceptron import AveragedPerceptron
-from maxmargin.solvers.projected_gradient import ProjectedGradient
-from maxmargin.solvers.simplicial_decomposition import SimplicialDecomposition
-from maxmargin.solvers.subgradient import Subgradient
+from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
+from maxmargin.solvers.decomposition.cutting_plane import CuttingPlane
+from maxmargin.solvers.decomposition.simplicial_decomposition import SimplicialDecomposition
+from maxmargin.solvers.first_order.dual_extragradient import DualExtragradient
+from maxmargin.solvers.first_order.exponentiated_gradient import ExponentiatedGradient
+from maxmargin.solvers.first_order.extragradient import Extragradient
+from maxmargin.solvers.first_order.geometry import Entropic, Euclidean, Geometry
+from maxmargin.solvers.first_order.projected_gradient import ProjectedGradient
+from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
+from maxmargin.solvers.online.mira import Mira
+from maxmargin.solvers.online.perceptron import AveragedPerceptron
+from maxmargin.solvers.online.subgradient import Subgradient
+from maxmargin.solvers.reference.exact import Exact
 
 __all__ = [
+    "ActiveSet",
     "AveragedPerceptron",
     "BlockFrankWolfe",
     "Certificate",
@@ -38,9 +39,8 @@ __all__ = [
     "Extragradient",
     "Geometry",
     "JsonLines",
-    "Masses",
     "Mira",
-    "Progress",
+    "ProgressBar",
     "ProjectedGradient",
     "Proposal",
     "Record",

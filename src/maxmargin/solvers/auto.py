@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin.optimization.base import Solver
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
-from maxmargin.solvers.base import Solver
-from maxmargin.solvers.block_frank_wolfe import BlockFrankWolfe
-from maxmargin.solvers.column_generation import ColumnGeneration
-from maxmargin.solvers.dual_extragradient import DualExtragradient
-from maxmargin.solvers.extragradient import Extragradient
-from maxmargin.solvers.geometry import in_l1_ball
-from maxmargin.solvers.projected_gradient import ProjectedGradient
-from maxmargin.solvers.simplicial_decomposition import SimplicialDecomposition
+from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
+from maxmargin.solvers.decomposition.simplicial_decomposition import SimplicialDecomposition
+from maxmargin.solvers.first_order.dual_extragradient import DualExtragradient
+from maxmargin.solvers.first_order.extragradient import Extragradient
+from maxmargin.solvers.first_order.geometry import in_l1_ball
+from maxmargin.solvers.first_order.projected_gradient import ProjectedGradient
+from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
 
 FEW_WEIGHTS = 300
 """Up to this many weights a few Newton masters solve a problem with a ridge; beyond, online passes are faster."""
@@ -34,7 +34,7 @@ extragradient fewer for easy ones."""
 
 def fits_in_memory(problem: Problem) -> bool:
     """Whether the structures player's vectors should be stored."""
-    return problem.structure.n_parts <= (STORED_PARTS if problem.structure.no_entropy else STORED_POTENTIALS)
+    return problem.structure.n_parts <= (STORED_PARTS if problem.structure.marginals_unsupported else STORED_POTENTIALS)
 
 
 def choose(problem: Problem) -> tuple[Solver, str]:
@@ -80,7 +80,7 @@ def _without_penalty(problem: Problem) -> tuple[Solver, str]:
 
 def _saddle_point(problem: Problem, weights: str) -> tuple[Solver, str]:
     """An extragradient method; ``weights``: what its geometry is for the weights."""
-    entropic = not problem.structure.no_entropy
+    entropic = not problem.structure.marginals_unsupported
     geometry = ("entropic geometry, as it has sum-product" if entropic else "Euclidean projections") + weights
     if not fits_in_memory(problem):
         return (

@@ -6,7 +6,7 @@ Example ``i`` is an undirected graph with ``K`` labels per node. Its parts are i
     Z = { z >= 0,  sum_k z_i(k) = 1,  z_e(k) <= z_i(k),  z_e(k) <= z_j(k) }
 
 (Taskar, Chatalbashev and Koller, "Learning associative Markov networks", 2004). For edge scores >= 0 its maximum bounds
-the best labelling from above; with two labels the two are equal (a minimum cut), with more the maximum may be
+the best labeling from above; with two labels the two are equal (a minimum cut), with more the maximum may be
 fractional. Where an edge score is negative, ``z_e(k)`` is 0 in a maximum even if both ends have label ``k``.
 
 ``predict`` starts from the relaxed maximum, from what messages decode and from each node's best label, improves each by
@@ -32,7 +32,7 @@ class Associative(Network):
     """
 
     name = "associative network"
-    loss_on_decisions_only = True
+    loss_on_variables_only = True
     edge_sign = 1
     _table = False
 

@@ -27,7 +27,7 @@ from maxmargin.structures._arrays import IntArray as IntArray
 from maxmargin.structures._arrays import example_numbers, ranges
 
 SHARD_PARTS = 1_000_000
-"""Packed vectors of more parts than this are made shard by shard where the whole is not needed."""
+"""Batch vectors of more parts than this are made shard by shard where the whole is not needed."""
 
 
 class PointStatus(IntEnum):
@@ -60,7 +60,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Labelling:
+class Labeling:
     """Best label sequences by their labels alone.
 
     Attributes:
@@ -113,7 +113,7 @@ class Structure(ABC):
         """The name with its article, for sentences."""
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
-    one_of_many = False
+    categorical = False
     """Whether the decision parts are choices of exactly one among several (then Hamming loss counts wrong choices)."""
 
     relaxed = False
@@ -124,13 +124,13 @@ class Structure(ABC):
     """Whether the ``value`` of an INEXACT argmax or slack argmax bounds the maximum from above: then certificates may
     rest on it."""
 
-    no_entropy = "it has no sum-product kernel; use geometry=Euclidean()"
-    """Where there is no :meth:`entropic`: the reason, and what to use. Empty where there is one."""
+    marginals_unsupported = "it has no sum-product kernel; use geometry=Euclidean()"
+    """Where there is no :meth:`marginals`: the reason, and what to use. Empty where there is one."""
 
     slack_relaxed = True
-    """Whether :meth:`slack_argmax` maximises over the whole polytope, which bounds the maximum over the outputs."""
+    """Whether :meth:`slack_argmax` maximizes over the whole polytope, which bounds the maximum over the outputs."""
 
-    loss_on_decisions_only = False
+    loss_on_variables_only = False
     """Whether a loss outside the decision parts would make the argmax intractable (cuts: an edge must attract)."""
 
     edge_sign = 0
@@ -142,7 +142,7 @@ class Structure(ABC):
         """Number of examples in the batch."""
         return len(self.blocks[0].offsets) - 1
 
-    def told(self) -> Iterable[Any]:
+    def fingerprint_data(self) -> Iterable[Any]:
         """What the batch is made of, for fingerprints of problems: its blocks, and arrays and words it keeps.
 
         Single numbers are left out: blocks show them, and a structure of one's own may count calls in one.
@@ -160,37 +160,37 @@ class Structure(ABC):
         return self.starts[-1]
 
     @property
-    def decisions(self) -> slice:
+    def variable_parts(self) -> slice:
         """The parts that a Hamming loss counts: by default all of the first block."""
         return slice(0, self.starts[1])
 
     @property
-    def alternatives(self) -> int | IntArray:
-        """How many neighbouring decision parts belong to one decision: the number of labels of a chain, else 1.
+    def states_per_variable(self) -> int | IntArray:
+        """How many neighboring decision parts belong to one decision: the number of labels of a chain, else 1.
 
-        One number where all decisions have as many, or shape ``(n_decisions,)``.
+        One number where all decisions have as many, or shape ``(n_variables,)``.
         """
         return 1
 
     @cached_property
-    def decision_sizes(self) -> IntArray:
-        """:attr:`alternatives` of every decision, shape ``(n_decisions,)``."""
-        sizes = self.alternatives
+    def n_states(self) -> IntArray:
+        """:attr:`alternatives` of every decision, shape ``(n_variables,)``."""
+        sizes = self.states_per_variable
         if isinstance(sizes, np.ndarray):
             return sizes
         return np.full(self.starts[1] // sizes, sizes, dtype=np.int64)
 
     @cached_property
-    def decision_labels(self) -> IntArray:
+    def part_states(self) -> IntArray:
         """Which label each decision part stands for, shape of the decision parts: by default its place among the
         alternatives."""
-        begin = np.cumsum(self.decision_sizes) - self.decision_sizes
-        return np.arange(self.starts[1]) - np.repeat(begin, self.decision_sizes)
+        begin = np.cumsum(self.n_states) - self.n_states
+        return np.arange(self.starts[1]) - np.repeat(begin, self.n_states)
 
     @property
-    def n_decisions(self) -> IntArray:
+    def n_variables(self) -> IntArray:
         """Number of decisions of each example, shape ``(n_examples,)``."""
-        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.decision_sizes)])
+        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.n_states)])
         return np.diff(np.searchsorted(ends, self.blocks[0].offsets))
 
     @cached_property
@@ -227,7 +227,7 @@ class Structure(ABC):
             total += np.where(np.diff(block.offsets) > 0, part, 0.0)
         return total
 
-    def by_decisions(self, values: FloatArray) -> FloatArray:
+    def by_variables(self, values: FloatArray) -> FloatArray:
         """Sum the decision parts of each example: shape ``(starts[1],)`` to ``(n_examples,)``."""
         offsets = self.blocks[0].offsets
         if not self.n_examples:
@@ -301,11 +301,11 @@ class Structure(ABC):
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
     ) -> Points:
-        """``argmax_y (costs_i'y + constants_i) (margin_i + scores_i'y)`` of every example: slack re-scaling.
+        """``argmax_y (costs_i'y + constants_i) (margin_i + scores_i'y)`` of every example: slack rescaling.
 
         The first factor is a loss: never negative, and zero at an output for which the second is positive, so that
         the maximum is never negative. It is not linear in the parts. Where no polynomial method is known, this
-        fallback maximises over the polytope (:attr:`slack_relaxed`), by a search over one multiplier:
+        fallback maximizes over the polytope (:attr:`slack_relaxed`), by a search over one multiplier:
         ``min_{t > 0} max_y (loss(y) + t (margin + scores'y))^2 / (4 t)``.
 
         Args:
@@ -333,7 +333,7 @@ class Structure(ABC):
 
         return generic.project(self, point, tol=tol, warm=warm)
 
-    def entropic(self, potentials: FloatArray) -> Points:
+    def marginals(self, potentials: FloatArray) -> Points:
         """The Gibbs distribution ``p(y) ~ exp(potentials_i'y)`` over the outputs of every example, by its means.
 
         ``z`` holds the expected parts (marginals, for counts the expected counts), ``value`` the log-partition function
@@ -341,7 +341,7 @@ class Structure(ABC):
         point of potentials ``theta`` ends at the point of potentials ``theta + s``. Potentials of ``-inf`` forbid;
         where all outputs are forbidden the status is ABSENT and the value ``-inf``.
         """
-        raise NotImplementedError(f"{self.called} has no entropic projection: {self.no_entropy}")
+        raise NotImplementedError(f"{self.called} has no entropic projection: {self.marginals_unsupported}")
 
     def polytope(self) -> Polytope | None:
         """The linear description of the batch, or None where there is none of polynomial size."""

@@ -29,8 +29,8 @@ class Candidates(Structure):
     """
 
     name = "list of candidates"
-    one_of_many = True
-    no_entropy = ""
+    categorical = True
+    marginals_unsupported = ""
     slack_relaxed = False
 
     def __init__(self, sizes: npt.ArrayLike) -> None:
@@ -43,7 +43,7 @@ class Candidates(Structure):
         self.blocks = (Block("candidates", offsets_of(counts)),)
 
     @property
-    def alternatives(self) -> IntArray:
+    def states_per_variable(self) -> IntArray:
         """All candidates of an example are one decision."""
         return self.sizes
 
@@ -156,7 +156,7 @@ class Candidates(Structure):
             distance = 0.5 * self.by_example(np.square(z - safe))
         return self._points(z, distance, fine)
 
-    def entropic(self, potentials: FloatArray) -> Points:
+    def marginals(self, potentials: FloatArray) -> Points:
         """A softmax per list."""
         values = vector(potentials, self.n_parts, "potentials")
         fine = self._finite(values, forbid=True)

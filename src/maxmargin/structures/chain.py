@@ -1,4 +1,4 @@
-"""Chains: a label for every position of a sequence, scored at positions and at neighbouring pairs of labels.
+"""Chains: a label for every position of a sequence, scored at positions and at neighboring pairs of labels.
 
 Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
 
@@ -15,7 +15,7 @@ others 1970, in scaled probabilities). Where potentials spread so far (a standar
 underflow: another ``2 T K^2`` maxima, and log-sum-exp over the labels that these leave, about one in ten for potentials
 of size 300, one or two for larger ones; ``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss
 (Viterbi with the number of errors as a second state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are
-not whole multiples of one unit. Rules (:mod:`maxmargin.structures.legality`) cost one copy of the scores.
+not whole multiples of one unit. Rules (:mod:`maxmargin.structures.transitions`) cost one copy of the scores.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
-from maxmargin.structures._labelled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labelling, Points, PointStatus, Polytope, Structure
-from maxmargin.structures.legality import Legality, checked_rules
+from maxmargin.structures._labeled import check_range, joined_labels, largest
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 from maxmargin.structures.tree import Tree
 
 Transitions = Literal["shared", "each"]
@@ -59,8 +59,8 @@ class Chain(Structure):
     """
 
     name = "chain"
-    one_of_many = True
-    no_entropy = ""
+    categorical = True
+    marginals_unsupported = ""
     slack_relaxed = False
     value_bounds = True
 
@@ -70,7 +70,7 @@ class Chain(Structure):
         n_labels: int,
         *,
         transitions: Transitions = "shared",
-        legal: Legality | None = None,
+        constraints: TransitionConstraints | None = None,
     ) -> None:
         sizes = np.asarray(lengths)
         if sizes.size == 0:
@@ -84,8 +84,8 @@ class Chain(Structure):
         self.transitions: Transitions = transitions
         if not 1 <= self.n_labels <= 1 << 15:
             raise ValueError(f"n_labels must be between 1 and 32768, got {n_labels}")
-        self.legal = checked_rules(legal, self.n_labels)
-        self._rules = None if legal is None or legal.allows_all else legal
+        self.constraints = checked_rules(constraints, self.n_labels)
+        self._rules = None if constraints is None or constraints.allows_all else constraints
         square = self.n_labels**2
         if transitions == "shared":
             second = Block("pairs", offsets_of(np.full(len(self.lengths), square)))
@@ -94,11 +94,11 @@ class Chain(Structure):
         self.blocks = (Block("nodes", offsets_of(self.lengths * self.n_labels)), second)
 
     def __repr__(self) -> str:
-        legal = "" if self.legal is None else f", legal={self.legal}"
-        return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r}{legal})"
+        constraints = "" if self.constraints is None else f", legal={self.constraints}"
+        return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r}{constraints})"
 
     @property
-    def alternatives(self) -> int:
+    def states_per_variable(self) -> int:
         """Each position chooses among all labels."""
         return self.n_labels
 
@@ -120,13 +120,13 @@ class Chain(Structure):
             bound[self.starts[1] :] = (most if self._rules is None else most * self._rules.pairs).ravel()
         return bound
 
-    def _possible_nodes(self, rules: Legality) -> npt.NDArray[np.bool_]:
+    def _possible_nodes(self, rules: TransitionConstraints) -> npt.NDArray[np.bool_]:
         """Whether some legal output has a label at a position, shape ``(n_positions, K)``."""
         before, behind = self._places
         ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
         return np.asarray(ahead[before] & back[behind])
 
-    def _possible_edges(self, rules: Legality) -> npt.NDArray[np.bool_]:
+    def _possible_edges(self, rules: TransitionConstraints) -> npt.NDArray[np.bool_]:
         """Whether some legal output has a pair at an edge, shape ``(n_edges, K, K)``."""
         before, behind = self._places
         ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
@@ -141,7 +141,7 @@ class Chain(Structure):
         return at - ends + np.repeat(self.lengths, self.lengths), ends - 1 - at
 
     def _masked(self, scores: FloatArray) -> FloatArray:
-        """Packed scores with -inf added to what the rules forbid; themselves where there are none."""
+        """Batch scores with -inf added to what the rules forbid; themselves where there are none."""
         if self._rules is None:
             return scores
         pairs, first, last = self._rules.masks
@@ -191,7 +191,7 @@ class Chain(Structure):
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""
-        return largest(vector(z, self.n_parts, "z")[self.decisions], self.n_labels, self.lengths)
+        return largest(vector(z, self.n_parts, "z")[self.variable_parts], self.n_labels, self.lengths)
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
@@ -201,7 +201,7 @@ class Chain(Structure):
         _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
         return Points(z, value, status)
 
-    def labels(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> Labelling:
+    def labels(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> Labeling:
         """The best label sequence of every example, as the argmax finds it, without the packed vector.
 
         Args:
@@ -217,7 +217,7 @@ class Chain(Structure):
             _kernels.chain_labels(*self._layout, self._masked(vector(scores, self.n_parts, "scores")), *outputs)
         else:
             _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
-        return Labelling(labels, value, status)
+        return Labeling(labels, value, status)
 
     def max_marginals(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> FloatArray:
         """The score of the best output that has label ``k`` at position ``t``, shape ``(n_positions, K)``.
@@ -321,7 +321,7 @@ class Chain(Structure):
         _kernels.chain_project(*self._layout, *self._masks, hull, point, z, value, status, _threads.current())
         return Points(z, value, status, generic.ActiveSets.of(hull, self.n_examples, key))
 
-    def entropic(self, potentials: FloatArray) -> Points:
+    def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and pairs summed over the edges (or edges).
 
         ``value`` is the log-partition function. Marginals are feasible to rounding: those of a position sum to one,
@@ -334,12 +334,12 @@ class Chain(Structure):
         """``p(y_{t-1} = a, y_t = b)`` of every edge of the batch, example after example: shape ``(n_edges, K, K)``.
 
         These are ``n_edges K^2`` numbers, for long chains far more than all other arrays; training needs only their
-        sums, which :meth:`entropic` gives. Examples without a distribution (every output forbidden, or potentials that
-        are NaN or infinite) have zeros; the status of :meth:`entropic` says so.
+        sums, which :meth:`marginals` gives. Examples without a distribution (every output forbidden, or potentials that
+        are NaN or infinite) have zeros; the status of :meth:`marginals` says so.
         """
         shape = (int(np.maximum(self.lengths - 1, 0).sum()), self.n_labels, self.n_labels)
         if self.transitions == "each":
-            return self.entropic(potentials).z[self.starts[1] :].reshape(shape)
+            return self.marginals(potentials).z[self.starts[1] :].reshape(shape)
         edges = np.empty(shape)
         self._sum_product(potentials, edges)
         return edges
@@ -352,18 +352,20 @@ class Chain(Structure):
         return Points(z, value, status)
 
     def oracle(self, ranks: int = 1) -> Any:
-        """Viterbi, or the ``ranks`` best, and slack re-scaling of one example at a time."""
+        """Viterbi, or the ``ranks`` best, and slack rescaling of one example at a time."""
         return _kernels.ChainOracle(self.lengths, self.n_labels, self.transitions == "shared", *self._masks, ranks)
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""
         chosen = example_numbers(indices, self.n_examples)
-        return type(self)(self.lengths[chosen], self.n_labels, transitions=self.transitions, legal=self.legal)
+        return type(self)(
+            self.lengths[chosen], self.n_labels, transitions=self.transitions, constraints=self.constraints
+        )
 
     def polytope(self) -> Polytope:
         """The marginal polytope: ``q`` holds one ``K x K`` table per edge, or the node parts where ``T = 1``.
 
-        Tables sum to 1 and neighbouring tables agree on the position they share; nodes are sums over a table. Entries
+        Tables sum to 1 and neighboring tables agree on the position they share; nodes are sums over a table. Entries
         that are in no legal output are left out.
         """
         k, square = self.n_labels, self.n_labels**2
@@ -403,7 +405,7 @@ class Chain(Structure):
         )
         return whole if self._rules is None else self._only_possible(whole, self._rules)
 
-    def _only_possible(self, whole: Polytope, rules: Legality) -> Polytope:
+    def _only_possible(self, whole: Polytope, rules: TransitionConstraints) -> Polytope:
         """The polytope without the entries of tables that are in no legal output, and without conditions on none."""
         edges, nodes = self._possible_edges(rules), self._possible_nodes(rules)
         ends, edge_ends = np.cumsum(self.lengths), np.cumsum(np.maximum(self.lengths - 1, 0))

@@ -1,10 +1,10 @@
-"""Cuts: 0/1 labels on the nodes of a graph whose edges favour equal labels.
+"""Cuts: 0/1 labels on the nodes of a graph whose edges favor equal labels.
 
 Example ``i`` is an undirected graph. Its parts are its nodes ``z_j`` and its edges ``z_jk``, and its polytope is
 
     Z = { 0 <= z_j <= 1,  |z_j - z_k| <= z_jk <= 1 },
 
-whose vertices with ``z_jk = |z_j - z_k|`` are the labellings. It is larger than their hull, and has the same maxima
+whose vertices with ``z_jk = |z_j - z_k|`` are the labelings. It is larger than their hull, and has the same maxima
 for edge scores <= 0.
 
 ``argmax`` is one minimum cut per example: two search trees that grow from the terminals (Boykov and Kolmogorov, "An
@@ -18,7 +18,7 @@ near linear on meshes.
 
 by an augmented Lagrangian over net edge flows with semismooth Newton steps inside (Rockafellar 1976; Li, Sun and Toh,
 "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso problems", 2018). It stops when the
-duality gap between ``x`` and the flow is at most ``tol^2 / 2``. A Newton step costs one sparse factorisation, or a few
+duality gap between ``x`` and the flow is at most ``tol^2 / 2``. A Newton step costs one sparse factorization, or a few
 conjugate gradient steps, on the nodes that are neither 0 nor 1, and a pass over their edges; about twenty are needed
 after a warm start, forty without. Accelerated gradient steps on the flow (Beck and Teboulle 2009) finish where Newton
 steps should fail.
@@ -39,7 +39,7 @@ import numpy.typing as npt
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, tolerance, vector
-from maxmargin.structures._labelled import check_edges, edge_lists
+from maxmargin.structures._labeled import check_edges, edge_lists
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 
 _AUGMENTATIONS_PER_ARC = 20
@@ -57,10 +57,10 @@ class Cut(Structure):
     """
 
     name = "cut"
-    loss_on_decisions_only = True
+    loss_on_variables_only = True
     edge_sign = -1
-    no_entropy = (
-        "marginals over all labellings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
+    marginals_unsupported = (
+        "marginals over all labelings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
         "are trees or have small tree width"
     )
 
@@ -83,9 +83,9 @@ class Cut(Structure):
         return np.diff(self.blocks[0].offsets)
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
-        """Packed vertex of 0/1 arrays, one per example: the labels on nodes, ``|z_j - z_k|`` on edges."""
+        """Batch vertex of 0/1 arrays, one per example: the labels on nodes, ``|z_j - z_k|`` on edges."""
         if len(labels) != self.n_examples:
-            raise ValueError(f"{len(labels)} labellings for {self.n_examples} examples; give one array per example")
+            raise ValueError(f"{len(labels)} labelings for {self.n_examples} examples; give one array per example")
         arrays = [np.asarray(label) for label in labels]
         for example, (array, expected) in enumerate(zip(arrays, self.n_nodes, strict=True)):
             if array.shape != (expected,):
@@ -106,7 +106,7 @@ class Cut(Structure):
     def decode(self, z: FloatArray) -> list[npt.NDArray[np.int64]]:
         """0/1 node labels of each example: 1 where the node part is over one half."""
         packed = vector(z, self.n_parts, "z")
-        labels = (packed[self.decisions] > 0.5).astype(np.int64)
+        labels = (packed[self.variable_parts] > 0.5).astype(np.int64)
         return np.split(labels, self.blocks[0].offsets[1:-1]) if self.n_examples else []
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:

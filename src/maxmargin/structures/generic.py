@@ -11,7 +11,7 @@ listed is split by forcing decision parts in or out, one argmax per new cell, al
 ``k`` times the number of decision parts argmax calls per example, or ``k`` times the number of choices if exactly one
 part of each is taken.
 
-**Slack re-scaling**, relaxed: ``max_z l(z) m(z)`` over the polytope, for a loss ``l`` and a score ``m`` linear in the
+**Slack rescaling**, relaxed: ``max_z l(z) m(z)`` over the polytope, for a loss ``l`` and a score ``m`` linear in the
 parts. The points ``(l, m)`` form a polygon, the product is quasi-concave where both are positive, so the maximum lies
 on the upper right of the polygon's boundary, on an edge. Two corners hold it between them, at first those of largest
 ``m`` and of largest ``l``; an argmax in the direction orthogonal to the line through them finds a corner beyond it,
@@ -187,7 +187,7 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
             value[i] = -negative
             status[i] = PointStatus.OK if exact[i] else PointStatus.INEXACT
             if rank + 1 < ranks:
-                pending.extend((i, forced) for forced in _split(cell, structure.one_of_many))
+                pending.extend((i, forced) for forced in _split(cell, structure.categorical))
         listed.append(Points(z, value, status))
         for chunk in _chunks(pending, mine):
             owners = np.array([i for i, _ in chunk], dtype=np.int64)
@@ -225,14 +225,14 @@ def _big(structure: Structure, scores: FloatArray) -> FloatArray:
     return np.where(spread > 0.0, 1.25 * spread, 1.0)
 
 
-def _split(cell: _Cell, one_of_many: bool) -> list[np.ndarray[Any, np.dtype[np.int8]]]:
+def _split(cell: _Cell, categorical: bool) -> list[np.ndarray[Any, np.dtype[np.int8]]]:
     """Cells that together hold every output of ``cell`` but its best: agree with the best before a part, not in it.
 
     Where exactly one part of each choice is taken, another output must drop a part that the best has taken, so only
     those are run through.
     """
     free = cell.forced == 0
-    order = np.flatnonzero(free & cell.taken) if one_of_many else np.flatnonzero(free)
+    order = np.flatnonzero(free & cell.taken) if categorical else np.flatnonzero(free)
     as_best = np.where(cell.taken, 1, -1).astype(np.int8)
     cells = []
     for j, part in enumerate(order):

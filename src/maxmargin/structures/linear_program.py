@@ -124,7 +124,9 @@ class LinearProgram(Structure):
     """
 
     name = "linear program"
-    no_entropy = "marginals over the vertices of a linear program are #P-hard in general; use geometry=Euclidean()"
+    marginals_unsupported = (
+        "marginals over the vertices of a linear program are #P-hard in general; use geometry=Euclidean()"
+    )
 
     def __init__(
         self,
@@ -199,7 +201,7 @@ class LinearProgram(Structure):
         )
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
-        """Packed points of the given vectors, each checked against its constraints."""
+        """Batch points of the given vectors, each checked against its constraints."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} outputs for {self.n_examples} examples; give one vector per example")
         found = []
@@ -219,7 +221,7 @@ class LinearProgram(Structure):
         return [piece.copy() for piece in np.split(packed, self.blocks[0].offsets[1:-1])] if self.n_examples else []
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
-        """A vertex that maximises ``scores'z``, for every example.
+        """A vertex that maximizes ``scores'z``, for every example.
 
         ``warm``: the bases of an earlier call on the same batch.
         """

@@ -2,7 +2,7 @@
 
     min 1/2 ||z - a||^2   s.t.  A z <= b,  E z = e,  0 <= z <= u
 
-has ``z = clip(a - G'y, 0, u)`` with ``G = [A; E]`` and multipliers ``y`` that minimise the piecewise quadratic
+has ``z = clip(a - G'y, 0, u)`` with ``G = [A; E]`` and multipliers ``y`` that minimize the piecewise quadratic
 
     theta(y) = max_{0 <= z <= u} (a - G'y)'z - 1/2 ||z||^2 + g'y,    y >= 0 on the inequalities,    gradient g - G z
 

@@ -14,11 +14,11 @@ graphs and with other capacities, where only nodes with more edges of positive s
 ``margins`` gives for every edge the best score with it less the best score without it, by one argmax and the shortest
 paths between all pairs of nodes in its residual graph: ``O(n^3)`` for ``n`` nodes on the smaller side, in vectors.
 
-``project`` minimises the dual over node variables ``alpha, beta >= 0``::
+``project`` minimizes the dual over node variables ``alpha, beta >= 0``::
 
     z_jk = clip(point_jk - alpha_j - beta_k, 0, 1)
 
-by a primal-dual active set Newton method, globalised by step halving, a line search and exact minimisation over rows
+by a primal-dual active set Newton method, globalised by step halving, a line search and exact minimization over rows
 and columns in turn (semismooth Newton: Qi and Sun 1993; active sets: Hintermüller, Ito and Kunisch 2003). It stops when
 every node satisfies ``|min(dual, capacity - sum)| <= tol / (1000 nodes)``, or rounding if that is larger. The dual is
 piecewise quadratic, so the last Newton step is exact and the answer is usually correct to rounding. The sums are then
@@ -67,7 +67,7 @@ class Matching(Structure):
     """
 
     name = "matching"
-    no_entropy = "marginals over all matchings are #P-hard (a permanent); use geometry=Euclidean()"
+    marginals_unsupported = "marginals over all matchings are #P-hard (a permanent); use geometry=Euclidean()"
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class Matching(Structure):
     def margins(self, scores: FloatArray) -> FloatArray:
         """By how much each edge is in or out: the best score of a matching with it, less the best without it.
 
-        Packed, shape ``(n_parts,)``: at least 0 for the edges of the best matching, at most 0 for the others, 0 for
+        Batch, shape ``(n_parts,)``: at least 0 for the edges of the best matching, at most 0 for the others, 0 for
         those that are in one best matching and not in another; ``-inf`` for edges that no matching has (an end of
         capacity 0). NaN for all edges of an example whose scores are not finite.
         """

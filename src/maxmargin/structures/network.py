@@ -1,4 +1,4 @@
-"""What general graphs and associative networks share: labelled nodes, pairwise edges, relaxed to a local polytope.
+"""What general graphs and associative networks share: labeled nodes, pairwise edges, relaxed to a local polytope.
 
 Every node lies in a simplex, ``sum_k z_i(k) = 1``; :mod:`~maxmargin.structures.graph` and
 :mod:`~maxmargin.structures.associative` say what an edge adds. For both
@@ -9,7 +9,7 @@ after any multipliers ``m`` (``2 K`` per edge) were moved between nodes and edge
 over the polytope.
 
 ``argmax`` passes messages on the bound (Kolmogorov, "Convergent tree-reweighted message passing for energy
-minimization", 2006), at ``O(edge parts)`` a pass, until a labelling meets it: then that is the maximum. Where none does
+minimization", 2006), at ``O(edge parts)`` a pass, until a labeling meets it: then that is the maximum. Where none does
 in a few dozen passes, one minimum cut on a graph of twice the size settles tables of two labels, with a point of 0, 1/2
 and 1 (roof duality: Hammer, Hansen and Simeone 1984); otherwise proximal steps ``z <- project(z + step * scores)``
 (Rockafellar 1976) bring bound and point together to ``1e-11`` of the range of the scores. What they leave over, graphs
@@ -20,7 +20,7 @@ rounding; ``scores'z`` may be lower by that tolerance, and where several points 
 
 ``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993) and stops at a duality gap of
 ``tol^2 / 2``, or at rounding. A step costs ``O(edge parts)`` for the gradient, and its linear system is solved over the
-nodes with two or more positive labels alone, by a banded factorisation; where these are too many for that, by conjugate
+nodes with two or more positive labels alone, by a banded factorization; where these are too many for that, by conjugate
 gradients over the edge parts that are positive.
 """
 
@@ -37,7 +37,7 @@ import numpy.typing as npt
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, tolerance, vector
-from maxmargin.structures._labelled import check_range, joined_labels, largest
+from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Structure
 from maxmargin.structures.cut import Cut
 
@@ -50,7 +50,7 @@ linear in what it is given."""
 
 _PASS_LIMIT, _STEP_LIMIT, _NEWTON_LIMIT = 1000, 40, 300
 _CERTAIN = 1e-9
-"""A labelling whose score is this near to the bound, relative to the range of the scores, is the best one."""
+"""A labeling whose score is this near to the bound, relative to the range of the scores, is the best one."""
 
 
 class Network(Structure):
@@ -64,10 +64,10 @@ class Network(Structure):
         n_labels: number of labels ``K``; labels are ``0 .. K - 1``.
     """
 
-    one_of_many = True
+    categorical = True
     value_bounds = True
-    no_entropy = (
-        "marginals over all labellings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
+    marginals_unsupported = (
+        "marginals over all labelings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
         "are trees or have small tree width"
     )
     _table: ClassVar[bool]
@@ -108,7 +108,7 @@ class Network(Structure):
         return self._graphs.blocks[1].offsets
 
     @property
-    def alternatives(self) -> int:
+    def states_per_variable(self) -> int:
         """Each node chooses among all labels."""
         return self.n_labels
 
@@ -116,8 +116,8 @@ class Network(Structure):
         return f"{type(self).__name__}({self.n_examples} examples, n_labels={self.n_labels})"
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
-        """The packed vertex of one labelling per example (integers in ``0 .. K - 1``, one per node)."""
-        wrong_count = f"{len(labels)} labellings for {self.n_examples} examples; give one array per example"
+        """The packed vertex of one labeling per example (integers in ``0 .. K - 1``, one per node)."""
+        wrong_count = f"{len(labels)} labelings for {self.n_examples} examples; give one array per example"
         flat = joined_labels(labels, self.n_nodes, wrong_count)
         check_range(flat, self.n_labels, self.n_nodes, self.name)
         z = np.zeros(self.n_parts)
@@ -132,7 +132,7 @@ class Network(Structure):
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Labels, one int64 array per example: the largest node part at every node."""
-        return largest(vector(z, self.n_parts, "z")[self.decisions], self.n_labels, self.n_nodes)
+        return largest(vector(z, self.n_parts, "z")[self.variable_parts], self.n_labels, self.n_nodes)
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """A maximum of ``scores'z`` over the polytope, and as ``value`` a bound of it from above.
@@ -179,7 +179,7 @@ class Network(Structure):
         multipliers[own[whose]] = duals[whose]
 
     def relax(self, scores: FloatArray) -> tuple[Points, Points]:
-        """The maximum over the polytope, and a labelling near it: :meth:`argmax` and :meth:`predict` in one."""
+        """The maximum over the polytope, and a labeling near it: :meth:`argmax` and :meth:`predict` in one."""
         packed = vector(scores, self.n_parts, "scores")
         points = self.argmax(packed)
         z, value, status = points.z.copy(), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
@@ -189,9 +189,9 @@ class Network(Structure):
         return points, Points(z, value, status)
 
     def predict(self, scores: FloatArray) -> Points:
-        """A labelling of each example: the best one (status OK) where its score meets the bound of the relaxation.
+        """A labeling of each example: the best one (status OK) where its score meets the bound of the relaxation.
 
-        Elsewhere the relaxed maximum is fractional, or was not found, and the labelling is a good one that no
+        Elsewhere the relaxed maximum is fractional, or was not found, and the labeling is a good one that no
         change of a single node improves (status INEXACT).
         """
         return self.relax(scores)[1]
@@ -199,8 +199,8 @@ class Network(Structure):
     def _range(self, scores: FloatArray) -> FloatArray:
         """How far scores of outputs can differ, at most, shape ``(n_examples,)``."""
         spread = np.zeros(self.n_parts)
-        spread[self.decisions.start : self.decisions.stop : self.n_labels] = np.ptp(
-            scores[self.decisions].reshape(-1, self.n_labels), axis=1
+        spread[self.variable_parts.start : self.variable_parts.stop : self.n_labels] = np.ptp(
+            scores[self.variable_parts].reshape(-1, self.n_labels), axis=1
         )
         if self._edge_size and len(self.edges):
             tables = scores[self.starts[1] :].reshape(-1, self._edge_size)
@@ -224,9 +224,9 @@ class Network(Structure):
         return Points(z, value, status, multipliers)
 
     def k_best(self, scores: FloatArray, k: int) -> NoReturn:
-        """Refused: the second best labelling of a graph with cycles cannot be told from a relaxation."""
+        """Refused: the second best labeling of a graph with cycles cannot be told from a relaxation."""
         raise ValueError(
-            f"the k best labellings of {self.called} are not known: its maximum is that of a relaxation; use predict, "
+            f"the k best labelings of {self.called} are not known: its maximum is that of a relaxation; use predict, "
             "or ChainSVM or TreeSVM where the graphs are chains or trees"
         )
 

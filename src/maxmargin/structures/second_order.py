@@ -1,4 +1,4 @@
-"""Chains of second order: a label for every position, scored at positions, pairs and triples of neighbouring labels.
+"""Chains of second order: a label for every position, scored at positions, pairs and triples of neighboring labels.
 
 Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
 
@@ -31,9 +31,9 @@ from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
-from maxmargin.structures._labelled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labelling, Points, PointStatus, Polytope, Structure
-from maxmargin.structures.legality import Legality, checked_rules
+from maxmargin.structures._labeled import check_range, joined_labels, largest
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 
 MOST_LABELS = 512
 """With more labels the triples of one example would take more than a gigabyte."""
@@ -53,10 +53,12 @@ class SecondOrderChain(Structure):
     """
 
     name = "second-order chain"
-    one_of_many = True
-    no_entropy = ""
+    categorical = True
+    marginals_unsupported = ""
 
-    def __init__(self, lengths: npt.ArrayLike, n_labels: int, *, legal: Legality | None = None) -> None:
+    def __init__(
+        self, lengths: npt.ArrayLike, n_labels: int, *, constraints: TransitionConstraints | None = None
+    ) -> None:
         sizes = np.asarray(lengths)
         if sizes.size == 0:
             sizes = sizes.astype(np.int64)
@@ -66,8 +68,8 @@ class SecondOrderChain(Structure):
         self.n_labels = operator.index(n_labels)
         if not 1 <= self.n_labels <= MOST_LABELS:
             raise ValueError(f"n_labels must be between 1 and {MOST_LABELS}, got {n_labels}; use Chain for more")
-        self.legal = checked_rules(legal, self.n_labels)
-        self._rules = _flags(self.legal, self.n_labels)
+        self.constraints = checked_rules(constraints, self.n_labels)
+        self._rules = _flags(self.constraints, self.n_labels)
         k, n = self.n_labels, len(self.lengths)
         self.blocks = (
             Block("nodes", offsets_of(self.lengths * k)),
@@ -79,7 +81,7 @@ class SecondOrderChain(Structure):
         return f"SecondOrderChain({len(self.lengths)} examples, n_labels={self.n_labels})"
 
     @property
-    def alternatives(self) -> int:
+    def states_per_variable(self) -> int:
         """Each position chooses among all labels."""
         return self.n_labels
 
@@ -101,8 +103,8 @@ class SecondOrderChain(Structure):
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
-        if self.legal is not None:
-            self.legal.refuse(flat, self.lengths)
+        if self.constraints is not None:
+            self.constraints.refuse(flat, self.lengths)
         k, z = self.n_labels, np.zeros(self.n_parts)
         z[np.arange(len(flat)) * k + flat] = 1.0
         owner = np.repeat(np.arange(self.n_examples), self.lengths)
@@ -116,7 +118,7 @@ class SecondOrderChain(Structure):
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""
-        return largest(vector(z, self.n_parts, "z")[self.decisions], self.n_labels, self.lengths)
+        return largest(vector(z, self.n_parts, "z")[self.variable_parts], self.n_labels, self.lengths)
 
     def _packed(self, scores: FloatArray, what: str = "scores") -> tuple[Any, ...]:
         """What every kernel takes first: offsets, rules, and the three blocks of a packed vector."""
@@ -152,7 +154,7 @@ class SecondOrderChain(Structure):
 
     def labels(
         self, scores: npt.ArrayLike, pairs: npt.ArrayLike | None = None, triples: npt.ArrayLike | None = None
-    ) -> Labelling:
+    ) -> Labeling:
         """The best label sequence of every example, as the argmax finds it, without the packed vector.
 
         Args:
@@ -164,7 +166,7 @@ class SecondOrderChain(Structure):
         found = np.empty(int(self.lengths.sum()), dtype=np.int32)
         value, status = np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
         _kernels.second_order_labels(*args, found, value, status, _threads.current())
-        return Labelling(found, value, status)
+        return Labeling(found, value, status)
 
     def max_marginals(
         self, scores: npt.ArrayLike, pairs: npt.ArrayLike | None = None, triples: npt.ArrayLike | None = None
@@ -200,7 +202,7 @@ class SecondOrderChain(Structure):
         _kernels.second_order_project(*args, hull, *outputs, _threads.current())
         return Points(*outputs, generic.ActiveSets.of(hull, self.n_examples, key))
 
-    def entropic(self, potentials: FloatArray) -> Points:
+    def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and expected counts of pairs and triples.
 
         ``value`` is the log-partition function. Marginals are feasible to rounding: those of a position sum to one, and
@@ -218,13 +220,13 @@ class SecondOrderChain(Structure):
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""
         chosen = example_numbers(indices, self.n_examples)
-        return type(self)(self.lengths[chosen], self.n_labels, legal=self.legal)
+        return type(self)(self.lengths[chosen], self.n_labels, constraints=self.constraints)
 
     def polytope(self) -> Polytope:
         """Marginals of three labels in a row: ``q`` holds one ``K x K x K`` table per place that has two labels before
         it, or the table of the only pair, or the node parts where there is one position.
 
-        Tables sum to 1 and neighbouring tables agree on the pair they share. Illegal outputs have no entries: their
+        Tables sum to 1 and neighboring tables agree on the pair they share. Illegal outputs have no entries: their
         ``q`` are zero by an equation. ``T K^3`` variables: for reference solvers and small examples.
         """
         k = self.n_labels
@@ -273,7 +275,7 @@ class SecondOrderChain(Structure):
         )
 
 
-def _flags(legal: Legality | None, k: int) -> tuple[npt.NDArray[np.uint8], ...]:
+def _flags(constraints: TransitionConstraints | None, k: int) -> tuple[npt.NDArray[np.uint8], ...]:
     """Legal pairs, first and last labels as kernels take them."""
-    rules = Legality.anything(k) if legal is None else legal
+    rules = TransitionConstraints.anything(k) if constraints is None else constraints
     return tuple(flags.astype(np.uint8).reshape(-1) for flags in (rules.pairs, rules.first, rules.last))

@@ -1,4 +1,4 @@
-"""Packed vectors that are mostly zero: an output has a few non-zero parts per decision, whatever the labels."""
+"""Batch vectors that are mostly zero: an output has a few non-zero parts per decision, whatever the labels."""
 
 from __future__ import annotations
 

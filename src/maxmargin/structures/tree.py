@@ -30,7 +30,7 @@ from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, ranges, vector
-from maxmargin.structures._labelled import check_edges, edge_lists, joined_labels
+from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.cliques import MOST_JOINT, Cliques
 
@@ -64,8 +64,8 @@ class Tree(Structure):
     """
 
     name = "tree"
-    one_of_many = True
-    no_entropy = ""
+    categorical = True
+    marginals_unsupported = ""
     slack_relaxed = False
     value_bounds = True
 
@@ -192,14 +192,14 @@ class Tree(Structure):
         return np.diff(self.node_offsets)
 
     @property
-    def alternatives(self) -> int | IntArray:
+    def states_per_variable(self) -> int | IntArray:
         """The number of labels: one number where all nodes have the same ones, else one per node."""
         if self._labels is None and self.n_labels.size and (self.n_labels == self.n_labels[0]).all():
             return int(self.n_labels[0])
         return self.n_labels
 
     @cached_property
-    def decision_labels(self) -> IntArray:
+    def part_states(self) -> IntArray:
         """Which label each node part stands for."""
         if self._labels is not None:
             return self._labels
@@ -211,16 +211,16 @@ class Tree(Structure):
         sizes = np.diff(self._tables)
         edge = np.repeat(np.arange(len(sizes)), sizes)
         first, second = np.divmod(np.arange(len(edge)) - self._tables[edge], self.n_labels[v][edge])
-        labels, begin = self.decision_labels, self._node_begin
+        labels, begin = self.part_states, self._node_begin
         return np.asarray(labels[begin[u][edge] + first] * n_labels + labels[begin[v][edge] + second])
 
     def joint_labels(self, n_labels: int) -> IntArray:
         """Which labels each clique part stands for: the digits of one number of base ``n_labels``, first node first."""
-        return self.cliques.joint_labels(self.decision_labels, self._node_begin, n_labels)
+        return self.cliques.joint_labels(self.part_states, self._node_begin, n_labels)
 
     def encode(self, labels: Sequence[Any]) -> FloatArray:
-        """The packed vertex of one labelling per example: an integer label per node."""
-        flat = joined_labels(labels, self.n_nodes, f"expected {self.n_examples} labellings, got {len(labels)}")
+        """The packed vertex of one labeling per example: an integer label per node."""
+        flat = joined_labels(labels, self.n_nodes, f"expected {self.n_examples} labelings, got {len(labels)}")
         at = self._places(flat)
         z = np.zeros(self.n_parts)
         z[self._node_begin[:-1] + at] = 1.0
@@ -238,19 +238,19 @@ class Tree(Structure):
         known = np.repeat(np.arange(len(self.n_labels)), self.n_labels) * n_all + self._labels
         wanted = np.arange(len(flat)) * n_all + flat
         found = np.searchsorted(known, wanted)
-        legal = (flat >= 0) & (np.append(known, -1)[found] == wanted)
-        return found - self._node_begin[:-1], legal
+        constraints = (flat >= 0) & (np.append(known, -1)[found] == wanted)
+        return found - self._node_begin[:-1], constraints
 
     def forbidden(self, flat: IntArray) -> IntArray:
         """Nodes of the batch whose label in ``flat``, shape ``(n_nodes.sum(),)``, is not one of theirs."""
         return np.flatnonzero(~self._find(flat)[1])
 
     def _places(self, flat: IntArray) -> IntArray:
-        place, legal = self._find(flat)
-        if not legal.all():
-            node = int(np.argmax(~legal))
+        place, constraints = self._find(flat)
+        if not constraints.all():
+            node = int(np.argmax(~constraints))
             example = int(np.searchsorted(self.node_offsets, node, side="right")) - 1
-            own = self.decision_labels[self._node_begin[node] : self._node_begin[node + 1]]
+            own = self.part_states[self._node_begin[node] : self._node_begin[node + 1]]
             shown = ", ".join(map(str, own[:8].tolist())) + (", ..." if len(own) > 8 else "")
             raise ValueError(
                 f"example {example} has label {flat[node]} at node {node - int(self.node_offsets[example])}, where "
@@ -259,8 +259,8 @@ class Tree(Structure):
         return place
 
     def decode(self, z: FloatArray) -> list[IntArray]:
-        """Labellings, one int64 array per example: the label of the largest part of every node."""
-        nodes = vector(z, self.n_parts, "z")[self.decisions]
+        """Labelings, one int64 array per example: the label of the largest part of every node."""
+        nodes = vector(z, self.n_parts, "z")[self.variable_parts]
         begin = self._node_begin[:-1]
         if not len(begin):
             return [np.zeros(0, dtype=np.int64) for _ in range(self.n_examples)]
@@ -269,7 +269,7 @@ class Tree(Structure):
         first = np.minimum(np.searchsorted(hits, begin), max(len(hits) - 1, 0))
         part = hits[first] if len(hits) else begin
         part = np.where((part >= begin) & (part < self._node_begin[1:]), part, begin)
-        labels = self.decision_labels[part]
+        labels = self.part_states[part]
         return [labels[a:b] for a, b in pairwise(self.node_offsets.tolist())]
 
     def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
@@ -277,7 +277,7 @@ class Tree(Structure):
         return np.zeros(self.n_parts), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
-        """The best labelling of every example (max-product); ``warm`` is not needed.
+        """The best labeling of every example (max-product); ``warm`` is not needed.
 
         Among outputs of equal score the lowest label of the node that was eliminated last, then of the one before.
         """
@@ -286,7 +286,7 @@ class Tree(Structure):
         return Points(*outputs)
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
-        """The ``k`` best labellings of every example, exactly."""
+        """The ``k`` best labelings of every example, exactly."""
         ranks = min(generic.check_k(k), self._most_outputs)
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
@@ -300,7 +300,7 @@ class Tree(Structure):
 
     @property
     def _most_outputs(self) -> int:
-        """Labellings of the example that has most, but no more than MOST_RANKS."""
+        """Labelings of the example that has most, but no more than MOST_RANKS."""
         first = self.node_offsets[:-1][self.n_nodes > 0]
         if len(first) == 0:
             return 1
@@ -308,16 +308,16 @@ class Tree(Structure):
             return MOST_RANKS
         return min(MOST_RANKS, int(np.multiply.reduceat(self.n_labels, first).max()))
 
-    def entropic(self, potentials: FloatArray) -> Points:
+    def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
         outputs = self._outputs()
-        self._batch.entropic(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
+        self._batch.marginals(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
         return Points(*outputs)
 
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
     ) -> Points:
-        """``argmax_y (costs'y + constants) (margin + scores'y)`` over labellings, exactly; ``warm`` is not needed.
+        """``argmax_y (costs'y + constants) (margin + scores'y)`` over labelings, exactly; ``warm`` is not needed.
 
         Per label and subtree, all pairs of loss and score of which none beats another in both are kept. INEXACT, with
         an upper bound as value, where these would be thousands (64 to 4096, by the size of the example).
@@ -329,7 +329,7 @@ class Tree(Structure):
         return Points(*outputs)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
-        """Euclidean projection by an active set of labellings in the kernel; ``warm`` from an earlier call."""
+        """Euclidean projection by an active set of labelings in the kernel; ``warm`` from an earlier call."""
         point = vector(point, self.n_parts, "point")
         own = self.cliques
         arrays = (
@@ -343,7 +343,7 @@ class Tree(Structure):
         return Points(*outputs, generic.ActiveSets.of(hull, self.n_examples, key))
 
     def oracle(self, ranks: int = 1) -> Any:
-        """Max-product, or the ``ranks`` best, and slack re-scaling on one example at a time."""
+        """Max-product, or the ``ranks`` best, and slack rescaling on one example at a time."""
         return _kernels.TreeOracle(self._batch, ranks)
 
     def select(self, indices: npt.ArrayLike) -> Self:

@@ -50,7 +50,7 @@ def punctuation(word: str) -> bool:
 
 
 def bigram_dice(first: str, second: str) -> float:
-    """Dice coefficient of the sets of neighbouring letters."""
+    """Dice coefficient of the sets of neighboring letters."""
     one, two = ({word[i : i + 2] for i in range(len(word) - 1)} for word in (first, second))
     return 2 * len(one & two) / (len(one) + len(two)) if one or two else 0.0
 
@@ -199,7 +199,7 @@ def link_features(evidence: Any) -> dict[str, FloatArray]:
                 near = [product.at(j + dj, k + dk) for dj, dk in steps]
                 before, after = near[:2]
                 agreement = 2 * before * after / (before + after) if before + after > 0 else 0.0
-                found["neighbours"] = [*near, max(before, after), (before + after) / 2 * g, agreement]
+                found["neighbors"] = [*near, max(before, after), (before + after) / 2 * g, agreement]
                 found["position"] = [
                     *(far, far**2, math.sqrt(far)),
                     *(x * (1 - g) for x in (far, far**2, math.sqrt(far))),

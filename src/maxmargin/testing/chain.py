@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.legality import Legality
+from maxmargin.structures.transitions import TransitionConstraints
 
 
 def vertices(structure: Chain) -> list[FloatArray]:
@@ -20,13 +20,13 @@ def vertices(structure: Chain) -> list[FloatArray]:
     found = []
     for length in structure.lengths.tolist():
         one = Chain([length], structure.n_labels, transitions=structure.transitions)
-        sequences = [y for y in product(range(structure.n_labels), repeat=length) if _legal(structure.legal, y)]
+        sequences = [y for y in product(range(structure.n_labels), repeat=length) if _legal(structure.constraints, y)]
         rows = [one.encode([np.array(y, dtype=np.int64)]) for y in sequences]
         found.append(np.array(rows).reshape(len(rows), one.n_parts))
     return found
 
 
-def _legal(rules: Legality | None, labels: tuple[int, ...]) -> bool:
+def _legal(rules: TransitionConstraints | None, labels: tuple[int, ...]) -> bool:
     if rules is None or not labels:
         return True
     ends = bool(rules.first[labels[0]]) and bool(rules.last[labels[-1]])

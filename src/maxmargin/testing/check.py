@@ -13,7 +13,7 @@ def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: i
     Checks, per round: the argmax is worth its value and no output seen is worth more; ``encode`` undoes ``decode``;
     ``select`` agrees with the whole batch; the projection is certified by the argmax; the k best, unless they are
     refused with a ValueError, are sorted, distinct and start with the argmax; no output seen is worth more than the
-    slack re-scaled maximum. Of a relaxed structure, whose argmax need not be an output, the value is a bound and
+    slack rescaled maximum. Of a relaxed structure, whose argmax need not be an output, the value is a bound and
     ``predict`` gives the outputs. Where there is an ``entropic``, its value is no less than the argmax and has the
     marginals as its gradient, and these are feasible.
     """
@@ -36,7 +36,7 @@ def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: i
         _check_select(structure, scores, best.value, rng)
         _check_projection(structure, rng.normal(size=parts))
         _check_slack(structure, scores, vertices, rng)
-        if not structure.no_entropy:
+        if not structure.marginals_unsupported:
             _check_entropic(structure, scores, best.value, rng.normal(size=parts))
         try:
             ranks = structure.k_best(scores, k)
@@ -56,7 +56,7 @@ def _check_slack(
     structure: Structure, scores: FloatArray, vertices: list[FloatArray], rng: np.random.Generator
 ) -> None:
     costs = np.zeros(structure.n_parts)
-    costs[structure.decisions] = rng.integers(0, 3, size=structure.starts[1])
+    costs[structure.variable_parts] = rng.integers(0, 3, size=structure.starts[1])
     margin, constants = rng.normal(size=structure.n_examples), np.zeros(structure.n_examples)
     points = structure.slack_argmax(scores, margin, costs, constants)
 
@@ -73,11 +73,11 @@ def _check_slack(
 
 
 def _check_entropic(structure: Structure, potentials: FloatArray, best: FloatArray, direction: FloatArray) -> None:
-    points = structure.entropic(potentials)
+    points = structure.marginals(potentials)
     assert (points.status == PointStatus.OK).all(), "entropic: finite potentials must give a distribution"
     assert (points.value >= best - 1e-9).all(), "entropic: the log-partition cannot be below the largest score"
     step = 1e-5
-    ahead, behind = (structure.entropic(potentials + sign * step * direction).value for sign in (1, -1))
+    ahead, behind = (structure.marginals(potentials + sign * step * direction).value for sign in (1, -1))
     np.testing.assert_allclose(
         (ahead - behind) / (2 * step),
         structure.by_example(points.z * direction),

@@ -11,7 +11,7 @@ from maxmargin.structures.cut import Cut
 
 
 def vertices(structure: Cut) -> list[FloatArray]:
-    """All labellings of each example as rows of node parts, then edge parts: shape ``(2^nodes, parts)`` each."""
+    """All labelings of each example as rows of node parts, then edge parts: shape ``(2^nodes, parts)`` each."""
     offsets = structure.blocks[1].offsets
     listed = []
     for example, nodes in enumerate(structure.n_nodes):

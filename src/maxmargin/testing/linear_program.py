@@ -37,6 +37,6 @@ def whole_points(structure: LinearProgram) -> list[FloatArray]:
     for program in structure.programs:
         ranges = [range(int(np.floor(bound + 1e-9)) + 1) for bound in program.u]
         found = [np.array(z, dtype=np.float64) for z in product(*ranges)]
-        legal = [z for z in found if program.violation(z) <= 1e-9]
-        listed.append(np.array(legal).reshape(len(legal), program.n))
+        constraints = [z for z in found if program.violation(z) <= 1e-9]
+        listed.append(np.array(constraints).reshape(len(constraints), program.n))
     return listed

@@ -1,4 +1,4 @@
-"""For tests of general graphs and associative networks: enumeration of labellings, and a dynamic program on trees."""
+"""For tests of general graphs and associative networks: enumeration of labelings, and a dynamic program on trees."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from itertools import product
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.graph import Graph
+from maxmargin.structures.graph import PairwiseGraph
 from maxmargin.structures.network import Network
 
 
 def vertices(structure: Network) -> list[FloatArray]:
-    """All labellings of each example as rows of node parts, then edge parts: shape ``(K^nodes, parts)`` each."""
+    """All labelings of each example as rows of node parts, then edge parts: shape ``(K^nodes, parts)`` each."""
     found = []
     for example, nodes in enumerate(structure.n_nodes.tolist()):
         one = structure.select([example])
-        labellings = product(range(structure.n_labels), repeat=nodes)
-        found.append(np.array([one.encode([np.array(labels, dtype=np.int64)]) for labels in labellings]))
+        labelings = product(range(structure.n_labels), repeat=nodes)
+        found.append(np.array([one.encode([np.array(labels, dtype=np.int64)]) for labels in labelings]))
     return found
 
 
@@ -30,10 +30,10 @@ def feasibility(structure: Network, z: FloatArray) -> float:
     return float(max(equal, less, (-z).max(initial=0.0)))
 
 
-def best_on_tree(structure: Graph, scores: FloatArray) -> float:
-    """Score of the best labelling of a batch of one example whose graph is a forest, leaves first."""
+def best_on_tree(structure: PairwiseGraph, scores: FloatArray) -> float:
+    """Score of the best labeling of a batch of one example whose graph is a forest, leaves first."""
     k = structure.n_labels
-    best = scores[structure.decisions].reshape(-1, k).copy()
+    best = scores[structure.variable_parts].reshape(-1, k).copy()
     tables = scores[structure.starts[1] :].reshape(-1, k, k)
     left = dict(enumerate(structure.edges.tolist()))
     total = 0.0

@@ -8,16 +8,16 @@ import numpy as np
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.legality import Legality
 from maxmargin.structures.second_order import SecondOrderChain
+from maxmargin.structures.transitions import TransitionConstraints
 
 
-def is_legal(labels: tuple[int, ...], legal: Legality | None) -> bool:
+def is_legal(labels: tuple[int, ...], constraints: TransitionConstraints | None) -> bool:
     """Whether a label sequence keeps the rules."""
-    if legal is None or not labels:
+    if constraints is None or not labels:
         return True
-    joins = all(bool(legal.pairs[a, b]) for a, b in pairwise(labels))
-    return joins and bool(legal.first[labels[0]]) and bool(legal.last[labels[-1]])
+    joins = all(bool(constraints.pairs[a, b]) for a, b in pairwise(labels))
+    return joins and bool(constraints.first[labels[0]]) and bool(constraints.last[labels[-1]])
 
 
 def vertices(structure: SecondOrderChain) -> list[FloatArray]:
@@ -27,9 +27,9 @@ def vertices(structure: SecondOrderChain) -> list[FloatArray]:
     """
     found = []
     for length in structure.lengths.tolist():
-        one = SecondOrderChain([length], structure.n_labels, legal=structure.legal)
+        one = SecondOrderChain([length], structure.n_labels, constraints=structure.constraints)
         sequences = product(range(structure.n_labels), repeat=length)
-        rows = [one.encode([np.array(y, dtype=np.int64)]) for y in sequences if is_legal(y, structure.legal)]
+        rows = [one.encode([np.array(y, dtype=np.int64)]) for y in sequences if is_legal(y, structure.constraints)]
         found.append(np.array(rows).reshape(-1, one.n_parts))
     return found
 
@@ -54,7 +54,7 @@ def viterbi(nodes: FloatArray, pairs: FloatArray, triples: FloatArray) -> tuple[
 
 
 def product_chain(nodes: FloatArray, pairs: FloatArray, triples: FloatArray) -> tuple[Chain, FloatArray]:
-    """The same chain, of two positions or more, with pairs of neighbouring labels as labels, and its scores.
+    """The same chain, of two positions or more, with pairs of neighboring labels as labels, and its scores.
 
     Label ``a K + b`` at position ``t`` of the new chain stands for labels ``a``, ``b`` at ``t``, ``t + 1``.
     """

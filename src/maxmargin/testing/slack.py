@@ -1,4 +1,4 @@
-"""Slack re-scaling by enumeration: the best product over all outputs, and over their hull."""
+"""Slack rescaling by enumeration: the best product over all outputs, and over their hull."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def vertices(structure: Structure) -> list[FloatArray]:
         for i in range(structure.n_examples):
             one = structure.select([i])
             begin = one._node_begin.tolist()
-            labels = [one.decision_labels[a:b] for a, b in pairwise(begin)]
+            labels = [one.part_states[a:b] for a, b in pairwise(begin)]
             found.append(np.array([one.encode([np.array(y, dtype=np.int64)]) for y in product(*labels)]))
         return found
     if isinstance(structure, Chain):

@@ -165,7 +165,7 @@ class _Direction:
         for i in range(len(given) + 1):
             self.departures[i, len(given)] += believed.jumps[i].sum()
 
-    def maximise(self, prior: float, markov: bool) -> None:
+    def maximize(self, prior: float, markov: bool) -> None:
         rows: dict[int, list[float]] = defaultdict(list)
         for (e, _), count in self.counts.items():
             rows[e].append(count)
@@ -181,7 +181,7 @@ class _Direction:
             self.c = _improved(self.moved, self.departures, self.c)
 
 
-class Learnt(NamedTuple):
+class Learned(NamedTuple):
     """``words``, ``null`` and ``jumps`` of both directions, and (forward, backward) log-likelihoods by iteration."""
 
     words: tuple[Table, Table]
@@ -199,8 +199,8 @@ def learn(
     prior: float = 0.0,
     null: float = 0.1,
     width: int = 10,
-) -> Learnt:
-    """Expectation-maximisation with dictionaries; tables of the backward model are keyed (target, source word)."""
+) -> Learned:
+    """Expectation-maximization with dictionaries; tables of the backward model are keyed (target, source word)."""
     met = lexicon(pairs)
     sides = [sorted({word for pair in pairs for word in pair[side]}) for side in (0, 1)]
     start = np.exp(-0.3 * np.abs(np.arange(-width, width + 1) - 1.0))
@@ -234,7 +234,7 @@ def learn(
             for way in (0, 1):
                 likelihood[way] += both[way].likelihood
         for direction in directions:
-            direction.maximise(prior, markov)
+            direction.maximize(prior, markov)
         history.append((likelihood[0], likelihood[1]))
     forth, back = directions
-    return Learnt((forth.words, back.words), (forth.null, back.null), np.stack([forth.c, back.c]), history)
+    return Learned((forth.words, back.words), (forth.null, back.null), np.stack([forth.c, back.c]), history)

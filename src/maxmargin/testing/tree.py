@@ -11,10 +11,10 @@ from maxmargin.structures.tree import Tree
 
 
 def vertices(structure: Tree) -> list[FloatArray]:
-    """All labellings of every example as rows of node, then edge, then clique parts; for tiny examples only."""
+    """All labelings of every example as rows of node, then edge, then clique parts; for tiny examples only."""
     found = []
     begin = 0
-    labels = np.split(structure.decision_labels, np.cumsum(structure.n_labels)[:-1])
+    labels = np.split(structure.part_states, np.cumsum(structure.n_labels)[:-1])
     for i, nodes in enumerate(structure.n_nodes.tolist()):
         outputs = list(product(*(labels[v].tolist() for v in range(begin, begin + nodes))))
         many = structure.select([i] * len(outputs))

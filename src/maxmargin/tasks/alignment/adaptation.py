@@ -1,7 +1,7 @@
 """Translation models adapted to the text that is to be aligned.
 
 Aligners that learn without annotations see the very text they align; words that are new, or used in a new way, are
-learnt from it. A stored model can do the same: a few iterations of expectation-maximisation on the text, in which
+learned from it. A stored model can do the same: a few iterations of expectation-maximization on the text, in which
 what the bitext taught counts as much as it did there. With ``n(e)`` the number of pairs of the bitext with word ``e``
 and ``c(e, f)`` the links expected in the text::
 

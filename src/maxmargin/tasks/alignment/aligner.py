@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
 from maxmargin._callers import callers_level
+from maxmargin.optimization.base import Solver
 from maxmargin.solvers import Solution, Status, Stop
-from maxmargin.solvers.base import Solver
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment import aligner_file, bootstrap
 from maxmargin.tasks.alignment.adaptation import adapt as adapted_to
@@ -45,7 +45,7 @@ from maxmargin.tasks.alignment.sentences import (
 )
 from maxmargin.tasks.alignment.symmetrize import symmetrize
 from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, LinkModel, train
-from maxmargin.tasks.alignment.translation import LONGEST_LEARNT
+from maxmargin.tasks.alignment.translation import LONGEST_LEARNED
 
 _ROUGH = 1e-2
 """The relative gap of the runs that only serve to compare settings."""
@@ -59,23 +59,23 @@ class _View(NamedTuple):
 
 
 class WordAligner(BaseEstimator):  # type: ignore[misc]
-    """Word alignment by maximum-weight matchings with learnt scores.
+    """Word alignment by maximum-weight matchings with learned scores.
 
-    Translation models (:mod:`~maxmargin.tasks.alignment.opinions`) are learnt from a bitext without annotations; a
+    Translation models (:mod:`~maxmargin.tasks.alignment.opinions`) are learned from a bitext without annotations; a
     max-margin model over their opinions, positions, spelling and frequencies from few annotated pairs. Words may have
-    up to ``fertility`` links, at a learnt cost for all beyond the first.
+    up to ``fertility`` links, at a learned cost for all beyond the first.
 
     Args:
         fertility: how many links a word may have.
         features: groups of link features, of :data:`~maxmargin.tasks.alignment.features.GROUPS`; None for all.
         frequent_pairs: how many frequent word pairs have a weight of their own.
-        C: regularisation, ``1/(2C) ||w||^2`` against the sum of hinge losses; one number, or several to choose from.
+        C: regularization, ``1/(2C) ||w||^2`` against the sum of hinge losses; one number, or several to choose from.
         false_negative: cost of a missed sure link, a wrong one costing 1; one number, or several to choose from.
         rounds: how often possible links are imputed (see :mod:`~maxmargin.tasks.alignment.training`).
         folds: parts of the annotated pairs for choosing and calibrating where no others are given for that.
         solver: "auto", or a solver of :mod:`maxmargin.solvers`.
         tol: relative duality gap of the training runs.
-        models: translation models learnt before (``aligner.models_``); None to learn them in ``fit``.
+        models: translation models learned before (``aligner.models_``); None to learn them in ``fit``.
         random_state: seed of the folds and of solvers that draw random numbers.
         n_jobs: threads, as scikit-learn reads it; None for one.
         verbose: whether to draw a progress bar on a terminal.
@@ -86,7 +86,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         choice_: the settings used, and ``choices_``: the AER of all that were tried.
         solution_: certificate, status and history of the last training run.
         calibration_: the curve from margins to confidences.
-        facts_: how it was trained, plain values that a saved model keeps.
+        metadata_: how it was trained, plain values that a saved model keeps.
         held_out_: :class:`~maxmargin.tasks.alignment.metrics.Scores` of pairs that were not trained on, or None.
     """
 
@@ -158,15 +158,15 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         further = as_pairs(bitext, "bitext pair")
         if self.models is not None and further:
             raise ValueError(
-                "bitext would be ignored, as models holds translation models that are learnt already; give one of them"
+                "bitext would be ignored, as models holds translation models that are learned already; give one of them"
             )
         require_inside(pairs, references)
         require_inside(dev_pairs, dev_references, "dev pair")
         extra = extra_names(pairs, dev_pairs)
         groups = self._groups()
         require_columns(groups, extra, int(self.frequent_pairs))
-        warn_of_long(pairs, "is not learnt from")
-        warn_of_long(dev_pairs, "is not learnt from", "dev pair")
+        warn_of_long(pairs, "is not learned from")
+        warn_of_long(dev_pairs, "is not learned from", "dev pair")
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             self._learn_models([*further, *pairs, *dev_pairs], stages)
             self._begin(groups, extra)
@@ -212,11 +212,11 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             self._learn_models(pairs, stages)
             self._begin(groups, extra)
             view = self._view()
-            labelled = []
+            labeled = []
             for part in parts:
                 evidence = self._evidence([pairs[at] for at in part], view)
-                labelled.append(GoldBatch.labelled(self.link_model_, evidence, bootstrap.labels(evidence)))
-            gold, held = labelled
+                labeled.append(GoldBatch.labeled(self.link_model_, evidence, bootstrap.labels(evidence)))
+            gold, held = labeled
             choice = Choice(
                 Cs[0] if len(Cs) == 1 else bootstrap.STRENGTH / len(gold),
                 costs[0] if len(costs) == 1 else bootstrap.FALSE_NEGATIVE,
@@ -274,7 +274,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         return [found[number] for number in range(len(found))]
 
     def align_hmm(self, X: Iterable[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
-        """The links of the hidden Markov models of words, without anything learnt from annotations: a baseline.
+        """The links of the hidden Markov models of words, without anything learned from annotations: a baseline.
 
         ``method`` is one of :data:`~maxmargin.tasks.alignment.symmetrize.METHODS`.
         """
@@ -406,7 +406,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         self.solution_ = self._solve(gold, choice, float(self.tol))
         self.coef_ = self.solution_.weights
         self.feature_names_ = self.link_model_.names
-        self.facts_ = {
+        self.metadata_ = {
             "C": choice.C,
             "false_negative": choice.false_negative,
             "held-out AER": None if self.held_out_ is None else self.held_out_.aer,
@@ -435,9 +435,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
                     stages.advance(len(numbers))
 
     def _fresh(self, pairs: Sequence[SentencePair]) -> BoolArray:
-        """Pairs that the translation models were not learnt from, though they could learn from them."""
+        """Pairs that the translation models were not learned from, though they could learn from them."""
         sizes = np.array([(len(pair.source), len(pair.target)) for pair in pairs], dtype=np.int64).reshape(-1, 2)
-        useful = (sizes.min(axis=1) > 0) & (sizes.max(axis=1) <= LONGEST_LEARNT)
+        useful = (sizes.min(axis=1) > 0) & (sizes.max(axis=1) <= LONGEST_LEARNED)
         known = self.models_.knows([pair.source for pair in pairs], [pair.target for pair in pairs])
         return np.asarray(useful & ~known)
 
@@ -454,7 +454,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         models, identity = self.models_.pruned(least, keep=self.identity_)
-        parts = Parts(self.link_model_, models, identity, self.coef_, self.calibration_, self.facts_)
+        parts = Parts(self.link_model_, models, identity, self.coef_, self.calibration_, self.metadata_)
         aligner_file.write(path, parts)
 
 
@@ -467,7 +467,7 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None, verbose: bool =
     parts = aligner_file.read(path)
     aligner = WordAligner(fertility=parts.link_model.fertility, n_jobs=n_jobs, verbose=verbose)
     aligner.link_model_, aligner.models_, aligner.identity_ = parts.link_model, parts.models, parts.identity
-    aligner.coef_, aligner.calibration_, aligner.facts_ = parts.weights, parts.calibration, parts.facts
+    aligner.coef_, aligner.calibration_, aligner.metadata_ = parts.weights, parts.calibration, parts.metadata
     aligner.feature_names_ = parts.link_model.names
     return aligner
 

@@ -32,7 +32,7 @@ class Parts(NamedTuple):
     identity: IntArray
     weights: FloatArray
     calibration: Calibration
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
 
 
 def write(path: str | Path, parts: Parts) -> None:
@@ -46,7 +46,7 @@ def write(path: str | Path, parts: Parts) -> None:
         "features": parts.link_model.links.header(),
         "models": parts.models.header(),
         "calibration": [curve.slope, curve.intercept, curve.bend],
-        "facts": parts.facts,
+        "metadata": parts.metadata,
     }
     arrays = {"weights": parts.weights, "identity": parts.identity, **parts.models.arrays()}
     model_file.write(path, header, arrays)
@@ -83,10 +83,10 @@ def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> Parts:
         raise ValueError(f"it needs {link_model.n_weights} weights, it has shape {weights.shape}")
     if not np.isfinite(weights).all():
         raise ValueError("its weights are not finite")
-    facts = header["facts"]
-    if not isinstance(facts, dict):
+    metadata = header["metadata"]
+    if not isinstance(metadata, dict):
         raise ValueError("its facts are damaged")
     slope, intercept, bend = (float(value) for value in header["calibration"])
     if not (np.isfinite([slope, intercept, bend]).all() and slope > 0 and bend >= 0):
         raise ValueError("its calibration is damaged")
-    return Parts(link_model, models, identity, weights, Calibration(slope, intercept, bend), facts)
+    return Parts(link_model, models, identity, weights, Calibration(slope, intercept, bend), metadata)

@@ -18,15 +18,15 @@ from maxmargin.tasks.alignment.evidence import Evidence, best_links
 from maxmargin.tasks.alignment.sentences import LONGEST_ALIGNED
 from maxmargin.tasks.alignment.training import BoolArray
 
-WITHHELD = ("hmm", "neighbours", "null")
+WITHHELD = ("hmm", "neighbors", "null")
 """Groups of features that are made of the labels' own model."""
 
 STRENGTH = 10.0
-"""``C`` times the number of pairs that are learnt from: the hinge losses are summed, and labels are all alike."""
+"""``C`` times the number of pairs that are learned from: the hinge losses are summed, and labels are all alike."""
 
 FALSE_NEGATIVE = 1.0
 HELD_OUT = 0.2
-"""For so many pairs per pair learnt from, the confidences are calibrated."""
+"""For so many pairs per pair learned from, the confidences are calibrated."""
 
 LENGTHS = (3, 40)
 """Pairs with fewer or more words than this on a side are not used, unless there are no others."""

@@ -3,7 +3,7 @@
 The margin of a link is the score of the best alignment with it, less that of the best one without it. The confidence is
 ``sigmoid(intercept + slope * margin + bend * margin * |margin|)``, the probability that annotators call the link
 possible: Platt's curve (1999) with a bend, as errors near the border outlive a straight line. The three numbers
-maximise the likelihood of held-out links.
+maximize the likelihood of held-out links.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from maxmargin import _kernels
 from maxmargin.structures._arrays import offsets_of, vector
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.words import normalise
+from maxmargin.tasks.alignment.words import normalize
 
 _LETTERS_MOST = 64
 _DIGIT = re.compile(r"\d")
@@ -32,7 +32,7 @@ _OF_TARGET_WORDS = ("null_target", "count_target")
 
 @lru_cache(maxsize=1 << 16)
 def _traits(word: str) -> tuple[str, str, str, int]:
-    """Letters to compare, normalised form, digits, and kind (1: punctuation, 2: capitalised) of a word."""
+    """Letters to compare, normalized form, digits, and kind (1: punctuation, 2: capitalized) of a word."""
     if word.isascii():
         letters = word.lower()
     else:
@@ -40,7 +40,7 @@ def _traits(word: str) -> tuple[str, str, str, int]:
         letters = "".join(letter for letter in parts if not unicodedata.combining(letter))
     digits = "" if word.isalpha() else "".join(_DIGIT.findall(word))
     kind = (not any(map(str.isalnum, word))) + 2 * word[:1].isupper()
-    return letters[:_LETTERS_MOST], normalise(word), digits, kind
+    return letters[:_LETTERS_MOST], normalize(word), digits, kind
 
 
 def _numbers(values: Sequence[str]) -> npt.NDArray[np.int32]:

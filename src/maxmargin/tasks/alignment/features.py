@@ -13,7 +13,7 @@ of ``n``, ``p`` the forward and ``q`` the backward HMM posterior of the cell and
   statistics of surprise and coincidence, 1993).
 - "against" compares ``g`` with the best other ``h`` of its row or column: ``(g - h) / (g + h + 0.01)``.
 - Letters are compared without case and accents, and only the first 64 of a word; common letters are ``2 lcs / (m + n)``
-  of the longest common subsequence, bigrams the Dice coefficient of the sets of neighbouring letters.
+  of the longest common subsequence, bigrams the Dice coefficient of the sets of neighboring letters.
 - A word is rare with ``c <= 3``, frequent with ``c > n / 100``, and punctuation if it has no letter and no digit.
 
 Cost: about 100 features of a cell in a few hundred cycles; scores are computed without a matrix.
@@ -73,7 +73,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
         "forward minus Model 1",
         "backward minus Model 1",
     ),
-    "neighbours": (
+    "neighbors": (
         "previous source, previous target",
         "next source, next target",
         "previous source, next target",
@@ -101,7 +101,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "orthography": (
         "equal",
-        "equal when normalised",
+        "equal when normalized",
         "common prefix",
         "common suffix",
         "common letters",
@@ -112,8 +112,8 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
         "equal punctuation",
         "different punctuation",
         "one is punctuation",
-        "both capitalised",
-        "one is capitalised",
+        "both capitalized",
+        "one is capitalized",
         "difference of lengths",
         "long and alike",
     ),
@@ -161,7 +161,7 @@ _WORD_COLUMNS = (
     "second partner is next to the first",
     "second partner if next to the first",
     "null",
-    "neighbours at its best partner",
+    "neighbors at its best partner",
 )
 
 
@@ -340,7 +340,7 @@ class WordFeatures:
 
     A source word has many partners in the forward direction, where it may generate many target words; a target word in
     the backward one. ``expected links`` sums ``g`` over a word's partners, ``its own direction`` that direction's
-    posteriors (both cut at 4, and divided by 4); ``second partner`` is its second largest posterior. ``neighbours at
+    posteriors (both cut at 4, and divided by 4); ``second partner`` is its second largest posterior. ``neighbors at
     its best partner`` is the mean of what the other direction gives to the words before and after at the partner of the
     largest ``g``.
 

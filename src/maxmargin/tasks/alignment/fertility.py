@@ -2,7 +2,7 @@
 
 With ``fertility`` D a word has room for D links. It also has D - 1 *places*, edges to nodes of their own that take one
 unit of that room each: a word with one link can fill all its places, every further link costs it one. So what a place
-is worth is the cost of a second (third, ...) link, and can be learnt like the scores of links. The result is an
+is worth is the cost of a second (third, ...) link, and can be learned like the scores of links. The result is an
 ordinary matching with capacities, whose polytope has no other vertices than such alignments: exact and fast like the
 one-to-one case. (Lacoste-Julien, Taskar, Klein and Jordan 2006 write the same by slack variables.)
 

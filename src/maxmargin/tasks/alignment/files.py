@@ -16,7 +16,7 @@ import numpy as np
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.link_formats import FORMATS, Format, Table, format_pair, parse, recognise
+from maxmargin.tasks.alignment.link_formats import FORMATS, Format, Table, format_pair, parse, recognize
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.packed import link_keys, unpack
 from maxmargin.tasks.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text, words_of
@@ -264,12 +264,12 @@ def open_links(path: AnyPath, *, format: str | None = None) -> LinkFile:
 
     Args:
         path: the file.
-        format: one of :data:`FORMATS`; None recognises all but TALP, which looks like Pharaoh but counts from 1.
+        format: one of :data:`FORMATS`; None recognizes all but TALP, which looks like Pharaoh but counts from 1.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"no format {format!r}; choose one of {', '.join(FORMATS)}")
     data = read_text(path)
-    form = recognise(path, data) if format is None else format
+    form = recognize(path, data) if format is None else format
     return LinkFile(path, form, parse(path, data, form))
 
 

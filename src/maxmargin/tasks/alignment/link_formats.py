@@ -65,7 +65,7 @@ class Table:
     count: int
 
 
-def recognise(path: AnyPath, data: bytes) -> str:
+def recognize(path: AnyPath, data: bytes) -> str:
     """The format by the first line that is not empty; Pharaoh if there is none."""
     stripped = data.lstrip()
     if not stripped:
@@ -196,11 +196,11 @@ def _by_chunks(
 
 
 def _pharaoh(path: AnyPath, data: bytes) -> Table:
-    table, lines = _by_chunks(path, data, _pharaoh_vectorised, _pharaoh_by_lines)
+    table, lines = _by_chunks(path, data, _pharaoh_vectorized, _pharaoh_by_lines)
     return replace(table, count=lines)
 
 
-def _pharaoh_vectorised(chunk: bytes, before: int) -> Table | None:
+def _pharaoh_vectorized(chunk: bytes, before: int) -> Table | None:
     """The links of lines that hold nothing but ``number-number`` and ``numberpnumber``; None where something else is.
 
     About 20 ns per byte, against some 100 ns for a loop over words.
@@ -265,10 +265,10 @@ def _without_null(table: Table) -> Table:
 
 
 def _naacl(path: AnyPath, data: bytes) -> Table:
-    return _without_null(_by_chunks(path, data, _naacl_vectorised, _naacl_by_lines)[0])
+    return _without_null(_by_chunks(path, data, _naacl_vectorized, _naacl_by_lines)[0])
 
 
-def _naacl_vectorised(chunk: bytes, before: int) -> Table | None:
+def _naacl_vectorized(chunk: bytes, before: int) -> Table | None:
     """The links of lines of three numbers with or without S or P; None where something else is."""
     text = np.frombuffer(chunk, dtype=np.uint8)
     letter = (text == ord("S")) | (text == ord("P"))

@@ -51,7 +51,7 @@ class BitextModels:
         words: models of words, trained on agreement.
         stems: models of stems, trained on agreement.
         cautious: models of stems with a prior, each direction by itself; it shares the lexicon of ``stems``.
-        seen: fingerprints of the sentence pairs they were learnt from, rising.
+        seen: fingerprints of the sentence pairs they were learned from, rising.
     """
 
     words: TranslationModel
@@ -80,12 +80,12 @@ class BitextModels:
         """
 
         def one(name: str, bitext: PreparedBitext, **settings: Any) -> TranslationModel:
-            told = None if on_iteration is None else lambda progress: on_iteration(name, progress)
+            report = None if on_iteration is None else lambda progress: on_iteration(name, progress)
             return learn(
                 bitext,
                 model1_iterations=model1_iterations,
                 hmm_iterations=hmm_iterations,
-                on_iteration=told,
+                on_iteration=report,
                 **settings,
             )
 
@@ -96,7 +96,7 @@ class BitextModels:
         return cls(words, stems, cautious, np.unique(fingerprints(source, target)))
 
     def knows(self, source: Sentences, target: Sentences) -> npt.NDArray[np.bool_]:
-        """Which sentence pairs were among those it was learnt from."""
+        """Which sentence pairs were among those it was learned from."""
         return np.isin(fingerprints(source, target), self.seen)
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ class BitextModels:
 
     @property
     def n_pairs(self) -> int:
-        """From how many sentence pairs they were learnt."""
+        """From how many sentence pairs they were learned."""
         return self.words.lexicon.n_pairs
 
     def evidence(

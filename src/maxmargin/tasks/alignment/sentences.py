@@ -210,7 +210,7 @@ def learnable(pairs: Sequence[SentencePair], references: Sequence[Reference]) ->
 
 
 def warn_of_long(pairs: list[SentencePair], consequence: str = "gets no links", called: str = "sentence pair") -> None:
-    """Say so where pairs are not aligned, or not learnt from."""
+    """Say so where pairs are not aligned, or not learned from."""
     long = [number for number, pair in enumerate(pairs) if too_long(pair)]
     if long:
         warnings.warn(

@@ -1,6 +1,6 @@
 """Alignments to look at: a grid for the terminal, and one self-contained page for the browser.
 
-With a reference every link is of one of five kinds, told apart by shape as well as by colour: squares are sure and
+With a reference every link is of one of five kinds, told apart by shape as well as by color: squares are sure and
 diamonds possible, filled ones are predicted and hollow ones are not, a cross is predicted and wrong.
 
 A grid costs O(source words * target words). A page embeds the data once and draws a pair when it scrolls into view.

@@ -12,7 +12,7 @@ word, ``backward`` the other one; of the methods only the two with *final* can t
 - ``grow-diag-final-and``: then those of which both words have no link.
 
 The result depends on the order in which links are tried. It is that of the Moses toolkit: links by (target, source);
-neighbours above, left, below, right and then the diagonal ones; a link taken behind the present one is looked at in the
+neighbors above, left, below, right and then the diagonal ones; a link taken behind the present one is looked at in the
 same scan, one before it in the next scan.
 
 Koehn, Och and Marcu, *Statistical phrase-based translation*, 2003; Koehn et al., *Edinburgh system description for the

@@ -33,13 +33,13 @@ def _percent(value: float) -> str:
     return f"{100 * value:.2f}"
 
 
-def scores_table(names: Sequence[str], facts: dict[str, Any]) -> RenderableType:
+def scores_table(names: Sequence[str], metadata: dict[str, Any]) -> RenderableType:
     """One column per system."""
     from rich.table import Table
     from rich.text import Text
 
-    systems = facts["systems"]
-    level = f"{100 * facts['interval_level']:g}%"
+    systems = metadata["systems"]
+    level = f"{100 * metadata['interval_level']:g}%"
     table = Table(box=None, pad_edge=False)
     table.add_column()
     for name in names:

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from maxmargin._sparse import sp
 from maxmargin.features.parts import PartFeatures
 from maxmargin.losses import Hamming
+from maxmargin.optimization.base import Solver, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import SimplicialDecomposition, Solution, Status, Stop, solve
-from maxmargin.solvers.base import Solver, Start
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.features import Evidence, LinkFeatures, WordFeatures
@@ -142,7 +142,7 @@ class GoldBatch:
         return cls._of(model, evidence, batch, sure, possible | sure)
 
     @classmethod
-    def labelled(cls, model: LinkModel, evidence: Evidence, links: BoolArray) -> GoldBatch:
+    def labeled(cls, model: LinkModel, evidence: Evidence, links: BoolArray) -> GoldBatch:
         """With links, a 0/1 grid, that are all sure."""
         return cls._of(model, evidence, model.batch(evidence), links, links)
 

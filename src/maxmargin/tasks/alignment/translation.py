@@ -1,4 +1,4 @@
-"""Translation models learnt from sentence pairs alone: IBM Model 1 and hidden Markov models, in both directions.
+"""Translation models learned from sentence pairs alone: IBM Model 1 and hidden Markov models, in both directions.
 
 *Forward*, source words generate target words: word ``k`` of the target picks a source position ``a_k`` (or the empty
 word) and is drawn from ``t(f | e)``. In Model 1 (Brown et al. 1993) every position is as likely as the others; in the
@@ -9,8 +9,8 @@ hidden Markov model (Vogel, Ney and Tillmann 1996) the position depends on the l
 and the empty word, of probability ``null``, remembers where the last word came from (Och and Ney 2003). *Backward* is
 the same with the sides exchanged.
 
-Expectation-maximisation on one direction alone never lowers its log-likelihood: word probabilities have a closed form,
-and the jumps ``c``, which share their normaliser, are improved by a minorise-maximise iteration (Hunter 2004). With
+Expectation-maximization on one direction alone never lowers its log-likelihood: word probabilities have a closed form,
+and the jumps ``c``, which share their normalizer, are improved by a minorise-maximize iteration (Hunter 2004). With
 ``agreement`` the two hidden Markov models train each other: expected counts are the products of both posteriors (Liang,
 Taskar and Klein 2006). That is no longer a likelihood method, and aligns far better.
 
@@ -34,12 +34,12 @@ import numpy.typing as npt
 from maxmargin import _kernels, _threads
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.words import Vocabulary, normalise
+from maxmargin.tasks.alignment.words import Vocabulary, normalize
 
 Sentences = Sequence[Sequence[str]]
 Float32Array = npt.NDArray[np.float32]
 
-LONGEST_LEARNT = 200
+LONGEST_LEARNED = 200
 """Sentence pairs with more words than this on a side teach nothing: they are long, and seldom translations."""
 
 UNSEEN = 1e-7
@@ -122,7 +122,7 @@ class Lexicon:
         source: the source vocabulary; its counts are the numbers of pairs a word occurs in.
         target: the target vocabulary.
         n_pairs: how many pairs there were.
-        letters: words are normalised and cut after this many letters; 0 for whole words.
+        letters: words are normalized and cut after this many letters; 0 for whole words.
         row_start: shape ``(n_source + 1,)``; the slots of source word ``e`` are ``row_start[e]:row_start[e + 1]``.
         column: the target word of each slot, rising within a row.
         together: in how many pairs the two words of a slot meet.
@@ -247,7 +247,7 @@ class TranslationModel:
 class PreparedBitext:
     """A bitext with its lexicon and the slot of every cell, to learn models from.
 
-    Pairs with more than :data:`LONGEST_LEARNT` words on a side are left out.
+    Pairs with more than :data:`LONGEST_LEARNED` words on a side are left out.
     """
 
     def __init__(self, source: Sentences, target: Sentences, *, letters: int = 0) -> None:
@@ -256,7 +256,7 @@ class PreparedBitext:
         used = [
             number
             for number, (first, second) in enumerate(zip(source, target, strict=True))
-            if max(len(first), len(second)) <= LONGEST_LEARNT
+            if max(len(first), len(second)) <= LONGEST_LEARNED
         ]
         if len(used) < len(source):
             source, target = [source[number] for number in used], [target[number] for number in used]
@@ -324,8 +324,8 @@ def learn(
 
 
 def _form(word: str, letters: int) -> str:
-    """A word as models see it: normalised, and cut after so many letters (0: whole)."""
-    whole = normalise(word)
+    """A word as models see it: normalized, and cut after so many letters (0: whole)."""
+    whole = normalize(word)
     return whole[:letters] if letters else whole
 
 
@@ -381,7 +381,7 @@ def expect(bitext: PreparedBitext, tables: Tables, jumps: FloatArray | None, nul
     """The expectation step: of the hidden Markov models with these jumps, or of Model 1 without any."""
     batch = bitext.batch
     lengths = np.concatenate([np.diff(batch.source_start), np.diff(batch.target_start)])
-    longest = min(LONGEST_LEARNT, int(lengths.max(initial=0)))
+    longest = min(LONGEST_LEARNED, int(lengths.max(initial=0)))
     # As fine as 64 bits allow for the largest possible count.
     tokens = max(len(batch.source), len(batch.target), 1)
     scale = 2.0 ** (62 - int(np.ceil(np.log2(tokens + 1))))
@@ -424,7 +424,7 @@ class _Learner:
     def step(self, model: str, agree: bool) -> None:
         found = expect(self._bitext, self.tables, self.jumps if model == "hmm" else None, self._null, agree=agree)
         word = np.empty_like(self.tables.word)
-        _kernels.translation_maximise(
+        _kernels.translation_maximize(
             self._bitext.kernel, found.word, found.scale, self._prior, word, _threads.current()
         )
         self.tables = Tables(word, _shares(found.null_target), _shares(found.null_source))
@@ -452,7 +452,7 @@ def _jumps(moved: FloatArray, departures: FloatArray, c: FloatArray) -> FloatArr
 
     The expected log-likelihood is ``sum_b moved_b log c_b - sum_w n_w log(sum_b m_wb c_b)``, over the windows ``w`` =
     (last position, number of positions) with ``n_w`` departures, of which ``m_wb`` positions are at a distance of
-    bucket ``b``. Linearising the second logarithm gives ``c_b = moved_b / sum_w n_w m_wb / Z_w``.
+    bucket ``b``. Linearizing the second logarithm gives ``c_b = moved_b / sum_w n_w m_wb / Z_w``.
     """
     if not moved.sum() > 0:
         return c

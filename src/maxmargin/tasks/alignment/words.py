@@ -1,4 +1,4 @@
-"""Words as the models of word alignment see them: normalised, numbered, counted."""
+"""Words as the models of word alignment see them: normalized, numbered, counted."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from maxmargin.structures.base import IntArray
 _DIGIT = re.compile(r"\d")
 
 
-def normalise(word: str) -> str:
+def normalize(word: str) -> str:
     """Lower case, composed (NFC), every decimal digit as ``0``: ``1,234.5`` is ``0,000.0``, ``36E`` is ``00e``.
 
-    Normalising twice changes nothing more.
+    Normalizing twice changes nothing more.
     """
     if word.isascii():
         lower = word.lower()

@@ -1,4 +1,4 @@
-"""Labels of sequences: parts of speech, chunks, names, or anything else that tokens are labelled with."""
+"""Labels of sequences: parts of speech, chunks, names, or anything else that tokens are labeled with."""
 
 from typing import TYPE_CHECKING
 

@@ -26,7 +26,7 @@ from maxmargin.tasks.tagging.table import AttributeText
 
 @dataclass(frozen=True, eq=False)
 class Attributes:
-    """Rows of numbered attributes, one per token (or per pair of neighbours), sentence after sentence.
+    """Rows of numbered attributes, one per token (or per pair of neighbors), sentence after sentence.
 
     Attributes:
         starts: row ``r`` is ``columns[starts[r]:starts[r + 1]]``, shape ``(n_rows + 1,)``, int64.

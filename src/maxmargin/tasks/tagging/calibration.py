@@ -1,6 +1,6 @@
 """Probabilities that mean what they say: one temperature, fitted on held-out sentences.
 
-The marginals of ``p(y) ~ exp(score(y) / t)`` give each token's gold label a probability; ``t`` minimises the mean of
+The marginals of ``p(y) ~ exp(score(y) / t)`` give each token's gold label a probability; ``t`` minimizes the mean of
 ``-log`` of these (Guo and others, *On calibration of modern neural networks*, 2017, for chains). The minimum is found
 by golden section over ``log t``: each point costs one sum-product pass.
 """

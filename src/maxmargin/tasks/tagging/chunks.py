@@ -12,7 +12,7 @@ and ``.``, which are outside, a chunk
              before anything that is not outside, after another type
 
 These are the rules of conlleval, version 2004-01-26, the program of the CoNLL shared tasks (Tjong Kim Sang and
-Buchholz, *Introduction to the CoNLL-2000 shared task*, 2000). It knows no S, nor B after E, so that it joins neighbours
+Buchholz, *Introduction to the CoNLL-2000 shared task*, 2000). It knows no S, nor B after E, so that it joins neighbors
 of one type in IOBES; there two more rules part them, and nothing differs where labels have no such tags:
 
     after E a chunk ends and begins before B;  S is a chunk of one token, whatever stands beside it
@@ -85,7 +85,7 @@ class ChunkCounts:
 
 
 def count_chunks(gold: IntArray, predicted: IntArray, sentences: IntArray, names: Sequence[Hashable]) -> ChunkCounts:
-    """The chunks of two labellings of the same sentences, in time linear in the tokens.
+    """The chunks of two labelings of the same sentences, in time linear in the tokens.
 
     Args:
         gold: places in ``names``, shape ``(tokens,)``.

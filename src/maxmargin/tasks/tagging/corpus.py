@@ -28,7 +28,7 @@ class TaggedCorpus:
         tokens: words of each sentence.
         upos: parts of speech, the tags of Universal Dependencies.
         chunks: base phrases as ``B-NP``, ``I-NP``, ..., ``O``.
-        names: persons, places and organisations as ``B-PER``, ``I-PER``, ..., ``O``.
+        names: persons, places and organizations as ``B-PER``, ``I-PER``, ..., ``O``.
         path: the file that holds the sentences, and perhaps more of them.
     """
 

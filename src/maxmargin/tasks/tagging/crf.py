@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from maxmargin import _callers
-from maxmargin.packing import checks
+from maxmargin.encoders import checks
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.tagging.tagger import SequenceTagger
 
@@ -214,7 +214,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
 
     @property
     def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
-        """The weights of pairs of neighbouring labels."""
+        """The weights of pairs of neighboring labels."""
         return self._tagger().transition_features_
 
     @property

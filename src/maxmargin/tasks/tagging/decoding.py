@@ -45,17 +45,17 @@ class Decoder:
         found = np.empty(int(rows.lengths.sum()), dtype=np.int32)
         with _threads.threads(self.n_jobs):
             for examples, tokens, scores in self._node_scores(rows, known):
-                labelling = self._labelling(self.layout, rows, examples, scores)
-                codes = labelling.labels
-                for some, at in self._lawless(labelling.status, rows, examples, known):
-                    again = self._labelling(self._without_rules, rows, some, scores[at])
+                labeling = self._labeling(self.layout, rows, examples, scores)
+                codes = labeling.labels
+                for some, at in self._lawless(labeling.status, rows, examples, known):
+                    again = self._labeling(self._without_rules, rows, some, scores[at])
                     self._check(again.status, some)
                     codes[at] = again.labels
                 found[tokens] = codes
         return found
 
     def best_with_margins(self, rows: TokenRows, known: Codes | None = None) -> tuple[Codes, FloatArray]:
-        """Codes of the best labels, and by how much each beats the best labelling with another label there.
+        """Codes of the best labels, and by how much each beats the best labeling with another label there.
 
         Infinite where no other label is legal.
         """
@@ -84,18 +84,18 @@ class Decoder:
         with _threads.threads(self.n_jobs):
             for examples, tokens, scores in self._node_scores(rows, known, packed=True):
                 structure = self.layout.structure(rows.lengths[examples])
-                points = structure.entropic(self._packed(rows, examples, scores) / temperature)
+                points = structure.marginals(self._packed(rows, examples, scores) / temperature)
                 shares = points.z[: scores.size].reshape(-1, k)
                 for some, at in self._lawless(points.status, rows, examples, known):
                     structure = self._without_rules.structure(rows.lengths[some])
-                    again = structure.entropic(self._packed(rows, some, scores[at]) / temperature)
+                    again = structure.marginals(self._packed(rows, some, scores[at]) / temperature)
                     self._check(again.status, some)
                     shares[at] = again.z[: len(at) * k].reshape(-1, k)
                 found[tokens] = shares
         return found
 
     def ranked(self, rows: TokenRows, k: int, known: Codes | None = None) -> Iterator[list[tuple[list[int], float]]]:
-        """For each sentence its ``k`` best labellings: lists of codes with their scores, best first."""
+        """For each sentence its ``k`` best labelings: lists of codes with their scores, best first."""
         with _threads.threads(self.n_jobs):
             for examples, _, scores in self._node_scores(rows, known, packed=True, copies=max(k, 1)):
                 status, lists = self._ranked(self.layout, rows, examples, scores, k)
@@ -108,9 +108,9 @@ class Decoder:
 
     @cached_property
     def _without_rules(self) -> WeightLayout:
-        return replace(self.layout, legal=None)
+        return replace(self.layout, constraints=None)
 
-    def _labelling(self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray) -> Any:
+    def _labeling(self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray) -> Any:
         """The best labels of sentences."""
         structure: Any = layout.structure(rows.lengths[examples])
         return structure.labels(*self._shared(rows, examples, scores))
@@ -118,7 +118,7 @@ class Decoder:
     def _max_marginals(
         self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray
     ) -> FloatArray:
-        """The score of the best labelling with each label at each token."""
+        """The score of the best labeling with each label at each token."""
         structure: Any = layout.structure(rows.lengths[examples])
         found: FloatArray = structure.max_marginals(*self._shared(rows, examples, scores))
         return found
@@ -126,7 +126,7 @@ class Decoder:
     def _ranked(
         self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray, k: int
     ) -> tuple[npt.NDArray[np.int8], list[list[tuple[list[int], float]]]]:
-        """Whether sentences have labellings, and the ``k`` best of each."""
+        """Whether sentences have labelings, and the ``k`` best of each."""
         structure = layout.structure(rows.lengths[examples])
         ranks = structure.k_best(self._packed(rows, examples, scores), k)
         decoded = [structure.decode(points.z) for points in ranks]
@@ -142,7 +142,7 @@ class Decoder:
     def _lawless(
         self, status: npt.NDArray[np.int8], rows: TokenRows, examples: IntArray, known: Codes | None
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """The sentences of a piece that have no legal labelling, if any, and the places of their tokens in it.
+        """The sentences of a piece that have no legal labeling, if any, and the places of their tokens in it.
 
         ValueError where labels that are known are to blame, and where scores are not finite.
         """
@@ -204,5 +204,5 @@ class Decoder:
             return
         i = int(examples[wrong[0]])
         if status[wrong[0]] == PointStatus.ABSENT:
-            raise ValueError(f"sentence {i}: no legal labelling has the labels that are known; correct them")
+            raise ValueError(f"sentence {i}: no legal labeling has the labels that are known; correct them")
         raise ValueError(f"sentence {i}: scores are not finite; scale the features down")

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._sparse import sp
-from maxmargin.packing import checks
-from maxmargin.packing.inputs import Sequence as FeatureSequence
+from maxmargin.encoders import checks
+from maxmargin.encoders.inputs import FeatureSequence
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.attributes import Attributes, Vocabulary
@@ -32,7 +32,7 @@ class TokenRows:
 
     Attributes:
         tokens: a row per token.
-        edges: a row per pair of neighbours, where pairs of labels see the input; else None.
+        edges: a row per pair of neighbors, where pairs of labels see the input; else None.
     """
 
     tokens: Attributes
@@ -50,7 +50,7 @@ class TokenRows:
 
     @property
     def edge_offsets(self) -> IntArray:
-        """The same for pairs of neighbours."""
+        """The same for pairs of neighbors."""
         return offsets_of(np.maximum(self.tokens.lengths - 1, 0))
 
 
@@ -82,7 +82,7 @@ class Extractor(ABC):
 
     @abstractmethod
     def edge_name(self, number: int) -> str:
-        """An attribute of pairs of neighbours in words."""
+        """An attribute of pairs of neighbors in words."""
 
     @property
     @abstractmethod
@@ -91,12 +91,12 @@ class Extractor(ABC):
 
     @property
     def n_edge_attributes(self) -> int:
-        """Attributes of pairs of neighbours."""
+        """Attributes of pairs of neighbors."""
         return 0
 
     @property
     def sees_pairs(self) -> bool:
-        """Whether there are attributes of pairs of neighbours, be it that none is known."""
+        """Whether there are attributes of pairs of neighbors, be it that none is known."""
         return self.n_edge_attributes > 0
 
     @abstractmethod
@@ -138,7 +138,7 @@ class TemplateExtractor(Extractor):
     Attributes:
         template: what attributes there are.
         tokens: those of tokens by number.
-        edges: those of pairs of neighbours by number; None where the template has none.
+        edges: those of pairs of neighbors by number; None where the template has none.
         lexicon: the classes of words that the template wants to be learned; None where it wants none, and before.
     """
 
@@ -220,7 +220,7 @@ class TemplateExtractor(Extractor):
 
     @property
     def n_edge_attributes(self) -> int:
-        """Attributes of pairs of neighbours."""
+        """Attributes of pairs of neighbors."""
         return 0 if self.edges is None else len(self.edges)
 
     @property
@@ -316,7 +316,7 @@ class ItemExtractor(Extractor):
 
 @dataclass(frozen=True, eq=False)
 class MatrixExtractor(Extractor):
-    """A matrix per sentence, dense or sparse, a row per token; or :class:`maxmargin.Sequence` with edge features.
+    """A matrix per sentence, dense or sparse, a row per token; or :class:`maxmargin.FeatureSequence` with edge features.
 
     Attributes:
         n_features: columns of the matrices; None before any is known.
@@ -351,7 +351,7 @@ class MatrixExtractor(Extractor):
             i = int(wrong[0])
             raise ValueError(
                 f"example {i}: {pairs.lengths[i]} rows of edge features for {tokens.lengths[i]} tokens; give one row "
-                "per pair of neighbours"
+                "per pair of neighbors"
             )
         return TokenRows(tokens, pairs)
 
@@ -376,7 +376,7 @@ class MatrixExtractor(Extractor):
 
     @property
     def n_edge_attributes(self) -> int:
-        """Attributes of pairs of neighbours."""
+        """Attributes of pairs of neighbors."""
         return self.n_edge_features
 
     def header(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files of labelled tokens: reading them, and writing them back with labels that were predicted.
+"""Files of labeled tokens: reading them, and writing them back with labels that were predicted.
 
 Every path may be ``-`` for standard input or output, every file may be compressed with gzip. What cannot be read is a
 :class:`FileError`: ``FILE, line N: what is wrong; what to do``. The formats are described in
@@ -93,7 +93,7 @@ class TaggedText:
         return () if self.table is None else self.table.columns
 
     @property
-    def labelled(self) -> bool:
+    def labeled(self) -> bool:
         """Whether there are labels."""
         return self.label is not None or (self.items is not None and self.items.label_begin is not None)
 
@@ -153,27 +153,27 @@ def read_tagged(
     format: str | None = None,
     columns: str | Sequence[str] | None = None,
     label: str | None = None,
-    labelled: bool | None = None,
+    labeled: bool | None = None,
     join: bool = False,
 ) -> TaggedText:
     """Read a file of tokens.
 
     Args:
         path: the file, or ``-``.
-        format: one of :data:`FORMATS`; None recognises it.
+        format: one of :data:`FORMATS`; None recognizes it.
         columns: the names of the columns, ``"word,pos,label"`` or a list, the column of labels among them, which the
             file may lack. None calls them ``word``, ``pos`` where there are three, else ``column1`` and so on, and
             ``label``.
         label: the column of labels; by default the one called ``label``, else the last, in CoNLL-U ``upos``.
-        labelled: True if there must be labels, False if there are none to be read, None takes what is there: the label
+        labeled: True if there must be labels, False if there are none to be read, None takes what is there: the label
             column is there if all that are named are; lines are ``word/TAG`` if all words of the first line have tags.
         join: in ``word/TAG`` lines, a word without a tag belongs to the one behind it: ``G + C/NN`` is one token.
     """
     check_format(format)
     names = column_names(columns)
     data = read_text(path)
-    form = format or recognised(path, data, named=names is not None)
-    return parsed(path, data, form, names, label, labelled, join)
+    form = format or recognized(path, data, named=names is not None)
+    return parsed(path, data, form, names, label, labeled, join)
 
 
 def check_format(format: str | None) -> None:
@@ -182,11 +182,11 @@ def check_format(format: str | None) -> None:
         raise ValueError(f"no format {format!r}; choose one of {', '.join(FORMATS)}")
 
 
-def recognised(path: AnyPath, data: bytes, *, named: bool) -> str:
+def recognized(path: AnyPath, data: bytes, *, named: bool) -> str:
     """The format of a file; FileError where it has no tokens, or may have more than one format."""
     if not data.strip():
         raise line_formats.no_tokens(path)
-    return line_formats.recognise(path, data, named=named)
+    return line_formats.recognize(path, data, named=named)
 
 
 def parsed(
@@ -195,7 +195,7 @@ def parsed(
     form: str,
     names: tuple[str, ...] | None,
     label: str | None,
-    labelled: bool | None,
+    labeled: bool | None,
     join: bool = False,
 ) -> TaggedText:
     """What a file of a known format holds, whose bytes were read; arguments as of :func:`read_tagged`."""
@@ -207,13 +207,13 @@ def parsed(
     if form == "crfsuite":
         return TaggedText(form, None, line_formats.scan_attributes(path, data), None, data, name_of(path))
     if form == "json":
-        found = json_lines.parse(path, data, names, label, labelled)
+        found = json_lines.parse(path, data, names, label, labeled)
         return TaggedText(form, found.table, found.items, found.label, data, name_of(path), records=found.records)
     if form == "conllu":
         layout = Layout.CONLLU
     elif form == "columns":
         layout = line_formats.layout_of_columns(data)
-    elif labelled is False or (labelled is None and not join and not line_formats.first_line_is_tagged(data)):
+    elif labeled is False or (labeled is None and not join and not line_formats.first_line_is_tagged(data)):
         layout = Layout.WORDS
     else:
         layout = Layout.JOINED if join else Layout.TAGGED
@@ -223,7 +223,7 @@ def parsed(
         if label not in CONLLU[1:]:
             raise ValueError(f"no column {label!r} for labels; CoNLL-U has {', '.join(CONLLU[1:])}")
     else:
-        must = labelled if form == "columns" else layout is not Layout.WORDS
+        must = labeled if form == "columns" else layout is not Layout.WORDS
         first = int(cells.lines[0])
         names, label = line_formats.names_of_columns(path, first, cells.begin.shape[1], names, label, must)
     table = TokenTable(data, cells.begin, cells.end, cells.sentences, names, cells.lines, name_of(path))
@@ -294,24 +294,24 @@ def write_k_best(
     column: str | None = None,
     digits: int = 6,
 ) -> None:
-    """Write several labellings of each sentence: each as :func:`write_tagged` would, behind a line ``# RANK SCORE``.
+    """Write several labelings of each sentence: each as :func:`write_tagged` would, behind a line ``# RANK SCORE``.
 
     Ranks count from 0. In ``columns``, ``conllu`` and ``crfsuite`` a blank line follows each. JSON lines have a key
     ``k_best`` instead, a list of ``{"labels": [...], "score": ...}``.
 
     Args:
         text: what was read.
-        best: for each sentence its labellings and their scores, best first.
+        best: for each sentence its labelings and their scores, best first.
         out: a binary stream, or the name of a file, as in :func:`write_tagged`.
         column: the column of CoNLL-U that labels go to.
         digits: significant digits of scores.
     """
     lengths = text.tokens.lengths.tolist()
     if len(best) != len(lengths):
-        raise ValueError(f"labellings of {len(best)} sentences where there are {len(lengths)}")
+        raise ValueError(f"labelings of {len(best)} sentences where there are {len(lengths)}")
     for i, (some, length) in enumerate(zip(best, lengths, strict=True)):
         if any(len(labels) != length for labels, _ in some):
-            raise ValueError(f"sentence {i}: give each labelling one label for each of its {length} tokens")
+            raise ValueError(f"sentence {i}: give each labeling one label for each of its {length} tokens")
     if text.format == "json":
         content: bytes | memoryview = b"".join(
             json_lines.with_k_best(record, [(list(labels), float(score)) for labels, score in some])

@@ -1,4 +1,4 @@
-"""Training as users ask for it: settings checked, inputs recognised, a model at the end.
+"""Training as users ask for it: settings checked, inputs recognized, a model at the end.
 
 Nothing here needs scikit-learn, so that ``maxmargin tag train`` starts quickly and takes little memory;
 :class:`~maxmargin.tasks.tagging.tagger.SequenceTagger` is this in scikit-learn's manner.
@@ -17,15 +17,15 @@ import numpy.typing as npt
 
 from maxmargin import _threads
 from maxmargin._sparse import sp
+from maxmargin.encoders import checks
+from maxmargin.encoders.inputs import FeatureSequence
 from maxmargin.features.supported import Support
 from maxmargin.losses import Hamming, LabelCost, Loss
-from maxmargin.packing import checks
-from maxmargin.packing.inputs import Sequence as FeatureSequence
-from maxmargin.solvers import Checkpoint, Progress, Solution, Solver, Status, Stop
-from maxmargin.solvers.base import NonFiniteError
-from maxmargin.solvers.callbacks import Callback
+from maxmargin.optimization.base import NonFiniteError
+from maxmargin.optimization.callbacks import Callback
+from maxmargin.solvers import Checkpoint, ProgressBar, Solution, Solver, Status, Stop
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.legality import Legality
+from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.attributes import Vocabulary
 from maxmargin.tasks.tagging.calibration import fitted_temperature
 from maxmargin.tasks.tagging.chunks import look_like_chunks
@@ -43,7 +43,7 @@ from maxmargin.tasks.tagging.metrics import evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.tasks.tagging.presets import Defaults, defaults, usual
 from maxmargin.tasks.tagging.presets import preset as preset_named
-from maxmargin.tasks.tagging.rules import check_same, legality, refuse
+from maxmargin.tasks.tagging.rules import check_same, refuse, transition_constraints
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.templates import Template
 from maxmargin.tasks.tagging.training import STATES, TagData, Trained, Training, train
@@ -64,7 +64,7 @@ class TagTrainer:
         template: str | Template | None = None,
         columns: Sequence[str] | str | None = None,
         order: int = 1,
-        legal: str | Legality | None = "auto",
+        constraints: str | TransitionConstraints | None = "auto",
         forbidden: Iterable[tuple[Hashable, Hashable]] = (),
         classes: Sequence[Hashable] | None = None,
         unknown: Hashable = None,
@@ -88,7 +88,7 @@ class TagTrainer:
         self.template = template
         self.columns = columns
         self.order = order
-        self.legal = legal
+        self.constraints = constraints
         self.forbidden = forbidden
         self.classes = classes
         self.unknown = unknown
@@ -153,7 +153,11 @@ class TagTrainer:
                 raise ValueError("with order=2, pairs of labels cannot see the input; leave out one of the two")
             edges = Support.empty(k**2) if rows.edges is not None else None
             layout = WeightLayout(
-                k, self.order, legality(self.legal, self.forbidden, labels, data, X), Support.empty(k), edges
+                k,
+                self.order,
+                transition_constraints(self.constraints, self.forbidden, labels, data, X),
+                Support.empty(k),
+                edges,
             )
             self._train(labels, extractor, layout, data, dev, None, usual.C)
         return self
@@ -171,7 +175,7 @@ class TagTrainer:
     ) -> Self:
         """Go on with further sentences: the weights that fit these and stay close to those there are.
 
-        Minimises ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
+        Minimizes ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
         attributes get weights; new labels are refused unless the first call named them in ``classes``. The first call
         is a :meth:`fit`. Order and rules are those of the model; settings that say others are refused.
         """
@@ -187,20 +191,20 @@ class TagTrainer:
                 f"order={self.order}, and the model was trained with order={before.layout.order}; go on with that one, "
                 "or train a new model with fit"
             )
-        check_same(before.layout.legal, self.legal, self.forbidden, before.labels)
+        check_same(before.layout.constraints, self.constraints, self.forbidden, before.labels)
         _, codes = GoldLabels(self.unknown).codes(y, before.labels)
         with _threads.threads(self.n_jobs):
             extractor, rows = before.extractor.learn(X, self._least(1))
             data = self._data(rows, codes, sample_weight, token_weight)
-            if before.layout.legal is not None:
-                refuse(before.layout.legal, data, X, before.labels, "the model", "train a new model with fit")
+            if before.layout.constraints is not None:
+                refuse(before.layout.constraints, data, X, before.labels, "the model", "train a new model with fit")
             support, edge_support = before.layout.support, before.layout.edge_support
             layout = replace(
                 before.layout,
                 support=support.extended(extractor.n_attributes),
                 edge_support=None if edge_support is None else edge_support.extended(extractor.n_edge_attributes),
             )
-            usual_C = float(before.facts.get("C", defaults(None).C))
+            usual_C = float(before.metadata.get("C", defaults(None).C))
             self._train(before.labels, extractor, layout, data, (X_dev, y_dev), before.weights, usual_C)
         return self
 
@@ -216,7 +220,7 @@ class TagTrainer:
     ) -> None:
         began = time.perf_counter()
         score, dev_rows, dev_codes = self._dev(labels, extractor, *dev)
-        callbacks: list[Callback] = [*self.callbacks, *([Progress()] if self.verbose else [])]
+        callbacks: list[Callback] = [*self.callbacks, *([ProgressBar()] if self.verbose else [])]
         how = Training(
             C=self._grid(score is not None, usual_C),
             loss=self._loss(labels),
@@ -235,9 +239,9 @@ class TagTrainer:
         model = TaggerModel(labels, extractor, trained.layout, trained.weights, None, {}, self.n_jobs)
         if dev_rows is not None and dev_codes is not None:
             model = replace(model, temperature=fitted_temperature(model, dev_rows, dev_codes))
-        facts = self._facts(trained, data, time.perf_counter() - began)
+        metadata = self._metadata(trained, data, time.perf_counter() - began)
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
-        self.model_, self.solution_ = replace(model, facts=facts), trained.solution
+        self.model_, self.solution_ = replace(model, metadata=metadata), trained.solution
         self.dev_scores_, self.saves_ = trained.dev, trained.saves
         may_go_on = trained.interrupted or trained.solution.status is Status.BUDGET
         if how.checkpoint is not None and not how.checkpoint.keep and not may_go_on:
@@ -359,7 +363,7 @@ class TagTrainer:
     def _data(self, rows: Any, codes: Any, sample_weight: Any, token_weight: Any) -> TagData:
         check_lengths(codes, rows.lengths)
         weight = checks.weights(sample_weight, len(rows.lengths))
-        per_token = None if token_weight is None else checks.per_decision(token_weight, rows.lengths, "token_weight")
+        per_token = None if token_weight is None else checks.per_variable(token_weight, rows.lengths, "token_weight")
         return TagData(rows, codes[0], weight, per_token)
 
     def _dev(self, labels: tuple[Hashable, ...], extractor: Extractor, X: Any, y: Any) -> tuple[Any, Any, Any]:
@@ -381,7 +385,7 @@ class TagTrainer:
 
         return score, rows, codes
 
-    def _facts(self, trained: Trained, data: TagData, seconds: float) -> dict[str, Any]:
+    def _metadata(self, trained: Trained, data: TagData, seconds: float) -> dict[str, Any]:
         solution = trained.solution
         dev = max(trained.dev, key=lambda pair: pair[1], default=None)
         # With dev data the relative gap is that of the weights that were kept; the run itself may have come closer.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.packing import checks
-from maxmargin.packing.labels import distinct, sequence, vocabulary
+from maxmargin.encoders import checks
+from maxmargin.encoders.labels import distinct, sequence, vocabulary
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.model import UNKNOWN
 from maxmargin.tasks.tagging.table import Codes

@@ -43,7 +43,7 @@ class Sentences:
 
 
 def parse(
-    path: AnyPath, data: bytes, columns: Sequence[str] | None, label: str | None, labelled: bool | None
+    path: AnyPath, data: bytes, columns: Sequence[str] | None, label: str | None, labeled: bool | None
 ) -> Sentences:
     """The sentences of a file; FileError naming the line that is not as it should be."""
     records: list[dict[str, Any]] = []
@@ -52,12 +52,12 @@ def parse(
         records.append(_record(path, number, line))
         lines.append(number)
     kind = FEATURES if records and FEATURES in records[0] else TOKENS
-    mixed = labelled is None
-    if labelled is None:
-        labelled = bool(records) and LABELS in records[0]
+    mixed = labeled is None
+    if labeled is None:
+        labeled = bool(records) and LABELS in records[0]
     for number, record in zip(lines, records, strict=True):
         _check(path, number, record, kind, lines[0])
-        if labelled:
+        if labeled:
             _check_labels(path, number, record, kind)
         elif mixed and LABELS in record:
             raise problem(
@@ -68,7 +68,7 @@ def parse(
     if not sum(lengths):
         raise no_tokens(path)
     places = np.repeat(np.array(lines, dtype=np.int64), lengths)
-    labels = [record[LABELS] for record in records] if labelled else None
+    labels = [record[LABELS] for record in records] if labeled else None
     if kind == FEATURES:
         source = name_of(path)
         try:
@@ -79,11 +79,11 @@ def parse(
             raise FileError(f"{error}") from None
         return Sentences(tuple(records), None, replace(items, lines=places, source=source), None)
     flat = [_flat(path, lines, sentences)] if isinstance(_first(sentences), str) else _cells(path, lines, sentences)
-    names, column = names_of_columns(path, lines[0], len(flat) + bool(labelled), columns, label, bool(labelled))
+    names, column = names_of_columns(path, lines[0], len(flat) + bool(labeled), columns, label, bool(labeled))
     if labels is not None and column is not None:
         flat.insert(names.index(column), list(chain.from_iterable(labels)))
     table = _table(flat, lengths, names, places, name_of(path))
-    return Sentences(tuple(records), table, None, column if labelled else None)
+    return Sentences(tuple(records), table, None, column if labeled else None)
 
 
 def _first(sentences: list[list[Any]]) -> Any:

@@ -19,8 +19,8 @@ from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.legality import Legality
 from maxmargin.structures.second_order import SecondOrderChain
+from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.extraction import TokenRows
 
 PIECE = 1 << 16
@@ -36,13 +36,13 @@ class WeightLayout:
         order: how many labels before a label its score sees, 1 or 2.
         legal: which labels may follow each other; None for all.
         support: which attributes of tokens have weights for which labels.
-        edge_support: which attributes of pairs of neighbours have weights for which pairs ``a * K + b``; None where
+        edge_support: which attributes of pairs of neighbors have weights for which pairs ``a * K + b``; None where
             pairs of labels do not see the input.
     """
 
     n_labels: int
     order: int
-    legal: Legality | None
+    constraints: TransitionConstraints | None
     support: Support
     edge_support: Support | None = None
 
@@ -66,16 +66,16 @@ class WeightLayout:
     def structure(self, lengths: IntArray) -> Chain | SecondOrderChain:
         """The label sequences of sentences of these lengths."""
         if self.order == 2:
-            return SecondOrderChain(lengths, self.n_labels, legal=self.legal)
+            return SecondOrderChain(lengths, self.n_labels, constraints=self.constraints)
         transitions: Any = "shared" if self.edge_support is None else "each"
-        return Chain(lengths, self.n_labels, transitions=transitions, legal=self.legal)
+        return Chain(lengths, self.n_labels, transitions=transitions, constraints=self.constraints)
 
     def token_features(self, rows: TokenRows) -> SupportedRows:
         """The scores of labels at tokens."""
         return SupportedRows(rows.tokens.entries, rows.offsets, self.support)
 
     def edge_features(self, rows: TokenRows) -> SupportedRows:
-        """The scores of pairs of labels at neighbours, where these see the input."""
+        """The scores of pairs of labels at neighbors, where these see the input."""
         assert rows.edges is not None
         assert self.edge_support is not None
         return SupportedRows(rows.edges.entries, rows.edge_offsets, self.edge_support, constant=True)

@@ -1,4 +1,4 @@
-"""Classes of words learned from labelled text: which labels a word has had, as one more column for templates.
+"""Classes of words learned from labeled text: which labels a word has had, as one more column for templates.
 
 The class of a word names the labels that at least a tenth of its occurrences have, capitals or not: ``NOUN VERB``. A
 word that is not known takes the commonest label of the rare words that end like it, ``?NOUN``. A template can ask for

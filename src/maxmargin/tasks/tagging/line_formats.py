@@ -31,7 +31,7 @@ CONLLU = ("id", WORD, "lemma", "upos", "xpos", "feats", "head", "deprel", "deps"
 """The columns of CoNLL-U; its second one, FORM, has the name that the words of all formats have."""
 
 _SAMPLE = 200
-"""Lines that are looked at to recognise a format."""
+"""Lines that are looked at to recognize a format."""
 
 _LONG = 10_000
 """Bytes of a line whose words are looked at."""
@@ -83,11 +83,11 @@ def lines_with_text(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def first_lines(data: bytes) -> list[bytes]:
-    """The lines that are looked at to recognise a format: the first that have text."""
+    """The lines that are looked at to recognize a format: the first that have text."""
     return [line for _, (_, line) in zip(range(_SAMPLE), lines_with_text(data), strict=False)]
 
 
-def recognise(path: AnyPath, data: bytes, *, named: bool = False) -> str:
+def recognize(path: AnyPath, data: bytes, *, named: bool = False) -> str:
     """The format by the name of the file or else by its first lines; FileError where it may be more than one.
 
     Where columns are named, what may be attributes of CRFsuite is taken as columns.
@@ -202,7 +202,7 @@ def _message(fault: int, layout: Layout, data: bytes, found: int, width: int, pi
     if fault == _Fault.UNTAGGED:
         return (
             f"'{shown}' has no tag; write word/TAG, join words without tags to the one behind them (join) if words may "
-            "hold blanks, or read plain words as unlabelled"
+            "hold blanks, or read plain words as unlabeled"
         )
     if layout is Layout.CONLLU:
         return f"{count_of(found, 'column')} where CoNLL-U has 10; separate them with TAB, '_' where there is nothing"
@@ -255,7 +255,7 @@ def scan_attributes(path: AnyPath, data: bytes) -> AttributeText:
 
 
 def names_of_columns(
-    path: AnyPath, line: int, width: int, columns: Sequence[str] | None, label: str | None, labelled: bool | None
+    path: AnyPath, line: int, width: int, columns: Sequence[str] | None, label: str | None, labeled: bool | None
 ) -> tuple[tuple[str, ...], str | None]:
     """The names of the columns of a file and which of them holds labels, if one does.
 
@@ -265,24 +265,24 @@ def names_of_columns(
         width: how many columns it has.
         columns: what the user calls them, the column of labels among them, which the file may lack.
         label: which of them holds labels; by default the one called ``label``, else the last.
-        labelled: whether the file must have labels (True), has none (False), or either (None).
+        labeled: whether the file must have labels (True), has none (False), or either (None).
     """
     if columns is None:
-        columns = _guessed(width + (labelled is False or (labelled is None and width == 1)), label)
+        columns = _guessed(width + (labeled is False or (labeled is None and width == 1)), label)
     if label is not None and label not in columns:
         raise ValueError(f"no column {label!r} for labels; there are {', '.join(columns)}")
-    if labelled and width == len(columns) == 1:
+    if labeled and width == len(columns) == 1:
         raise problem(
             path, line, f"one column ({columns[0]}), so there are no labels; add a column with the label of each token"
         )
     if label is None:
-        alone = len(columns) == 1 or labelled is False
+        alone = len(columns) == 1 or labeled is False
         label = LABEL if LABEL in columns else None if alone else columns[-1]
     if width == len(columns):
         return tuple(columns), label
     rest = tuple(name for name in columns if name != label)
     if label is not None and width == len(rest):
-        if not labelled:
+        if not labeled:
             return rest, None
         raise problem(
             path,

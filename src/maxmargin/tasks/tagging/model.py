@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from maxmargin import model_file
 from maxmargin._version import __version__
+from maxmargin.encoders import checks
+from maxmargin.encoders.labels import distinct, label_from_json, label_to_json
 from maxmargin.features.supported import Support
 from maxmargin.model_file import ModelFileError
-from maxmargin.packing import checks
-from maxmargin.packing.labels import distinct, label_from_json, label_to_json
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.structures.legality import Legality
+from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.decoding import Decoder
 from maxmargin.tasks.tagging.extraction import EXTRACTORS, Extractor, TokenRows
 from maxmargin.tasks.tagging.layout import WeightLayout
@@ -56,7 +56,7 @@ class TaggerModel:
     layout: WeightLayout
     weights: FloatArray
     temperature: float | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
     n_jobs: int | None = None
 
     @cached_property
@@ -74,14 +74,14 @@ class TaggerModel:
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
         """The best labels of each sentence; ``known`` holds labels that must be taken, None elsewhere.
 
-        A sentence of a length for which no label sequence keeps the rules is labelled without them, here and in the
+        A sentence of a length for which no label sequence keeps the rules is labeled without them, here and in the
         other predictions.
         """
         rows = self.extractor.rows(X)
         return self._by_sentence(self.best(rows, self.known_codes(known, rows.lengths)), rows.lengths)
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
-        """The ``k`` best labellings of each sentence with their scores, best first; fewer where there are fewer."""
+        """The ``k`` best labelings of each sentence with their scores, best first; fewer where there are fewer."""
         k = checks.integer(k, "k", at_least=1)
         rows = self.extractor.rows(X)
         return list(self.ranked(rows, k, self.known_codes(known, rows.lengths)))
@@ -96,7 +96,7 @@ class TaggerModel:
         return np.split(flat, rows.offsets[1:-1]) if len(rows.lengths) else []
 
     def margins(self, X: Any) -> list[FloatArray]:
-        """By how much the best labelling beats the best one with another label at a token, an array per sentence."""
+        """By how much the best labeling beats the best one with another label at a token, an array per sentence."""
         rows = self.extractor.rows(X)
         _, flat = self.best_with_margins(rows)
         return np.split(flat, rows.offsets[1:-1]) if len(rows.lengths) else []
@@ -146,7 +146,7 @@ class TaggerModel:
         return self.decoder.marginals(rows, known, temperature or self.temperature or 1.0)
 
     def ranked(self, rows: TokenRows, k: int, known: Codes | None = None) -> Iterator[list[Any]]:
-        """For each sentence its ``k`` best labellings: lists of labels with their scores."""
+        """For each sentence its ``k`` best labelings: lists of labels with their scores."""
         names = self.labels
         for ranks in self.decoder.ranked(rows, k, known):
             yield [([names[code] for code in codes], score) for codes, score in ranks]
@@ -155,7 +155,7 @@ class TaggerModel:
 
     def save(self, path: str | Path) -> None:
         """Write a file, which is replaced only when complete; see docs/model-format.md."""
-        layout, legal = self.layout, self.layout.legal
+        layout, constraints = self.layout, self.layout.constraints
         supports = {"support": layout.support, "edge_support": layout.edge_support}
         header = {
             "kind": KIND,
@@ -165,17 +165,19 @@ class TaggerModel:
             "input": self.extractor.kind,
             **self.extractor.header(),
             "order": layout.order,
-            "legal": legal is not None,
+            "constraints": constraints is not None,
             "edges": layout.edge_support is not None,
             "temperature": self.temperature,
-            "facts": self.facts,
+            "metadata": self.metadata,
         }
         arrays = {"weights": self.weights, **self.extractor.arrays()}
         for name, support in supports.items():
             if support is not None:
                 arrays |= {f"{name}_starts": support.starts, f"{name}_columns": support.columns}
-        if legal is not None:
-            arrays |= {f"legal_{name}": getattr(legal, name).astype(np.uint8) for name in ("pairs", "first", "last")}
+        if constraints is not None:
+            arrays |= {
+                f"legal_{name}": getattr(constraints, name).astype(np.uint8) for name in ("pairs", "first", "last")
+            }
         model_file.write(path, header, arrays)
 
 
@@ -196,33 +198,33 @@ def _restored(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Ta
         raise ValueError(f"it holds a model of kind {header.get('kind')!r}, not {KIND!r}")
     if header["input"] not in EXTRACTORS:
         raise ValueError(f"it takes inputs of kind {header['input']!r}, which this version does not know")
-    if not isinstance(header["labels"], list) or not isinstance(header["facts"], dict):
+    if not isinstance(header["labels"], list) or not isinstance(header["metadata"], dict):
         raise ValueError("its header is damaged")
     labels = distinct([label_from_json(label) for label in header["labels"]])
     extractor = EXTRACTORS[header["input"]].restore(header, arrays)
     k, order = len(labels), header["order"]
-    if not all(isinstance(header[name], bool) for name in ("legal", "edges")):
+    if not all(isinstance(header[name], bool) for name in ("constraints", "edges")):
         raise ValueError("its header is damaged")
     if type(order) is not int or order not in (1, 2):
         raise ValueError("its order is damaged")
-    legal = None
-    if header["legal"]:
+    constraints = None
+    if header["constraints"]:
         flags = [arrays[f"legal_{name}"] for name in ("pairs", "first", "last")]
         if any(array.dtype != np.uint8 or (array > 1).any() for array in flags):
             raise ValueError("its rules are damaged")
-        legal = Legality(*(array.astype(bool) for array in flags))
-        if legal.n_labels != k:
+        constraints = TransitionConstraints(*(array.astype(bool) for array in flags))
+        if constraints.n_labels != k:
             raise ValueError("its rules are for another number of labels")
     if header["edges"] != extractor.sees_pairs:
         raise ValueError("its edge features are damaged")
     edges = _support("edge_support", arrays, k**2, extractor.n_edge_attributes) if header["edges"] else None
-    layout = WeightLayout(k, order, legal, _support("support", arrays, k, extractor.n_attributes), edges)
+    layout = WeightLayout(k, order, constraints, _support("support", arrays, k, extractor.n_attributes), edges)
     weights, heat = arrays["weights"], header["temperature"]
     if weights.dtype != np.float64 or weights.shape != (layout.n_weights,) or not np.isfinite(weights).all():
         raise ValueError(f"it needs {layout.n_weights} finite weights, it has shape {weights.shape}")
     if heat is not None and (not isinstance(heat, (int, float)) or isinstance(heat, bool) or not 0 < heat < np.inf):
         raise ValueError("its temperature is damaged")
-    return TaggerModel(labels, extractor, layout, weights, heat, header["facts"])
+    return TaggerModel(labels, extractor, layout, weights, heat, header["metadata"])
 
 
 def _support(name: str, arrays: dict[str, npt.NDArray[Any]], m: int, n_features: int) -> Support:

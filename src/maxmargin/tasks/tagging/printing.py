@@ -63,12 +63,12 @@ def _grid(*heads: str) -> Table:
     return table
 
 
-def scores_table(names: Sequence[str], facts: dict[str, Any]) -> RenderableType:
+def scores_table(names: Sequence[str], metadata: dict[str, Any]) -> RenderableType:
     """What :func:`summary` says, one column per system."""
     from rich.text import Text
 
-    systems = facts["systems"]
-    level = f"{100 * facts['interval_level']:g}%"
+    systems = metadata["systems"]
+    level = f"{100 * metadata['interval_level']:g}%"
     measures = [one for one in ("f1", "accuracy", "sentence_accuracy") if systems and one in systems[0]["intervals"]]
     table = _grid("", *names)
     for measure in measures:

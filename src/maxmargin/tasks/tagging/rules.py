@@ -1,4 +1,4 @@
-"""Which labels may follow each other in a tagger: rules that are given, recognised or refused by the data."""
+"""Which labels may follow each other in a tagger: rules that are given, recognized or refused by the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
-from maxmargin.structures.legality import Legality
+from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.attributes import Attributes
 from maxmargin.tasks.tagging.chunks import look_like_chunks
 from maxmargin.tasks.tagging.decoding import Decoder
@@ -21,34 +21,36 @@ from maxmargin.tasks.tagging.training import TagData
 LEGAL = ("auto", "bio", "iobes")
 
 
-def legality(given: Any, forbidden: Any, labels: tuple[Hashable, ...], data: TagData, X: Any) -> Legality | None:
+def transition_constraints(
+    given: Any, forbidden: Any, labels: tuple[Hashable, ...], data: TagData, X: Any
+) -> TransitionConstraints | None:
     """The rules for labels; None for none. ValueError where the data break rules that were asked for.
 
     Args:
-        given: None, a Legality, or one of :data:`LEGAL`.
+        given: None, a TransitionConstraints, or one of :data:`LEGAL`.
         forbidden: pairs of labels that may not follow each other.
         labels: all labels.
-        data: labelled sentences.
+        data: labeled sentences.
         X: where they are from, for errors.
     """
-    legal, names = _given(given, labels), [str(label) for label in labels]
+    constraints, names = _given(given, labels), [str(label) for label in labels]
     if isinstance(given, str) and given == "auto":
-        legal = _recognised(names, data) if len(set(names)) == len(names) else None
+        constraints = _recognized(names, data) if len(set(names)) == len(names) else None
     if (more := _forbidden(forbidden, names)) is not None:
-        legal = more if legal is None else legal & more
-    if legal is not None:
-        refuse(legal, data, X, labels)
-    return None if legal is None or legal.allows_all else legal
+        constraints = more if constraints is None else constraints & more
+    if constraints is not None:
+        refuse(constraints, data, X, labels)
+    return None if constraints is None or constraints.allows_all else constraints
 
 
-def check_same(before: Legality | None, given: Any, forbidden: Any, labels: tuple[Hashable, ...]) -> None:
+def check_same(before: TransitionConstraints | None, given: Any, forbidden: Any, labels: tuple[Hashable, ...]) -> None:
     """ValueError where settings ask for other rules than those that a model has."""
-    there = Legality.anything(len(labels)) if before is None else before
+    there = TransitionConstraints.anything(len(labels)) if before is None else before
     more = _forbidden(forbidden, [str(label) for label in labels])
     if isinstance(given, str) and given == "auto":
         wanted = there  # whichever the model has, but forbidden pairs must be among them
     else:
-        wanted = _given(given, labels) or Legality.anything(len(labels))
+        wanted = _given(given, labels) or TransitionConstraints.anything(len(labels))
     if (wanted if more is None else wanted & more) != there:
         raise ValueError(
             "legal and forbidden say other rules than the model was trained with; leave them as they were there, or "
@@ -56,60 +58,62 @@ def check_same(before: Legality | None, given: Any, forbidden: Any, labels: tupl
         )
 
 
-def _given(given: Any, labels: tuple[Hashable, ...]) -> Legality | None:
+def _given(given: Any, labels: tuple[Hashable, ...]) -> TransitionConstraints | None:
     """The rules that a setting names; None for none and for "auto"."""
     names = [str(label) for label in labels]
-    if isinstance(given, Legality):
+    if isinstance(given, TransitionConstraints):
         if given.n_labels != len(labels):
             raise ValueError(f"legal is for {given.n_labels} labels, there are {len(labels)}")
         return given
     if given is None or (isinstance(given, str) and given == "auto"):
         return None
     if given in ("bio", "iobes"):
-        return Legality.bio(names) if given == "bio" else Legality.iobes(names)
-    raise ValueError(f"legal must be None, a Legality or one of {', '.join(map(repr, LEGAL))}, got {given!r}")
+        return TransitionConstraints.bio(names) if given == "bio" else TransitionConstraints.iobes(names)
+    raise ValueError(
+        f"constraints must be None, a TransitionConstraints or one of {', '.join(map(repr, LEGAL))}, got {given!r}"
+    )
 
 
-def _forbidden(pairs: Any, names: list[str]) -> Legality | None:
+def _forbidden(pairs: Any, names: list[str]) -> TransitionConstraints | None:
     """The rules of pairs that are forbidden; None where there are none."""
     chosen: Any = [tuple(None if name is None else str(name) for name in pair) for pair in _pairs(pairs)]
-    return Legality.forbid(names, chosen) if chosen else None
+    return TransitionConstraints.forbid(names, chosen) if chosen else None
 
 
-def _recognised(names: list[str], data: TagData) -> Legality | None:
+def _recognized(names: list[str], data: TagData) -> TransitionConstraints | None:
     """Rules that labels look like and that all sentences keep."""
     if not look_like_chunks(names):
         return None
     strict = any(name.startswith(("E-", "S-", "L-", "U-")) for name in names)
-    legal = Legality.iobes(names) if strict else Legality.bio(names)
-    return None if _broken(legal, data).size or _cannot_be_completed(legal, data) else legal
+    constraints = TransitionConstraints.iobes(names) if strict else TransitionConstraints.bio(names)
+    return None if _broken(constraints, data).size or _cannot_be_completed(constraints, data) else constraints
 
 
-def _broken(legal: Legality, data: TagData) -> IntArray:
-    """Tokens whose labels break a rule, where they and their neighbours are known."""
+def _broken(constraints: TransitionConstraints, data: TagData) -> IntArray:
+    """Tokens whose labels break a rule, where they and their neighbors are known."""
     if (data.codes >= 0).all():
-        return np.flatnonzero(legal.broken(data.codes, data.lengths))
+        return np.flatnonzero(constraints.broken(data.codes, data.lengths))
     runs, known = data.runs(), data.codes >= 0
     wrong = np.zeros(len(known), dtype=bool)
-    wrong[known] = legal.inside.broken(runs.codes, runs.lengths)
+    wrong[known] = constraints.inside.broken(runs.codes, runs.lengths)
     bounds, some = data.rows.offsets, data.lengths > 0
-    for at, allowed in ((bounds[:-1][some], legal.first), (bounds[1:][some] - 1, legal.last)):
+    for at, allowed in ((bounds[:-1][some], constraints.first), (bounds[1:][some] - 1, constraints.last)):
         at = at[known[at]]
         wrong[at] |= ~allowed[data.codes[at]]
     return np.flatnonzero(wrong)
 
 
-def _cannot_be_completed(legal: Legality, data: TagData) -> str:
+def _cannot_be_completed(constraints: TransitionConstraints, data: TagData) -> str:
     """Why no legal labels can stand for the unknown ones; empty where some can."""
-    k, offsets = legal.n_labels, data.rows.offsets
+    k, offsets = constraints.n_labels, data.rows.offsets
     if (data.codes >= 0).all():
         return ""
     starts, nothing = np.zeros(int(offsets[-1]) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
     rows = TokenRows(Attributes(starts, nothing, None, 0, data.lengths))
-    layout = WeightLayout(k, 1, legal, Support.empty(k))
+    layout = WeightLayout(k, 1, constraints, Support.empty(k))
     try:
         found = Decoder(layout, np.zeros(layout.n_weights)).best(rows, data.codes)
-        wrong = np.flatnonzero(legal.broken(found, data.lengths))
+        wrong = np.flatnonzero(constraints.broken(found, data.lengths))
     except ValueError as error:
         return str(error)
     if not wrong.size:
@@ -119,7 +123,7 @@ def _cannot_be_completed(legal: Legality, data: TagData) -> str:
 
 
 def refuse(
-    legal: Legality,
+    constraints: TransitionConstraints,
     data: TagData,
     X: Any,
     labels: tuple[Hashable, ...],
@@ -127,9 +131,9 @@ def refuse(
     remedy: str = "train without rules (legal)",
 ) -> None:
     """ValueError that names the first token whose label breaks a rule, whose rules these are, and another remedy."""
-    wrong = _broken(legal, data)
+    wrong = _broken(constraints, data)
     if not wrong.size:
-        if reason := _cannot_be_completed(legal, data):
+        if reason := _cannot_be_completed(constraints, data):
             raise ValueError(reason)
         return
     token = int(wrong[0])

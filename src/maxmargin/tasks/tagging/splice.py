@@ -107,7 +107,7 @@ def spliced_k_best(
     *,
     digits: int = 6,
 ) -> memoryview:
-    """Each sentence as often as it has scores, behind lines ``# RANK SCORE``; codes are those of all labellings."""
+    """Each sentence as often as it has scores, behind lines ``# RANK SCORE``; codes are those of all labelings."""
     data = insertions.data
     newline = b"\r\n" if data[: data.find(b"\n") + 1].endswith(b"\r\n") else b"\n"
     parts: list[bytes] = []

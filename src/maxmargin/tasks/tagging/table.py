@@ -5,20 +5,22 @@ A file of a million tokens has no Python object per token here: a cell is where 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _kernels
 from maxmargin.structures.base import FloatArray, IntArray
 
 Codes = npt.NDArray[np.int32]
 """Numbers of labels or words, one per token."""
+
+_PLACE = re.compile(r"sentence (\d+), token (\d+): (.*)", re.DOTALL)
 
 WORD = "word"
 """The name of the only column where tokens are plain text."""
@@ -194,66 +196,32 @@ class AttributeText(_InSentences):
             labels: the label of each token.
             where: what errors begin with, given the numbers of sentence and token.
         """
-        pieces: list[bytes] = []
-        weights: list[float] = []
-        counts: list[int] = []
-        for i, sentence in enumerate(sentences):
-            for j, token in enumerate(sentence):
-                before = len(pieces)
-                try:
-                    for name, weight in _attributes(token):
-                        pieces.append(name.encode())
-                        weights.append(weight)
-                except UnicodeEncodeError:
-                    raise ValueError(f"{where(i, j)}: an attribute with half a character; give whole text") from None
-                except ValueError as error:
-                    raise ValueError(f"{where(i, j)}: {error}") from None
-                counts.append(len(pieces) - before)
+        known = _kernels.StringTable()
+        try:
+            starts, columns, values, _ = _kernels.attributes_of_items(known, sentences, True)
+        except ValueError as error:
+            found = _PLACE.match(str(error))
+            if found is None:
+                raise
+            raise ValueError(f"{where(int(found[1]), int(found[2]))}: {found[3]}") from None
         if labels is not None:
             sizes = [(len(sentence), len(some)) for sentence, some in zip(sentences, labels, strict=True)]
             for i, (tokens, found) in enumerate(sizes):
                 if tokens != found:
                     raise ValueError(f"sentence {i}: {found} labels for {tokens} tokens; give each token one")
         gold = [] if labels is None else [label.encode() for sentence in labels for label in sentence]
-        ends = np.cumsum([0, *map(len, pieces), *map(len, gold)], dtype=np.int64)
-        n = len(pieces)
+        text, ends = known.strings()
+        places = np.cumsum([len(text), *map(len, gold)], dtype=np.int64)
         return cls(
-            b"".join(pieces + gold),
-            ends[:n],
-            ends[1 : n + 1],
-            np.array(weights, dtype=np.float64),
-            np.cumsum([0, *counts], dtype=np.int64),
-            None if labels is None else ends[n:-1],
-            None if labels is None else ends[n + 1 :],
+            text.tobytes() + b"".join(gold),
+            np.concatenate([[0], ends[:-1]]).astype(np.int64)[columns] if len(ends) else np.zeros(0, dtype=np.int64),
+            ends[columns],
+            np.ones(len(columns)) if values is None else values,
+            starts,
+            None if labels is None else places[:-1],
+            None if labels is None else places[1:],
             np.cumsum([0, *map(len, sentences)], dtype=np.int64),
         )
-
-
-def _attributes(token: Any) -> Iterator[tuple[str, float]]:
-    """Names and weights of one token."""
-    if isinstance(token, Mapping):
-        for key, value in token.items():
-            if not isinstance(key, str):
-                raise ValueError(f"the attribute {key!r:.60} is no text")
-            if isinstance(value, str):
-                yield f"{key}:{value}", 1.0
-            elif isinstance(value, (Mapping, list, tuple, set, frozenset)):
-                ordered = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
-                for name, weight in _attributes(ordered):
-                    yield f"{key}:{name}", weight
-            elif isinstance(value, (Real, np.bool_)) and math.isfinite(value):
-                yield key, float(value)
-            else:
-                raise ValueError(
-                    f"the attribute {key!r:.60} has the value {value!r:.60}; give a finite number, text or a list"
-                )
-    elif isinstance(token, (list, tuple)):
-        for name in token:
-            if not isinstance(name, str):
-                raise ValueError(f"the attribute {name!r:.60} is no text")
-            yield name, 1.0
-    else:
-        raise ValueError(f"expected a list or a dictionary of attributes, got {token!r:.60}")
 
 
 def texts(buffer: bytes, begin: IntArray, end: IntArray) -> list[str]:

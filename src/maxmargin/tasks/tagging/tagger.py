@@ -21,7 +21,7 @@ class SequenceTagger(TagTrainer, BaseEstimator):  # type: ignore[misc]
 
     X is a list of sentences. A sentence is a list of tokens, each a string or one string per column (with ``preset`` or
     ``template``), or a feature dictionary or list of attributes as sklearn-crfsuite takes them, or the sentence is a
-    matrix with a row per token (dense, CSR, or :class:`maxmargin.Sequence` with edge features). y is a list of label
+    matrix with a row per token (dense, CSR, or :class:`maxmargin.FeatureSequence` with edge features). y is a list of label
     sequences; labels are any hashable values, None (or ``unknown``) where a label is not known.
 
     Args:
@@ -30,7 +30,7 @@ class SequenceTagger(TagTrainer, BaseEstimator):  # type: ignore[misc]
         columns: names of the columns of tokens, where they have several.
         order: 1, or 2 where scores see three labels in a row.
         legal: "auto" (rules of BIO or IOBES where the labels look like that and all training sentences keep them),
-            "bio", "iobes", a :class:`maxmargin.structures.Legality`, or None for no rules.
+            "bio", "iobes", a :class:`maxmargin.structures.TransitionConstraints`, or None for no rules.
         forbidden: pairs of labels that may not follow each other, ``("O", "I-NP")``; ``(None, "I-NP")`` forbids a label
             at the beginning, ``("B-NP", None)`` at the end.
         classes: all labels, where the training data may lack some.
@@ -38,7 +38,7 @@ class SequenceTagger(TagTrainer, BaseEstimator):  # type: ignore[misc]
         min_count: attributes that are in fewer tokens are left out; None for what suits the preset, or 1.
         states: which pairs of attributes and labels have weights: "rivals" (those that occur and those that the first
             passes take for right), "observed" (those that occur) or "all".
-        C: larger means less regularisation; a list: the best on the dev data is taken; None for what suits the preset,
+        C: larger means less regularization; a list: the best on the dev data is taken; None for what suits the preset,
             or 0.1.
         cost: what errors cost: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)``
             matrix of costs, rows are right labels; or a loss of :mod:`maxmargin.losses`.
@@ -78,11 +78,11 @@ class SequenceTagger(TagTrainer, BaseEstimator):  # type: ignore[misc]
         return self._model().predict([sentence])[0]
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
-        """The ``k`` best labellings of each sentence with their scores, best first."""
+        """The ``k`` best labelings of each sentence with their scores, best first."""
         return self._model().k_best(X, k, known=known)
 
     def margins(self, X: Any) -> list[FloatArray]:
-        """By how much the best labelling beats the best one with another label at a token, an array per sentence."""
+        """By how much the best labeling beats the best one with another label at a token, an array per sentence."""
         return self._model().margins(X)
 
     def predict_proba(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[FloatArray]:
@@ -123,14 +123,14 @@ class SequenceTagger(TagTrainer, BaseEstimator):  # type: ignore[misc]
 
     @property
     def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
-        """The weight of each legal pair of neighbouring labels."""
+        """The weight of each legal pair of neighboring labels."""
         model = self._model()
-        pairs, legal = model.layout.split(model.weights)[1], model.layout.legal
+        pairs, constraints = model.layout.split(model.weights)[1], model.layout.constraints
         return {
             (a, b): float(pairs[i, j])
             for i, a in enumerate(model.labels)
             for j, b in enumerate(model.labels)
-            if legal is None or legal.pairs[i, j]
+            if constraints is None or constraints.pairs[i, j]
         }
 
     def save(self, path: str | Path) -> None:

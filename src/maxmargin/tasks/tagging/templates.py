@@ -1,6 +1,6 @@
 """Templates: which attributes tokens have, as functions of the columns around them.
 
-A line of a template is an attribute of every token (``U``) or of every pair of neighbours (``B``, at the later one), as
+A line of a template is an attribute of every token (``U``) or of every pair of neighbors (``B``, at the later one), as
 in CRF++: text in which ``%x[row,column]`` stands for a cell, ``row`` counted from the token. ::
 
     # words and tags
@@ -245,7 +245,7 @@ class Template:
         text: the text.
         columns: the columns that numbers in it count.
         unigrams: attributes of tokens, each as literal text and macros.
-        bigrams: attributes of pairs of neighbours, likewise.
+        bigrams: attributes of pairs of neighbors, likewise.
         omit: whether attributes with cells outside of the sentence are left out.
         learned: the column that a lexicon has to add and the one it reads; None where none is wanted.
     """
@@ -290,7 +290,7 @@ class Template:
                 elif line[0] == "B":
                     bigrams.append(_items(line, known))
                 else:
-                    raise ValueError("a line must begin with U (tokens), B (pairs of neighbours), # or !")
+                    raise ValueError("a line must begin with U (tokens), B (pairs of neighbors), # or !")
             except ValueError as error:
                 raise FileError(f"{name_of(source)}, line {number}: {error}") from None
         if not unigrams and not bigrams:
@@ -327,7 +327,7 @@ class Template:
         return self._token_plan.apply(table, vocabulary, self.omit, edges=False, grow=grow)
 
     def apply_edges(self, table: TokenTable, vocabulary: Vocabulary, *, grow: bool = False) -> Attributes:
-        """Those of pairs of neighbours, one row per token but the first of each sentence.
+        """Those of pairs of neighbors, one row per token but the first of each sentence.
 
         Lines without macros are not among them: they are transitions.
         """

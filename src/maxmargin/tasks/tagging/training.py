@@ -1,4 +1,4 @@
-"""Weights from labelled sentences: the problem, which weights exist, labels that are unknown, and the choice of C.
+"""Weights from labeled sentences: the problem, which weights exist, labels that are unknown, and the choice of C.
 
 The objective is that of :class:`maxmargin.ChainSVM`, ``1/(2C) ||w||^2 + sum_i s_i max_y [loss + w'f(y) - w'f(y_i)]``,
 over the weights that exist. These are the pairs of an attribute and a label that occur together in the training data
@@ -21,12 +21,12 @@ import numpy as np
 
 from maxmargin.features.supported import Support
 from maxmargin.losses import Loss
+from maxmargin.optimization.active_set import ActiveSet
+from maxmargin.optimization.base import Run
+from maxmargin.optimization.callbacks import Callback
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import BlockFrankWolfe, Checkpoint, Solution, Solver, Start, Status, Stop, Validation, solve
-from maxmargin.solvers.base import Run
-from maxmargin.solvers.callbacks import Callback
-from maxmargin.solvers.masses import Masses
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.tagging.decoding import Decoder
@@ -45,7 +45,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True, eq=False)
 class TagData:
-    """Labelled sentences.
+    """Labeled sentences.
 
     Attributes:
         rows: their attributes.
@@ -90,7 +90,7 @@ class Training:
     """How to train.
 
     Attributes:
-        C: regularisation, see above; several: the best on the dev data is taken.
+        C: regularization, see above; several: the best on the dev data is taken.
         states: which weights exist: "rivals", "observed" or "all".
         loss: what errors cost.
         solver: an algorithm; None for block-coordinate Frank-Wolfe.
@@ -122,7 +122,7 @@ class Trained:
         layout: which weights there are.
         weights: those with the best dev score, or with the smallest objective where there are no dev data.
         solution: the run they are from.
-        C: its regularisation.
+        C: its regularization.
         primal: the objective of the weights.
         dual: a lower bound of the smallest objective.
         dev: the dev scores of the run by iteration; empty without dev data.
@@ -153,7 +153,7 @@ def train(
 
     Args:
         layout: labels, order, rules, and weights that there must be: an empty support at first, or that of ``start``.
-        data: labelled sentences; where labels are unknown they are completed.
+        data: labeled sentences; where labels are unknown they are completed.
         how: settings.
         score: the dev score of weights, larger is better; None without dev data.
         start: weights that the new ones are to stay close to (``partial_fit``): the penalty is then
@@ -165,10 +165,10 @@ def train(
     if not len(known.codes):
         raise ValueError("no label is known; label at least some tokens")
     # A run may begin and end with any label: it is a piece of a sentence.
-    pieces = layout if layout.legal is None else replace(layout, legal=layout.legal.inside)
+    pieces = layout if layout.constraints is None else replace(layout, constraints=layout.constraints.inside)
     whole_score = None if score is None else _with_rules(score, layout)
     trained = _train_known(pieces, known, how, whole_score, start, "-runs")
-    trained = replace(trained, layout=replace(trained.layout, legal=layout.legal))
+    trained = replace(trained, layout=replace(trained.layout, constraints=layout.constraints))
     best, saves = trained, trained.saves
     before: Codes | None = None
     weight = np.ones(len(data.codes)) if data.token_weight is None else data.token_weight
@@ -201,11 +201,11 @@ def _train_known(
     old = layout
     layout = _with_observed(layout, data, how.states)
     problem = _problem(layout, data, how, how.C[0])
-    masses = None
+    active_set = None
     if how.states == "rivals":
         how.tell("rivals")
-        masses = _first_passes(problem if start is None else problem.around(carried(start, old, layout)), how)
-        layout = _with_rivals(layout, data, masses)
+        active_set = _first_passes(problem if start is None else problem.around(carried(start, old, layout)), how)
+        layout = _with_rivals(layout, data, active_set)
         problem = replace(problem, features=layout.features(data.rows))
     anchor = None if start is None else carried(start, old, layout)
     if anchor is not None:
@@ -229,7 +229,7 @@ def _train_known(
             how.solver or BlockFrankWolfe(),
             stop=how.stop,
             callbacks=[*how.callbacks, *([chooser] if chooser is not None else [])],
-            start=Start(masses=masses),
+            start=Start(active_set=active_set),
             random_state=how.random_state,
             checkpoint=checkpoint,
             why="the default for sequence tagging" if how.solver is None else "chosen by the caller",
@@ -251,7 +251,7 @@ def _dev(trained: Trained) -> float:
 
 
 def _with_rules(score: Score, layout: WeightLayout) -> Score:
-    return lambda found, weights: score(replace(found, legal=layout.legal), weights)
+    return lambda found, weights: score(replace(found, constraints=layout.constraints), weights)
 
 
 def _scorer(score: Score, layout: WeightLayout, anchor: FloatArray | None) -> Callable[[FloatArray], float]:
@@ -325,26 +325,26 @@ def _problem(layout: WeightLayout, data: TagData, how: Training, C: float) -> Pr
     )
 
 
-def _first_passes(problem: Problem, how: Training) -> Masses:
+def _first_passes(problem: Problem, how: Training) -> ActiveSet:
     """The outputs that have mass after the first passes of block-coordinate Frank-Wolfe."""
     solver = BlockFrankWolfe(kept_passes=0, average=False)
     run = Run.of(problem, np.random.default_rng(how.random_state), solver.shard_size)
     state = solver.init(run, Start())
     for _ in range(RIVAL_PASSES):
         state = solver.step(run, state)
-    return solver.masses(state)
+    return solver.active_set(state)
 
 
-def _with_rivals(layout: WeightLayout, data: TagData, masses: Masses) -> WeightLayout:
+def _with_rivals(layout: WeightLayout, data: TagData, active_set: ActiveSet) -> WeightLayout:
     """The layout with weights for attributes of tokens and the labels that the outputs wrongly give them."""
     k, offsets = layout.n_labels, data.rows.offsets
     tokens, labels = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for first in range(0, len(data.lengths), RIVAL_PIECE):  # arrays of all parts would be the largest of all
-        starts = masses.starts[first : first + RIVAL_PIECE + 1]
-        bounds = masses.part_starts[starts[0] : starts[-1] + 1]
+        starts = active_set.starts[first : first + RIVAL_PIECE + 1]
+        bounds = active_set.part_starts[starts[0] : starts[-1] + 1]
         sentence = np.repeat(np.arange(first, first + len(starts) - 1), np.diff(starts))
         owner = np.repeat(sentence, np.diff(bounds))
-        part = masses.part[bounds[0] : bounds[-1]].astype(np.int64)
+        part = active_set.part[bounds[0] : bounds[-1]].astype(np.int64)
         nodes = part < data.lengths[owner] * k
         pairs = np.unique(offsets[owner[nodes]] * k + part[nodes])
         token, label = pairs // k, pairs % k

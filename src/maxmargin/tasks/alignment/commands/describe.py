@@ -17,7 +17,7 @@ def describe(path: Path) -> dict[str, Any]:
         "kind": KIND,
         "weights": len(aligner.coef_),
         "nonzero": int((aligner.coef_ != 0).sum()),
-        **{f"trained {key}": value for key, value in aligner.facts_.items() if key != "weights"},
+        **{f"trained {key}": value for key, value in aligner.metadata_.items() if key != "weights"},
         "fertility": aligner.fertility,
         "features": list(links.groups),
         "extra columns": list(links.user_names),

@@ -45,12 +45,12 @@ Threshold = Annotated[
     float | None,
     typer.Option("--threshold", min=0.0, max=1.0, help="Write the links of at least this confidence."),
 ]
-Symmetrised = Annotated[
+Symmetrized = Annotated[
     Method | None,
     typer.Option(
         "--method",
         help="Write the links of the hidden Markov models of words, made one by this method: a baseline.",
-        show_default="the learnt matching",
+        show_default="the learned matching",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Report as one JSON object.")]
@@ -81,15 +81,15 @@ def _pairs(bitext: Bitext, extras: dict[str, list[Prediction]] | None = None) ->
 
 def _saved(aligner: WordAligner, out: Path, began: float, as_json: bool, pairs: int) -> None:
     aligner.save(out)
-    facts = {
+    metadata = {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,
         "sentence pairs of the translation models": aligner.models_.n_pairs,
         "annotated sentence pairs": pairs,
-        **{key: value for key, value in aligner.facts_.items() if value is not None},
+        **{key: value for key, value in aligner.metadata_.items() if value is not None},
         "seconds": time.perf_counter() - began,
     }
-    report(facts, as_json=as_json)
+    report(metadata, as_json=as_json)
 
 
 def train(
@@ -105,7 +105,7 @@ def train(
     fertility: Fertility = 2,
     C: Annotated[
         list[float] | None,
-        typer.Option("--C", help="Regularisation; several to choose from.", show_default="0.03 0.1 0.3"),
+        typer.Option("--C", help="Regularization; several to choose from.", show_default="0.03 0.1 0.3"),
     ] = None,
     false_negative: Annotated[
         list[float] | None,
@@ -130,13 +130,13 @@ def train(
         once([*bitexts, gold, dev_gold, *_files(extra), *_files(dev_extra)])
         bitext = read_bitext(source, target)
         references = open_links(gold, format=gold_form).references(bitext=bitext)
-        unlabelled = optional_bitext(bitext_source, bitext_target, "--bitext-")
+        unlabeled = optional_bitext(bitext_source, bitext_target, "--bitext-")
         held = optional_bitext(dev_source, dev_target, "--dev-")
         if (held is None) != (dev_gold is None):
             fail("--dev-source and --dev-gold belong together; give both, or neither")
         if held is None and dev_extra:
             fail("--dev-extra needs --dev-source and --dev-gold; give them, or leave it out")
-        if reuse is not None and unlabelled is not None:
+        if reuse is not None and unlabeled is not None:
             fail("--reuse takes translation models that are there, --bitext-source learns some; give one of them")
         dev = None
         if held is not None and dev_gold is not None:
@@ -150,7 +150,7 @@ def train(
         aligner = WordAligner(
             fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=models, verbose=True, **settings
         )
-        aligner.fit(pairs, references, bitext=[] if unlabelled is None else _pairs(unlabelled), dev=dev)
+        aligner.fit(pairs, references, bitext=[] if unlabeled is None else _pairs(unlabeled), dev=dev)
         _saved(aligner, out, began, as_json, len(pairs) + (0 if dev is None else len(dev[0])))
 
 
@@ -163,10 +163,10 @@ def bootstrap(
         typer.Option("--source", help="Sentences to align at once, in place of a model file; else the bitext's own."),
     ] = None,
     target: TargetOption = None,
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="How many pairs links are learnt from.")] = 1000,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="How many pairs links are learned from.")] = 1000,
     fertility: Fertility = 2,
     reuse: Reuse = None,
-    method: Symmetrised = None,
+    method: Symmetrized = None,
     form: Annotated[
         Format | None, typer.Option("--format", help="Format of the links.", show_default="pharaoh")
     ] = None,
@@ -196,13 +196,13 @@ def bootstrap(
     with errors_as_lines():
         models = None if reuse is None else load_aligner(reuse).models_
         aligner = WordAligner(fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=models, verbose=True)
-        learnt = _pairs(bitext)
-        aligner.bootstrap([*learnt, *(_pairs(asked) if asked is not None else ())], n_pairs=pairs)
+        learned = _pairs(bitext)
+        aligner.bootstrap([*learned, *(_pairs(asked) if asked is not None else ())], n_pairs=pairs)
         if out is not None:
             _saved(aligner, out, began, as_json, 0)
             return
         _write(
-            aligner, learnt if asked is None else _pairs(asked), method, form or Format.pharaoh, confidence, threshold
+            aligner, learned if asked is None else _pairs(asked), method, form or Format.pharaoh, confidence, threshold
         )
 
 
@@ -213,7 +213,7 @@ def predict(
     form: Annotated[Format, typer.Option("--format", help="Format of the links.")] = Format.pharaoh,
     confidence: Confidence = False,
     threshold: Threshold = None,
-    method: Symmetrised = None,
+    method: Symmetrized = None,
     adapt: Annotated[
         bool,
         typer.Option(help="Let the translation models learn from this text before it is aligned, or take them as is."),

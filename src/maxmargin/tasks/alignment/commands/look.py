@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import fail, printable
-from maxmargin.tasks.alignment.commands.options import RECOGNISED, GoldFormat, TargetOption
+from maxmargin.tasks.alignment.commands.options import RECOGNIZED, GoldFormat, TargetOption
 from maxmargin.tasks.alignment.files import FileError, Format, open_links, read_bitext
 from maxmargin.tasks.text import name_of
 from maxmargin.tasks.verbs import once
@@ -28,7 +28,7 @@ def show(
     ] = None,
     worst: Annotated[bool, typer.Option("--worst", help="Begin with the pairs of highest AER; needs --gold.")] = False,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the links.", show_default=RECOGNISED)
+        Format | None, typer.Option("--format", help="Format of the links.", show_default=RECOGNIZED)
     ] = None,
     gold_form: GoldFormat = None,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.alignment.commands.options import (
-    RECOGNISED,
+    RECOGNIZED,
     GoldFormat,
     SourceOption,
     TargetOption,
@@ -34,7 +34,7 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Also print the scores of each sentence.")] = False,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the links to be measured.", show_default=RECOGNISED)
+        Format | None, typer.Option("--format", help="Format of the links to be measured.", show_default=RECOGNIZED)
     ] = None,
     gold_form: GoldFormat = None,
     level: Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Level of the intervals.")] = 0.95,
@@ -63,18 +63,18 @@ def evaluate(
             message = f"{name_of(file.path)} has no position 0; if it counts from 1, give {option} talp"
             print(f"warning: {printable(message)}", file=sys.stderr)
     scores = [metrics.evaluate(references, one) for one in links]
-    facts = tables.summary([name_of(name) for name in names], scores, level=level, seed=seed)
+    metadata = tables.summary([name_of(name) for name in names], scores, level=level, seed=seed)
     if as_json:
         if details:
-            for entry, one in zip(facts["systems"], scores, strict=True):
+            for entry, one in zip(metadata["systems"], scores, strict=True):
                 entry["per_sentence"] = [each.as_dict() for each in one.per_sentence]
-        print(json.dumps(facts), flush=True)
+        print(json.dumps(metadata), flush=True)
         return
     from rich.console import Console
 
     # A pipe or a file has no width that columns would have to fit in.
     width = None if sys.stdout.isatty() else 10_000
-    Console(width=width).print(tables.scores_table([name_of(name) for name in names], facts))
+    Console(width=width).print(tables.scores_table([name_of(name) for name in names], metadata))
     if details:
         print()
         print("\n".join(tables.sentence_lines(scores)), flush=True)
@@ -104,7 +104,7 @@ def symmetrize(
     source: SourceOption = None,
     target: TargetOption = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Format of both files.", show_default=RECOGNISED)
+        Format | None, typer.Option("--format", help="Format of both files.", show_default=RECOGNIZED)
     ] = None,
     out: Annotated[Format, typer.Option("--to", help="Format to write.")] = Format.pharaoh,
 ) -> None:

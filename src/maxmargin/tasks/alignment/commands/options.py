@@ -13,11 +13,11 @@ from maxmargin.tasks.alignment.files import Bitext, FileError, Format, LinkFile,
 from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.text import name_of
 
-RECOGNISED = "by its content, never talp"
+RECOGNIZED = "by its content, never talp"
 """What help says of the format of a file where none is given."""
 
 GoldFormat = Annotated[
-    Format | None, typer.Option("--gold-format", help="Format of the gold.", show_default=RECOGNISED)
+    Format | None, typer.Option("--gold-format", help="Format of the gold.", show_default=RECOGNIZED)
 ]
 SourceOption = Annotated[
     str | None,

@@ -37,10 +37,10 @@ def predict(
     input: Annotated[str, typer.Argument(help="A file of tokens; - for standard input.")],
     out: Annotated[str, typer.Option("--out", help="The file to write, packed if it ends in .gz.")] = STANDARD_INPUT,
     k_best: Annotated[
-        int | None, typer.Option("--k-best", min=1, help="Write so many labellings of each sentence, best first.")
+        int | None, typer.Option("--k-best", min=1, help="Write so many labelings of each sentence, best first.")
     ] = None,
     scores: Annotated[
-        bool, typer.Option("--scores", help="Write by how much each label beats the best labelling with another one.")
+        bool, typer.Option("--scores", help="Write by how much each label beats the best labeling with another one.")
     ] = False,
     probabilities: Annotated[
         bool,
@@ -67,7 +67,7 @@ def predict(
         writable(Path(out), keep=[str(model)])
     with errors_as_lines():
         tagger = loaded(model, jobs)
-        text = Reading(form, columns, label, join).read_for(input, tagger, labelled=None)
+        text = Reading(form, columns, label, join).read_for(input, tagger, labeled=None)
         try:
             _write(tagger, text, out, k_best, scores, probabilities, known)
         except ValueError as error:

@@ -15,24 +15,26 @@ if TYPE_CHECKING:
 
 def describe(path: Path) -> dict[str, Any]:
     """What a model file says about its tagger, as plain JSON values."""
-    return facts_of(load_tagger(path))
+    return metadata_of(load_tagger(path))
 
 
-def facts_of(model: TaggerModel) -> dict[str, Any]:
+def metadata_of(model: TaggerModel) -> dict[str, Any]:
     """What there is to say of a tagger in a few words."""
     layout, extractor = model.layout, model.extractor
     template = getattr(extractor, "template", None)
-    file = model.facts.get("file")
+    file = model.metadata.get("file")
     more = {} if not isinstance(file, dict) else {f"trained on {key}": value for key, value in file.items()}
     return {
         "kind": KIND,
         "weights": len(model.weights),
         "nonzero": int(np.count_nonzero(model.weights)),
-        **{f"trained {key}": value for key, value in model.facts.items() if key != "file"},
+        **{f"trained {key}": value for key, value in model.metadata.items() if key != "file"},
         **more,
         "labels": len(model.labels),
         "order": layout.order,
-        "rules": "none" if layout.legal is None else f"{int((~layout.legal.pairs).sum())} pairs of labels forbidden",
+        "rules": "none"
+        if layout.constraints is None
+        else f"{int((~layout.constraints.pairs).sum())} pairs of labels forbidden",
         "input": extractor.kind,
         "attributes": extractor.n_attributes,
         "attributes of pairs": extractor.n_edge_attributes,

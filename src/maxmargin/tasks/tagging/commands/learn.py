@@ -49,10 +49,10 @@ INTERRUPTED = 130
 
 
 def train(
-    train: Annotated[str, typer.Argument(help="A file of labelled tokens; - for standard input.")],
+    train: Annotated[str, typer.Argument(help="A file of labeled tokens; - for standard input.")],
     out: Annotated[Path, typer.Option("--out", help="The model file to write.")],
     dev: Annotated[
-        str | None, typer.Option("--dev", help="Labelled tokens to choose by, and to calibrate probabilities on.")
+        str | None, typer.Option("--dev", help="Labeled tokens to choose by, and to calibrate probabilities on.")
     ] = None,
     columns: Columns = None,
     label: Label = None,
@@ -70,7 +70,7 @@ def train(
         ),
     ] = None,
     order: Annotated[int, typer.Option("--order", min=1, max=2, help="How many labels before it a label sees.")] = 1,
-    legal: Annotated[
+    constraints: Annotated[
         str, typer.Option("--legal", help="Rules of labels: auto (those that the data keep), bio, iobes or none.")
     ] = "auto",
     min_count: Annotated[
@@ -108,7 +108,7 @@ def train(
     save_every: Annotated[float, typer.Option("--save-every", min=0.0, hidden=True)] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from labelled sentences, and write a model."""
+    """Learn from labeled sentences, and write a model."""
     began = time.perf_counter()
     writable(out, keep=[train, dev, template])
     saves = _Saves(out)
@@ -117,10 +117,10 @@ def train(
             once([train, dev, template])
             algorithm = _solver(solver)
             grid = _grid(C, dev)
-            if legal not in ("auto", "bio", "iobes", "none"):
-                fail(f"no rules {legal!r} for --legal; choose one of auto, bio, iobes, none")
+            if constraints not in ("auto", "bio", "iobes", "none"):
+                fail(f"no rules {constraints!r} for --legal; choose one of auto, bio, iobes, none")
             reading = Reading(form, columns, label, join)
-            texts = [reading.read(path, labelled=True) for path in (train, dev) if path is not None]
+            texts = [reading.read(path, labeled=True) for path in (train, dev) if path is not None]
             labels = [labels_of(text, unknown) for text in texts]
             features = _features(texts[0], template, preset)
             read = time.perf_counter() - began
@@ -131,7 +131,7 @@ def train(
             settings: dict[str, Any] = {
                 **features,
                 "order": order,
-                "legal": None if legal == "none" else legal,
+                "constraints": None if constraints == "none" else constraints,
                 "unknown": unknown,
                 "min_count": min_count,
                 "states": states,
@@ -141,7 +141,7 @@ def train(
                 "random_state": seed,
             }
             checkpoint = None
-            if not algorithm.why_not_saved:
+            if not algorithm.checkpoint_unsupported:
                 fingerprint = _fingerprint(texts, settings)
                 checkpoint = Checkpoint(saves.path, every=save_every, fingerprint=fingerprint, keep=True)
             elif resume:
@@ -155,14 +155,14 @@ def train(
             fitting = time.perf_counter()
             tagger.fit(*(part for text, codes in pairs for part in (text.tokens, codes)))
             fitted = time.perf_counter() - fitting
-            if tagger.model_.facts["status"] == "interrupted":
+            if tagger.model_.metadata["status"] == "interrupted":
                 raise KeyboardInterrupt
-            model = replace(tagger.model_, facts={**tagger.model_.facts, "file": file_facts(texts[0], join)})
+            model = replace(tagger.model_, metadata={**tagger.model_.metadata, "file": file_facts(texts[0], join)})
             model.save(out)
             saves.remove()
-            report(_facts(tagger, out, {"reading": read, "fitting": fitted}, began), as_json=as_json)
+            report(_metadata(tagger, out, {"reading": read, "fitting": fitted}, began), as_json=as_json)
     except KeyboardInterrupt:
-        print(f"interrupted; {saves.told()}", file=sys.stderr)
+        print(f"interrupted; {saves.fingerprint_data()}", file=sys.stderr)
         raise typer.Exit(code=INTERRUPTED) from None
 
 
@@ -193,7 +193,7 @@ class _Saves:
         for path in self.found():
             path.unlink(missing_ok=True)
 
-    def told(self) -> str:
+    def fingerprint_data(self) -> str:
         """What there is to go on from."""
         there = self.found()
         if not there:
@@ -272,33 +272,35 @@ def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:
     return ", ".join(f"{name} {hashlib.sha256(part).hexdigest()[:12]}" for name, part in zip(names, parts, strict=True))
 
 
-def _facts(tagger: TagTrainer, out: Path, spent: dict[str, float], began: float) -> dict[str, Any]:
-    model, facts = tagger.model_, tagger.model_.facts
+def _metadata(tagger: TagTrainer, out: Path, spent: dict[str, float], began: float) -> dict[str, Any]:
+    model, metadata = tagger.model_, tagger.model_.metadata
     total = time.perf_counter() - began
     extractor = model.extractor
     more = {"attributes of pairs": extractor.n_edge_attributes} if extractor.n_edge_attributes else {}
     of_dev = {"relative gap of the run": "run_relative_gap", "dev score": "dev_score", "dev iteration": "dev_iteration"}
-    scores = {name: facts[key] for name, key in of_dev.items() if key in facts}
+    scores = {name: metadata[key] for name, key in of_dev.items() if key in metadata}
     return {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,
-        "sentences": facts["sentences"],
-        "tokens": facts["tokens"],
+        "sentences": metadata["sentences"],
+        "tokens": metadata["tokens"],
         "labels": len(model.labels),
         "attributes": extractor.n_attributes,
         **more,
         "weights": len(model.weights),
-        "rules": "none" if model.layout.legal is None else f"{int((~model.layout.legal.pairs).sum())} forbidden pairs",
-        "preset": facts["preset"],
-        "C": facts["C"],
-        "solver": facts["solver"],
-        "status": facts["status"],
-        "iterations": facts["iterations"],
-        "relative gap": facts["relative_gap"],
+        "rules": "none"
+        if model.layout.constraints is None
+        else f"{int((~model.layout.constraints.pairs).sum())} forbidden pairs",
+        "preset": metadata["preset"],
+        "C": metadata["C"],
+        "solver": metadata["solver"],
+        "status": metadata["status"],
+        "iterations": metadata["iterations"],
+        "relative gap": metadata["relative_gap"],
         **scores,
         "temperature": model.temperature,
         "seconds reading": spent["reading"],
-        "seconds features": spent["fitting"] - facts["seconds"],
-        "seconds training": facts["seconds"],
+        "seconds features": spent["fitting"] - metadata["seconds"],
+        "seconds training": metadata["seconds"],
         "seconds": total,
     }

@@ -1,4 +1,4 @@
-"""The verb ``inspect``: what a tagger has learnt."""
+"""The verb ``inspect``: what a tagger has learned."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def inspect(
     """Show the strongest attributes of each label, the strongest transitions, and how the model was trained."""
     with errors_as_lines():
         tagger = loaded(model, 1)
-        from maxmargin.tasks.tagging.commands.describe import facts_of
+        from maxmargin.tasks.tagging.commands.describe import metadata_of
 
         names = [str(one) for one in tagger.labels]
         for one in label or ():
             if one not in names:
                 fail(f"no label {one!r}; there are {', '.join(names)}")
         chosen = [at for at, name in enumerate(names) if not label or name in label]
-        found = {"facts": facts_of(tagger), **strongest(tagger, top, chosen, whole=not label)}
+        found = {"metadata": metadata_of(tagger), **strongest(tagger, top, chosen, whole=not label)}
     if as_json:
         print(json.dumps(found), flush=True)
         return
@@ -72,10 +72,10 @@ def strongest(model: TaggerModel, top: int, chosen: list[int], *, whole: bool) -
 
         labels.append({"label": names[code], "weights": len(own), **_ends(tokens[own], top, named)})
     k = layout.n_labels
-    legal = np.ones((k, k), dtype=bool) if layout.legal is None else layout.legal.pairs
+    constraints = np.ones((k, k), dtype=bool) if layout.constraints is None else layout.constraints.pairs
     seen = np.zeros(k, dtype=bool)
     seen[chosen] = True
-    wanted = np.flatnonzero(legal & (whole | seen[:, None] | seen[None, :]))
+    wanted = np.flatnonzero(constraints & (whole | seen[:, None] | seen[None, :]))
     found: dict[str, Any] = {
         "labels": labels,
         "transitions": _ends(
@@ -83,7 +83,7 @@ def strongest(model: TaggerModel, top: int, chosen: list[int], *, whole: bool) -
         ),
     }
     if layout.order == 2:
-        triples = np.flatnonzero((legal[:, :, None] & legal[None, :, :]).ravel())
+        triples = np.flatnonzero((constraints[:, :, None] & constraints[None, :, :]).ravel())
         found["triples"] = _ends(
             rest.ravel()[triples],
             top,
@@ -123,10 +123,10 @@ def _print(found: dict[str, Any]) -> None:
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False)
-    facts = Table(show_header=False, box=None, pad_edge=False)
-    for key, value in found["facts"].items():
-        facts.add_row(Text(key), Text(shown(value)))
-    console.print(facts)
+    metadata = Table(show_header=False, box=None, pad_edge=False)
+    for key, value in found["metadata"].items():
+        metadata.add_row(Text(key), Text(shown(value)))
+    console.print(metadata)
 
     def section(title: str, ends: dict[str, Named], words: Callable[[dict[str, Any]], str]) -> None:
         table = Table(box=None, pad_edge=False, show_header=False)

@@ -35,7 +35,7 @@ CONFUSIONS = 10
 
 def evaluate(
     predicted: Annotated[str, typer.Argument(metavar="MODEL|PREDICTED", help="A model, or what tag predict wrote.")],
-    gold: Annotated[str, typer.Argument(help="A file of labelled tokens.")],
+    gold: Annotated[str, typer.Argument(help="A file of labeled tokens.")],
     as_json: AsJson = False,
     labels: Annotated[
         bool, typer.Option("--labels", help="Also print precision, recall and F1 of each label.")
@@ -67,18 +67,18 @@ def evaluate(
             scores = _of_file(predicted, gold, reading, predicted_column)
         from maxmargin.tasks.tagging import printing
 
-        facts = printing.summary([name_of(predicted)], [scores], level=level, seed=seed)
+        metadata = printing.summary([name_of(predicted)], [scores], level=level, seed=seed)
         if confusion is not None:
             _draw(scores, confusion)
     if as_json:
-        print(json.dumps({"interval_level": facts["interval_level"], **facts["systems"][0]}), flush=True)
+        print(json.dumps({"interval_level": metadata["interval_level"], **metadata["systems"][0]}), flush=True)
         return
     from rich.console import Console
 
-    one = facts["systems"][0]
+    one = metadata["systems"][0]
     # A pipe or a file has no width that columns would have to fit in.
     console = Console(width=None if sys.stdout.isatty() else 10_000)
-    console.print(printing.scores_table([name_of(predicted)], facts))
+    console.print(printing.scores_table([name_of(predicted)], metadata))
     if one["chunks"] is not None:
         console.print()
         console.print(printing.rates_table(one["chunks"]["types"], "type"))
@@ -108,7 +108,7 @@ def _of_model(path: str, gold: str, reading: Reading, jobs: int) -> TagScores:
     from maxmargin.tasks.tagging.metrics import evaluate_codes
 
     model = loaded(path, jobs)
-    text = reading.read_for(gold, model, labelled=True)
+    text = reading.read_for(gold, model, labeled=True)
     codes, names = labels_of(text)
     found = model.best(rows_of(model, text)).astype(np.int64)
     known = [str(label) for label in model.labels]
@@ -121,7 +121,7 @@ def _of_file(path: str, gold: str, reading: Reading, column: int | None) -> TagS
     from maxmargin.tasks.tagging.metrics import evaluate_codes
     from maxmargin.tasks.text import FileError
 
-    text = reading.read(gold, labelled=True)
+    text = reading.read(gold, labeled=True)
     codes, names = labels_of(text)
     system, found, known = _predictions(path, text, reading, column)
     _same_tokens(system, text)
@@ -144,16 +144,16 @@ def _predictions(
     from maxmargin.tasks.text import FileError
 
     if gold.format == "json":
-        text = read_tagged(path, format="json", labelled=False)
+        text = read_tagged(path, format="json", labeled=False)
         return text, *_of_records(text)
     if gold.format in ("conllu", "slash"):
         if column is not None:
             fail(f"--predicted-column is of files of columns, and {gold.source} is {gold.format}; leave it out")
         label = gold.label if gold.format == "conllu" else None
-        text = read_tagged(path, format=gold.format, label=label, labelled=True, join=reading.join)
+        text = read_tagged(path, format=gold.format, label=label, labeled=True, join=reading.join)
         return text, *labels_of(text)
     # Of CRFsuite's format only labels are written, a line each, and perhaps scores behind them.
-    text = read_tagged(path, format="columns", labelled=False)
+    text = read_tagged(path, format="columns", labeled=False)
     width = len(text.columns)
     at = column or (1 if gold.format == "crfsuite" else width)
     if at > width:

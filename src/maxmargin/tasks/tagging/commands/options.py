@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from maxmargin.tasks.tagging.table import Codes
 
 AS_TRAINED = "as in training"
-RECOGNISED = "by name and content"
+RECOGNIZED = "by name and content"
 IGNORED = "_"
 """What stands for a column that is of no use, in ``--columns``."""
 
@@ -30,7 +30,7 @@ Label = Annotated[
 ]
 FormatOption = Annotated[
     str | None,
-    typer.Option("--format", help="columns, conllu, slash, crfsuite or json.", show_default=RECOGNISED),
+    typer.Option("--format", help="columns, conllu, slash, crfsuite or json.", show_default=RECOGNIZED),
 ]
 Join = Annotated[bool, typer.Option("--join", help="In word/TAG lines a word without a tag belongs to the next.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Threads; -1 for all cores.")]
@@ -56,17 +56,17 @@ class Reading:
         given = [name.strip() for name in self.columns.split(",")]
         return column_names([f"{name}{at}" if name == IGNORED else name for at, name in enumerate(given)])
 
-    def read(self, path: str, *, labelled: bool | None) -> TaggedText:
+    def read(self, path: str, *, labeled: bool | None) -> TaggedText:
         """A file by these options alone."""
         from maxmargin.tasks.tagging.files import read_tagged
 
         text = read_tagged(
-            path, format=self.format, columns=self.names, label=self.label, labelled=labelled, join=self.join
+            path, format=self.format, columns=self.names, label=self.label, labeled=labeled, join=self.join
         )
         _check_label(text, self.label)
         return text
 
-    def read_for(self, path: str, model: TaggerModel, *, labelled: bool | None) -> TaggedText:
+    def read_for(self, path: str, model: TaggerModel, *, labeled: bool | None) -> TaggedText:
         """A file for a model: what the options do not say is as it was in training, if the file has that format."""
         from maxmargin.tasks.tagging.files import check_format, parsed
         from maxmargin.tasks.text import read_text
@@ -77,32 +77,32 @@ class Reading:
         # The columns of CoNLL-U are those of no other format.
         known = names or (None if trained.get("format") == "conllu" else trained.get("columns"))
         data = read_text(path)
-        form = self.format or _recognised(path, data, model, known is not None)
+        form = self.format or _recognized(path, data, model, known is not None)
         if self.format is None and form == "columns" and names is None and trained.get("format") == "slash":
-            form = "slash" if not labelled and _is_running_text(data) else form
+            form = "slash" if not labeled and _is_running_text(data) else form
         if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
             names = known
         before = trained.get("label")
         if label is None and (form == trained.get("format") if names is None else before in names):
             label = before
         if self.names is None and form == "columns" and names is not None and data.strip():
-            found = _columns_there(path, data, model, names, label, labelled)
+            found = _columns_there(path, data, model, names, label, labeled)
             # Without labels there, none of the columns that are is to be taken for them.
-            names, labelled = found, labelled if found == names else False
+            names, labeled = found, labeled if found == names else False
             label = label if label in names else self.label
-        text = parsed(path, data, form, names, label, labelled, self.join or bool(labelled and trained.get("join")))
+        text = parsed(path, data, form, names, label, labeled, self.join or bool(labeled and trained.get("join")))
         _check_label(text, self.label)
         return text
 
 
-def _recognised(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
+def _recognized(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
     """The format of a file; that of training where content does not tell."""
-    from maxmargin.tasks.tagging.files import recognised
+    from maxmargin.tasks.tagging.files import recognized
     from maxmargin.tasks.text import FileError
 
     before = trained_on(model).get("format")
     try:
-        form = recognised(path, data, named=named)
+        form = recognized(path, data, named=named)
     except FileError:
         if before is None or not data.strip():
             raise
@@ -112,7 +112,7 @@ def _recognised(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
 
 
 def _columns_there(
-    path: str, data: bytes, model: TaggerModel, trained: tuple[str, ...], label: str | None, labelled: bool | None
+    path: str, data: bytes, model: TaggerModel, trained: tuple[str, ...], label: str | None, labeled: bool | None
 ) -> tuple[str, ...]:
     """The columns of a file: those of training, whose labels may be missing, or just those that the template uses."""
     from maxmargin.tasks.tagging.line_formats import layout_of_columns, lines_with_text, width_of
@@ -124,11 +124,11 @@ def _columns_there(
     template = getattr(model.extractor, "template", None)
     used = () if template is None else template.columns_used
     needed = tuple(name for name in trained if name in used and name != label)
-    if width == len(needed) == len(used) and not labelled:
+    if width == len(needed) == len(used) and not labeled:
         return needed
     shown = [IGNORED if name == f"{IGNORED}{at}" else name for at, name in enumerate(trained)]
     ways = [", ".join(shown)]
-    if not labelled:
+    if not labeled:
         ways += [f"these without {label}"] if label in trained else []
         ways += [f"only {', '.join(needed)}"] if 0 < len(needed) == len(used) else []
     raise problem(
@@ -159,7 +159,7 @@ def _check_label(text: TaggedText, label: str | None) -> None:
 
 def trained_on(model: TaggerModel) -> dict[str, Any]:
     """What the model remembers of its training file: ``format``, ``columns``, ``label`` and ``join``."""
-    found: Any = model.facts.get("file")
+    found: Any = model.metadata.get("file")
     if isinstance(found, dict) and isinstance(found.get("format"), str):
         columns, label = found.get("columns"), found.get("label")
         plain = isinstance(columns, list) and columns and all(isinstance(name, str) for name in columns)

@@ -15,7 +15,7 @@ class Defaults(NamedTuple):
     """What is taken where the user says nothing.
 
     Attributes:
-        C: regularisation.
+        C: regularization.
         min_count: attributes that are in fewer tokens are left out.
     """
 

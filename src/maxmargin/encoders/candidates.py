@@ -1,0 +1,111 @@
+"""Lists of candidates: X is a list of ``(n_candidates, d)`` matrices, y the number of the good one, or several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.encoders import checks
+from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.features.parts import PartFeatures
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.candidates import Candidates
+
+
+@dataclass(frozen=True, eq=False)
+class CandidatesEncoder(Encoder):
+    """Packs lists of candidates.
+
+    Attributes:
+        n_features: columns of the candidates' features.
+    """
+
+    n_features: int | None = None
+
+    kind = "candidates"
+
+    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        """The number of features."""
+        return replace(self, n_features=checks.width(_rows(X), None, "features"))
+
+    def pack(self, X: Sequence[Any]) -> Batch:
+        """Stack the candidates of all examples."""
+        rows = _rows(X)
+        checks.width(rows, self.n_features, "features")
+        stacked, offsets = checks.stack(rows, "features")
+        return Batch(Candidates(np.diff(offsets)), PartFeatures(stacked, offsets))
+
+    def good(self, packed: Batch, y: Sequence[Any]) -> npt.NDArray[np.bool_]:
+        """Which candidates are good, packed, shape ``(n_parts,)``; ValueError naming the example if none is."""
+        offsets = packed.structure.blocks[0].offsets
+        mask = np.zeros(packed.structure.n_parts, dtype=bool)
+        for index, given in enumerate(checks.examples(y, "y")):
+            mask[offsets[index] + good_numbers(given, index, int(packed.structure.sizes[index]))] = True
+        return mask
+
+    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
+        """The first good candidate of each example."""
+        checks.same_length(packed.structure.sizes.tolist(), y)
+        first = [
+            int(good_numbers(given, index, int(size)).min())
+            for index, (given, size) in enumerate(zip(checks.examples(y, "y"), packed.structure.sizes, strict=True))
+        ]
+        return packed.structure.encode(first)
+
+    def decode(self, packed: Batch, z: FloatArray) -> list[Any]:
+        """The number of the chosen candidate."""
+        return packed.structure.decode(z)
+
+    def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
+        """Whether a good candidate was chosen."""
+        return float(bool((good_numbers(gold, 0, None) == predicted).any())), 1.0
+
+    @property
+    def n_weights(self) -> int:
+        """One per feature."""
+        return self.n_features or 0
+
+    def header(self) -> dict[str, Any]:
+        """The width."""
+        return {"n_features": self.n_features}
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any]) -> Self:
+        """See :meth:`Encoder.from_header`."""
+        return cls(checks.integer(header["n_features"], "n_features"))
+
+
+def good_numbers(given: Any, index: int, size: int | None) -> IntArray:
+    """The numbers of the good candidates of one example: from a number, several numbers, or a boolean mask."""
+    wanted = "the number of the good candidate, several numbers, or a boolean mask over the candidates"
+    found = checks.array(given, index, "y", "iub", wanted)
+    if found.dtype.kind == "b":
+        if found.ndim != 1 or (size is not None and len(found) != size):
+            raise ValueError(
+                f"example {index}: y is a mask of shape {found.shape} for {size} candidates; give one entry each"
+            )
+        found = np.flatnonzero(found)
+    if found.ndim > 1:
+        raise ValueError(f"example {index}: y must be {wanted}, got shape {found.shape}")
+    numbers = np.unique(found.reshape(-1).astype(np.int64))
+    if not len(numbers):
+        raise ValueError(f"example {index}: no candidate is good; mark one or remove the example")
+    if numbers[0] < 0 or (size is not None and numbers[-1] >= size):
+        raise ValueError(
+            f"example {index}: candidate {int(numbers[0] if numbers[0] < 0 else numbers[-1])} is out of range for "
+            f"{size} candidates; count them from 0"
+        )
+    return numbers
+
+
+def _rows(X: Sequence[Any]) -> list[Any]:
+    found = []
+    for index, x in enumerate(checks.examples(X)):
+        found.append(checks.matrix(x, index, "features"))
+        if found[-1].shape[0] == 0:
+            raise ValueError(f"example {index}: no candidates; remove it")
+    return found

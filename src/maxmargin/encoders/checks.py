@@ -1,0 +1,193 @@
+"""Checks of user data, with errors that name the example and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin._sparse import sp
+from maxmargin.encoders import sparse
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import FloatArray, IntArray
+
+
+def examples(X: Any, name: str = "X") -> list[Any]:
+    """A list of examples from any sequence; strings, single arrays and empty lists are refused."""
+    odd = isinstance(X, (str, bytes, dict, set, frozenset)) or sp.issparse(X) or not hasattr(X, "__len__")
+    if odd or (isinstance(X, np.ndarray) and X.ndim == 0):
+        raise ValueError(f"{name} must be a list with one entry per example, got {type(X).__name__}; make it a list")
+    if len(X) == 0:
+        raise ValueError(f"{name} is empty: give at least one example")
+    return list(X)
+
+
+def same_length(X: Sequence[Any], y: Sequence[Any], name: str = "y") -> None:
+    """``X`` and ``y`` must go together."""
+    if len(X) != len(y):
+        raise ValueError(f"X has {len(X)} examples but {name} has {len(y)}: give one {name} entry per example")
+
+
+def array(value: Any, index: int, what: str, kinds: str, wanted: str) -> npt.NDArray[Any]:
+    """One example's numbers as an array whose dtype is of the given kinds; ValueError naming the example if not."""
+    got = type(value).__name__
+    try:
+        if np.ma.is_masked(value):
+            raise TypeError
+        found = np.asarray(value)
+        if found.dtype.kind in kinds or (found.size == 0 and found.ndim and found.dtype.kind == "f"):
+            return found
+        got = f"shape {found.shape} of {found.dtype}"
+    except (TypeError, ValueError):
+        got = f"{got} with masked entries" if np.ma.is_masked(value) else f"{got} of unequal or odd entries"
+    raise ValueError(f"example {index}: {what} must be {wanted}, got {got}")
+
+
+def integer(value: Any, what: str, *, at_least: int = 0) -> int:
+    """A plain integer (of Python or NumPy, not a bool) that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+        raise ValueError(f"{what} must be an integer >= {at_least}, got {value!r}")
+    return int(value)
+
+
+def matrix(value: Any, index: int, what: str) -> Any:
+    """One example's features as a 2-D float64 array or CSR matrix."""
+    if sp.issparse(value):
+        if value.dtype.kind not in "fiub" or len(value.shape) != 2:
+            raise ValueError(
+                f"example {index}: {what} must be a 2-D sparse matrix of real numbers, got shape {value.shape} of "
+                f"{value.dtype}"
+            )
+        try:
+            return sparse.to_csr(value)
+        except ValueError as error:
+            raise ValueError(
+                f"example {index}: {what} are not a valid {value.format.upper()} matrix ({error}); "
+                "build it again from its rows, columns and entries"
+            ) from None
+    dense = array(value, index, what, "fiub", "real numbers in a 2-D array or CSR matrix, with equally long rows")
+    dense = np.ascontiguousarray(dense, dtype=np.float64)
+    if dense.ndim != 2:
+        raise ValueError(
+            f"example {index}: {what} must be a 2-D array (rows x features), got shape {dense.shape}; "
+            "use reshape(-1, 1) for a single feature"
+        )
+    return dense
+
+
+def width(matrices: Sequence[Any], expected: int | None, what: str) -> int:
+    """The common number of columns; ValueError naming the first example that differs."""
+    if expected is None:
+        expected = int(matrices[0].shape[1])
+    for index, found in enumerate(matrices):
+        if found.shape[1] != expected:
+            raise ValueError(
+                f"example {index}: {what} have {found.shape[1]} columns, expected {expected}; "
+                "give the same features in the same columns for all examples, in training and in prediction"
+            )
+    return expected
+
+
+def stack(matrices: Sequence[Any], what: str) -> tuple[Any, IntArray]:
+    """All rows in one matrix (CSR if any example is sparse), finite, with row offsets per example."""
+    offsets = offsets_of([m.shape[0] for m in matrices])
+    if any(sp.issparse(m) for m in matrices):
+        stacked: Any = sp.csr_array(sp.vstack([sp.csr_array(m) for m in matrices], format="csr"))
+        _check_csr(stacked, offsets, what)
+        if not np.isfinite(stacked.data).all():
+            bad = int(np.searchsorted(stacked.indptr, np.flatnonzero(~np.isfinite(stacked.data))[0], side="right")) - 1
+            raise _not_finite(offsets, bad, what)
+    else:
+        stacked = np.ascontiguousarray(np.concatenate(matrices))
+        if not np.isfinite(stacked).all():
+            raise _not_finite(offsets, int(np.flatnonzero(~np.isfinite(stacked).all(axis=1))[0]), what)
+    return stacked, offsets
+
+
+def _check_csr(stacked: Any, offsets: IntArray, what: str) -> None:
+    """scipy checks neither column numbers nor the order of row starts; a kernel must be able to trust both."""
+    columns, starts = stacked.indices, stacked.indptr
+    row = None
+    if (np.diff(starts) < 0).any():
+        row = int(np.flatnonzero(np.diff(starts) < 0)[0])
+    elif columns.size and (columns.min() < 0 or columns.max() >= stacked.shape[1]):
+        entry = int(np.flatnonzero((columns < 0) | (columns >= stacked.shape[1]))[0])
+        row = int(np.searchsorted(starts, entry, side="right")) - 1
+    if row is not None:
+        index = int(np.searchsorted(offsets, row, side="right")) - 1
+        raise ValueError(
+            f"example {index}: {what} are not a valid CSR matrix in row {row - int(offsets[index])}; "
+            "check it with check_format(full_check=True)"
+        )
+
+
+def _not_finite(offsets: IntArray, row: int, what: str) -> ValueError:
+    index = int(np.searchsorted(offsets, row, side="right")) - 1
+    return ValueError(
+        f"example {index}: {what} hold NaN or infinity in row {row - int(offsets[index])}; "
+        "impute or remove such values first"
+    )
+
+
+def edges(value: npt.ArrayLike, index: int, n_rows: int, what: str) -> IntArray:
+    """An integer array of shape ``(n_edges, 2)`` with as many rows as there are rows of features."""
+    found = pairs(value, index, "edges", "(n_edges, 2)")
+    one_per_edge(found, index, n_rows, what)
+    return found
+
+
+def one_per_edge(found: IntArray, index: int, n_rows: int, what: str) -> None:
+    """As many rows of features as edges."""
+    if len(found) != n_rows:
+        raise ValueError(f"example {index}: {len(found)} edges but {n_rows} rows of {what}; give one row per edge")
+
+
+def pairs(value: npt.ArrayLike, index: int, what: str, shape: str) -> IntArray:
+    """An integer array of two columns; anything empty stands for no pairs."""
+    wanted = f"an integer array of shape {shape}"
+    found = array(value, index, what, "iu", wanted)
+    if found.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if found.ndim != 2 or found.shape[1] != 2:
+        raise ValueError(f"example {index}: {what} must be {wanted}, got shape {found.shape}")
+    return found.astype(np.int64)
+
+
+def weights(value: npt.ArrayLike | None, n_examples: int, name: str = "sample_weight") -> FloatArray | None:
+    """Example weights: finite, >= 0, one per example, not all zero."""
+    if value is None:
+        return None
+    try:
+        found = np.asarray(value)
+    except ValueError:
+        found = np.zeros((0, 0))
+    if found.dtype.kind not in "fiub" or found.shape != (n_examples,):
+        raise ValueError(
+            f"{name} must be numbers of shape ({n_examples},), one per example, got shape {found.shape} of "
+            f"{found.dtype}"
+        )
+    found = found.astype(np.float64)
+    if not np.isfinite(found).all() or (found < 0).any():
+        index = int(np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[0])
+        raise ValueError(f"example {index}: {name} must be finite and >= 0, got {found[index]}; use 0 to ignore it")
+    if not found.any():
+        raise ValueError(f"{name} is zero for every example: nothing is left; give at least one a positive weight")
+    return found
+
+
+def per_variable(value: Any, counts: IntArray, name: str = "loss_weight") -> FloatArray:
+    """One vector per example, ``counts[i]`` finite numbers >= 0 for example ``i``, all in one vector."""
+    entries = examples(value, name)
+    if len(entries) != len(counts):
+        raise ValueError(f"{name} must have {len(counts)} entries, one per example, got {len(entries)}")
+    found = []
+    for index, (entry, count) in enumerate(zip(entries, counts.tolist(), strict=True)):
+        wanted = f"{count} finite numbers >= 0, one per decision"
+        vector = array(entry, index, name, "fiub", wanted).astype(np.float64)
+        if vector.shape != (count,) or not np.isfinite(vector).all() or (vector < 0).any():
+            raise ValueError(f"example {index}: {name} must be {wanted}, got shape {vector.shape}")
+        found.append(vector)
+    return np.concatenate(found)

@@ -1,0 +1,87 @@
+"""What users hand in for one example where a plain array does not say it all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, eq=False)
+class Bipartite:
+    """A bipartite graph with features on its possible links.
+
+    Attributes:
+        features: shape ``(n_edges, d)``, dense or CSR: one row per possible link.
+        edges: shape ``(n_edges, 2)``, integers: (left node, right node) of each row.
+        shape: ``(n_left, n_right)``.
+        left_capacity: how many links each left node may have, one number or shape ``(n_left,)``; None: the model's.
+        right_capacity: likewise for right nodes.
+    """
+
+    features: Any
+    edges: npt.ArrayLike
+    shape: tuple[int, int]
+    left_capacity: npt.ArrayLike | None = None
+    right_capacity: npt.ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A graph whose nodes are to be labeled.
+
+    Attributes:
+        node_features: shape ``(n_nodes, d_n)``, dense or CSR.
+        edges: shape ``(n_edges, 2)``, integers: the two nodes of each edge, each pair of nodes at most once.
+        edge_features: shape ``(n_edges, d_e)``, dense or CSR, one row per edge. CutSVM and AssociativeSVM
+            need entries >= 0, which say how strongly the ends attract each other, and take None for one feature that
+            is 1 on every edge; GraphSVM and TreeSVM take entries of any sign, and None for pair scores that do not see
+            the input.
+        labels: for TreeSVM, for each node the labels allowed there, None for all; or None, for all labels everywhere.
+        cliques: for TreeSVM, sets of nodes that are scored together: a list of tuples of node numbers, whose order
+            counts, each set of nodes at most once; None: none.
+        clique_features: shape ``(n_cliques, d_c)``, dense or CSR, one row per clique; None: scores of cliques do not
+            see the input.
+    """
+
+    node_features: Any
+    edges: npt.ArrayLike
+    edge_features: Any = None
+    labels: Any = None
+    cliques: Any = None
+    clique_features: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Parts with features, of which a linear program says what may be chosen: ``A z <= b, A_eq z = b_eq``.
+
+    Attributes:
+        features: shape ``(n_parts, d)``, dense or CSR: one row per part.
+        A: shape ``(n_rows, n_parts)``, dense or sparse; None for no inequalities.
+        b: shape ``(n_rows,)``.
+        A_eq: shape ``(n_equations, n_parts)``, dense or sparse; None for no equations.
+        b_eq: shape ``(n_equations,)``.
+        upper: the largest value of a part, one number or shape ``(n_parts,)``; the smallest is 0.
+    """
+
+    features: Any
+    A: Any = None
+    b: npt.ArrayLike | None = None
+    A_eq: Any = None
+    b_eq: npt.ArrayLike | None = None
+    upper: npt.ArrayLike = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSequence:
+    """A sequence whose transitions see the input.
+
+    Attributes:
+        features: shape ``(length, d)``, dense or CSR: one row per position.
+        edge_features: shape ``(length - 1, d_e)``, dense or CSR: one row per pair of neighboring positions.
+    """
+
+    features: Any
+    edge_features: Any = None

@@ -1,0 +1,202 @@
+"""Bipartite matchings: X is a list of ``(n_left, n_right, d)`` arrays or :class:`Bipartite`, y of ``(k, 2)`` links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.encoders import checks, kernels
+from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.inputs import Bipartite
+from maxmargin.features.kernel import Kernel, KernelMap
+from maxmargin.features.parts import PartFeatures
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.matching import Matching
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingEncoder(Encoder):
+    """Packs bipartite graphs.
+
+    Attributes:
+        left_capacity: how many links a left node may have unless its example says otherwise.
+        right_capacity: likewise for right nodes.
+        n_features: columns of the link features.
+        kernel: a kernel in place of explicit link features, or None.
+        support: with a kernel, the rows that it is taken with.
+    """
+
+    left_capacity: int = 1
+    right_capacity: int = 1
+    n_features: int | None = None
+    kernel: Kernel | None = None
+    support: KernelMap | None = None
+
+    kind = "matching"
+
+    def __post_init__(self) -> None:
+        kernels.check(self.kernel)
+        for name, value in (("left_capacity", self.left_capacity), ("right_capacity", self.right_capacity)):
+            checks.integer(value, name, at_least=1)
+
+    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        """The number of features, and with a kernel the training links."""
+        rows = [_rows(x, index) for index, x in enumerate(checks.examples(X))]
+        width = checks.width(rows, None, "features")
+        support = None if self.kernel is None else KernelMap.learn(self.kernel, checks.stack(rows, "features")[0])
+        return replace(self, n_features=width, support=support)
+
+    def pack(self, X: Sequence[Any]) -> Batch:
+        """Stack the links of all graphs; full graphs and pruned ones may be mixed."""
+        X = checks.examples(X)
+        rows = [_rows(x, index) for index, x in enumerate(X)]
+        checks.width(rows, self.n_features, "features")
+        stacked, offsets = checks.stack(rows, "features")
+        shapes = np.array([_shape(x, index) for index, x in enumerate(X)], dtype=np.int64)
+        left = [_capacity(x, index, 0, self.left_capacity) for index, x in enumerate(X)]
+        right = [_capacity(x, index, 1, self.right_capacity) for index, x in enumerate(X)]
+        capacities = {"left_capacity": np.concatenate(left), "right_capacity": np.concatenate(right)}
+        if all((capacity == 1).all() for capacity in capacities.values()):
+            capacities = {}
+        if any(isinstance(x, Bipartite) for x in X):
+            edges = np.concatenate(
+                [_edges(x, index, found.shape[0]) for index, (x, found) in enumerate(zip(X, rows, strict=True))]
+            )
+            structure = Matching(shapes, edges, offsets, **capacities)
+        else:
+            structure = Matching.dense(shapes, **capacities)
+        if self.support is not None:
+            return Batch(structure, self.support.features(stacked, offsets))
+        return Batch(structure, PartFeatures(stacked, offsets))
+
+    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
+        """Links to 0/1 vertices."""
+        links = []
+        for index, pairs in enumerate(checks.examples(y, "y")):
+            links.append(checks.pairs(pairs, index, "y", "(k, 2) of matched (left, right) pairs"))
+        return packed.structure.encode(links)
+
+    def decode(self, packed: Batch, z: FloatArray) -> list[IntArray]:
+        """Links as ``(k, 2)`` integer arrays."""
+        return packed.structure.decode(z)
+
+    def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
+        """Twice the common links out of all links on both sides: the score is F1 over all links."""
+        right = {tuple(pair) for pair in np.asarray(gold).reshape(-1, 2).tolist()}
+        found = {tuple(pair) for pair in np.asarray(predicted).reshape(-1, 2).tolist()}
+        return 2.0 * len(right & found), float(len(right) + len(found))
+
+    @property
+    def n_weights(self) -> int:
+        """One per feature; with a kernel its dimension while training, then one per support row."""
+        return (self.n_features or 0) if self.support is None else self.support.n_weights
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """The width; with a kernel also its settings and the training rows."""
+        if self.support is None:
+            return self.kind, self.n_features, self.kernel
+        return self.kind, self.n_features, self.support.kernel, self.support.digest
+
+    @property
+    def no_l1(self) -> str:
+        """See :meth:`Encoder.no_l1`."""
+        return kernels.NO_L1 if self.kernel is not None else ""
+
+    @property
+    def no_signs(self) -> str:
+        """See :meth:`Encoder.no_signs`."""
+        return kernels.NO_SIGNS if self.kernel is not None else ""
+
+    def finish(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
+        """With a kernel: the support rows and their dual coefficients."""
+        if self.support is None:
+            return self, weights
+        support, dual = self.support.finish(weights)
+        return replace(self, support=support), dual
+
+    def resume(self, trained: Encoder, weights: FloatArray) -> FloatArray:
+        """See :meth:`Encoder.resume`."""
+        assert isinstance(trained, MatchingEncoder)
+        if self.support is None or trained.support is None:
+            return weights
+        return self.support.resume(trained.support, weights)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The support rows."""
+        return {} if self.support is None else self.support.arrays()
+
+    def with_arrays(self, arrays: dict[str, npt.NDArray[Any]]) -> Self:
+        """See :meth:`Encoder.with_arrays`."""
+        if self.kernel is None:
+            return self
+        return replace(self, support=KernelMap.from_arrays(self.kernel, arrays, self.n_features or 0))
+
+    def header(self) -> dict[str, Any]:
+        """Capacities, width and the kernel."""
+        return {
+            "left_capacity": int(self.left_capacity),
+            "right_capacity": int(self.right_capacity),
+            "n_features": self.n_features,
+            **kernels.header(self.support),
+        }
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any]) -> Self:
+        """See :meth:`Encoder.from_header`."""
+        left, right = (checks.integer(header[key], key, at_least=1) for key in ("left_capacity", "right_capacity"))
+        return cls(left, right, checks.integer(header["n_features"], "n_features"), kernels.from_header(header))
+
+
+def _rows(x: Any, index: int) -> Any:
+    """The link features of one example, one row per link (row-major for a full graph)."""
+    if isinstance(x, Bipartite):
+        return checks.matrix(x.features, index, "features")
+    wanted = "real numbers in a (n_left, n_right, d) array or mm.Bipartite(features, edges, shape)"
+    array = checks.array(x, index, "X", "fiub", wanted)
+    if array.ndim != 3:
+        raise ValueError(f"example {index}: X must be {wanted}, got shape {array.shape}")
+    return checks.matrix(array.reshape(array.shape[0] * array.shape[1], array.shape[2]), index, "features")
+
+
+def _shape(x: Any, index: int) -> tuple[int, int]:
+    shape = checks.array(x.shape, index, "shape", "iu", "two integers") if isinstance(x, Bipartite) else np.shape(x)[:2]
+    sides = tuple(np.asarray(shape).ravel().tolist())
+    if len(sides) != 2 or min(sides) < 1 or max(sides) >= 1 << 31:
+        raise ValueError(
+            f"example {index}: shape must be (n_left, n_right) with at least one node on each side, got {sides}; "
+            "remove examples without nodes"
+        )
+    return sides
+
+
+def _edges(x: Any, index: int, n_rows: int) -> IntArray:
+    n_left, n_right = _shape(x, index)
+    if isinstance(x, Bipartite):
+        found = checks.edges(x.edges, index, n_rows, "features")
+        outside = ((found < 0) | (found >= (n_left, n_right))).any(axis=1)
+        if outside.any():
+            raise ValueError(
+                f"example {index}: edge {tuple(found[int(np.argmax(outside))].tolist())} is outside its graph of "
+                f"{n_left} left and {n_right} right nodes; number the nodes of each side from 0, or give a larger shape"
+            )
+        return found
+    return np.stack(np.divmod(np.arange(n_left * n_right), n_right), axis=1).astype(np.int64)
+
+
+def _capacity(x: Any, index: int, side: int, default: int) -> IntArray:
+    nodes = _shape(x, index)[side]
+    given: npt.ArrayLike | None = None
+    if isinstance(x, Bipartite):
+        given = (x.left_capacity, x.right_capacity)[side]
+    if given is None:
+        return np.full(nodes, default, dtype=np.int64)
+    name, wanted = ("left", "right")[side] + "_capacity", f"integers >= 0, one or {nodes} of them"
+    array = checks.array(given, index, name, "iu", wanted)
+    if array.shape not in ((), (nodes,)) or (array < 0).any():
+        raise ValueError(f"example {index}: {name} must be {wanted}")
+    return np.broadcast_to(array, (nodes,)).astype(np.int64)

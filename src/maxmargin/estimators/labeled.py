@@ -1,0 +1,36 @@
+"""What estimators of labeled positions and nodes share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from maxmargin.encoders.labels import distinct
+from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.model import Relaxation
+
+
+class LabeledSVM(StructuredSVM):
+    """A label for each position or node: the vocabulary of the named ones."""
+
+    @takes_settings
+    def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
+        super().__init__(None, **settings)
+        self.classes = classes
+
+    def _classes(self) -> tuple[Hashable, ...] | None:
+        """``classes``, checked."""
+        return None if self.classes is None else distinct(self.classes)
+
+    @property
+    def classes_(self) -> tuple[Hashable, ...]:
+        """All labels, in the order of the weights' columns."""
+        return self._model().classes_
+
+
+class NetworkSVM(LabeledSVM):
+    """Labels of graphs' nodes by a linear relaxation: settings and methods of the named ones."""
+
+    def relaxation(self, X: Sequence[Any]) -> list[Relaxation]:
+        """For each example its labels, and what the relaxation says of them; see :meth:`maxmargin.Model.relaxation`."""
+        return self._model().relaxation(X)

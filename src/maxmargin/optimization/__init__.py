@@ -1,0 +1,1 @@
+"""One run of a solver: the loop, its certificate, checkpoints and callbacks."""

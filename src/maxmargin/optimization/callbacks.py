@@ -1,0 +1,182 @@
+"""What may watch a run: a callback gets a frozen :class:`Record` at every certificate and may stop the run.
+
+A callback is any function of a record; returning True stops the run. The ones here draw a progress bar, write JSON
+lines and choose the stopping point on validation data.
+
+A callback that remembers something may have ``freeze()``, which gives arrays and numbers by name that it does not
+change later, and ``thaw(frozen)``, which takes them back: a run that goes on from a checkpoint finds it as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from maxmargin.optimization.certificate import Certificate
+from maxmargin.structures.base import FloatArray
+
+
+@dataclass(frozen=True)
+class Record:
+    """The state of a run at one certificate.
+
+    Attributes:
+        iteration: iterations done.
+        seconds: since the run started.
+        certificate: smallest primal and largest dual so far.
+        primal: objective of the current proposal.
+        weights: the current proposal's weights, read-only.
+        norm: its Euclidean norm.
+        argmax: loss-augmented argmax passes so far.
+        projections: projections of single examples so far.
+        limit: the iteration limit.
+        tol: the relative gap aimed at.
+    """
+
+    iteration: int
+    seconds: float
+    certificate: Certificate
+    primal: float
+    weights: FloatArray
+    norm: float
+    argmax: float
+    projections: int
+    limit: int
+    tol: float
+
+    def as_dict(self) -> dict[str, float | int]:
+        """All but the weights, as plain numbers."""
+        return {
+            "iteration": self.iteration,
+            "seconds": self.seconds,
+            "primal": self.certificate.primal,
+            "dual": self.certificate.dual,
+            "gap": self.certificate.gap,
+            "relative_gap": self.certificate.relative_gap,
+            "current_primal": self.primal,
+            "norm": self.norm,
+            "argmax": self.argmax,
+            "projections": self.projections,
+        }
+
+
+Callback = Callable[[Record], Any]
+
+
+class ProgressBar:
+    """A progress bar on stderr, drawn only if that is a terminal: iterations, gap, tolerance, time."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._given = stream
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProgressBar:
+        """A stream cannot be copied, but ``sklearn.base.clone`` must work: the copy draws on the same stream."""
+        return ProgressBar(self._given)
+
+    def __call__(self, record: Record) -> None:
+        """Draw or move the bar."""
+        stream = self._given or sys.stderr
+        if stream is None or not stream.isatty():
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("training"),
+                BarColumn(),
+                TextColumn("{task.completed}/{task.total}"),
+                TextColumn("relative gap {task.fields[gap]:.2e} (aim {task.fields[tol]:.0e})"),
+                TimeElapsedColumn(),
+                console=Console(file=stream),
+                transient=True,
+            )
+            self._task = self._bar.add_task("fit", total=record.limit, gap=np.inf, tol=record.tol)
+            self._bar.start()
+        self._bar.update(self._task, completed=record.iteration, gap=record.certificate.relative_gap)
+
+    def close(self) -> None:
+        """Take the bar off the screen; the loop calls it at the end of every run."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+class JsonLines:
+    """One JSON object per certificate, appended to a file and flushed, so that a run can be followed and plotted."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __call__(self, record: Record) -> None:
+        """Append one line."""
+        row = {key: (value if np.isfinite(value) else None) for key, value in record.as_dict().items()}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+@dataclass
+class Validation:
+    """Choose the stopping point on validation data: keeps the weights with the best score.
+
+    Args:
+        score: weights to a number, larger is better.
+        patience: stop after this many certificates without a better score; None never stops.
+
+    After the run ``best_weights``, ``best_score``, ``best_iteration`` and ``history`` (iteration, score) are set.
+    """
+
+    score: Callable[[FloatArray], float]
+    patience: int | None = None
+    best_weights: FloatArray | None = field(default=None, init=False)
+    best_score: float = field(default=-np.inf, init=False)
+    best_iteration: int = field(default=0, init=False)
+    history: list[tuple[int, float]] = field(default_factory=list, init=False)
+    _waited: int = field(default=0, init=False)
+
+    def __call__(self, record: Record) -> bool:
+        """Score the current weights; True when patience has run out."""
+        score = float(self.score(record.weights))
+        self.history.append((record.iteration, score))
+        if score > self.best_score:
+            self.best_weights, self.best_score = record.weights.copy(), score
+            self.best_iteration, self._waited = record.iteration, 0
+        else:
+            self._waited += 1
+        return self.patience is not None and self._waited >= self.patience
+
+    def freeze(self) -> dict[str, Any]:
+        """The best weights so far and all scores, for a checkpoint."""
+        iterations, scores = zip(*self.history, strict=True) if self.history else ((), ())
+        return {
+            "weights": np.zeros(0) if self.best_weights is None else self.best_weights,
+            "found": self.best_weights is not None,
+            "score": self.best_score,
+            "iteration": self.best_iteration,
+            "waited": self._waited,
+            "iterations": np.array(iterations, dtype=np.int64),
+            "scores": np.array(scores, dtype=np.float64),
+        }
+
+    def thaw(self, frozen: dict[str, Any]) -> None:
+        """Go on from what :meth:`freeze` gave."""
+        self.best_weights = np.array(frozen["weights"]) if frozen["found"] else None
+        self.best_score, self.best_iteration = float(frozen["score"]), int(frozen["iteration"])
+        self._waited = int(frozen["waited"])
+        self.history = list(zip(frozen["iterations"].tolist(), frozen["scores"].tolist(), strict=True))
+
+    @property
+    def reason(self) -> str:
+        """Why the run was stopped, for its message."""
+        return (
+            f"stopped as {self.patience} certificates brought no better validation score than that of iteration "
+            f"{self.best_iteration}, whose weights are kept,"
+        )

@@ -1,0 +1,1 @@
+"""Methods that collect outputs and solve master problems over them."""

@@ -1,0 +1,379 @@
+"""Column generation for L1 norms (Wang and Shawe-Taylor 2009): linear programs over few outputs of each example.
+
+    min_{w in W}  1/C ||w||_1 + sum_i s_i h_i(w),     W: signs, a ball ||w||_1 <= radius, or both
+
+with any hinge ``h_i`` of :mod:`maxmargin.problem.hinges`, each the largest of linear functions of the weights, one per
+output. One round finds, for every example, the output that violates the margin most and adds its row to a restricted
+master problem (:mod:`maxmargin.solvers.decomposition.linear_masters`), whose solution gives the next weights and, by its multipliers,
+a lower bound of the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is
+LP (6) of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss
+in place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region.
+
+Four things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its
+weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they
+promise, shrinks where they are far off, and goes where no weight reaches its walls: then the master's multipliers are
+feasible without it and give the bound.
+*Between*: outputs are also decoded halfway from the best weights to the master's (Ben-Ameur and Neto 2007), which costs
+little beside a master and takes a third of the rounds away.
+*Warm-up*: with ``rescaling="none"`` an example's hinge falls below that of zero weights only when its gold output is
+the best one of all, which says little about where to go from zero; so the first rounds solve the problem with the
+margin rescaled, roughly, whose weights are the first box's center and whose outputs the first rows.
+*Aging*: rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that
+rounds are finite.
+
+Cost of a round: two argmax passes (and one or two for the certificate), the features of the rows, and the master, which
+is nearly all of it. Memory: the rows.
+
+Which master, in seconds of processor time with the margin rescaled (benchmarks/column_generation.py, ``C = 1``, the
+small ones with ``--tags``; letters with ``C = 0.1``): on 100 sentences of CoNLL-2000 (130,928 weights) extragradient
+masters closed the gap to 1e-2 in 9.4 seconds (37 rounds), where HiGHS had a gap of 0.82 after 30; on 200 words of OCR
+letters (4,004 weights) in 9.0, where HiGHS had 0.48 after 15; on 60 sentences with 1,764 weights both closed it to 1e-3
+in 3.0 seconds, on 120 with 2,040 HiGHS in 6.1, extragradient in 9.9. The paper, too, found extragradient the faster
+one. Gaps of 1e-6 and less are for HiGHS, whose masters are exact.
+
+While the box is in use the lower bound is poor: a run that ends then has good weights and a large gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin._sparse import sp
+from maxmargin.optimization.base import (
+    NonFiniteError,
+    Run,
+    Solver,
+    Start,
+    check_choice,
+    check_count,
+    check_flags,
+    instead,
+)
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.problem import Problem, hinges
+from maxmargin.regions import L1
+from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
+from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, OutputRows
+from maxmargin.structures.base import SHARD_PARTS, FloatArray
+
+MASTERS = ("auto", "highs", "extragradient")
+
+MANY = 300_000
+"""From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
+early masters, and costly ones (figures above)."""
+
+RETURNS = 2
+"""A row that was dropped and has come back so often stays."""
+
+WARM_ROUNDS, WARM_GAP = 30, 0.15
+"""A warm-up ends after so many rounds, or when a master promises to lower the objective by less than this share."""
+
+GOOD, GROWTH, IDLE = 0.25, 2.0, 0.99
+"""The share of what a master promised that lets the box grow, the factor by which it grows and shrinks, and the share
+of its size that weights do not reach where it is idle."""
+
+ROUGH = 0.03
+"""The box shrinks only for masters that promise to lower the objective by more than this share. Closer to a solution,
+where rows describe all there is around, it would make the method forget them: idle ones age while it is small."""
+
+CLOSER = 0.3
+"""The relative gap of an inexact master, as a share of that of the whole problem."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnGenerationState:
+    """The master's rows and solution, and the box of the next one.
+
+    Attributes:
+        rows: the working set.
+        idle: rounds since each row had a multiplier; ``returned``: how often it came back.
+        answer: the master's weights and multipliers.
+        slacks: those the rows demand of the master's weights, and ``model``: the master's objective there.
+        g: ``A'lambda`` and ``loss``: ``b'lambda``.
+        best: the best weights decoded so far, and ``primal`` their objective.
+        box: how far from them the master's may be, weight by weight.
+        dropped: keys of rows that left, and ``returns``: how often each had come back then.
+        master: the master's working memory; tied to ``rows``, it is built again where it is out of step.
+        tightness: how much more closely than usual an inexact master is solved.
+        warm: during the warm-up, the state of the problem with the margin rescaled; ``rounds``: of the warm-up.
+    """
+
+    rows: OutputRows
+    idle: npt.NDArray[np.int64]
+    returned: npt.NDArray[np.int64]
+    answer: Answer
+    slacks: FloatArray
+    model: float
+    g: FloatArray
+    loss: float
+    best: FloatArray
+    primal: float
+    box: float
+    dropped: FloatArray
+    returns: npt.NDArray[np.int64]
+    master: Master
+    tightness: float = 1.0
+    warm: ColumnGenerationState | None = None
+    rounds: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnGeneration(Solver):
+    """Settings of column generation.
+
+    Attributes:
+        master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (first-order steps, see
+            ``master_step``), or "auto", the second for many examples times weights without a ball, else the
+            first.
+        k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one
+            needs ``rescaling="margin"`` or "none".
+        age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
+        stabilize: keep each master's weights in a box around the best so far, a trust region, and decode halfway to
+            them too, after a warm-up where that is needed; False is the paper's method.
+        master_step: of the extragradient master: "norm", extrapolated steps (Chambolle and Pock 2011) of
+            ``0.99 / ||[A M]||_2`` in scaled and balanced coordinates; "frobenius", Algorithm 2 of the paper:
+            extragradient with its own, smaller step, without either.
+        max_iter: limit of rounds when the caller gives none.
+    """
+
+    master: Literal["auto", "highs", "extragradient"] = "auto"
+    k_best: int = 1
+    age: int | None = 3
+    stabilize: bool = True
+    master_step: Literal["norm", "frobenius"] = "norm"
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        check_choice(MASTERS, master=self.master)
+        check_choice(("norm", "frobenius"), master_step=self.master_step)
+        check_count(k_best=self.k_best, max_iter=self.max_iter)
+        if self.age is not None:
+            check_count(age=self.age)
+        check_flags(stabilize=self.stabilize)
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Linear programs: an L1 region, linear slack."""
+        region = problem.region
+        if not isinstance(region, L1):
+            return f'it minimizes sums of absolute weights; give norm="l1" (regions.L1), or use {instead(problem)}'
+        if problem.slack != "linear":
+            return 'quadratic slack makes no linear program; use slack="linear", or ProjectedGradient'
+        if self.master == "extragradient" and np.isfinite(region.radius):
+            return 'the extragradient master knows no ball; use master="highs", or C without a radius'
+        if self.k_best > 1 and problem.rescaling == "slack":
+            return 'the k worst outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
+        if self.k_best > 1 and problem.good is not None:
+            return "with several good outputs one pair of each example is found; use k_best=1"
+        if self.k_best > 1 and problem.structure.relaxed:
+            return f"the argmax of {problem.structure.called} is relaxed, so that it has no k best; use k_best=1"
+        return None
+
+    @property
+    def shard_size(self) -> int:
+        """Rows are found shard by shard."""
+        return SHARD_PARTS
+
+    def _master(self, problem: Problem) -> Master:
+        assert isinstance(problem.region, L1)
+        region, n_examples = problem.region, problem.structure.n_examples
+        many = n_examples * problem.n_weights > MANY and np.isinf(region.radius)
+        if self.master == "extragradient" or (self.master == "auto" and many):
+            return ExtragradientMaster(region, n_examples, paper_step=self.master_step == "frobenius")
+        return HighsMaster(region, n_examples)
+
+    def init(self, run: Run, start: Start) -> ColumnGenerationState:
+        """No rows, and zero weights unless told otherwise."""
+        problem = run.problem
+        state = self._empty(run, start.weights_for(problem))
+        if self.stabilize and start.weights is None and problem.rescaling == "none" and problem.good is None:
+            warm = _margin(run)
+            return replace(state, warm=self._empty(warm, start.weights_for(problem)))
+        return state
+
+    def _empty(self, run: Run, weights: FloatArray) -> ColumnGenerationState:
+        problem = run.problem
+        zero, nothing, none = np.zeros(problem.n_weights), np.zeros(0), np.zeros(0, dtype=np.int64)
+        return ColumnGenerationState(
+            rows=OutputRows.none(problem.n_weights),
+            idle=none,
+            returned=none,
+            answer=Answer(weights, nothing),
+            slacks=np.zeros(problem.structure.n_examples),
+            model=0.0,
+            g=zero,
+            loss=0.0,
+            best=weights,
+            primal=np.inf,
+            box=np.inf,
+            dropped=nothing,
+            returns=none,
+            master=self._master(problem),
+        )
+
+    def step(self, run: Run, state: ColumnGenerationState) -> ColumnGenerationState:
+        """Decode at the master's solution, move the box, add violated rows, drop idle ones, solve the master."""
+        if state.warm is not None:
+            return self._warmed(run, state, state.warm)
+        problem = run.problem
+        found, primal = self._decode(run, state.answer.weights)
+        best, least, box = self._judged(state, found, primal)
+        fresh = self._violated(run, state, found, state.answer.weights, state.slacks)
+        if self.stabilize and np.isfinite(state.primal):
+            between = 0.5 * (state.best + state.answer.weights)
+            found, primal = self._decode(run, between)
+            slacks = state.rows.slacks(between, problem.structure.n_examples)
+            more = self._violated(run, state, found, between, slacks)
+            fresh = fresh.joined(more.take(~np.isin(more.key, fresh.key)))
+            if primal < least:
+                best, least = between, primal
+        gap = (least - problem.region.dual(state.g, state.loss)) / abs(least) if least else 0.0
+        if gap <= run.tol:  # the next certificate ends the run
+            return replace(state, best=best, primal=least)
+        if not len(fresh) or least - state.model <= run.tol * abs(least):
+            # The best weights of the box are found: what is missing is the bound, which an idle box gives.
+            box = np.inf
+        if box > 2.0 * problem.region.norm_bound(least):  # nothing better than the best weights is outside
+            box = np.inf
+        kept = np.ones(len(state.rows), dtype=bool)
+        if self.age is not None:
+            kept = (state.idle < self.age) | (state.returned >= RETURNS)
+        dropped, returns = state.dropped, state.returns
+        if not kept.all():
+            dropped = np.concatenate([dropped, state.rows.key[~kept]])
+            returns = np.concatenate([returns, state.returned[~kept]])
+        back = np.zeros(len(fresh), dtype=np.int64)
+        if len(fresh) and len(dropped):
+            by_key = np.argsort(dropped, kind="stable")
+            place = np.minimum(np.searchsorted(dropped, fresh.key, sorter=by_key), len(dropped) - 1)
+            known = dropped[by_key[place]] == fresh.key
+            back[known] = returns[by_key[place[known]]] + 1
+            left = ~np.isin(dropped, fresh.key)
+            dropped, returns = dropped[left], returns[left]
+        rows = state.rows.take(kept).joined(fresh)
+        # A master that is not exact and finds no fresh rows is solved more closely.
+        tightness = state.tightness * (1.0 if len(fresh) else 0.1)
+        accuracy = max(1e-10, min(CLOSER * tightness * gap, 0.1))
+        bounds = Box(best, box)
+        answer = state.master.solve(state.rows, kept, rows, state.answer, bounds, accuracy, run.deadline)
+        idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
+        idle[answer.multipliers > 0.0] = 0
+        g, loss = rows.aggregate(answer.multipliers)
+        slacks = rows.slacks(answer.weights, problem.structure.n_examples)
+        return ColumnGenerationState(
+            rows=rows,
+            idle=idle,
+            returned=np.concatenate([state.returned[kept], back]),
+            answer=answer,
+            slacks=slacks,
+            model=problem.region.penalty(answer.weights) + float(slacks.sum()),
+            g=g,
+            loss=loss,
+            best=best,
+            primal=least,
+            box=box,
+            dropped=dropped,
+            returns=returns,
+            master=state.master,
+            tightness=tightness,
+        )
+
+    def _warmed(self, run: Run, state: ColumnGenerationState, warm: ColumnGenerationState) -> ColumnGenerationState:
+        """One round of the warm-up; after the last one, its outputs as rows with a margin of 1."""
+        warm = self.step(_margin(run), warm)
+        rounds = state.rounds + 1
+        if warm.primal - warm.model > WARM_GAP * warm.primal and rounds < WARM_ROUNDS:
+            return replace(state, warm=warm, rounds=rounds, answer=Answer(warm.best, state.answer.multipliers))
+        held = warm.rows.take(warm.rows.loss > 0.0)  # the gold output has no row
+        rows = OutputRows.of(held.matrix, run.problem.scale[held.owner], held.owner)
+        rows = rows.take(np.unique(rows.key, return_index=True)[1])
+        none = np.zeros(len(rows), dtype=np.int64)
+        return replace(
+            state,
+            rows=rows,
+            idle=none,
+            returned=none,
+            answer=Answer(warm.best, np.zeros(len(rows))),
+            slacks=rows.slacks(warm.best, run.problem.structure.n_examples),
+            box=warm.box,
+            warm=None,
+        )
+
+    def _judged(
+        self, state: ColumnGenerationState, found: OutputRows, primal: float
+    ) -> tuple[FloatArray, float, float]:
+        """The best weights and their objective, and the size of the box, after decoding at the master's solution.
+
+        As in any trust region: the master promised ``promised``, the objective fell by ``fell``.
+        """
+        if np.isinf(state.primal):  # the first weights
+            if np.isfinite(state.box):
+                return state.answer.weights, primal, state.box
+            sizes = np.asarray(abs(found.matrix).sum(axis=1)).ravel()
+            held = sizes > 0.0
+            box = float(np.median(found.loss[held] / sizes[held])) if self.stabilize and held.any() else np.inf
+            return state.answer.weights, primal, box if box > 0.0 else np.inf
+        promised, fell = state.primal - state.model, state.primal - primal
+        box = state.box
+        far = float(np.abs(state.answer.weights - state.best).max(initial=0.0))
+        if fell < -promised and promised > ROUGH * abs(state.primal):
+            box = far / GROWTH
+        elif far < IDLE * box:
+            box = np.inf
+        elif fell >= GOOD * promised:
+            box *= GROWTH
+        return (state.answer.weights, primal, box) if fell > 0.0 else (state.best, state.primal, box)
+
+    def _decode(self, run: Run, weights: FloatArray) -> tuple[OutputRows, float]:
+        """The rows of the worst outputs of all examples, and the objective."""
+        matrices, losses, owners, hinge, first = [], [], [], 0.0, 0
+        if self.k_best > 1:
+            run.counters.argmax += 1
+        for shard, worst in run.most_violated(weights) if self.k_best == 1 else ((s, None) for s in run.shards):
+            ranks = [worst] if worst is not None else hinges.ranked(shard, weights, int(self.k_best), first)
+            worst_value = np.maximum(np.max([rank.value for rank in ranks], axis=0), 0.0)
+            hinge += shard.total(worst_value)
+            for rank in ranks:
+                counts = np.flatnonzero(rank.factor > 0.0)
+                if not np.isfinite(rank.value).all():
+                    raise NonFiniteError("the scores are not finite")
+                differences = shard.differences(rank.z)
+                matrices.append(sp.diags_array(rank.factor[counts]) @ sp.csr_array(differences[counts]))
+                losses.append(rank.loss[counts])
+                owners.append(first + counts)
+            first += shard.structure.n_examples
+        matrix = sp.vstack(matrices, format="csr")
+        return OutputRows.of(matrix, np.concatenate(losses), np.concatenate(owners)), run.problem.region.penalty(
+            weights
+        ) + hinge
+
+    def _violated(
+        self, run: Run, state: ColumnGenerationState, found: OutputRows, weights: FloatArray, slacks: FloatArray
+    ) -> OutputRows:
+        """The found rows that exceed the master's slacks by more than a share of the gap aimed at, each once."""
+        values = found.values(weights)
+        n = max(1, run.problem.structure.n_examples)
+        aimed = 0.05 * run.tol * float(np.maximum(values, 0.0).sum()) / n
+        over = values - slacks[found.owner] > np.maximum(aimed, 1e-12 * (1.0 + np.abs(values)))
+        over &= ~np.isin(found.key, state.rows.key)
+        chosen = np.flatnonzero(over)
+        return found.take(chosen[np.unique(found.key[chosen], return_index=True)[1]])
+
+    def propose(self, run: Run, state: ColumnGenerationState) -> Sequence[Proposal]:
+        """The master's solution, with the bound by its multipliers; and the best weights of rounds not certified."""
+        weights = [state.answer.weights]
+        if np.isfinite(state.primal) and state.best is not state.answer.weights:
+            weights.append(state.best)
+        return [Proposal(found, state.g, state.loss) for found in weights]
+
+
+def _margin(run: Run) -> Run:
+    """The run of the same problem with the margin rescaled; its work counts as the run's."""
+    shards = tuple(replace(shard, rescaling="margin") for shard in run.shards)
+    return Run(
+        replace(run.problem, rescaling="margin"), run.random, shards, run.tol, run.counters, deadline=run.deadline
+    )

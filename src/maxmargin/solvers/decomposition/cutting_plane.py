@@ -1,0 +1,95 @@
+"""Cutting planes, the methods of SVM-struct (Tsochantaridis et al. 2005; Joachims, Finley and Yu 2009).
+
+The constraints of the primal problem, ``xi_i >= m_i w'df_i(y) + l_i(y)``, are added as argmax finds them violated, and
+the problem over those found so far is solved again: by its dual, the master problem of
+:mod:`maxmargin.solvers.decomposition.simplex_masters`, of which simplicial decomposition is another use.
+
+- ``slacks="n"``: one slack per example. A constraint comes in where it is violated by more than ``eps``; weights are
+  updated ``solves_per_pass`` times a pass over the data. Quadratic slack is allowed.
+- ``slacks="one"``: one slack for the sum, so one constraint a pass, the sum of all examples' worst outputs.
+
+Constraints that had no multiplier in ``age`` masters are removed. Cost of an iteration: an argmax pass, and masters
+that grow with the constraints kept. Stopping test: the certified gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from maxmargin.optimization.base import Run, Start, check_choice, check_count, check_positive
+from maxmargin.problem import Problem
+from maxmargin.solvers.decomposition.simplex_masters import Found, Iterate, MasterSolver
+
+SLACKS = ("n", "one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CuttingPlane(MasterSolver):
+    """Settings of the cutting-plane methods.
+
+    Attributes:
+        slacks: "n", one per example, or "one" for the sum.
+        eps: how far a constraint must be violated to come in; None for a quarter of the run's tolerance times the
+            mean hinge.
+        solves_per_pass: with n slacks, how often weights are updated in a pass over the data.
+        accuracy, joint, sweeps, age, max_iter: see :class:`~maxmargin.solvers.decomposition.simplex_masters.MasterSolver`; points
+            are constraints, their weights multipliers.
+    """
+
+    slacks: str = "n"
+    eps: float | None = None
+    solves_per_pass: int = 10
+    age: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(SLACKS, slacks=self.slacks)
+        if self.eps is not None:
+            check_positive(eps=self.eps)
+        check_count(solves_per_pass=self.solves_per_pass)
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Needs a ridge penalty; one slack must be linear."""
+        if self.slacks == "one" and problem.slack == "quadratic":
+            return 'one slack for the sum has no quadratic form; use CuttingPlane(slacks="n")'
+        return super().unsupported(problem)
+
+    def init(self, run: Run, start: Start) -> Iterate:
+        """No constraints."""
+        group = 1 if self.slacks == "n" else max(1, run.problem.structure.n_examples)
+        return Iterate.first(run, start, group)
+
+    def step(self, run: Run, state: Iterate) -> Iterate:
+        """One pass over the data."""
+        n, masters, eps = run.problem.structure.n_examples, state.masters, self._eps(run, state)
+        if self.slacks == "one" or self.solves_per_pass == 1 or n <= 1:
+            return self._solved(run, state, masters.find(run, state.weights, eps), 1.0)
+        added = 0
+        edges = np.linspace(0, n, min(n, self.solves_per_pass) + 1).astype(np.int64).tolist()
+        for first, last in pairwise(edges):
+            part = run.problem.select(np.arange(first, last))
+            worst = run.most_violated_of(part, state.weights, first)
+            found = masters.candidates(part, worst, first, eps)
+            state = self._solved(run, state, found, n / (last - first), slice(first, last))
+            added += state.added
+        return replace(state, added=added)
+
+    def _eps(self, run: Run, state: Iterate) -> float:
+        """All constraints that stay out add up to less than half the tolerance; when none came in, any may."""
+        if state.added == 0:
+            return 0.0
+        if self.eps is not None:
+            return self.eps
+        return 0.25 * run.tol * float(state.masters.best.mean()) if len(state.masters.best) else 0.0
+
+    def _solved(self, run: Run, state: Iterate, found: Found, share: float, own: slice = slice(None)) -> Iterate:
+        """Add constraints and solve the master; the examples looked at are one in ``share``."""
+        masters = state.masters
+        gap = share * float(masters.gaps(found.hinges)[own].sum())
+        added = masters.add(found, np.inf)
+        blocks = np.arange(masters.n_blocks)
+        masters.solve(blocks, state.aim(run, gap, self.accuracy), joint=self.joint, sweeps=self.sweeps)
+        return state.moved(self.age, added=added)

@@ -1,0 +1,371 @@
+"""Restricted master problems of column generation: linear programs over the rows found so far.
+
+With the rows ``a_r = m_i df_i(y_r)`` and ``b_r = l_i(y_r)`` of example ``i = owner(r)``, both times the example weight,
+
+    primal   min_{w in W, xi >= 0}  1/C ||w||_1 + sum_i xi_i       s.t.  xi_i >= a_r'w + b_r
+    dual     max_{lambda >= 0}      b'lambda          s.t.  |A'lambda| <= 1/C,  sum_{r of i} lambda_r <= 1
+
+which is LP (9) and (10) of Wang and Shawe-Taylor (2009) divided by their C, with the loss in place of the margin of 1.
+``W`` holds signs (then only ``-A'lambda <= 1/C``) and, in the master by HiGHS, a ball ``||w||_1 <= radius``.
+
+Weights that no row touches are zero in a solution, so that masters hold only the columns of their rows.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin._sparse import sp
+from maxmargin.optimization.base import NonFiniteError
+from maxmargin.regions import L1
+from maxmargin.structures.base import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import highspy
+
+_OPTIONS: dict[str, Any] = {
+    "output_flag": False,
+    "parallel": "off",
+    "solver": "simplex",
+    "simplex_strategy": 1,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+
+LARGEST = 1e15
+"""No linear program is solved with entries above this one, which is also where HiGHS refuses them."""
+
+SMALL, MOST_COST = 1e-3, 1e10
+"""Where all entries of the first rows are below the former, weights have a larger unit, up to this cost of one."""
+
+MOST_RUNS = 100_000
+"""After so many pieces of simplex iterations a master counts as failed."""
+
+
+def slacks(values: FloatArray, owner: npt.NDArray[np.integer[Any]], n_examples: int) -> FloatArray:
+    """The largest of each example's values and 0, shape ``(n_examples,)``."""
+    xi = np.zeros(n_examples)
+    np.maximum.at(xi, owner, values)
+    return xi
+
+
+def feasible(multipliers: FloatArray, owner: npt.NDArray[np.integer[Any]], n_examples: int) -> FloatArray:
+    """The multipliers made >= 0, with sums of at most 1 per example."""
+    positive = np.maximum(multipliers, 0.0)
+    sums = np.bincount(owner, positive, minlength=n_examples)
+    return np.asarray(positive / np.maximum(sums, 1.0)[owner])
+
+
+def over(deadline: float | None) -> bool:
+    """Whether the clock has reached a deadline."""
+    return deadline is not None and time.perf_counter() >= deadline
+
+
+@dataclass(frozen=True, eq=False)
+class OutputRows:
+    """Constraints ``xi_owner >= matrix w + loss``.
+
+    Attributes:
+        matrix: shape ``(n_rows, n_weights)``, sorted column numbers.
+        loss: shape ``(n_rows,)``.
+        owner: the example of each row, shape ``(n_rows,)``.
+        key: a number that equal rows share, shape ``(n_rows,)``.
+    """
+
+    matrix: sp.csr_array
+    loss: FloatArray
+    owner: IntArray
+    key: FloatArray
+
+    @classmethod
+    def of(cls, matrix: Any, loss: FloatArray, owner: IntArray) -> OutputRows:
+        """Rows with their keys: inner products with fixed random numbers, which tell different rows apart."""
+        matrix = sp.csr_array(matrix)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        if not np.abs(matrix.data).max(initial=0.0) <= LARGEST:
+            raise NonFiniteError("the features of an output are too large for a linear program, or not finite")
+        drawn = np.random.default_rng(0).random(matrix.shape[1])
+        return cls(matrix, loss, owner, matrix @ drawn + np.sqrt(2.0) * owner + np.sqrt(3.0) * loss)
+
+    @classmethod
+    def none(cls, n_weights: int) -> OutputRows:
+        """No rows."""
+        empty = np.zeros(0)
+        return cls(sp.csr_array((0, n_weights)), empty, np.zeros(0, dtype=np.int64), empty)
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    def take(self, chosen: npt.NDArray[Any]) -> OutputRows:
+        """Some of the rows, by numbers or mask."""
+        return OutputRows(sp.csr_array(self.matrix[chosen]), self.loss[chosen], self.owner[chosen], self.key[chosen])
+
+    def joined(self, more: OutputRows) -> OutputRows:
+        """These rows, then others."""
+        return OutputRows(
+            sp.csr_array(sp.vstack([self.matrix, more.matrix], format="csr")),
+            *(
+                np.concatenate([mine, other])
+                for mine, other in ((self.loss, more.loss), (self.owner, more.owner), (self.key, more.key))
+            ),
+        )
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """``matrix w + loss``, shape ``(n_rows,)``."""
+        return np.asarray(self.matrix @ weights) + self.loss
+
+    def slacks(self, weights: FloatArray, n_examples: int) -> FloatArray:
+        """The smallest feasible ``xi``, shape ``(n_examples,)``."""
+        return slacks(self.values(weights), self.owner, n_examples)
+
+    def feasible(self, multipliers: FloatArray, n_examples: int) -> FloatArray:
+        """The multipliers made >= 0, with sums of at most 1 per example."""
+        return feasible(multipliers, self.owner, n_examples)
+
+    def aggregate(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """``A'lambda`` and ``b'lambda``."""
+        return np.asarray(self.matrix.T @ multipliers), float(self.loss @ multipliers)
+
+    @cached_property
+    def columns(self) -> IntArray:
+        """The weights that the rows touch, in increasing order."""
+        return np.unique(self.matrix.indices).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A master's solution: weights, shape ``(n_weights,)``, and feasible multipliers, shape ``(n_rows,)``.
+
+    ``work`` counts simplex or extragradient iterations.
+    """
+
+    weights: FloatArray
+    multipliers: FloatArray
+    work: int = 0
+
+    def carried(self, kept: npt.NDArray[np.bool_], n_rows: int) -> FloatArray:
+        """The multipliers of the kept rows, then zeros for fresh ones, shape ``(n_rows,)``."""
+        return np.concatenate([self.multipliers[kept], np.zeros(n_rows - int(kept.sum()))])
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """``|w - center| <= size``, weight by weight; no bounds where ``size`` is infinite."""
+
+    center: FloatArray
+    size: float
+
+    def bounds(self, region: L1, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest and largest values of some weights."""
+        lower, upper = self.center[columns] - self.size, self.center[columns] + self.size
+        if region.nonnegative is not None:
+            lower = np.where(region.nonnegative[columns], np.maximum(lower, 0.0), lower)
+        return lower, upper
+
+
+class Master(ABC):
+    """Working memory of one master problem whose rows come and go."""
+
+    @abstractmethod
+    def solve(
+        self,
+        rows: OutputRows,
+        kept: npt.NDArray[np.bool_],
+        now: OutputRows,
+        start: Answer,
+        box: Box,
+        accuracy: float,
+        deadline: float | None = None,
+    ) -> Answer:
+        """Solve the master of ``now``: the ``kept`` ones of ``rows`` (those of the last master), then fresh ones.
+
+        ``start`` solves the last master; weights stay in ``box``; ``accuracy`` is the relative gap aimed at, where
+        there is a choice. When ``time.perf_counter()`` reaches ``deadline``, the answer is the best at hand: weights of
+        the region, which may be outside the box, and feasible multipliers.
+        """
+
+
+class HighsMaster(Master):
+    """One HiGHS model kept over all rounds: rows are added and deleted in place, the dual simplex starts warm.
+
+    Columns: for each weight that a row touches a positive and, unless it is sign-constrained, a negative part, each of
+    cost ``1/C``; for each example with a row its slack, of cost 1. Fresh columns have entries in fresh rows alone and a
+    cost >= 0, so that the last basis stays dual feasible. Weights of small features are held in a larger unit, as
+    HiGHS leaves entries below 1e-9 out; what it refuses is a NonFiniteError.
+    """
+
+    PIECE = 2000
+    """Simplex iterations without a look at the keyboard."""
+
+    def __init__(self, region: L1, n_examples: int) -> None:
+        self.region, self.n_examples = region, n_examples
+        self.rows: OutputRows | None = None
+
+    def _begin(self, n_weights: int, now: OutputRows) -> None:
+        import highspy
+
+        make: Any = highspy.Highs  # it has no types
+        self.solver = make()
+        for name, value in _OPTIONS.items():
+            self.solver.setOptionValue(name, value)
+        self.positive, self.negative = np.full(n_weights, -1), np.full(n_weights, -1)
+        self.slack = np.full(self.n_examples, -1)
+        self.unit = self._unit(now)
+        self.n_columns = 0
+        self.ball = 0
+        if np.isfinite(self.region.radius):
+            nothing = np.zeros(0, dtype=np.int32)
+            _taken(self.solver.addRow(-np.inf, float(self.region.radius) / self.unit, 0, nothing, np.zeros(0)))
+            self.ball = 1
+
+    def _unit(self, now: OutputRows) -> float:
+        """A power of two that makes the largest entry at least 1, where all are small; one for all weights, so that
+        rounding errors in place of zeros stay small."""
+        largest = float(np.abs(now.matrix.data).max(initial=0.0))
+        if largest >= SMALL or largest == 0.0:
+            return 1.0
+        most = MOST_COST / self.region.price if self.region.price > 0.0 else np.inf
+        return float(max(1.0, min(2.0 ** -np.floor(np.log2(largest)), most)))
+
+    def _columns(self, count: int, cost: float, in_ball: bool) -> IntArray:
+        entries = count if in_ball and self.ball else 0
+        status = self.solver.addCols(
+            count,
+            np.full(count, cost),
+            np.zeros(count),
+            np.full(count, np.inf),
+            entries,
+            np.arange(count, dtype=np.int32) if entries else np.zeros(count, dtype=np.int32),
+            np.zeros(entries, dtype=np.int32),
+            np.ones(entries),
+        )
+        _taken(status)
+        found = np.arange(self.n_columns, self.n_columns + count)
+        self.n_columns += count
+        return found
+
+    def _add(self, fresh: OutputRows) -> None:
+        """``xi_owner - a'(u - v) >= b``, with ``u`` and ``v`` in the model's unit."""
+        touched = fresh.columns
+        unsigned = touched if self.region.nonnegative is None else touched[~self.region.nonnegative[touched]]
+        for table, wanted in ((self.positive, touched), (self.negative, unsigned)):
+            new = wanted[table[wanted] < 0]
+            if len(new):
+                table[new] = self._columns(len(new), self.region.price * self.unit, True)
+        owners = np.unique(fresh.owner)
+        new = owners[self.slack[owners] < 0]
+        if len(new):
+            self.slack[new] = self._columns(len(new), 1.0, False)
+        a = sp.coo_array(fresh.matrix)
+        at, column, value = a.row, a.col, a.data * self.unit
+        split = self.negative[column] >= 0
+        n = len(fresh)
+        matrix = sp.csr_array(
+            (
+                np.concatenate([-value, value[split], np.ones(n)]),
+                (
+                    np.concatenate([at, at[split], np.arange(n)]),
+                    np.concatenate([self.positive[column], self.negative[column[split]], self.slack[fresh.owner]]),
+                ),
+            ),
+            shape=(n, self.n_columns),
+        )
+        status = self.solver.addRows(
+            n,
+            fresh.loss,
+            np.full(n, np.inf),
+            matrix.nnz,
+            matrix.indptr.astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+        _taken(status)
+
+    def solve(
+        self,
+        rows: OutputRows,
+        kept: npt.NDArray[np.bool_],
+        now: OutputRows,
+        start: Answer,
+        box: Box,
+        accuracy: float,
+        deadline: float | None = None,
+    ) -> Answer:
+        """Change the rows of the model, then dual simplex from the last basis."""
+        if over(deadline):
+            return Answer(start.weights, start.carried(kept, len(now)))
+        n_weights = rows.matrix.shape[1]
+        warm, self.rows = self.rows is rows, None
+        if not warm:  # the first master, or one after an interrupted step
+            self._begin(n_weights, now)
+            self._add(now)
+        else:
+            if not kept.all():  # slacks of rows without a multiplier are basic: the others stay a basis
+                gone = (np.flatnonzero(~kept) + self.ball).astype(np.int32)
+                _taken(self.solver.deleteRows(len(gone), gone))
+            fresh = now.take(np.arange(int(kept.sum()), len(now)))
+            if len(fresh):
+                self._add(fresh)
+        columns = np.flatnonzero(self.positive >= 0)
+        lower, upper = box.bounds(self.region, columns)
+        for table, least, most in ((self.positive, lower, upper), (self.negative, -upper, -lower)):
+            held = table[columns] >= 0
+            status = self.solver.changeColsBounds(
+                int(held.sum()),
+                table[columns[held]].astype(np.int32),
+                np.maximum(least[held], 0.0) / self.unit,
+                np.maximum(most[held], 0.0) / self.unit,
+            )
+            _taken(status)
+        work = self._run(deadline)
+        answer = self.solver.getSolution()
+        self.rows = now
+        if not (answer.value_valid and answer.dual_valid):  # the deadline came before the first basis
+            return Answer(start.weights, start.carried(kept, len(now)), work)
+        values, duals = np.asarray(answer.col_value), np.asarray(answer.row_dual)[self.ball :]
+        weights = np.zeros(n_weights)
+        for table, sign in ((self.positive, 1.0), (self.negative, -1.0)):
+            at = np.flatnonzero(table >= 0)
+            weights[at] += sign * self.unit * np.maximum(values[table[at]], 0.0)
+        return Answer(self.region.project(weights), now.feasible(duals, self.n_examples), work)
+
+    def _run(self, deadline: float | None) -> int:
+        """Simplex in pieces, so that Ctrl-C is heard; from the beginning where the warm start fails."""
+        import highspy
+
+        work, limit = 0, highspy.HighsModelStatus.kIterationLimit
+        # HiGHS counts the seconds of all its runs.
+        left = np.inf if deadline is None else max(0.0, deadline - time.perf_counter()) + self.solver.getRunTime()
+        self.solver.setOptionValue("time_limit", left)
+        for again in (False, True):
+            if again:
+                self.solver.clearSolver()
+            self.solver.setOptionValue("simplex_iteration_limit", self.PIECE)
+            for _ in range(MOST_RUNS):
+                self.solver.run()
+                work += max(0, int(self.solver.getInfo().simplex_iteration_count))
+                if self.solver.getModelStatus() != limit or over(deadline):
+                    break
+            if self.solver.getModelStatus() == highspy.HighsModelStatus.kTimeLimit or over(deadline):
+                return work
+            if self.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+                return work
+        raise NonFiniteError(
+            f"HiGHS did not solve a master problem ({self.solver.modelStatusToString(self.solver.getModelStatus())})"
+        )
+
+
+def _taken(status: highspy.HighsStatus) -> None:
+    """NonFiniteError where HiGHS refused a change of the model."""
+    import highspy
+
+    if status == highspy.HighsStatus.kError:
+        raise NonFiniteError("HiGHS refused numbers of a master problem, which are too large or not finite")

@@ -1,0 +1,378 @@
+"""Points found so far and the master problems over them: what simplicial decomposition and cutting planes share.
+
+Every example's worst output gives a point ``(d, l) = (m_i s_i df_i, s_i l_i)``, see :mod:`maxmargin.problem.hinges`; a
+*block* holds the points of one example, or sums of points over a group of examples. With weights ``q >= 0`` of the
+points, summing to 1 in every block, the master problem is the dual problem over what the points span:
+
+    max_q  l'q + min_{w in W} (w'g + 1/(2C) ||w||^2),    g = sum_j q_j d_j
+
+and ``w``, the best response to ``g``, is what the next pass of argmax starts from. With quadratic slack weights need
+not sum to 1, points are rays, and ``- 1/2 sum_i s_i zeta_i^2`` is added, with the mass ``zeta_i`` of example i, which
+is kept as one more coordinate ``sqrt(s_i / C) zeta_i`` after the weights: ``C/2`` times its square is just that.
+
+The kernel solves masters of a few hundred points at once by a projected Newton method, larger ones block by block
+(``simplex_masters.hpp``). Memory: the entries of all points, and the Gram matrix of every block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _kernels, _threads
+from maxmargin._sparse import sp
+from maxmargin._vectors import squared
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, check_count, check_positive, needs_ridge
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.problem import MostViolated, Problem
+from maxmargin.regions import L2
+from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
+
+_NEWTON_STEPS = 100
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, kw_only=True)
+class MasterSolver(Solver):
+    """Settings of a method that solves master problems.
+
+    Attributes:
+        accuracy: a master is solved to this fraction of the gap that was found, below 1.
+        joint: masters of up to so many points are solved at once, others example by example.
+        sweeps: at most so many sweeps over the examples a master.
+        age: points without weight in so many masters of theirs are forgotten; 0 keeps them.
+        max_iter: limit of iterations when the caller gives none.
+    """
+
+    accuracy: float = 0.1
+    joint: int = 300
+    sweeps: int = 60
+    age: int = 4
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        check_positive(accuracy=self.accuracy)
+        if self.accuracy >= 1.0:
+            raise ValueError(f"accuracy must be below 1, got {self.accuracy!r}")
+        check_count(joint=self.joint, sweeps=self.sweeps, max_iter=self.max_iter)
+        check_count(age=self.age, at_least=0)
+
+    @property
+    def shard_size(self) -> int | None:
+        """Points outlive the packed vectors, which are made piece by piece."""
+        return SHARD_PARTS
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Needs a ridge penalty."""
+        return needs_ridge(problem)
+
+    def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
+        """The master's solution."""
+        return [Proposal(state.weights, state.g, state.loss, state.squares)]
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Where a method stands: the master's solution. ``masters`` goes on changing; the other fields do not.
+
+    Attributes:
+        masters: the points.
+        weights: the best response to ``g``, pulled toward the best weights so far, or the start weights.
+        g: ``sum_j q_j d_j``, shape ``(n_weights,)``.
+        loss: ``sum_j q_j l_j``.
+        squares: ``sum_i s_i zeta_i^2`` with quadratic slack, else 0.
+        position: the next example of a cyclic working set.
+        added: how many points the last round added.
+        best: smallest objective so far and its weights, where new weights are pulled toward these.
+    """
+
+    masters: Masters
+    weights: FloatArray
+    g: FloatArray
+    loss: float = 0.0
+    squares: float = 0.0
+    position: int = 0
+    added: int = 1
+    best: tuple[float, FloatArray] | None = None
+
+    @classmethod
+    def first(cls, run: Run, start: Start, group: int = 1) -> Iterate:
+        """All mass on the gold outputs, at the start weights."""
+        run.keeps_most_violated = True
+        problem = run.problem
+        state = cls(Masters(problem, group), start.weights_for(problem), np.zeros(problem.n_weights))
+        state.masters.evaluate(state.weights)
+        return state
+
+    def gap(self, hinge: float) -> float:
+        """The gap at the weights, where ``H(w)`` is known."""
+        region = self.masters.region
+        return region.penalty(self.weights) + hinge - region.dual(self.g, self.loss, self.squares)
+
+    def aim(self, run: Run, gap: float, accuracy: float) -> float:
+        """To which gap a master is to be solved, given the gap found: no closer than the run's tolerance asks for."""
+        dual = self.masters.region.dual(self.g, self.loss, self.squares)
+        return accuracy * max(gap, run.tol * dual, 0.0)
+
+    def moved(
+        self, age: int, *, position: int = 0, added: int = 1, stabilize: float = 0.0, hinge: float = np.inf
+    ) -> Iterate:
+        """The state after a master was solved.
+
+        Args:
+            age: see :meth:`Masters.settle`.
+            position: see the attributes, as ``added``.
+            stabilize: the share of the best weights so far in the new ones; 0 takes the master's own, and so does a
+                round that added nothing: where the master's own weights bring nothing new either, it is solved.
+            hinge: ``H(w)`` of the old weights, for that.
+        """
+        masters, region, best = self.masters, self.masters.region, self.best
+        g, loss, squares = masters.settle(age)
+        weights = region.best_response(g)
+        assert weights is not None
+        if not np.isfinite(weights).all():
+            raise NonFiniteError("the weights became NaN or infinite")
+        if stabilize > 0.0:
+            primal = region.penalty(self.weights) + hinge
+            if best is None or primal < best[0]:
+                best = (primal, self.weights)
+            if added > 0:
+                weights = (1.0 - stabilize) * weights + stabilize * best[1]
+        masters.evaluate(weights)
+        return Iterate(masters, weights, g, loss, squares, position, added, best)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Points that an argmax pass found, at most one a block.
+
+    Attributes:
+        hinges: what the examples of each block add to ``H(w)``, shape ``(n_blocks,)``.
+        blocks: whose the points are.
+        rows: ``d / factor``, one row per point.
+        factor: shape ``(n_points,)``.
+        loss: shape ``(n_points,)``.
+    """
+
+    hinges: FloatArray
+    blocks: IntArray
+    rows: sp.csr_array
+    factor: FloatArray
+    loss: FloatArray
+
+
+class Masters:
+    """The points of a run, in blocks, and their weights. It changes in place.
+
+    Args:
+        problem: the whole problem.
+        group: so many consecutive examples share a block; more than 1 keeps sums of points.
+    """
+
+    def __init__(self, problem: Problem, group: int = 1) -> None:
+        region = problem.region
+        assert isinstance(region, L2)
+        n = problem.structure.n_examples
+        self.problem, self.region, self.group = problem, region, group
+        self.quadratic = problem.slack == "quadratic"
+        self.n_blocks = -(-n // group)
+        mask = np.zeros(0, dtype=np.bool_) if region.nonnegative is None else region.nonnegative
+        self.kernel: Any = _kernels.Masters(
+            self.n_blocks,
+            problem.n_weights,
+            n if self.quadratic else 0,
+            float(region.C),
+            float(region.radius),
+            np.ascontiguousarray(mask),
+            self.quadratic,
+        )
+        self.unit_mass = np.sqrt(problem.scale / region.C)
+        """The coordinate that holds an example's mass, at mass 1."""
+        self.squares = np.zeros(n)
+        """``s_i zeta_i^2``, shape ``(n_examples,)``; 0 with linear slack."""
+
+    def evaluate(self, weights: FloatArray) -> None:
+        """Find every block's best and current value at some weights."""
+        self.best, self.current = np.empty(self.n_blocks), np.empty(self.n_blocks)
+        self.kernel.values(weights, self.best, self.current, _threads.current())
+
+    def by_block(self, values: FloatArray, first: int = 0) -> FloatArray:
+        """Sums of the values of consecutive examples over their blocks, shape ``(n_blocks,)``."""
+        blocks = (first + np.arange(len(values))) // self.group
+        return _sums_of(blocks, values, self.n_blocks)
+
+    def hinges(self, value: FloatArray, scale: FloatArray) -> FloatArray:
+        """What examples add to ``H(w)``, given the values of :class:`MostViolated`."""
+        if not self.quadratic:
+            return value
+        return np.divide(0.5 * value * value, scale, out=np.zeros(len(value)), where=scale > 0.0)
+
+    def gaps(self, hinges: FloatArray) -> FloatArray:
+        """By how much every block's hinges, shape ``(n_blocks,)``, are above its part of the dual."""
+        return np.asarray(hinges + 0.5 * self.by_block(self.squares) - self.current)
+
+    def candidates(self, part: Problem, worst: MostViolated, first: int, margin: float = 0.0) -> Found:
+        """Points of consecutive examples, or of their blocks, that may improve the dual.
+
+        Args:
+            part: the problem of these examples.
+            worst: their worst outputs.
+            first: the number of the first one.
+            margin: by how much an example's point must beat those it has.
+        """
+        if not np.isfinite(worst.value).all():
+            raise NonFiniteError("an argmax met NaN or infinite scores")
+        hinges = self.by_block(self.hinges(worst.value, part.scale), first)
+        if self.group > 1:
+            return self._sums(part, worst, first, hinges)
+        examples = np.flatnonzero(self.beats(worst.value, first, margin))
+        if 4 * len(examples) <= len(worst.value):
+            rows = part.select(examples).differences(worst.z[part.structure.parts_of(examples)])
+        else:
+            rows = part.differences(worst.z)[examples]
+        factor = worst.factor[examples]
+        if self.quadratic:
+            # The mass comes after the weights; the factor of the row multiplies it too.
+            factor = np.where(factor == 0.0, 1.0, factor)
+            unit = self.unit_mass[first + examples] / factor
+            rows = _with_entries(sp.csr_array(rows), self.problem.n_weights + first + examples, unit)
+        return Found(hinges, first + examples, sp.csr_array(rows), factor, worst.loss[examples])
+
+    def _sums(self, part: Problem, worst: MostViolated, first: int, hinges: FloatArray) -> Found:
+        """One point per block: the sum over its examples, each with its mass."""
+        mass, numbers = part.active_set(worst.value), first + np.arange(len(worst.value))
+        blocks, of = np.unique(numbers // self.group, return_inverse=True)
+        factor = mass * worst.factor
+        if len(blocks) == 1:
+            parts = part.structure.to_parts(factor)
+            rows = sp.csr_array(part.features.adjoint(parts * (worst.z - part.gold))[None])
+        else:
+            rows = sp.csr_array(_sum_by(of, len(blocks), factor) @ part.differences(worst.z))
+        if self.quadratic:
+            active_set = sp.csr_array(
+                (mass * self.unit_mass[numbers], (of, numbers)), shape=(len(blocks), self.problem.structure.n_examples)
+            )
+            rows = sp.csr_array(sp.hstack([rows, active_set]))
+        loss = _sums_of(of, mass * worst.loss, len(blocks))
+        return Found(hinges, blocks, rows, np.ones(len(blocks)), loss)
+
+    def add(self, found: Found, limit: float, chosen: npt.NDArray[np.bool_] | None = None) -> int:
+        """Add points, those of the ``chosen`` blocks only; returns how many were new. Blocks keep ``limit`` points."""
+        numbers = np.arange(len(found.blocks)) if chosen is None else np.flatnonzero(chosen[found.blocks])
+        added = np.zeros(len(numbers), dtype=np.bool_)
+        rows = found.rows
+        # Squares too: without them no master can be solved.
+        sizes = squared(rows.data) * squared(found.factor)
+        if not (np.isfinite(sizes) and np.isfinite(found.loss).all()):
+            raise NonFiniteError("feature differences became NaN, infinite or too large to square")
+        self.kernel.add(
+            np.ascontiguousarray(found.blocks[numbers], dtype=np.int64),
+            numbers,
+            np.ascontiguousarray(rows.indptr, dtype=np.int64),
+            np.ascontiguousarray(rows.indices, dtype=np.int32),
+            np.ascontiguousarray(rows.data, dtype=np.float64),
+            np.ascontiguousarray(found.factor[numbers], dtype=np.float64),
+            np.ascontiguousarray(found.loss[numbers], dtype=np.float64),
+            0 if np.isinf(limit) else int(limit),
+            added,
+        )
+        return int(added.sum())
+
+    def find(self, run: Run, weights: FloatArray, margin: float = 0.0) -> Found:
+        """The points that one argmax pass over all examples finds, see :meth:`candidates`."""
+        first, found = 0, []
+        for shard, worst in run.most_violated(weights):
+            found.append(self.candidates(shard, worst, first, margin))
+            first += shard.structure.n_examples
+        if len(found) == 1:
+            return found[0]
+        hinges = np.sum([one.hinges for one in found], axis=0)
+        rows = sp.csr_array(sp.vstack([one.rows for one in found]))
+        blocks, factor, loss = (
+            np.concatenate([getattr(one, name) for one in found]) for name in ("blocks", "factor", "loss")
+        )
+        if self.group > 1:  # shards may cut through a block
+            blocks, of = np.unique(blocks, return_inverse=True)
+            rows = sp.csr_array(_sum_by(of, len(blocks), np.ones(len(of))) @ rows)
+            factor, loss = np.ones(len(blocks)), _sums_of(of, loss, len(blocks))
+        return Found(hinges, blocks, rows, factor, loss)
+
+    def beats(self, value: FloatArray, first: int, margin: float = 0.0) -> npt.NDArray[np.bool_]:
+        """Which worst outputs of consecutive examples, one a block, are above the best points of their blocks.
+
+        With quadratic slack too, whatever the mass is: at weights that are not the master's own, a ray of less value
+        than the mass may be what is missing at the master's.
+        """
+        best = self.best[first : first + len(value)]
+        return np.asarray(value > best + margin + _ROUNDING * np.abs(best))
+
+    def solve(self, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
+        """Solve the master over some blocks, the others fixed, to a gap of ``aim``; returns an estimate of the gap.
+
+        Args:
+            blocks: their numbers.
+            aim: the gap aimed at.
+            joint: up to so many points are treated at once.
+            sweeps: at most so many sweeps over the blocks otherwise.
+        """
+        sizes = np.empty(self.n_blocks, dtype=np.int64)
+        self.kernel.sizes(sizes)
+        status = int(PointStatus.INEXACT)
+        if len(blocks) == 1 or sizes[blocks].sum() <= joint:
+            status, gap, _ = self.kernel.joint(blocks, aim, _NEWTON_STEPS)
+        if status == PointStatus.INEXACT:  # too many points, or Newton steps that came to a halt
+            status, gap = self._sweep(blocks[sizes[blocks] > 1 - int(self.quadratic)], aim, sweeps)
+        if status == PointStatus.NONFINITE:
+            raise NonFiniteError("a master problem met NaN or infinite numbers")
+        return float(gap)
+
+    def _sweep(self, blocks: IntArray, aim: float, limit: int) -> tuple[int, float]:
+        """Sweeps over all blocks and, in between, over those that had much to gain."""
+        active, status, gap = blocks, 0, 0.0
+        enough = 0.1 * aim / max(1, len(blocks))
+        for _ in range(limit):
+            gaps = np.empty(len(active))
+            status, gap, _ = self.kernel.sweep(active, enough, gaps)
+            whole = len(active) == len(blocks)
+            if status != 0 or (whole and gap <= aim):
+                break
+            keep = active[gaps > 0.3 * max(gap, aim) / len(active)]
+            active = blocks if gap <= 0.5 * aim or not len(keep) else keep
+        return status, gap
+
+    def settle(self, age: int) -> tuple[FloatArray, float, float]:
+        """Weights that sum to 1 to rounding and ``g`` added up anew; points without weight in ``age`` masters go.
+
+        Returns ``g``, the loss and the sum of squares for a :class:`Proposal`.
+        """
+        self.kernel.settle(age)
+        n = self.problem.n_weights
+        sums = np.empty(n + (len(self.squares) if self.quadratic else 0))
+        self.kernel.g(sums)
+        if self.quadratic:
+            self.squares = self.region.C * sums[n:] ** 2
+        return sums[:n].copy(), self.kernel.loss(), self.region.C * squared(sums[n:])
+
+
+def _sums_of(of: IntArray, values: FloatArray, n: int) -> FloatArray:
+    """``n`` sums of values, each into that of its number."""
+    return np.asarray(np.bincount(of, weights=values, minlength=n), dtype=np.float64)
+
+
+def _sum_by(of: IntArray, n: int, factor: FloatArray) -> sp.csr_array:
+    """The matrix that adds up rows, times their factors, into ``n`` sums."""
+    return sp.csr_array((factor, (of, np.arange(len(of)))), shape=(n, len(of)))
+
+
+def _with_entries(rows: sp.csr_array, columns: IntArray, values: FloatArray) -> sp.csr_array:
+    """The matrix with one more entry at the end of every row, in a column after all others."""
+    n = rows.shape[0]
+    ends = rows.indptr[1:]
+    return sp.csr_array(
+        (np.insert(rows.data, ends, values), np.insert(rows.indices, ends, columns), rows.indptr + np.arange(n + 1)),
+        shape=(n, max(rows.shape[1], int(columns.max(initial=0)) + 1)),
+    )

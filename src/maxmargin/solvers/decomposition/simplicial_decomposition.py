@@ -1,0 +1,116 @@
+"""Restricted simplicial decomposition (Yu and Rousu 2007, after Hearn, Lawphongpanich and Ventura 1987).
+
+The dual problem in the sums ``g`` of feature differences and ``l`` of losses,
+
+    max  l + min_{w in W} (w'g + 1/(2C) ||w||^2)    over  (g, l) in sum_i conv{ (m_i s_i df_i(y), s_i l_i(y)) : y },
+
+is solved over convex hulls of points found so far. A round finds, by one argmax pass at the current ``w``, the point
+that is farthest along the gradient, and solves the *master* problem over the hull by a projected Newton method:
+
+- ``master="product"``: every example has a simplex of its own. The strongest: few rounds, larger masters.
+- ``master="one"``: one simplex, each point a sum over all examples; a master of at most ``r + 1`` variables.
+- a working set takes part of the examples a round, the others fixed. With ``master="one"`` examples are then put
+  into groups of ``working_set_size``, each with a simplex on its sums.
+
+At most ``r`` points are kept a simplex; at the limit the lightest goes, and the current iterate is kept as a point
+instead. ``r = 1`` is the Frank-Wolfe method with exact line search, ``r = inf`` simplicial decomposition, which ends
+after finitely many rounds. Slack rescaling changes the points alone; with quadratic slack they are rays of cones.
+
+Cost of a round: one argmax pass (working set "cyclic": a fraction of one), feature differences of the new points, and
+the master. Stopping test: the certified gap, whose dual never falls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin.optimization.base import Run, Start, check_choice, check_count, check_share
+from maxmargin.problem import Problem
+from maxmargin.solvers.decomposition.simplex_masters import Iterate, MasterSolver
+
+MASTERS = ("product", "one")
+WORKING_SETS = ("all", "cyclic", "violation")
+_EXACT = 1e-4
+"""The accuracy of masters without a new point."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimplicialDecomposition(MasterSolver):
+    """Settings of restricted simplicial decomposition.
+
+    Attributes:
+        master: "product" of simplexes, one per example, or "one" simplex on sums.
+        r: points kept a simplex, at least 1; infinity for all.
+        working_set: which examples a round is about: "all"; "cyclic", so many after the other; "violation", those with
+            the largest gaps, which needs a pass over all.
+        working_set_size: how many examples that is; None for a tenth.
+        stabilize: with working set "all", the share of the best weights so far in those at which points are looked
+            for, below 1; 0 is the paper's method.
+        accuracy, joint, sweeps, age, max_iter: see :class:`~maxmargin.solvers.decomposition.simplex_masters.MasterSolver`.
+    """
+
+    master: str = "product"
+    r: float = np.inf
+    working_set: str = "all"
+    working_set_size: int | None = None
+    stabilize: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(MASTERS, master=self.master)
+        check_choice(WORKING_SETS, working_set=self.working_set)
+        number = isinstance(self.r, (int, float, np.integer, np.floating)) and not isinstance(self.r, bool)
+        if not number or not self.r >= 1 or not (np.isinf(self.r) or self.r == int(self.r)):
+            raise ValueError(f"r must be a whole number of points >= 1 or infinity, got {self.r!r}")
+        if self.working_set_size is not None:
+            check_count(working_set_size=self.working_set_size)
+        check_share(stabilize=self.stabilize)
+        if self.stabilize >= 1.0:
+            raise ValueError(f"stabilize must be below 1, got {self.stabilize!r}")
+
+    def _size(self, problem: Problem) -> int:
+        n = problem.structure.n_examples
+        if self.working_set == "all":
+            return max(1, n)
+        return min(max(1, n), self.working_set_size or max(1, -(-n // 10)))
+
+    def init(self, run: Run, start: Start) -> Iterate:
+        """All mass on the gold outputs."""
+        return Iterate.first(run, start, self._size(run.problem) if self.master == "one" else 1)
+
+    def step(self, run: Run, state: Iterate) -> Iterate:
+        """Find points, solve the master."""
+        masters, problem, size = state.masters, run.problem, self._size(run.problem)
+        n = problem.structure.n_examples
+        if self.working_set == "cyclic" and size < n:
+            first, last = state.position, min(state.position + size, n)
+            examples = np.arange(first, last)
+            part = problem.select(examples)
+            found = masters.candidates(part, run.most_violated_of(part, state.weights, first), first)
+            blocks, position = np.unique(examples // masters.group), 0 if last >= n else last
+            gaps = masters.gaps(found.hinges)
+        else:
+            found = masters.find(run, state.weights)
+            blocks, position = np.arange(masters.n_blocks), 0
+            gaps = masters.gaps(found.hinges)
+            if self.working_set == "violation":
+                # A group is a working set itself.
+                most = 1 if masters.group > 1 else size
+                blocks = np.sort(np.argsort(-gaps, kind="stable")[:most])
+        chosen = np.zeros(masters.n_blocks, dtype=np.bool_)
+        chosen[blocks] = True
+        added = masters.add(found, self.r, chosen)
+        whole = len(blocks) == masters.n_blocks
+        gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())
+        # Where nothing was new, better weights can only come from the points there are.
+        accuracy = self.accuracy if added else min(self.accuracy, _EXACT)
+        masters.solve(blocks, state.aim(run, gap, accuracy), joint=self.joint, sweeps=self.sweeps)
+        return state.moved(
+            self.age,
+            position=position,
+            added=added,
+            stabilize=self.stabilize if whole else 0.0,
+            hinge=float(found.hinges.sum()),
+        )

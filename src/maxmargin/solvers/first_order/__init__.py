@@ -1,0 +1,1 @@
+"""Methods that move along gradients of the saddle point or of the objective."""

@@ -1,0 +1,200 @@
+"""Exponentiated gradient on the dual (Bartlett, Collins, Taskar and McAllester 2004; Collins et al. 2008).
+
+The dual of the penalty form, margin rescaled and with linear slack, is
+
+    max_p D(z) = sum_i (c_i'z_i + d_i) + min_{w in W} w'g(z) + 1/(2C) ||w||^2,     z_i = E_{p_i}[y]
+
+over one distribution ``p_i`` per example. Its gradient in ``z_i`` is ``F_i'w + c_i`` at ``w = w(z)``, the weights that
+attain the minimum. Distributions are kept as potentials, ``p_i(y) ~ exp(theta_i'y)``, so that a step of relative
+entropy geometry is an addition and its marginals one sum-product pass:
+
+    theta_i <- theta_i + eta (F_i'w + c_i)
+
+for the examples of a block, after which ``w`` is brought up to date. One block holds all examples (``online=False``,
+the batch form of 2004) or ``block_size`` consecutive ones, visited in random order (``online=True``, 2008, which
+updates single examples; blocks keep the work in compiled code). Every block has its own step size: it grows after
+a step that improved the dual and is halved until one does, so no worse dual is ever accepted.
+
+Cost per iteration: a pass over all blocks, with one sum-product pass and one pass over the features each way per
+attempted step, and ``O(n_weights)`` per block. Memory: two packed vectors. Stopping test: the certified gap of
+``w(z)`` and ``z``. The dual gap falls like ``1/t`` at least (Collins et al. 2008, theorem 1), for enough small steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from maxmargin._vectors import dot
+from maxmargin.optimization.base import (
+    NonFiniteError,
+    Run,
+    Solver,
+    Start,
+    check_count,
+    check_flags,
+    check_positive,
+    needs_ridge,
+    saddle_point_only,
+)
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.problem import Problem
+from maxmargin.solvers.first_order.geometry import GibbsStructures
+from maxmargin.structures.base import FloatArray
+
+HALVINGS = 12
+"""Attempts at a block's step before it is left as it is for a pass, with the smallest step tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentiatedGradientState:
+    """Potentials, marginals and step sizes block by block, and the sums that certificates need.
+
+    Attributes:
+        blocks: the problem in pieces of consecutive examples.
+        potentials: of every block, packed as its own batch.
+        z: their marginals.
+        eta: the next step size of every block.
+        g: ``g(z)`` of the whole problem.
+        loss: ``sum_i s_i (c_i'z_i + d_i)``.
+    """
+
+    blocks: tuple[Problem, ...]
+    potentials: tuple[FloatArray, ...]
+    z: tuple[FloatArray, ...]
+    eta: tuple[float, ...]
+    g: FloatArray
+    loss: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentiatedGradient(Solver):
+    """Settings of exponentiated gradient.
+
+    Attributes:
+        online: update the weights after every block of examples, in random order; False updates all at once.
+        block_size: examples in a block of the online form.
+        eta: the first step size; "auto" lets the largest potential of each block move by 1.
+        growth: factor by which a block's step grows after it improved the dual; 1 never lets it grow.
+        max_iter: iteration limit when the caller gives none, in passes over all examples.
+    """
+
+    online: bool = True
+    block_size: int = 8
+    eta: float | Literal["auto"] = "auto"
+    growth: float = 1.2
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        check_flags(online=self.online)
+        check_positive(growth=self.growth)
+        check_count(block_size=self.block_size, max_iter=self.max_iter)
+        if self.growth < 1:
+            raise ValueError(f"growth must be at least 1, got {self.growth!r}")
+        if self.eta != "auto":
+            check_positive(eta=self.eta)
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Needs a sum-product kernel and a smooth dual."""
+        if reason := saddle_point_only(problem):
+            return reason
+        if problem.structure.marginals_unsupported:
+            return f"{problem.structure.called} has no distributions to update; use Extragradient or DualExtragradient"
+        return needs_ridge(problem)
+
+    def init(self, run: Run, start: Start) -> ExponentiatedGradientState:
+        """The uniform distributions, or those of the given potentials, softened unless they are all but a solution."""
+        problem = run.problem
+        point = GibbsStructures(0.0).start(run, start)
+        size = int(self.block_size) if self.online else max(1, problem.structure.n_examples)
+        cuts = range(0, max(1, problem.structure.n_examples), size)
+        pieces = [np.arange(first, min(first + size, problem.structure.n_examples)) for first in cuts]
+        blocks = (problem,) if len(pieces) == 1 else tuple(problem.select(examples) for examples in pieces)
+        potentials, z = _cut(problem, blocks, point.coordinates), _cut(problem, blocks, point.z)
+        g = problem.gradient(point.z)
+        eta = tuple(float(self.eta) for _ in blocks) if self.eta != "auto" else _first_steps(blocks, _response(run, g))
+        return ExponentiatedGradientState(blocks, potentials, z, eta, g, problem.loss(point.z))
+
+    def step(self, run: Run, state: ExponentiatedGradientState) -> ExponentiatedGradientState:
+        """One pass over the blocks."""
+        potentials, z, eta = list(state.potentials), list(state.z), list(state.eta)
+        g, loss = state.g, state.loss
+        w = _response(run, g)
+        dual = _dual(run, w, g, loss)
+        for b in run.random.permutation(len(state.blocks)).tolist():
+            block = state.blocks[b]
+            ascent = block.augmented(w)
+            for attempt in range(HALVINGS):
+                moved = potentials[b] + eta[b] * ascent
+                points = run.marginals(block, moved)
+                new_g = g + block.feature_sum(points.z - z[b])
+                new_loss = loss + block.loss(points.z) - block.loss(z[b])
+                new_w = _response(run, new_g)
+                new_dual = _dual(run, new_w, new_g, new_loss)
+                if not np.isfinite(new_dual):
+                    raise NonFiniteError("the dual is not finite")
+                if new_dual >= dual:
+                    potentials[b], z[b] = moved, points.z
+                    g, loss, w, dual = new_g, new_loss, new_w, new_dual
+                    eta[b] *= self.growth if attempt == 0 else 1.0
+                    break
+                eta[b] *= 0.5
+        return replace(state, potentials=tuple(potentials), z=tuple(z), eta=tuple(eta), g=g, loss=loss)
+
+    def propose(self, run: Run, state: ExponentiatedGradientState) -> Sequence[Proposal]:
+        """The distributions' marginals and the weights that answer them; the sums are taken afresh, free of drift."""
+        g, loss = -run.problem.gold_features, 0.0
+        for block, z in zip(state.blocks, state.z, strict=True):
+            g = g + block.feature_sum(z)
+            loss += block.loss(z)
+        return [Proposal(_response(run, g), g, loss)]
+
+    def duals(self, state: ExponentiatedGradientState) -> FloatArray:
+        """The marginals."""
+        return _join(state.blocks, state.z)
+
+    def potentials(self, state: ExponentiatedGradientState) -> FloatArray:
+        """The potentials of all examples."""
+        return _join(state.blocks, state.potentials)
+
+
+def _response(run: Run, g: FloatArray) -> FloatArray:
+    """``argmin_{w in W} w'g + penalty(w)``, unique where C is finite."""
+    w = run.problem.region.best_response(g)
+    assert w is not None
+    return w
+
+
+def _dual(run: Run, w: FloatArray, g: FloatArray, loss: float) -> float:
+    """``D`` at the point of ``g`` and ``loss``, ``w`` its response."""
+    return loss + dot(w, g) + run.problem.region.penalty(w)
+
+
+def _first_steps(blocks: tuple[Problem, ...], weights: FloatArray) -> tuple[float, ...]:
+    """Steps that move the largest potential of each block by 1."""
+    largest = (float(np.abs(block.augmented(weights)).max(initial=0.0)) for block in blocks)
+    return tuple(1.0 / size if size > 0.0 else 1.0 for size in largest)
+
+
+def _cut(problem: Problem, blocks: tuple[Problem, ...], packed: FloatArray) -> tuple[FloatArray, ...]:
+    """A packed vector of the whole batch as one of every block."""
+    if len(blocks) == 1:
+        return (packed,)
+    pieces: list[list[FloatArray]] = [[] for _ in blocks]
+    for kind, at in enumerate(problem.structure.starts[:-1]):
+        first = at
+        for piece, block in zip(pieces, blocks, strict=True):
+            last = first + block.structure.starts[kind + 1] - block.structure.starts[kind]
+            piece.append(packed[first:last])
+            first = last
+    return tuple(np.concatenate(piece) for piece in pieces)
+
+
+def _join(blocks: tuple[Problem, ...], pieces: tuple[FloatArray, ...]) -> FloatArray:
+    """The inverse of :func:`_cut`."""
+    kinds = range(len(blocks[0].structure.blocks))
+    pairs = list(zip((block.structure.starts for block in blocks), pieces, strict=True))
+    return np.concatenate([piece[starts[kind] : starts[kind + 1]] for kind in kinds for starts, piece in pairs])

@@ -1,0 +1,216 @@
+"""Extragradient (Korpelevich 1976; Taskar, Lacoste-Julien and Jordan 2006) with an Armijo rule on the step.
+
+Problem: ``min_{w in W} max_{z in Z} penalty(w) + w'g(z) + sum_i c_i'z_i + d_i``. One iteration predicts
+``u_p = P(u - beta G(u))`` and corrects ``u_c = P(u - beta G(u_p))`` with the saddle point's gradient operator ``G``
+(eqs. 5 and 6); the step is accepted when ``beta ||G(u) - G(u_p)|| <= nu ||u - u_p||``, in a geometry with divergence
+``d`` when ``beta (G(u_p) - G(u))'(u_p - u_c) <= nu (d(u, u_p) + d(u_p, u_c))``. Cost per iteration: two
+projections of every example, two passes over the features each way; memory: a few packed vectors. Stopping test: the
+certified gap, of the last point or of the step-weighted average of the predictions.
+
+Three things go beyond the paper; each keeps the guarantee and can be switched off (``Extragradient.plain()``).
+*Balance*: steps ``beta b`` for the weights and ``beta / b`` for the structures are extragradient in rescaled
+coordinates; ``b`` starts from the radii of the two sets and is adapted to the distances traveled after 4, 8, 16, ...
+iterations, ten times at most. *Implicit penalty*: the penalty enters through its proximal step instead of its
+gradient (Tseng's form), so that small C does not shrink the step. *Growth*: the step grows again after easy iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from maxmargin._vectors import dot, squared
+from maxmargin.optimization.base import (
+    NonFiniteError,
+    Run,
+    Solver,
+    Start,
+    check_flags,
+    check_positive,
+    saddle_point_only,
+)
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.problem import Problem
+from maxmargin.solvers.first_order.geometry import (
+    Euclidean,
+    GeometrySetting,
+    StructuresPoint,
+    WeightsPoint,
+    check_geometry,
+    geometry_for,
+    needs_gradient,
+    when_stalled,
+)
+from maxmargin.solvers.first_order.players import (
+    Average,
+    BalanceSetting,
+    adapted_balance,
+    check_balance,
+    check_inexact,
+    projection_tolerance,
+    start_balance,
+)
+from maxmargin.structures.base import FloatArray
+
+LAST_ADAPTATION = 2048
+"""After this many iterations the balance stays as it is, and the method is plain extragradient in fixed coordinates."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExtragradientState:
+    """Where the players stand, ``g(z)`` there, the average of the predictions, the step size and the balance."""
+
+    weights: WeightsPoint
+    structures: StructuresPoint
+    g: FloatArray
+    beta: float
+    balance: float
+    average: Average
+    origin: tuple[WeightsPoint, StructuresPoint]
+    iteration: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extragradient(Solver):
+    """Settings of the extragradient method. ``Extragradient.plain()`` is the paper's own version.
+
+    Attributes:
+        beta: the first step size.
+        nu: threshold of the Armijo rule, in (0, 1).
+        growth: factor by which the step grows after an easy iteration; 1 never lets it grow.
+        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes entropy
+            where the structure has a sum-product kernel and for weights in an L1 ball, Euclidean distances otherwise.
+        balance: ratio of the two players' steps; "auto" starts from their radii and adapts to the distances traveled.
+        implicit_penalty: treat the penalty by its proximal step rather than by its gradient.
+        inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``, a summable error; 0 means 1e-8.
+        max_iter: iteration limit when the caller gives none.
+    """
+
+    geometry: GeometrySetting = "auto"
+    beta: float = 1.0
+    nu: float = 0.9
+    growth: float = 1.5
+    balance: BalanceSetting = "auto"
+    implicit_penalty: bool = True
+    inexact: float = 1e-2
+    max_iter: int = 5000
+
+    def __post_init__(self) -> None:
+        check_positive(beta=self.beta, nu=self.nu, growth=self.growth, max_iter=self.max_iter)
+        if self.nu >= 1 or self.growth < 1:
+            raise ValueError(f"nu must be below 1 and growth at least 1, got {self.nu!r} and {self.growth!r}")
+        check_inexact(self.inexact)
+        check_balance(self.balance)
+        check_geometry(self.geometry)
+        check_flags(implicit_penalty=self.implicit_penalty)
+
+    @classmethod
+    def plain(cls, **settings: Any) -> Extragradient:
+        """The 2006 paper's version: one step size that never grows, the penalty's gradient, exact projections."""
+        paper: dict[str, Any] = {
+            "geometry": Euclidean(),
+            "growth": 1.0,
+            "balance": 1.0,
+            "implicit_penalty": False,
+            "inexact": 0.0,
+        }
+        return cls(**(paper | settings))
+
+    def when_stalled(self, problem: Problem) -> str:
+        """Entropic geometry is slow at small gaps."""
+        return when_stalled(problem, self.geometry)
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """The geometry must fit, and the penalty have a gradient unless it is implicit."""
+        reason = None if self.implicit_penalty else needs_gradient(problem)
+        return reason or saddle_point_only(problem) or geometry_for(problem, self.geometry).unsupported(problem)
+
+    def init(self, run: Run, start: Start) -> ExtragradientState:
+        """Start at zero weights and the gold outputs or the uniform distribution, unless told otherwise."""
+        problem = run.problem
+        weights, structures = geometry_for(problem, self.geometry).players(problem)
+        w, z = weights.at(start.weights_for(problem)), structures.start(run, start)
+        return ExtragradientState(
+            weights=w,
+            structures=z,
+            g=problem.gradient(z.z),
+            beta=self.beta,
+            balance=start_balance(run, self.balance, weights, structures, w, z),
+            average=Average.empty(problem, keep_z=False),
+            origin=(w, z),
+        )
+
+    def step(self, run: Run, state: ExtragradientState) -> ExtragradientState:
+        """Predict with an accepted step size, then correct."""
+        problem, b = run.problem, state.balance
+        weights, structures = geometry_for(problem, self.geometry).players(problem)
+        tol = projection_tolerance(self.inexact, state.iteration)
+        explicit = 0.0 if self.implicit_penalty else problem.region.curvature
+        w, z, beta = state.weights, state.structures, state.beta
+
+        def move_w(gradient: FloatArray) -> WeightsPoint:
+            return weights.move(w, gradient, beta * b, penalized=self.implicit_penalty)
+
+        def move_z(gradient: FloatArray, warm: Any) -> StructuresPoint:
+            return structures.at(run, problem, z.coordinates + (beta / b) * gradient, tol=tol, warm=warm)
+
+        def apart(w_1: WeightsPoint, z_1: StructuresPoint, w_2: WeightsPoint, z_2: StructuresPoint) -> float:
+            return weights.divergence(w_1, w_2) / b + b * structures.divergence(z_1, z_2)
+
+        grad_w = explicit * w.weights + state.g
+        grad_z = problem.augmented(w.weights)
+        while True:
+            w_p, z_p = move_w(grad_w), move_z(grad_z, z.warm)
+            g_p = problem.gradient(z_p.z)
+            grad_w_p = explicit * w_p.weights + g_p
+            grad_z_p = problem.augmented(w_p.weights)
+            predicted = apart(w, z, w_p, z_p)
+            average = state.average.add(beta, w_p.weights, g_p, problem.loss(z_p.z), None)
+            if predicted == 0.0:  # u_p = u: a solution
+                return replace(state, average=average, iteration=state.iteration + 1)
+            corrected: tuple[WeightsPoint, StructuresPoint] | None = None
+            if weights.euclidean and structures.euclidean:
+                turn = b * squared(grad_w - grad_w_p) + squared(grad_z - grad_z_p) / b
+                ratio = beta * float(np.sqrt(0.5 * turn / predicted))
+            else:
+                # The Bregman form of the rule looks at the corrected point as well.
+                w_c, z_c = corrected = move_w(grad_w_p), move_z(grad_z_p, z_p.warm)
+                turned = dot(grad_w_p - grad_w, w_p.weights - w_c.weights) - dot(grad_z_p - grad_z, z_p.z - z_c.z)
+                room = predicted + apart(w_p, z_p, w_c, z_c) + b * structures.rounding(z_p.log_partition)
+                ratio = max(0.0, beta * turned / room)
+            if not np.isfinite(ratio):
+                raise NonFiniteError("the step ratio is not finite")
+            if ratio <= self.nu:
+                break
+            beta *= 2.0 / 3.0 * min(1.0, 1.0 / ratio)
+        w_c, z_c = corrected or (move_w(grad_w_p), move_z(grad_z_p, z_p.warm))
+        done = state.iteration + 1
+        if self.balance == "auto" and 4 <= done <= LAST_ADAPTATION and done.bit_count() == 1:
+            far_w = weights.divergence(state.origin[0], w_c)
+            b = adapted_balance(b, far_w, structures.divergence(state.origin[1], z_c))
+        return replace(
+            state,
+            weights=w_c,
+            structures=z_c,
+            g=problem.gradient(z_c.z),
+            beta=beta * self.growth if ratio <= 0.5 * self.nu else beta,
+            balance=b,
+            average=average,
+            iteration=done,
+        )
+
+    def propose(self, run: Run, state: ExtragradientState) -> Sequence[Proposal]:
+        """The last point, and the average of the predictions."""
+        last = Proposal(state.weights.weights, state.g, run.problem.loss(state.structures.z))
+        return [last] if state.average.total == 0.0 else [last, state.average.proposal()]
+
+    def duals(self, state: ExtragradientState) -> FloatArray:
+        """The current z."""
+        return state.structures.z
+
+    def potentials(self, state: ExtragradientState) -> FloatArray | None:
+        """Those of the current z, in entropic geometry."""
+        return state.structures.potentials

@@ -1,0 +1,115 @@
+"""What the two extragradient methods share: how the players' steps are balanced and averaged.
+
+In coordinates ``(w / sqrt(b), sqrt(b) z)`` a common step ``eta`` means steps ``eta b`` for the weights and ``eta / b``
+for the structures. The right ``b`` is the ratio of the distances the two players have to travel: the bound
+``(b^-1 D_w + b D_z) L / t`` is least at ``b = sqrt(D_w / D_z)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from maxmargin.optimization.base import Run, Start, check_positive
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.problem import Problem
+from maxmargin.solvers.first_order.geometry import StructuresPlayer, StructuresPoint, WeightsPlayer, WeightsPoint
+from maxmargin.structures.base import FloatArray
+
+BalanceSetting = float | Literal["auto"]
+
+
+def check_balance(balance: BalanceSetting) -> None:
+    """ValueError unless "auto" or a positive number."""
+    if balance != "auto":
+        check_positive(balance=balance)
+
+
+def check_inexact(inexact: float) -> None:
+    """ValueError unless 0 or a positive number."""
+    if inexact != 0:
+        check_positive(inexact=inexact)
+
+
+def start_balance(
+    run: Run,
+    balance: BalanceSetting,
+    weights: WeightsPlayer,
+    structures: StructuresPlayer,
+    w: WeightsPoint,
+    z: StructuresPoint | None = None,
+) -> float:
+    """The first ratio of step sizes: ``sqrt(D_w / D_z)`` from the radii of the two sets; 1 where one is unknown.
+
+    ``w`` and ``z`` (None: the center of every shard) are where the players start. Where both have come far from zero
+    weights and the center already, as in a warm start, the ratio of those distances is the better guess.
+    """
+    if balance != "auto":
+        return float(balance)
+    if z is not None and w.weights.any():
+        begin = structures.start(run, Start())
+        far = weights.divergence(weights.at(np.zeros(len(w.weights))), w), structures.divergence(begin, z)
+        if min(far) > 1e-12:
+            return float(np.sqrt(far[0] / far[1]))
+    zero = np.zeros(run.problem.n_weights)
+    hinge, g, divergence = 0.0, -run.problem.gold_features, 0.0
+    for shard, worst in run.most_violated(zero):
+        hinge += shard.total(worst.value)
+        g += shard.feature_sum(worst.z)
+        divergence += structures.divergence_to(run, shard, z, worst.z)
+    reach_w, reach_z = weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
+    if not np.isfinite(reach_w) or reach_w == 0.0 or reach_z == 0.0:
+        return 1.0
+    return min(max(reach_w / reach_z, 1e-6), 1e6)  # beyond, C or the radius is as good as absent
+
+
+def projection_tolerance(inexact: float, iteration: int) -> float:
+    """``inexact / (t + 1)^1.5``, so that the errors of a run have a finite sum; never below 1e-8, the exact setting."""
+    return max(1e-8, inexact / float((iteration + 1) ** 1.5))
+
+
+def adapted_balance(balance: float, divergence_w: float, divergence_z: float) -> float:
+    """The balance moved halfway (in logarithms) to the ratio of the distances that the two players have traveled.
+
+    A divergence ``d`` counts as the distance ``sqrt(2 d)``.
+    """
+    if divergence_w <= 1e-24 or divergence_z <= 1e-24:
+        return balance
+    return float(np.sqrt(balance) * (divergence_w / divergence_z) ** 0.25)
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Weighted average, since the last restart, of what certificates need: ``w``, ``g(z)``, the loss, and maybe z.
+
+    ``g`` and the loss are affine in z, so their averages are those of the average z, which is feasible.
+    """
+
+    total: float
+    weights: FloatArray
+    g: FloatArray
+    loss: float
+    z: FloatArray | None
+
+    @classmethod
+    def empty(cls, problem: Problem, *, keep_z: bool) -> Average:
+        """Before the first point."""
+        zero = np.zeros(problem.n_weights)
+        return cls(0.0, zero, zero, 0.0, np.zeros(problem.structure.n_parts) if keep_z else None)
+
+    def add(self, amount: float, weights: FloatArray, g: FloatArray, loss: float, z: FloatArray | None) -> Average:
+        """The average with one more point of weight ``amount``."""
+        total = self.total + amount
+        share = amount / total
+
+        def mix(old: FloatArray, new: FloatArray) -> FloatArray:
+            return old + share * (new - old)
+
+        kept = mix(self.z, z) if self.z is not None and z is not None else None
+        return Average(total, mix(self.weights, weights), mix(self.g, g), self.loss + share * (loss - self.loss), kept)
+
+    def proposal(self) -> Proposal:
+        """The average as a candidate for certification."""
+        return Proposal(self.weights, self.g, self.loss)

@@ -1,0 +1,1 @@
+"""Methods that pass over single examples."""

@@ -1,0 +1,206 @@
+"""Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013), with what later work added.
+
+The dual of the penalty form, ``max_z sum_i loss_i(z_i) - C/2 ||P(-g(z))||^2``, is a maximum over a product of
+polytopes. One iteration is a pass: it visits the examples one by one, finds the output that violates the margin most at
+the current weights ``w = -C P(g)`` and moves the example's mass toward it, at once for the next example to see. No
+step size is chosen, and the masses are a feasible point of the other player: certificates are free.
+
+* *Caching* (Shah, Kolmogorov and Lampert 2015; Osokin and others 2016): every example keeps the outputs it has met,
+  with their inner products. ``kept_passes`` passes over these alone follow each pass with new outputs, and with
+  ``cache > 0`` a visit asks for no new output where a kept one has a gap of that share of the last one seen.
+* *Steps* between kept outputs: toward the best ("frank-wolfe"), or from the least one with mass where that promises
+  more ("away"), or from the least to the best ("pairwise", Lacoste-Julien and Jaggi 2015): up to ``steps`` of them a
+  visit, so that a visit nearly solves its example.
+* *Sampling* by gap (Osokin and others 2016): examples are drawn with probability growing with the gap last seen there;
+  every tenth pass visits all.
+* *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last eighth to quarter of
+  the passes, but at least the last two, later ones counting more.
+
+*Warm starts*: a run ends with its outputs and masses (:class:`ActiveSet`), which another one may start from, whatever its
+penalty, example weights or loss: those that are legal for its problem are taken, the rest of the mass lies on the gold
+outputs.
+
+Cost of a pass: one argmax of every example, its scores once, where a new output differs its features twice; a kept pass
+a fifth of that. Memory: the parts in which kept outputs (``outputs`` per example at most) differ from the gold one, and
+five weight-sized vectors. Visits are one after the other: threads only help in certificates. Deterministic given
+``random_state``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _kernels
+from maxmargin.optimization.active_set import ActiveSet
+from maxmargin.optimization.base import (
+    Frozen,
+    Run,
+    Start,
+    check_choice,
+    check_count,
+    check_flags,
+    check_share,
+)
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.regions import L2
+from maxmargin.solvers.online.base import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
+from maxmargin.structures.base import FloatArray, IntArray
+
+DIRECTIONS = ("frank-wolfe", "away", "pairwise")
+SAMPLINGS = ("uniform", "gap")
+REFRESH = 20
+"""Passes after which ``g`` is summed up anew, as sums of changes drift by rounding."""
+SWEEP = 10
+"""With sampling by gap, every so many passes visit all examples: gaps not seen for long are out of date."""
+
+
+def _is_mark(passes: int) -> bool:
+    """Whether averages may begin after so many passes: each at first, then ever farther apart by an eighth."""
+    at = 1
+    while at < passes:
+        at += max(1, at // 8)
+    return at == passes
+
+
+_FROZEN = (
+    *("starts", "mass", "idle", "part_starts", "part", "change"),
+    *("g", "late", "w", "gap", "asked", "older", "newer", "numbers"),
+)
+"""What the compiled blocks give and take back, in this order."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockState:
+    """The compiled blocks, which a pass changes as a whole, the weights of a warm start and the number of passes."""
+
+    blocks: Any
+    start: FloatArray | None = None
+    passes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockFrankWolfe(RidgeSolver):
+    """Settings of block-coordinate Frank-Wolfe.
+
+    Attributes:
+        direction: "pairwise", "away" or "frank-wolfe".
+        steps: how many of them a visit may take.
+        sampling: "uniform" (every example once a pass, in random order) or "gap".
+        kept_passes: passes over the kept outputs alone after each pass.
+        cache: ask for no new output where a kept one has at least this share of the example's last gap; 0 always asks.
+        outputs: how many outputs an example keeps.
+        average: whether the weights of the average are proposed, or those of the last point.
+    """
+
+    direction: str = "pairwise"
+    steps: int = 10
+    sampling: str = "uniform"
+    kept_passes: int = 2
+    cache: float = 0.0
+    outputs: int = 30
+    average: bool = True
+    max_iter: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_choice(DIRECTIONS, direction=self.direction)
+        check_choice(SAMPLINGS, sampling=self.sampling)
+        check_count(steps=self.steps, max_iter=self.max_iter)
+        check_count(kept_passes=self.kept_passes, at_least=0)
+        check_count(outputs=self.outputs, at_least=2)
+        check_share(cache=self.cache)
+        check_flags(average=self.average)
+
+    def init(self, run: Run, start: Start) -> BlockState:
+        """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""
+        weights = start.weights_for(run.problem)  # checked, but masses cannot be found from weights
+        blocks = self._blocks(run, run.problem.examples())
+        active_set = None if start.active_set is None else start.active_set.constraints(run.problem.structure)
+        if active_set is None:
+            return BlockState(blocks)
+        finite_pass(blocks.seed, *active_set.arrays())
+        return BlockState(blocks, None if start.weights is None else weights)
+
+    def _blocks(self, run: Run, examples: Any) -> Any:
+        region = run.problem.region
+        assert isinstance(region, L2)
+        return _kernels.BlockDescent(
+            examples,
+            float(region.C),
+            float(region.radius),
+            signs_of(run.problem),
+            DIRECTIONS.index(self.direction),
+            self.steps,
+            self.outputs,
+            float(self.cache),
+            0.01 if self.cache else 0.0,
+        )
+
+    checkpoint_unsupported = ""
+
+    def freeze(self, state: BlockState) -> Frozen:
+        """The kept outputs by where they differ from the gold ones, and the sums where they stand."""
+        return {
+            **dict(zip(_FROZEN, state.blocks.freeze(), strict=True)),
+            "memory": saved_memory(state.blocks.examples),
+            "passes": state.passes,
+        }
+
+    def thaw(self, run: Run, frozen: Frozen) -> BlockState:
+        """The same blocks over a new view."""
+        blocks = self._blocks(run, with_memory(run.problem.examples(), frozen["memory"]))
+        values = {**frozen, "change": frozen["change"].astype(np.float64)}
+        try:
+            blocks.restore(*(values[name] for name in _FROZEN))
+        except (ArithmeticError, TypeError) as error:
+            raise ValueError(str(error)) from None
+        return BlockState(blocks, None, int(frozen["passes"]))
+
+    def _order(self, run: Run, state: BlockState) -> IntArray:
+        """The examples of the next pass."""
+        n = run.problem.structure.n_examples
+        if self.sampling == "gap" and state.passes % SWEEP:
+            gaps = np.array(state.blocks.gap)
+            if gaps.sum() > 0.0:
+                share = 0.9 * gaps / gaps.sum() + 0.1 / n
+                return run.random.choice(n, size=n, p=share / share.sum()).astype(np.int64)
+        return run.random.permutation(n)
+
+    def step(self, run: Run, state: BlockState) -> BlockState:
+        """One pass, and those over the kept outputs."""
+        blocks, n = state.blocks, run.problem.structure.n_examples
+        calls, _ = finite_pass(blocks.pass_over, self._order(run, state), False)
+        run.counters.argmax += calls / max(n, 1)
+        for _ in range(self.kept_passes):
+            finite_pass(blocks.pass_over, run.random.permutation(n), True)
+        passes = state.passes + 1
+        if passes % REFRESH == 0:
+            blocks.refresh()
+        if self.average and _is_mark(passes):
+            blocks.mark()
+        return replace(state, passes=passes)
+
+    def active_set(self, state: BlockState) -> ActiveSet:
+        """The outputs with mass of every example."""
+        return ActiveSet.packed(*state.blocks.active_set())
+
+    def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:
+        """The weights of the average (or the last point), with the dual point that gives the better bound.
+
+        Before the first pass also those of a warm start, which may be such an average.
+        """
+        region, loss = run.problem.region, state.blocks.loss
+        g = np.asarray(state.blocks.g)  # as it stands: the certificate comes before the next pass
+        mean, mean_loss = g, loss
+        if self.average and state.passes > 1:
+            mean = np.empty(len(g))
+            mean_loss = state.blocks.average(mean)
+        weights = region.best_response(mean)
+        assert weights is not None
+        # The bound instead of the average itself, which would lie beside the weights while these are certified.
+        dual = max(region.dual(g, loss), region.dual(mean, mean_loss))
+        started = [state.start] if state.start is not None and state.passes == 0 else []
+        return [Proposal(w, g, loss, dual=dual) for w in (weights, *started)]

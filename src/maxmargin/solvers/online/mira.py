@@ -1,0 +1,82 @@
+"""MIRA, the margin-infused relaxed algorithm (Crammer and Singer 2003; McDonald, Crammer and Pereira 2005).
+
+For one example after the other, the weights move as little as possible so that the outputs that violate the margin most
+(the worst one, or the ``k`` worst) keep it:
+
+    min_{w', xi >= 0}  1/2 ||w' - w||^2 + aggressiveness * xi     s.t.  w'd_j + loss_j <= xi,   j = 1 .. k
+
+with ``d_j`` the feature difference of output j to the gold one. It is solved in its dual over the simplex of the gold
+output and these, by pairwise steps; with k = 1 in closed form, the passive-aggressive update. The average of the
+weights over all visits is kept. Like the perceptron it does not minimize the objective, whose region it knows only by
+its signs and balls; unlike it, it knows the loss.
+
+Cost of a pass: scores and one argmax (or k-best list) of every example, the features of its outputs twice; all in one
+compiled loop. On cuts and structures of one's own, k > 1 needs up to k argmax calls for every decision of an
+example (:meth:`maxmargin.structures.Structure.k_best`): keep to k = 1 on large ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from maxmargin import _kernels
+from maxmargin.optimization.base import Run, check_count, check_flags, check_positive
+from maxmargin.problem import Problem
+from maxmargin.solvers.online.base import finite_pass, signs_of
+from maxmargin.solvers.online.perceptron import OnlinePasses, PassesState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mira(OnlinePasses):
+    """Settings of MIRA.
+
+    Attributes:
+        k: how many of the worst outputs must keep their margin.
+        aggressiveness: what a violation costs against a change of the weights.
+        average: whether the average of the weights is the result, or the last weights.
+        shuffle: whether each pass goes in a new random order.
+        max_iter: passes, where ``Stop`` names none.
+    """
+
+    k: int = 1
+    aggressiveness: float = 1.0
+    average: bool = True
+    shuffle: bool = True
+    max_iter: int = 10
+
+    def __post_init__(self) -> None:
+        check_count(k=self.k, max_iter=self.max_iter)
+        check_positive(aggressiveness=self.aggressiveness)
+        check_flags(average=self.average, shuffle=self.shuffle)
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Lists of the worst outputs are those of the margin rescaled."""
+        if self.k > 1 and problem.rescaling != "margin":
+            return f'k-best lists need rescaling="margin", not "{problem.rescaling}"; use Mira(k=1)'
+        if self.k > 1 and problem.structure.relaxed:
+            return f"the argmax of {problem.structure.called} is relaxed and has no k-best list; use Mira(k=1)"
+        return None
+
+    def view(self, run: Run) -> Any:
+        """With lists of k outputs."""
+        return run.problem.examples(self.k)
+
+    def step(self, run: Run, state: PassesState) -> PassesState:
+        """One pass."""
+        weights, late = state.copied()
+        order = self.order(run)
+        signs = signs_of(run.problem)
+        changes = finite_pass(
+            _kernels.mira_pass,
+            state.examples,
+            order,
+            float(self.aggressiveness),
+            self.k,
+            signs,
+            weights,
+            late,
+            state.visits,
+        )
+        run.counters.argmax += 1
+        return PassesState(state.examples, weights, late, state.visits + len(order), changes)

@@ -1,0 +1,108 @@
+"""Stochastic subgradient descent on the penalty form, averaged (Shalev-Shwartz, Singer and Srebro 2007, "Pegasos").
+
+With steps ``C/t`` on the subgradients ``w/C + n d_i`` of single examples the weights are ``w_t = P(a_t / t)``, where
+``a_t = -C n sum d_i`` adds up the feature differences of the worst outputs met: dual averaging (Xiao 2010), in which
+signs and a ball enter through the projection ``P``, and a change costs only its non-zeros. Proposed are the last
+weights and the average with weights growing like t, which converges like ``1/t`` (Lacoste-Julien, Schmidt and Bach
+2012).
+
+After whole passes every example has been met equally often, so that the mean of all outputs met is a feasible point of
+the other player, with ``g = -a_t / (C t)``: the certificate's dual. Cost of a pass: scores and one argmax of every
+example, the features of its output; all in one compiled loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _kernels
+from maxmargin.optimization.base import Frozen, Run, Start, check_count, check_flags, weight_sized
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.regions import L2
+from maxmargin.solvers.online.base import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
+from maxmargin.structures.base import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SubgradientState:
+    """``a_t``, the sum in which the change at visit t counts t - 1 times, visits done and losses met."""
+
+    examples: Any
+    total: FloatArray
+    late: FloatArray
+    visits: float = 0.0
+    loss: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subgradient(RidgeSolver):
+    """Settings of stochastic subgradient descent.
+
+    Attributes:
+        average: whether the average is proposed besides the last weights.
+        shuffle: whether each pass goes in a new random order.
+        max_iter: passes, where ``Stop`` names none.
+    """
+
+    average: bool = True
+    shuffle: bool = True
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        check_flags(average=self.average, shuffle=self.shuffle)
+        check_count(max_iter=self.max_iter)
+
+    def init(self, run: Run, start: Start) -> SubgradientState:
+        """Zero weights: the first steps, which are long, would forget any other."""
+        start.weights_for(run.problem)
+        n = run.problem.n_weights
+        return SubgradientState(run.problem.examples(), np.zeros(n), np.zeros(n))
+
+    checkpoint_unsupported = ""
+
+    def freeze(self, state: SubgradientState) -> Frozen:
+        """Both sums, and what the oracle remembers."""
+        return {
+            "total": state.total,
+            "late": state.late,
+            "visits": state.visits,
+            "loss": state.loss,
+            "memory": saved_memory(state.examples),
+        }
+
+    def thaw(self, run: Run, frozen: Frozen) -> SubgradientState:
+        """The same sums over a new view."""
+        view = with_memory(run.problem.examples(), frozen["memory"])
+        total, late = weight_sized(run, frozen["total"]), weight_sized(run, frozen["late"])
+        return SubgradientState(view, total, late, float(frozen["visits"]), float(frozen["loss"]))
+
+    def step(self, run: Run, state: SubgradientState) -> SubgradientState:
+        """One pass."""
+        region, n = run.problem.region, run.problem.structure.n_examples
+        assert isinstance(region, L2)
+        total, late = state.total.copy(), state.late.copy()
+        order = run.random.permutation(n) if self.shuffle else np.arange(n)
+        sums = total, late, state.visits
+        radius = float(region.radius)
+        arguments = state.examples, order, float(region.C), radius, signs_of(run.problem), *sums
+        loss = finite_pass(_kernels.subgradient_pass, *arguments)
+        run.counters.argmax += 1
+        return SubgradientState(state.examples, total, late, state.visits + n, state.loss + loss)
+
+    def propose(self, run: Run, state: SubgradientState) -> Sequence[Proposal]:
+        """The last weights and the average, both with the mean of the outputs met."""
+        problem, t = run.problem, max(state.visits, 1.0)
+        region = problem.region
+        assert isinstance(region, L2)
+        g = state.total / (-region.C * t)
+        loss = state.loss * problem.structure.n_examples / t
+        found = [Proposal(region.project(state.total / t), g, loss)]
+        if self.average and state.visits:
+            # sum_t a_t = t a_t - sum (s - 1) change_s, and w_t = a_t / t counts t times.
+            mean = (t * state.total - state.late) / (0.5 * t * (t + 1.0))
+            found.insert(0, Proposal(region.project(mean), g, loss))
+        return found

@@ -1,0 +1,1 @@
+"""Exact solutions by conic programs, for small problems and for tests."""

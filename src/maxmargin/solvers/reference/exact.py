@@ -1,0 +1,137 @@
+"""The referee: the joint convex program of the 2005 report (eq. 15), solved by Clarabel.
+
+With the polytope written as ``z = M q, A q <= b, E q = e, q >= 0``, linear programming duality turns the inner maximum
+into a minimum, and the whole problem into one convex program in the weights and the duals ``lambda >= 0, nu``:
+
+    min  penalty(w) - w'Fy + b'lambda + e'nu    s.t.  M'(F'w + c) <= A'lambda + E'nu,   w in W
+
+An interior-point method solves it to about 1e-9; its multipliers are q, hence z. Cost: a sparse factorization per
+iteration whose size grows with all parts of all examples, so this is for small problems and for judging other solvers.
+
+Other hinges (slack rescaled or not rescaled, or with quadratic slack) have no such description: there the constraints
+of all outputs are listed, see :mod:`maxmargin.solvers.reference.enumerated`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin._sparse import sp
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, check_count, check_positive
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.problem import Problem
+from maxmargin.regions import L1, L2
+from maxmargin.solvers.reference import enumerated
+from maxmargin.solvers.reference.conic import minimize
+from maxmargin.structures.base import FloatArray, Polytope, Structure
+
+
+@dataclass(frozen=True, eq=False)
+class ExactState:
+    """Weights and the structures player's point, before and after the one step."""
+
+    weights: FloatArray
+    z: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(Solver):
+    """Settings of the reference solver.
+
+    Attributes:
+        accuracy: tolerance handed to the interior-point method.
+        max_entries: refuse problems whose feature matrix has more entries than this.
+        max_constraints: refuse problems with more outputs than this, where they must be listed.
+    """
+
+    accuracy: float = 1e-10
+    max_entries: int = 20_000_000
+    max_constraints: int = 20_000
+    max_iter: int = 1
+    one_step = True
+    remedy = "the interior-point method got no further; scale the features, or use Extragradient"
+
+    def __post_init__(self) -> None:
+        check_positive(accuracy=self.accuracy)
+        check_count(max_entries=self.max_entries, max_constraints=self.max_constraints, max_iter=self.max_iter)
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Needs a linear description of the outputs, a known region, and a small problem."""
+        if not isinstance(problem.region, (L1, L2)):
+            return f"it knows L1 and L2 balls and penalties and signs, not {type(problem.region).__name__}"
+        if problem.structure.n_parts * problem.n_weights > self.max_entries:
+            return (
+                f"{problem.structure.n_parts} parts x {problem.n_weights} weights is more than max_entries = "
+                f"{self.max_entries}; use Extragradient or DualExtragradient, or raise max_entries"
+            )
+        if _lists(problem):
+            return enumerated.unsupported(problem)
+        if type(problem.structure).polytope is Structure.polytope:
+            return f"{problem.structure.called} has no linear description of polynomial size; use Extragradient"
+        return None
+
+    def init(self, run: Run, start: Start) -> ExactState | enumerated.EnumeratedState:
+        """Nothing is known before the step but, where they are needed, the outputs."""
+        weights = start.weights_for(run.problem)
+        if _lists(run.problem):
+            listed = enumerated.constraints(run, int(self.max_constraints))
+            return enumerated.EnumeratedState(listed, Proposal(weights, np.zeros(len(weights)), 0.0))
+        return ExactState(weights, start.z_for(run))
+
+    def step(self, run: Run, state: ExactState | enumerated.EnumeratedState) -> ExactState | enumerated.EnumeratedState:
+        """Build the program, solve it, move the answer into the region and the polytope."""
+        problem = run.problem
+        if isinstance(state, enumerated.EnumeratedState):
+            listed = state.constraints
+            return enumerated.EnumeratedState(listed, enumerated.solve(problem, listed, self.accuracy))
+        polytope = problem.structure.polytope()
+        assert polytope is not None
+        w, q = _solve(problem, polytope, self.accuracy)
+        if not (np.isfinite(w).all() and np.isfinite(q).all()):
+            raise NonFiniteError("the interior-point method returned numbers that are not finite")
+        # The multipliers are feasible to the solver's accuracy only; the projection makes them feasible to rounding.
+        points = run.project(problem, np.asarray(polytope.lift @ np.maximum(q, 0.0)), tol=1e-8, warm=None)
+        return ExactState(problem.region.project(w), points.z)
+
+    def propose(self, run: Run, state: ExactState | enumerated.EnumeratedState) -> Sequence[Proposal]:
+        """The solution."""
+        if isinstance(state, enumerated.EnumeratedState):
+            return [state.proposal]
+        return [Proposal(state.weights, run.problem.gradient(state.z), run.problem.loss(state.z))]
+
+    def duals(self, state: ExactState | enumerated.EnumeratedState) -> FloatArray | None:
+        """The multipliers as packed outputs, where the polytope's program was solved."""
+        return None if isinstance(state, enumerated.EnumeratedState) else state.z
+
+
+def _lists(problem: Problem) -> bool:
+    """Whether the hinges have no description by the polytope, so that outputs are listed."""
+    return problem.rescaling != "margin" or problem.slack != "linear"
+
+
+def _solve(problem: Problem, polytope: Polytope, accuracy: float) -> tuple[FloatArray, FloatArray]:
+    m = polytope.lift.shape[1]
+    scores = problem.features.to_sparse()
+    if problem.example_weight is not None:
+        scores = sp.csr_array(sp.diags_array(problem.structure.to_parts(problem.example_weight)) @ scores)
+    n_ub, n_eq = polytope.ub.shape[0], polytope.eq.shape[0]
+    eq = polytope.eq if n_eq else sp.csr_array((0, m))
+    # Variables: weights, lambda, nu.
+    rows = sp.vstack(
+        [
+            sp.hstack([polytope.lift.T @ scores, -polytope.ub.T, -eq.T]),
+            sp.hstack([sp.csr_array((n_ub, problem.n_weights)), -sp.eye_array(n_ub), sp.csr_array((n_ub, n_eq))]),
+        ]
+    )
+    w, multipliers = minimize(
+        problem.region,
+        np.concatenate([-problem.gold_features, polytope.ub_rhs, polytope.eq_rhs]),
+        np.zeros(n_ub + n_eq),
+        rows,
+        np.concatenate([-(polytope.lift.T @ problem.costs), np.zeros(n_ub)]),
+        accuracy,
+    )
+    return w, multipliers[:m]

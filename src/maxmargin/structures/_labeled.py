@@ -1,0 +1,97 @@
+"""What structures of labeled nodes share: checks of labelings and of lists of edges, and reading labels off parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.structures._arrays import FloatArray, IntArray, integers
+
+
+def joined_labels(labels: Sequence[Any], counts: IntArray, count_error: str, node: str = "node") -> IntArray:
+    """One vector of all examples' integer labels; ValueError unless example ``i`` has ``counts[i]`` of them.
+
+    ``count_error``: what is wrong where there are more or fewer labelings than examples; ``node``: what has a label.
+    """
+    if len(labels) != len(counts):
+        raise ValueError(count_error)
+    arrays = [np.asarray(label) for label in labels]
+    for example, (array, expected) in enumerate(zip(arrays, counts.tolist(), strict=True)):
+        if array.shape != (expected,):
+            raise ValueError(
+                f"example {example} has {expected} {node}s but its labels have shape {array.shape}; "
+                f"give one label per {node}"
+            )
+        if array.size and array.dtype.kind not in "iu":
+            raise ValueError(f"example {example}: labels must be integers, got {array.dtype}; number the labels from 0")
+    return np.concatenate([np.zeros(0, dtype=np.int64), *arrays]).astype(np.int64)
+
+
+def check_range(flat: IntArray, n_labels: int, counts: IntArray, name: str) -> None:
+    """Refuse labels outside ``0 .. n_labels - 1``; example ``i`` has ``counts[i]`` of them."""
+    wrong = np.flatnonzero((flat < 0) | (flat >= n_labels))
+    if wrong.size:
+        owner = int(np.repeat(np.arange(len(counts)), counts)[wrong[0]])
+        raise ValueError(
+            f"example {owner} has label {flat[wrong[0]]}; labels must lie in 0..{n_labels - 1}, "
+            f"or build the {name} with more labels"
+        )
+
+
+def largest(nodes: FloatArray, n_labels: int, counts: IntArray) -> list[IntArray]:
+    """The label of the largest part of every node, the first of equal ones: one int64 array per example."""
+    labels = nodes.reshape(-1, n_labels).argmax(axis=1).astype(np.int64)
+    return np.split(labels, np.cumsum(counts)[:-1])[: len(counts)]
+
+
+def edge_lists(
+    n_nodes: npt.ArrayLike, edges: npt.ArrayLike, edge_offsets: npt.ArrayLike
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Numbers of nodes, edges ``(n_edges, 2)`` and offsets of edges as int64 arrays that fit together."""
+    counts, offsets, pairs = (
+        integers(n_nodes, "n_nodes"),
+        integers(edge_offsets, "edge_offsets"),
+        integers(edges, "edges"),
+    )
+    if counts.ndim != 1 or offsets.ndim != 1:
+        raise ValueError("n_nodes and edge_offsets must have one dimension")
+    if pairs.size == 0:
+        pairs = pairs.reshape(0, 2)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"edges must have two columns, shape (number, 2), got {pairs.shape}")
+    if counts.size and counts.min() < 0:
+        example = int(np.argmax(counts < 0))
+        raise ValueError(f"example {example} has {counts[example]} nodes; give a number >= 0")
+    if len(offsets) != len(counts) + 1:
+        raise ValueError(
+            f"edge_offsets has {len(offsets)} entries for {len(counts)} examples; give one more than examples"
+        )
+    if offsets[0] != 0 or offsets[-1] != len(pairs) or np.any(np.diff(offsets) < 0):
+        raise ValueError(f"edge_offsets must rise from 0 to the number of edges, {len(pairs)}")
+    return counts, pairs, offsets
+
+
+def check_edges(counts: IntArray, pairs: IntArray, offsets: IntArray, loop: str, twice: str) -> None:
+    """Refuse edges that leave their example, join a node to itself or come twice; ``loop``, ``twice``: the remedies."""
+    owner = np.repeat(np.arange(len(counts)), np.diff(offsets))
+    nodes = counts[owner]
+
+    def refuse(wrong: npt.NDArray[np.bool_], what: str, remedy: str) -> None:
+        if wrong.any():
+            e = int(np.argmax(wrong))
+            edge = f"({pairs[e, 0]}, {pairs[e, 1]})"
+            raise ValueError(f"example {owner[e]}, which has {nodes[e]} nodes, {what} {edge}; {remedy}")
+
+    outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
+    refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
+    refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", loop)
+    low, high = pairs.min(axis=1, initial=1 << 40), pairs.max(axis=1, initial=0)
+    order = np.lexsort((high, low, owner))
+    same = np.zeros(len(pairs), dtype=np.bool_)
+    if len(pairs) > 1:
+        a, b = order[:-1], order[1:]
+        same[b] = (owner[a] == owner[b]) & (low[a] == low[b]) & (high[a] == high[b])
+    refuse(same, "has more than once the edge", twice)
