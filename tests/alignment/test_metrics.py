@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from maxmargin.tasks.alignment import metrics
 from maxmargin.tasks.alignment.links import Prediction, Reference, as_links
 from maxmargin.tasks.alignment.metrics import compare, evaluate, interval
-from maxmargin.tasks.resampling import Interval
+from maxmargin.tasks.common.resampling import Interval
 
 LINKS = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
 

@@ -23,7 +23,7 @@ from maxmargin.tasks.alignment.sentences import (
     require_extra,
     warn_of_long,
 )
-from maxmargin.tasks.text import words_of
+from maxmargin.tasks.common.text import words_of
 
 
 def test_pairs():

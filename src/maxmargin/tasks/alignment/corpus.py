@@ -14,7 +14,7 @@ import numpy as np
 from maxmargin.tasks.alignment.files import Bitext, LinkFile
 from maxmargin.tasks.alignment.link_formats import parse
 from maxmargin.tasks.alignment.links import Reference
-from maxmargin.tasks.text import problem, words_of
+from maxmargin.tasks.common.text import problem, words_of
 
 FILE = "english-french.txt"
 

@@ -19,7 +19,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.link_formats import FORMATS, Format, Table, format_pair, parse, recognize
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.packed import link_keys, unpack
-from maxmargin.tasks.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text, words_of
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text, words_of
 
 __all__ = [
     "FORMATS",

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from maxmargin._terminal import printable
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.text import AnyPath, FileError, lines_of, problem
+from maxmargin.tasks.common.text import AnyPath, FileError, lines_of, problem
 
 
 class Format(StrEnum):

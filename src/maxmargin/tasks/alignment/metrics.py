@@ -10,7 +10,7 @@ With the predicted links A, the sure links S and the possible links P (which con
     balance    precision - recall                           above 0: too few links; below 0: too many
 
 Intervals and comparisons are of the AER, which depends on a sentence only by the two integers ``|A| + |S|`` and
-``|A and S| + |A and P|``, as :mod:`maxmargin.tasks.resampling` wants it.
+``|A and S| + |A and P|``, as :mod:`maxmargin.tasks.common.resampling` wants it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks import resampling
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.packed import link_keys, pack, sentence_of
-from maxmargin.tasks.resampling import Comparison, Interval
+from maxmargin.tasks.common import resampling
+from maxmargin.tasks.common.resampling import Comparison, Interval
 
 _COUNTS = ("predicted", "sure", "possible", "predicted_sure", "predicted_possible")
 

@@ -15,7 +15,7 @@ from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.links import Prediction, Reference, as_links, as_positions
 from maxmargin.tasks.alignment.packed import pack, refuse_outside, sentence_of
-from maxmargin.tasks.text import count_of, words_of
+from maxmargin.tasks.common.text import count_of, words_of
 
 LONGEST_ALIGNED = 1000
 """Sentence pairs with more words than this on a side are not aligned: their cost grows with the cube of the length."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from maxmargin.tasks.common.text import AnyPath
 from maxmargin.tasks.tagging.files import open_output, read_tagged
-from maxmargin.tasks.text import AnyPath
 
 COLUMNS = ("word", "upos", "chunk", "name")
 """The columns of the file."""

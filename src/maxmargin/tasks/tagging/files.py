@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from maxmargin import _kernels
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, name_of, problem, read_text
 from maxmargin.tasks.tagging import json_lines, line_formats
 from maxmargin.tasks.tagging.line_formats import CONLLU, Layout
 from maxmargin.tasks.tagging.splice import Insertions, spliced, spliced_k_best
 from maxmargin.tasks.tagging.table import WORD, AttributeText, Codes, TokenTable, texts
-from maxmargin.tasks.text import STANDARD_INPUT, AnyPath, FileError, name_of, problem, read_text
 
 __all__ = ["FORMATS", "FileError", "Labels", "TaggedText", "open_output", "read_tagged", "write_k_best", "write_tagged"]
 

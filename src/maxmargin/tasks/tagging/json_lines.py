@@ -17,9 +17,9 @@ import numpy as np
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.tagging.line_formats import lines_with_text, names_of_columns, no_tokens
 from maxmargin.tasks.tagging.table import AttributeText, TokenTable
-from maxmargin.tasks.text import AnyPath, FileError, count_of, name_of, problem
 
 TOKENS, FEATURES, LABELS = "tokens", "features", "labels"
 PREDICTED, SCORES, K_BEST = "predicted", "scores", "k_best"

@@ -21,8 +21,8 @@ import numpy as np
 from maxmargin import _kernels
 from maxmargin._terminal import printable
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.tagging.table import WORD, AttributeText
-from maxmargin.tasks.text import AnyPath, FileError, count_of, name_of, problem
 
 LABEL = "label"
 """The name of the column of labels, unless it is told."""

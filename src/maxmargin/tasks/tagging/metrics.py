@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks import resampling
-from maxmargin.tasks.resampling import Comparison, Interval
+from maxmargin.tasks.common import resampling
+from maxmargin.tasks.common.resampling import Comparison, Interval
 from maxmargin.tasks.tagging.chunks import count_chunks, look_like_chunks
 
 T = TypeVar("T")

@@ -34,9 +34,9 @@ import numpy.typing as npt
 
 from maxmargin import _kernels
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.text import FileError, name_of
 from maxmargin.tasks.tagging.attributes import Attributes, Vocabulary, decoded
 from maxmargin.tasks.tagging.table import TokenTable
-from maxmargin.tasks.text import FileError, name_of
 
 Pieces = list[str | None]
 Change = Callable[[list[str]], Pieces]

@@ -21,7 +21,7 @@ from maxmargin.tasks.alignment.files import Bitext, Format, open_links, read_bit
 from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.alignment.sentences import SentencePair
 from maxmargin.tasks.alignment.symmetrize import Method
-from maxmargin.tasks.verbs import errors_as_lines, once, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 
 BitextSource = Annotated[
     str | None,

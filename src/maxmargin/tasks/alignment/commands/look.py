@@ -10,8 +10,8 @@ import typer
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.alignment.commands.options import RECOGNIZED, GoldFormat, TargetOption
 from maxmargin.tasks.alignment.files import FileError, Format, open_links, read_bitext
-from maxmargin.tasks.text import name_of
-from maxmargin.tasks.verbs import once
+from maxmargin.tasks.common.commands import once
+from maxmargin.tasks.common.text import name_of
 
 
 def show(

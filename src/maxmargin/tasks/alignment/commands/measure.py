@@ -21,8 +21,8 @@ from maxmargin.tasks.alignment.commands.options import (
 )
 from maxmargin.tasks.alignment.files import FileError, Format, LinkFile, open_links
 from maxmargin.tasks.alignment.symmetrize import Method
-from maxmargin.tasks.text import count_of, name_of
-from maxmargin.tasks.verbs import once
+from maxmargin.tasks.common.commands import once
+from maxmargin.tasks.common.text import count_of, name_of
 
 
 def evaluate(

@@ -11,7 +11,7 @@ import typer
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.files import Bitext, FileError, Format, LinkFile, read_bitext, write_links
 from maxmargin.tasks.alignment.links import Prediction
-from maxmargin.tasks.text import name_of
+from maxmargin.tasks.common.text import name_of
 
 RECOGNIZED = "by its content, never talp"
 """What help says of the format of a file where none is given."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin._terminal import fail
+from maxmargin.tasks.common.commands import errors_as_lines, writable
+from maxmargin.tasks.common.text import STANDARD_INPUT, FileError
 from maxmargin.tasks.tagging.commands.options import (
     AS_TRAINED,
     Columns,
@@ -20,8 +22,6 @@ from maxmargin.tasks.tagging.commands.options import (
     loaded,
     rows_of,
 )
-from maxmargin.tasks.text import STANDARD_INPUT, FileError
-from maxmargin.tasks.verbs import errors_as_lines, writable
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.files import TaggedText

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin._terminal import fail, printable, report
+from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.tagging.commands.options import (
     AsJson,
     Columns,
@@ -25,7 +26,6 @@ from maxmargin.tasks.tagging.commands.options import (
     file_facts,
     labels_of,
 )
-from maxmargin.tasks.verbs import errors_as_lines, once, writable
 
 if TYPE_CHECKING:
     from maxmargin.solvers import Solver
@@ -162,7 +162,7 @@ def train(
             saves.remove()
             report(_metadata(tagger, out, {"reading": read, "fitting": fitted}, began), as_json=as_json)
     except KeyboardInterrupt:
-        print(f"interrupted; {saves.fingerprint_data()}", file=sys.stderr)
+        print(f"interrupted; {saves.summary()}", file=sys.stderr)
         raise typer.Exit(code=INTERRUPTED) from None
 
 
@@ -193,7 +193,7 @@ class _Saves:
         for path in self.found():
             path.unlink(missing_ok=True)
 
-    def fingerprint_data(self) -> str:
+    def summary(self) -> str:
         """What there is to go on from."""
         there = self.found()
         if not there:
@@ -224,10 +224,10 @@ def _grid(given: str | None, dev: str | None) -> tuple[float, ...] | None:
 
 def _features(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
     """The template or preset for a file, as settings of a tagger."""
+    from maxmargin.tasks.common.text import read_text
     from maxmargin.tasks.tagging.presets import preset as preset_named
     from maxmargin.tasks.tagging.presets import usual
     from maxmargin.tasks.tagging.templates import Template
-    from maxmargin.tasks.text import read_text
 
     if template is not None and preset is not None:
         fail("give --template or --preset, not both")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin._terminal import fail, printable, shown
+from maxmargin.tasks.common.commands import errors_as_lines
 from maxmargin.tasks.tagging.commands.options import AsJson, loaded
-from maxmargin.tasks.verbs import errors_as_lines
 
 if TYPE_CHECKING:
     from maxmargin.structures.base import FloatArray, IntArray

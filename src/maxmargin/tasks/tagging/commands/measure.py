@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin._terminal import fail
+from maxmargin.tasks.common.commands import errors_as_lines, once
+from maxmargin.tasks.common.text import STANDARD_INPUT, count_of, name_of
 from maxmargin.tasks.tagging.commands.options import (
     AsJson,
     Columns,
@@ -22,8 +24,6 @@ from maxmargin.tasks.tagging.commands.options import (
     loaded,
     rows_of,
 )
-from maxmargin.tasks.text import STANDARD_INPUT, count_of, name_of
-from maxmargin.tasks.verbs import errors_as_lines, once
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.files import TaggedText
@@ -118,8 +118,8 @@ def _of_model(path: str, gold: str, reading: Reading, jobs: int) -> TagScores:
 def _of_file(path: str, gold: str, reading: Reading, column: int | None) -> TagScores:
     import numpy as np
 
+    from maxmargin.tasks.common.text import FileError
     from maxmargin.tasks.tagging.metrics import evaluate_codes
-    from maxmargin.tasks.text import FileError
 
     text = reading.read(gold, labeled=True)
     codes, names = labels_of(text)
@@ -140,8 +140,8 @@ def _predictions(
     path: str, gold: TaggedText, reading: Reading, column: int | None
 ) -> tuple[TaggedText, Any, list[str]]:
     """A file of predictions, their codes and what these stand for."""
+    from maxmargin.tasks.common.text import FileError
     from maxmargin.tasks.tagging.files import read_tagged
-    from maxmargin.tasks.text import FileError
 
     if gold.format == "json":
         text = read_tagged(path, format="json", labeled=False)
@@ -167,7 +167,7 @@ def _of_records(text: TaggedText) -> tuple[Any, list[str]]:
     """The predictions of JSON lines."""
     import numpy as np
 
-    from maxmargin.tasks.text import FileError
+    from maxmargin.tasks.common.text import FileError
 
     place: dict[str, int] = {}
     codes: list[int] = []
@@ -187,7 +187,7 @@ def _same_tokens(system: TaggedText, gold: TaggedText) -> None:
     import numpy as np
 
     from maxmargin import _kernels
-    from maxmargin.tasks.text import FileError
+    from maxmargin.tasks.common.text import FileError
 
     sides = system.tokens, gold.tokens
     n = min(side.n_tokens for side in sides)

@@ -68,8 +68,8 @@ class Reading:
 
     def read_for(self, path: str, model: TaggerModel, *, labeled: bool | None) -> TaggedText:
         """A file for a model: what the options do not say is as it was in training, if the file has that format."""
+        from maxmargin.tasks.common.text import read_text
         from maxmargin.tasks.tagging.files import check_format, parsed
-        from maxmargin.tasks.text import read_text
 
         check_format(self.format)
         trained = trained_on(model)
@@ -97,8 +97,8 @@ class Reading:
 
 def _recognized(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
     """The format of a file; that of training where content does not tell."""
+    from maxmargin.tasks.common.text import FileError
     from maxmargin.tasks.tagging.files import recognized
-    from maxmargin.tasks.text import FileError
 
     before = trained_on(model).get("format")
     try:
@@ -115,8 +115,8 @@ def _columns_there(
     path: str, data: bytes, model: TaggerModel, trained: tuple[str, ...], label: str | None, labeled: bool | None
 ) -> tuple[str, ...]:
     """The columns of a file: those of training, whose labels may be missing, or just those that the template uses."""
+    from maxmargin.tasks.common.text import count_of, problem
     from maxmargin.tasks.tagging.line_formats import layout_of_columns, lines_with_text, width_of
-    from maxmargin.tasks.text import count_of, problem
 
     width = width_of(data, layout_of_columns(data))
     if width in (len(trained), len(trained) - (label in trained)):
@@ -152,7 +152,7 @@ def _is_running_text(data: bytes) -> bool:
 def _check_label(text: TaggedText, label: str | None) -> None:
     """CRFsuite files and JSON with features have no columns to choose from."""
     if text.table is None and label is not None:
-        from maxmargin.tasks.text import FileError
+        from maxmargin.tasks.common.text import FileError
 
         raise FileError(f"{text.source}: tokens have attributes and no columns; leave --label out")
 
@@ -191,7 +191,7 @@ def loaded(path: Any, jobs: int) -> TaggerModel:
 
 def rows_of(model: TaggerModel, text: TaggedText) -> Any:
     """The attributes of a file that a model knows."""
-    from maxmargin.tasks.text import FileError
+    from maxmargin.tasks.common.text import FileError
 
     template = getattr(model.extractor, "template", None)
     if template is not None and text.table is None:
@@ -210,7 +210,7 @@ def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list
     """The labels as codes and names; FileError where one is empty, or none is there at all."""
     import numpy as np
 
-    from maxmargin.tasks.text import FileError
+    from maxmargin.tasks.common.text import FileError
 
     codes, names = text.label_codes()
     if "" in names and unknown != "":

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from maxmargin._terminal import fail, printable
-from maxmargin.tasks.text import STANDARD_INPUT, FileError
+from maxmargin.tasks.common.text import STANDARD_INPUT, FileError
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Parts that several tasks use: text files, commands, resampling."""
