@@ -30,9 +30,6 @@ from maxmargin.optimization.certificate import Certificate
 from maxmargin.problem import Problem
 from maxmargin.structures.base import FloatArray
 
-CHECKPOINT = "checkpoint"
-"""The kind of such files, where model files have that of their model."""
-
 _AFRESH = "remove it to start afresh"
 
 
@@ -138,7 +135,7 @@ class Saver:
             raise CheckpointError(
                 f"{path} is no checkpoint, or a truncated or damaged one; name another file, or {_AFRESH}"
             ) from None
-        if header.get("kind") != CHECKPOINT:
+        if header.get("kind") != model_file.CHECKPOINT:
             raise CheckpointError(f"{path} holds a model and no checkpoint; name another file")
         if difference := _difference(header.get("run"), self.identity):
             raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_AFRESH}")
@@ -169,7 +166,7 @@ class Saver:
             return
         header, arrays = _stored(moment())
         try:
-            model_file.write(self.checkpoint.path, {"kind": CHECKPOINT, "run": self.identity, **header}, arrays)
+            model_file.write(self.checkpoint.path, {"kind": model_file.CHECKPOINT, "run": self.identity, **header}, arrays)
         except OSError as error:
             warnings.warn(
                 f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training goes on, and "

@@ -33,7 +33,18 @@ from maxmargin._sparse import sp
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.base import (
+    Block,
+    FloatArray,
+    IntArray,
+    Labeling,
+    Points,
+    PointStatus,
+    Polytope,
+    Ragged,
+    Structure,
+)
+from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 from maxmargin.structures.tree import Tree
 
@@ -166,21 +177,18 @@ class Chain(Structure):
         nodes, second = self.blocks
         return nodes.offsets, second.offsets + self.starts[1], self.n_labels, self.transitions == "shared"
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one legal label sequence per example (integers in ``0 .. K - 1``, one per position)."""
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
         if self._rules is not None:
             self._rules.refuse(flat, self.lengths)
-        z = np.zeros(self.n_parts)
-        z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
+        nodes = np.arange(len(flat)) * self.n_labels + flat
         first, owner_of = self._edges
         kind = flat[first] * self.n_labels + flat[first + 1]
         row = owner_of if self.transitions == "shared" else np.arange(len(first))
-        second = np.bincount(row * self.n_labels**2 + kind, minlength=self.n_parts - self.starts[1])
-        z[self.starts[1] :] = second
-        return z
+        return SparsePoint.counting(self, np.concatenate([nodes, self.starts[1] + row * self.n_labels**2 + kind]))
 
     @cached_property
     def _edges(self) -> tuple[IntArray, IntArray]:
@@ -217,7 +225,7 @@ class Chain(Structure):
             _kernels.chain_labels(*self._layout, self._masked(vector(scores, self.n_parts, "scores")), *outputs)
         else:
             _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
-        return Labeling(labels, value, status)
+        return Labeling(Ragged(labels, self.blocks[0].offsets // self.n_labels), value, status)
 
     def max_marginals(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> FloatArray:
         """The score of the best output that has label ``k`` at position ``t``, shape ``(n_positions, K)``.

@@ -28,6 +28,7 @@ from maxmargin._sparse import sp
 from maxmargin.structures import generic, linear_projection
 from maxmargin.structures._arrays import example_numbers, offsets_of, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 GROUP = 2048
 """Examples are solved together up to this many parts."""
@@ -200,7 +201,7 @@ class LinearProgram(Structure):
             [(program.A, program.b, program.E, program.e, program.u) for program in self.programs]
         )
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """Batch points of the given vectors, each checked against its constraints."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} outputs for {self.n_examples} examples; give one vector per example")
@@ -213,7 +214,7 @@ class LinearProgram(Structure):
                     "give a point with A z <= b, A_eq z = b_eq, 0 <= z <= upper"
                 )
             found.append(z)
-        return np.concatenate([np.zeros(0), *found])
+        return SparsePoint.of(self, np.concatenate([np.zeros(0), *found]))
 
     def decode(self, z: FloatArray) -> list[FloatArray]:
         """The vector of each example."""

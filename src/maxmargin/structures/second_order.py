@@ -32,7 +32,18 @@ from maxmargin._sparse import sp
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.base import (
+    Block,
+    FloatArray,
+    IntArray,
+    Labeling,
+    Points,
+    PointStatus,
+    Polytope,
+    Ragged,
+    Structure,
+)
+from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 
 MOST_LABELS = 512
@@ -98,23 +109,23 @@ class SecondOrderChain(Structure):
         bound[self.starts[2] :] = (-(-triples[:, None, None, None] // period)).ravel()
         return bound
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one label sequence per example (integers in ``0 .. K - 1``, one per position)."""
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
         if self.constraints is not None:
             self.constraints.refuse(flat, self.lengths)
-        k, z = self.n_labels, np.zeros(self.n_parts)
-        z[np.arange(len(flat)) * k + flat] = 1.0
+        k = self.n_labels
+        nodes = np.arange(len(flat)) * k + flat
         owner = np.repeat(np.arange(self.n_examples), self.lengths)
         second = np.flatnonzero(owner[1:] == owner[:-1]) + 1
         pairs = (owner[second] * k + flat[second - 1]) * k + flat[second]
-        z[self.starts[1] : self.starts[2]] = np.bincount(pairs, minlength=self.n_examples * k**2)
         third = np.flatnonzero(owner[2:] == owner[:-2]) + 2
         triples = ((owner[third] * k + flat[third - 2]) * k + flat[third - 1]) * k + flat[third]
-        z[self.starts[2] :] = np.bincount(triples, minlength=self.n_examples * k**3)
-        return z
+        return SparsePoint.counting(
+            self, np.concatenate([nodes, self.starts[1] + pairs, self.starts[2] + triples])
+        )
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""
@@ -166,7 +177,7 @@ class SecondOrderChain(Structure):
         found = np.empty(int(self.lengths.sum()), dtype=np.int32)
         value, status = np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
         _kernels.second_order_labels(*args, found, value, status, _threads.current())
-        return Labeling(found, value, status)
+        return Labeling(Ragged(found, self.blocks[0].offsets // self.n_labels), value, status)
 
     def max_marginals(
         self, scores: npt.ArrayLike, pairs: npt.ArrayLike | None = None, triples: npt.ArrayLike | None = None
