@@ -120,7 +120,7 @@ class Model:
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each example, ``argmax_y w'f(x, y)``."""
         with _threads.threads(self.n_jobs):
-            return self._outputs(self.encoder.transform(X))
+            return self.outputs(self.encoder.transform(X))
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
@@ -194,13 +194,16 @@ class Model:
 
         def score(model: Model) -> float:
             with _threads.threads(model.n_jobs):
-                predicted = model._outputs(batch)
-            pairs = zip(y, predicted, strict=True)
-            counts = np.array([model.encoder.agreement(gold, found) for gold, found in pairs])
-            right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
-            return float(right / total) if total > 0 else 1.0
+                return model.agreement(batch, y, weight)
 
         return score
+
+    def agreement(self, batch: Batch, y: Sequence[Any], weight: FloatArray | None = None) -> float:
+        """The score of the predictions for encoded inputs against gold outputs."""
+        pairs = zip(y, self.outputs(batch), strict=True)
+        counts = np.array([self.encoder.agreement(gold, found) for gold, found in pairs])
+        right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
+        return float(right / total) if total > 0 else 1.0
 
     def _labelings(self, batch: Batch) -> Iterator[tuple[Batch, Labeling]]:
         """The predicted outputs, a piece of the batch at a time."""
@@ -210,7 +213,8 @@ class Model:
             _warn_of_fractions(piece.structure, found, examples)
             yield piece, found
 
-    def _outputs(self, batch: Batch) -> list[Any]:
+    def outputs(self, batch: Batch) -> list[Any]:
+        """The best output of each example of encoded inputs."""
         pieces = self._labelings(batch)
         return [output for piece, found in pieces for output in self.encoder.decode(piece, found.outputs)]
 

@@ -58,7 +58,7 @@ class PartsEncoder(Encoder):
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """The structure's own encoding."""
         structure = batch.structure
-        found = structure.encode(checks.examples(y, "y"))
+        found: Any = structure.encode(checks.examples(y, "y"))
         if isinstance(found, SparsePoint):
             return found
         z = np.asarray(found, dtype=np.float64)

@@ -65,6 +65,10 @@ class Checkpoint:
             raise ValueError(f"fingerprint must be a string, got {fingerprint!r}")
         checks.flag("keep", self.keep)
 
+    def beside(self, suffix: str) -> Checkpoint:
+        """The same with a file whose name has a suffix more, for one of several runs."""
+        return dataclasses.replace(self, path=f"{self.path}{suffix}")
+
     def remove(self) -> None:
         """Delete the file, if there is one."""
         Path(self.path).unlink(missing_ok=True)
@@ -165,7 +169,9 @@ class Saver:
             return
         header, arrays = _stored(moment())
         try:
-            model_file.write(self.checkpoint.path, {"kind": model_file.CHECKPOINT, "run": self.identity, **header}, arrays)
+            model_file.write(
+                self.checkpoint.path, {"kind": model_file.CHECKPOINT, "run": self.identity, **header}, arrays
+            )
         except OSError as error:
             warnings.warn(
                 f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training goes on, and "

@@ -123,9 +123,7 @@ class SecondOrderChain(Structure):
         pairs = (owner[second] * k + flat[second - 1]) * k + flat[second]
         third = np.flatnonzero(owner[2:] == owner[:-2]) + 2
         triples = ((owner[third] * k + flat[third - 2]) * k + flat[third - 1]) * k + flat[third]
-        return SparsePoint.counting(
-            self, np.concatenate([nodes, self.starts[1] + pairs, self.starts[2] + triples])
-        )
+        return SparsePoint.counting(self, np.concatenate([nodes, self.starts[1] + pairs, self.starts[2] + triples]))
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""

@@ -11,7 +11,9 @@ from maxmargin.training.examples import Examples
 class Hooks:
     """Additions of a task to training; these do nothing."""
 
-    def begin(self, examples: Examples, problem: Problem, previous: Model | None) -> tuple[Examples, Problem, Start]:
+    def begin(
+        self, examples: Examples, problem: Problem, previous: Model | None
+    ) -> tuple[Examples, Problem, Start | None]:
         """Change the problem of a round before its runs, and say where they start.
 
         Args:
@@ -19,7 +21,7 @@ class Hooks:
             problem: their problem, with the first C.
             previous: the model of the round before; None in the first.
         """
-        return examples, problem, Start()
+        return examples, problem, None
 
     def complete(self, model: Model, turn: int) -> Examples | None:
         """The examples of the next round, where gold outputs were partly unknown and ``model`` completes them.

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders import checks
+from maxmargin import _checks
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming, Loss
-from maxmargin.optimization.base import Solver, check_flags
+from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback, ProgressBar
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.optimization.loop import Stop
@@ -67,10 +67,9 @@ class Settings:
     verbose: bool = False
 
     def __post_init__(self) -> None:
-        check_flags(verbose=self.verbose)
+        _checks.flag("verbose", self.verbose)
+        _checks.one_of("norm", self.norm, ("l2", "l1"))
         _ = self.stop, self.grid
-        if self.norm not in ("l1", "l2"):
-            raise ValueError(f'norm must be "l2" or "l1", got {self.norm!r}')
         if self.loss is not None and not isinstance(self.loss, Loss):
             raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {self.loss!r}")
         given: Any = self.solver
@@ -79,7 +78,7 @@ class Settings:
         if not isinstance(given, Solver) and not (isinstance(given, str) and given == "auto"):
             raise ValueError(f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {given!r}')
         if self.patience is not None:
-            checks.integer(self.patience, "patience", at_least=1)
+            _checks.integer("patience", self.patience, least=1)
         if callable(self.callbacks) or not hasattr(self.callbacks, "__iter__"):
             raise ValueError(f"callbacks must be a list of functions of a record, got {self.callbacks!r}")
         for callback in self.callbacks:
@@ -102,11 +101,8 @@ class Settings:
         grid = tuple(given) if isinstance(given, (list, tuple, np.ndarray)) else (given,)
         if not grid:
             raise ValueError("C is empty; give at least one number")
-        for value in grid if len(grid) > 1 else ():
-            number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-            if not number or not np.isfinite(value) or not value > 0:
-                raise ValueError(f"C must be a finite number > 0 or a list of such, got {given!r}")
-        return grid
+        hint = "a larger C means less regularization"
+        return tuple(_checks.positive("C", value, infinite=True, hint=hint) for value in grid)
 
     def watchers(self) -> list[Callback]:
         """The callbacks of a run."""

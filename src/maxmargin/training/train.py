@@ -23,7 +23,6 @@ from maxmargin.optimization.callbacks import Validation
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.optimization.loop import Solution, Status, solve
 from maxmargin.problem import Problem
-from maxmargin.structures.base import FloatArray
 from maxmargin.training.examples import Examples
 from maxmargin.training.hooks import Hooks
 from maxmargin.training.settings import Settings
@@ -127,7 +126,7 @@ def _round(
 ) -> Model:
     """The best model over all values of C."""
     examples, problem, given = hooks.begin(examples, examples.problem(settings, settings.grid[0]), previous)
-    start = start if given == Start() else given
+    start = start if given is None else given
     best: Model | None = None
     tried: list[tuple[float, float]] = []
     checkpoints: list[Checkpoint] = []
@@ -145,9 +144,7 @@ def _round(
         if record.interrupted:
             break
     assert best is not None
-    record = replace(
-        _record(best), tried=tuple(tried), checkpoints=tuple(checkpoints), interrupted=record.interrupted
-    )
+    record = replace(_record(best), tried=tuple(tried), checkpoints=tuple(checkpoints), interrupted=record.interrupted)
     compared = {"tried": [list(pair) for pair in tried]} if several else {}
     return replace(best, training=record, metadata={**best.metadata, **compared})
 
