@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import candidates, chain, cut, matching, reference, second_order, tree
 from problems import RELAXED, STRUCTURES, make
 
 from maxmargin.structures import Chain, Cut, Matching, PairwiseGraph, Points, PointStatus, Structure, Tree
-from maxmargin.testing import candidates, chain, check_structure, cut, matching, reference, second_order, tree
+from maxmargin.testing import check_structure
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
 OK, ABSENT = PointStatus.OK, PointStatus.ABSENT

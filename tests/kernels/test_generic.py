@@ -5,14 +5,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.chain import vertices
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures import generic
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.chain import Chain
-from maxmargin.testing import reference
-from maxmargin.testing.chain import vertices
 
 OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
 
