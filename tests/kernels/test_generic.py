@@ -21,6 +21,7 @@ class Listed(Structure):
     """Any finite list of outputs per example, each a real vector; the first ``heads[i]`` parts are block one."""
 
     name = "listed"
+    categorical = False
 
     def __init__(self, outputs, heads):
         self.outputs = [np.asarray(v, dtype=float) for v in outputs]
@@ -79,6 +80,7 @@ class TopK(Structure):
     """Exactly ``take[i]`` of ``sizes[i]`` parts; -inf forbids a part."""
 
     name = "top k"
+    categorical = False
 
     def __init__(self, sizes, take):
         self.sizes, self.take = np.asarray(sizes, dtype=int), np.asarray(take, dtype=int)
