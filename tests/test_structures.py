@@ -88,7 +88,7 @@ def test_categorical_must_be_true() -> None:
         (Parts([2, 3], 3), r"begin at \[0, 3, 6, 9, 12\]: declare categorical = True"),
         (Lists([2, 3]), r"begin at \[0, 2\]: declare categorical = True"),
         (Wider([2, 3]), "states_per_variable: must add up"),
-        (Cuts([2], [[0, 1]], [0, 1]), "not exactly one state of 1"),
+        (Cuts([2], [[0, 1]], [0, 1]), "a variable without exactly one state"),
     ]:
         with pytest.raises(AssertionError, match=message):
             check_structure(structure, np.random.default_rng(0))

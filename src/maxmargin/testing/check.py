@@ -62,11 +62,9 @@ def _check_categorical(structure: Structure, outputs: FloatArray) -> None:
     n_states, ends = structure.n_states, structure.blocks[0].offsets
     if structure.categorical:
         begin = np.cumsum(n_states) - n_states
-        assert n_states.sum() == ends[-1] and np.isin(ends, [*begin, ends[-1]]).all(), (
-            "states_per_variable: must add up to the parts of the first block of each example"
-        )
-        one_hot = _one_hot(outputs, begin)
-        assert one_hot, "categorical is True, but an output has not exactly one state of 1 at each variable"
+        fits = n_states.sum() == ends[-1] and np.isin(ends, [*begin, ends[-1]]).all()
+        assert fits, "states_per_variable: must add up to the parts of the first block of each example"
+        assert _one_hot(outputs, begin), "categorical is True, but an output has a variable without exactly one state"
         return
     assert (n_states == 1).all(), "categorical is False: states_per_variable must be 1"
     uniform = (np.arange(0, ends[-1], size) for size in range(2, int(ends[-1]) + 1) if ends[-1] % size == 0)
