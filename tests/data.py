@@ -22,7 +22,7 @@ def chains(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = ("a", "b", "c
     for length in rng.integers(2, 6, size=n):
         numbers = rng.integers(0, len(labels), size=length)
         x = np.eye(len(labels))[numbers] + 0.4 * rng.standard_normal((length, len(labels)))
-        X.append(mm.Sequence(x, rng.standard_normal((length - 1, 2))) if edges else x)
+        X.append(mm.FeatureSequence(x, rng.standard_normal((length - 1, 2))) if edges else x)
         y.append([labels[k] for k in numbers])
     return X, y
 
@@ -97,10 +97,15 @@ class PickOne(Structure):
     """A structure of a user's own: exactly one part of each example is chosen; an output is its number."""
 
     name = "pick"
+    categorical = True
 
     def __init__(self, sizes: Any) -> None:
         self.sizes = np.asarray(sizes, dtype=np.int64)
         self.blocks = (Block("parts", np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)),)
+
+    @property
+    def states_per_variable(self):
+        return self.sizes
 
     def encode(self, labels):
         z = np.zeros(self.n_parts)

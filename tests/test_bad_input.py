@@ -659,7 +659,7 @@ def test_signs_by_odd_indices_are_refused():
             mm.ChainSVM(nonnegative=odd).fit(X, y)
 
 
-@pytest.mark.parametrize("name", ["Chain", "Tree", "Matching", "Cut", "Graph", "Associative"])
+@pytest.mark.parametrize("name", ["Chain", "Tree", "Matching", "Cut", "PairwiseGraph", "Associative"])
 def test_built_in_structures_have_their_estimators(name):
     with pytest.raises(ValueError, match="for the built-in structures use ChainSVM"):
         mm.StructuredSVM(getattr(mm.structures, name)).fit(*chains())

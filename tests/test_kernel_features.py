@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import cuts, matchings, same
+from oracles import cut, matching
 from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -24,8 +25,7 @@ from maxmargin.encoders.matching import MatchingEncoder
 from maxmargin.features import Kernel
 from maxmargin.features.kernel import GatheredFeatures, KernelFeatures, KernelMap
 from maxmargin.structures._arrays import offsets_of
-from maxmargin.testing import cut, matching
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 KINDS = {"matching": (mm.MatchingSVM, matchings), "cut": (mm.CutSVM, cuts)}
 kinds = pytest.mark.parametrize("kind", list(KINDS))

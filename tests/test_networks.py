@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import cuts, graphs
+from oracles import network as twin
+from oracles import reference
 from problems import make
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -18,9 +20,7 @@ from sklearn.model_selection import cross_val_score
 import maxmargin as mm
 from maxmargin.features import TiedRows
 from maxmargin.solvers import Stop, certify, solve
-from maxmargin.testing import network as twin
-from maxmargin.testing import reference
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 KINDS = {"associative": mm.AssociativeSVM, "graph": mm.GraphSVM}
 kinds = pytest.mark.parametrize("kind", list(KINDS))

@@ -19,7 +19,7 @@ from sklearn.base import clone
 import maxmargin as mm
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.regions import L2
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 NORMAL = np.array([1.0, -1.0, -1.0, 1.0])
 

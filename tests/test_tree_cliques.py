@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import chains, trees
+from oracles.tree import vertices
 
 import maxmargin as mm
 from maxmargin.encoders import TreeEncoder
 from maxmargin.features import CliqueFeatures, Stacked, TreeFeatures
 from maxmargin.structures import JunctionTree, Tree
-from maxmargin.testing.features import check_features
-from maxmargin.testing.tree import vertices
+from maxmargin.testing import check_features
 
 BAD = 2
 

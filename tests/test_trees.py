@@ -14,7 +14,7 @@ from maxmargin.encoders import TreeEncoder
 from maxmargin.features import ChainFeatures, TreeFeatures
 from maxmargin.losses import LabelCost
 from maxmargin.structures import JunctionTree, Tree
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 BAD = 2
 graphs = pytest.mark.parametrize("ring", [False, True], ids=["tree", "ring"])

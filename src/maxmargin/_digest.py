@@ -58,7 +58,7 @@ def _word(state: Any, *words: str) -> None:
 
 def _told(value: Any) -> Iterator[Any]:
     """What an object is made of."""
-    if hasattr(value, "told"):
+    if hasattr(value, "fingerprint_data"):
         yield from value.fingerprint_data()
     elif dataclasses.is_dataclass(value) or _own(value):
         yield from attributes(value)

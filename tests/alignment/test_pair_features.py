@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import alignment as twin
 
 import maxmargin as mm
 from maxmargin import _kernels
 from maxmargin.tasks.alignment.features import _COLUMNS, GROUPS, Evidence, LinkFeatures, WordFeatures
-from maxmargin.testing import alignment as twin
 
 WORDS = ["the", "The", "house", "maison", "Président", "president", "1998", "1,998", "36e", ".", ",", "?", "a", "école"]
 WORDS += ["", "İstanbul", "ﬁn", "中文", "e\u0301cole", "parliament", "parlement", "aaaa", "aaab", "y" * 70, "\ud800"]

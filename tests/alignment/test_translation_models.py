@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import translation as twin
 
 import maxmargin as mm
 from maxmargin.tasks.alignment import load_corpus, translation
 from maxmargin.tasks.alignment.links import as_links
 from maxmargin.tasks.alignment.metrics import evaluate
 from maxmargin.tasks.alignment.translation import Batch, Posteriors, PreparedBitext, Progress, learn
-from maxmargin.testing import translation as twin
 
 WORDS = ["a", "b", "c", "d"]
 NAMES = [first + second for first in ascii_lowercase[:10] for second in ascii_lowercase[:10]]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.candidates import vertices
+from oracles.reference import project as reference_project
 
 import maxmargin as mm
 from maxmargin.structures import PointStatus
 from maxmargin.structures.candidates import Candidates
-from maxmargin.testing.candidates import vertices
-from maxmargin.testing.check import check_structure
-from maxmargin.testing.reference import project as reference_project
+from maxmargin.testing import check_structure
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 

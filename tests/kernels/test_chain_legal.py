@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles import reference, slack
+from oracles.chain import gibbs, vertices
 
 import maxmargin as mm
 from maxmargin import _kernels
@@ -18,8 +20,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.structures import Chain, TransitionConstraints
 from maxmargin.structures.base import PointStatus
-from maxmargin.testing import check_structure, reference, slack
-from maxmargin.testing.chain import gibbs, vertices
+from maxmargin.testing import check_structure
 
 MODES = ["shared", "each"]
 at_one_width = partial(

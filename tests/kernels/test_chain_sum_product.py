@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles.chain import gibbs, sum_product, vertices
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
-from maxmargin.testing.chain import gibbs, sum_product, vertices
 
 MODES = ["shared", "each"]
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT

@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from oracles import reference
+from oracles.tree import gibbs, vertices
 
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.tree import Tree
-from maxmargin.testing import reference
-from maxmargin.testing.tree import gibbs, vertices
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles import alignment as twin
 
 from maxmargin import _kernels
 from maxmargin.tasks.alignment.features import Evidence, LinkFeatures
-from maxmargin.testing import alignment as twin
 
 NAMES = (
     *("source_start", "target_start", "grid_start", "source_word", "target_word"),

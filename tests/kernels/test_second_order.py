@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.second_order import product_chain, vertices, viterbi
 
 import maxmargin
 from maxmargin import _kernels, _threads
@@ -11,8 +13,7 @@ from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.structures.transitions import TransitionConstraints
-from maxmargin.testing import check_structure, reference
-from maxmargin.testing.second_order import product_chain, vertices, viterbi
+from maxmargin.testing import check_structure
 
 at_one_width = partial(
     settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.tagging import rows_of_items, rows_of_template
 
 from maxmargin import _kernels
 from maxmargin.tasks.tagging.attributes import Vocabulary
 from maxmargin.tasks.tagging.table import TokenTable
 from maxmargin.tasks.tagging.templates import Template
-from maxmargin.testing.tagging import rows_of_items, rows_of_template
 
 
 def arguments():

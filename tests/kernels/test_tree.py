@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.tree import gibbs, vertices
 
 import maxmargin
 from maxmargin import _kernels
@@ -12,8 +14,6 @@ from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.tree import Tree
-from maxmargin.testing import reference
-from maxmargin.testing.tree import gibbs, vertices
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 

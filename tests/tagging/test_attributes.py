@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.tagging import rows_of_items
 
 from maxmargin.tasks.tagging import read_tagged
 from maxmargin.tasks.tagging.attributes import Vocabulary
-from maxmargin.testing.tagging import rows_of_items
 
 names = st.one_of(st.sampled_from(["a", "b", "word", "a:b", "ünï", "日本", ""]), st.text(max_size=5))
 values = st.recursive(

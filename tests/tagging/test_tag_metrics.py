@@ -10,10 +10,10 @@ import pytest
 from data import FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.tag_metrics import chunk_counts, chunk_sets
 
 from maxmargin.tasks.tagging.chunks import look_like_chunks, tag_and_type
 from maxmargin.tasks.tagging.metrics import Rates, compare_scores, evaluate, evaluate_codes, interval_of
-from maxmargin.testing.tag_metrics import chunk_counts, chunk_sets
 
 IOB = ["O", "B-A", "I-A", "B-B", "I-B"]
 IOE = ["O", "I-A", "E-A", "I-B", "E-B"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.tagging import rows_of_template
 
 from maxmargin.tasks.tagging.attributes import Vocabulary
 from maxmargin.tasks.tagging.table import TokenTable
 from maxmargin.tasks.tagging.templates import FUNCTIONS, Template
-from maxmargin.testing.tagging import rows_of_template
 
 COLUMNS = ("word", "pos")
 

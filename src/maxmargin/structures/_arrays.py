@@ -1,4 +1,4 @@
-"""What all structures and features do to arrays: offsets, ranges, and checks of what callers give."""
+"""Offsets, ranges and argument checks that all structures and features share."""
 
 from __future__ import annotations
 
@@ -47,6 +47,12 @@ def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
     sizes = (last - first).astype(np.int64)
     shifts = np.repeat(first.astype(np.int64) - (np.cumsum(sizes) - sizes), sizes)
     return np.asarray(np.arange(len(shifts)) + shifts, dtype=np.int64)
+
+
+def sums_of(values: FloatArray, offsets: IntArray) -> FloatArray:
+    """Sums of consecutive pieces ``values[offsets[i]:offsets[i + 1]]``, 0 for empty ones: shape ``(n,)``."""
+    sums = np.add.reduceat(np.append(values, 0.0), offsets[:-1]) if len(offsets) > 1 else np.zeros(0)
+    return np.where(np.diff(offsets) > 0, sums, 0.0)
 
 
 def example_numbers(indices: npt.ArrayLike, n_examples: int) -> IntArray:

@@ -58,6 +58,7 @@ class Cut(Structure):
     """
 
     name = "cut"
+    categorical = False
     loss_on_variables_only = True
     edge_sign = -1
     marginals_unsupported = (

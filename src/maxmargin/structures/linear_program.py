@@ -125,6 +125,7 @@ class LinearProgram(Structure):
     """
 
     name = "linear program"
+    categorical = False
     marginals_unsupported = (
         "marginals over the vertices of a linear program are #P-hard in general; use geometry=Euclidean()"
     )

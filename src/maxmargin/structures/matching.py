@@ -68,6 +68,7 @@ class Matching(Structure):
     """
 
     name = "matching"
+    categorical = False
     marginals_unsupported = "marginals over all matchings are #P-hard (a permanent); use geometry=Euclidean()"
 
     def __init__(

@@ -15,7 +15,7 @@ from maxmargin.structures.matching import Matching
 from maxmargin.structures.network import Network
 from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.structures.tree import Tree
-from maxmargin.testing import candidates, chain, cut, linear_program, matching, network, second_order
+from oracles import candidates, chain, cut, linear_program, matching, network, second_order
 
 
 def vertices(structure: Structure) -> list[FloatArray]:
