@@ -27,7 +27,7 @@ from maxmargin.tasks.alignment.fertility import FertileBatch
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.metrics import Scores, evaluate
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
-from maxmargin.tasks.alignment.progress import Stages
+from maxmargin.tasks.common.progress import Stages
 from maxmargin.tasks.alignment.selection import folds, select
 from maxmargin.tasks.alignment.sentences import (
     LONGEST_ALIGNED,

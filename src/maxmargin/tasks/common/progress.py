@@ -1,4 +1,4 @@
-"""What long work tells a terminal."""
+"""Progress of long computations, drawn on a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 
 class Stages:
-    """A line on standard error, drawn only if that is a terminal: the stage, how far it is, the time.
+    """A progress bar with the current stage, its steps and the time, on standard error if that is a terminal.
 
     Args:
         shown: whether to draw at all.
@@ -31,14 +31,14 @@ class Stages:
         return self
 
     def begin(self, stage: str, steps: int) -> None:
-        """A stage of so many steps begins; the one before is over."""
+        """Replace the current stage by one of the given number of steps."""
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
             self._task = self._bar.add_task(stage, total=steps)
 
     def advance(self, steps: int = 1) -> None:
-        """So many steps are done."""
+        """Count steps of the current stage as done."""
         if self._bar is not None and self._task is not None:
             self._bar.advance(self._task, steps)
 
