@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maxmargin as mm
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.features import _COLUMNS, GROUPS, Evidence, LinkFeatures, WordFeatures
 from maxmargin.testing import alignment as twin
 

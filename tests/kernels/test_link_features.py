@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.features import Evidence, LinkFeatures
 from maxmargin.testing import alignment as twin
 

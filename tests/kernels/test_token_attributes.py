@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.attributes import Vocabulary
 from maxmargin.tasks.tagging.table import TokenTable
 from maxmargin.tasks.tagging.templates import Template

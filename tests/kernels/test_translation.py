@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.testing import translation as twin
 
 UNSEEN = 1e-7
