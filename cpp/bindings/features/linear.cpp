@@ -5,7 +5,6 @@ namespace maxmargin {
 
 namespace {
 
-
 struct Shape {
     std::int64_t n, d;
 };
@@ -44,8 +43,8 @@ void dense_forward(const In<double>& x, const In<double>& w, std::int64_t k, con
     }
 }
 
-void dense_forward_pair(const In<double>& x, const In<double>& first, const In<double>& second,
-                        Out<double>& out_first, Out<double>& out_second, int threads) {
+void dense_forward_pair(const In<double>& x, const In<double>& first, const In<double>& second, Out<double>& out_first,
+                        Out<double>& out_second, int threads) {
     const Shape s = shape_of(x);
     require_sizes(s.n, s.d, 1, length(out_first.size()), length(first.size()), threads);
     require_sizes(s.n, s.d, 1, length(out_second.size()), length(second.size()), threads);
@@ -116,8 +115,8 @@ void sparse_forward_pair(const In<Index>& starts, const In<Index>& columns, cons
     bool good;
     {
         NoGil release;
-        good = linear::sparse_forward(x, n, d, 2, w.data(), nullptr, linear::ToPair{first.data(), second.data()},
-                                      threads);
+        good =
+            linear::sparse_forward(x, n, d, 2, w.data(), nullptr, linear::ToPair{first.data(), second.data()}, threads);
     }
     require(good, kOutOfRange);
 }
@@ -138,27 +137,24 @@ void sparse_adjoint(const In<Index>& starts, const In<Index>& columns, const In<
 
 template <class Index>
 void bind_sparse(nb::module_& module) {
-    module.def("linear_sparse_forward", &sparse_forward<Index>, "starts"_array, "columns"_array,
-               "values"_array, "d"_a, "w"_array, "k"_a, "initial"_array, "out"_array,
-               "threads"_a);
-    module.def("linear_sparse_forward_pair", &sparse_forward_pair<Index>, "starts"_array,
-               "columns"_array, "values"_array, "d"_a, "w"_array, "first"_array,
-               "second"_array, "threads"_a);
-    module.def("linear_sparse_adjoint", &sparse_adjoint<Index>, "starts"_array, "columns"_array,
-               "values"_array, "d"_a, "z"_array, "k"_a, "out"_array, "threads"_a);
+    module.def("linear_sparse_forward", &sparse_forward<Index>, "starts"_array, "columns"_array, "values"_array, "d"_a,
+               "w"_array, "k"_a, "initial"_array, "out"_array, "threads"_a);
+    module.def("linear_sparse_forward_pair", &sparse_forward_pair<Index>, "starts"_array, "columns"_array,
+               "values"_array, "d"_a, "w"_array, "first"_array, "second"_array, "threads"_a);
+    module.def("linear_sparse_adjoint", &sparse_adjoint<Index>, "starts"_array, "columns"_array, "values"_array, "d"_a,
+               "z"_array, "k"_a, "out"_array, "threads"_a);
 }
 
 }  // namespace
 
 void bind_linear(nb::module_& module) {
-    module.def("linear_dense_forward", &dense_forward, "x"_array, "w"_array, "k"_a,
-               "initial"_array, "out"_array, "threads"_a);
-    module.def("linear_dense_forward_pair", &dense_forward_pair, "x"_array, "first"_array,
-               "second"_array, "out_first"_array, "out_second"_array, "threads"_a);
-    module.def("linear_dense_adjoint", &dense_adjoint, "x"_array, "z"_array, "k"_a,
-               "out"_array, "threads"_a);
-    module.def("linear_dense_adjoint_pair", &dense_adjoint_pair, "x"_array, "first"_array,
-               "second"_array, "out"_array, "threads"_a);
+    module.def("linear_dense_forward", &dense_forward, "x"_array, "w"_array, "k"_a, "initial"_array, "out"_array,
+               "threads"_a);
+    module.def("linear_dense_forward_pair", &dense_forward_pair, "x"_array, "first"_array, "second"_array,
+               "out_first"_array, "out_second"_array, "threads"_a);
+    module.def("linear_dense_adjoint", &dense_adjoint, "x"_array, "z"_array, "k"_a, "out"_array, "threads"_a);
+    module.def("linear_dense_adjoint_pair", &dense_adjoint_pair, "x"_array, "first"_array, "second"_array, "out"_array,
+               "threads"_a);
     bind_sparse<std::int32_t>(module);
     bind_sparse<std::int64_t>(module);
 }

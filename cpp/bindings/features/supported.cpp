@@ -1,9 +1,10 @@
+#include "maxmargin/linear/supported.hpp"
+
 #include <nanobind/stl/shared_ptr.h>
 
 #include <memory>
 
 #include "arrays.hpp"
-#include "maxmargin/linear/supported.hpp"
 #include "maxmargin/linear/supported_pairs.hpp"
 
 namespace maxmargin {
@@ -112,8 +113,8 @@ std::shared_ptr<online::FeatureMap> map(std::shared_ptr<HeldSupport> pattern, In
         In<std::int64_t> offsets;
         supported::SupportedMap<Index> map;
     };
-    auto held = std::make_shared<Held>(Held{
-        pattern, starts, columns, values, offsets, {pattern->support, view(offsets), constant, x}});
+    auto held = std::make_shared<Held>(
+        Held{pattern, starts, columns, values, offsets, {pattern->support, view(offsets), constant, x}});
     return {held, &held->map};
 }
 
@@ -134,22 +135,21 @@ void add_rows(supported::PairSet& pairs, const In<Index>& starts, const In<Index
 
 template <class Index>
 void bind(nb::module_& module) {
-    module.def("supported_forward", &forward<Index>, "support"_a, "starts"_array, "columns"_array,
-               "values"_array, "w"_array, "initial"_array, "out"_array, "threads"_a);
-    module.def("supported_adjoint", &adjoint<Index>, "support"_a, "starts"_array, "columns"_array,
-               "values"_array, "z"_array, "out"_array, "threads"_a);
-    module.def("supported_part_norms", &part_norms<Index>, "support"_a, "starts"_array,
-               "columns"_array, "values"_array, "largest"_a, "out"_array, "threads"_a);
-    module.def("supported_map", &map<Index>, "support"_a, "starts"_array, "columns"_array,
-               "values"_array, "offsets"_array, "constant"_a);
+    module.def("supported_forward", &forward<Index>, "support"_a, "starts"_array, "columns"_array, "values"_array,
+               "w"_array, "initial"_array, "out"_array, "threads"_a);
+    module.def("supported_adjoint", &adjoint<Index>, "support"_a, "starts"_array, "columns"_array, "values"_array,
+               "z"_array, "out"_array, "threads"_a);
+    module.def("supported_part_norms", &part_norms<Index>, "support"_a, "starts"_array, "columns"_array, "values"_array,
+               "largest"_a, "out"_array, "threads"_a);
+    module.def("supported_map", &map<Index>, "support"_a, "starts"_array, "columns"_array, "values"_array,
+               "offsets"_array, "constant"_a);
 }
 
 }  // namespace
 
 void bind_supported(nb::module_& module) {
     nb::class_<HeldSupport>(module, "Support")
-        .def(nb::init<In<std::int32_t>, In<std::int32_t>, std::int64_t>(), "starts"_array,
-             "columns"_array, "m"_a);
+        .def(nb::init<In<std::int32_t>, In<std::int32_t>, std::int64_t>(), "starts"_array, "columns"_array, "m"_a);
     using supported::PairSet;
     nb::class_<PairSet>(module, "PairSet")
         .def(
@@ -160,10 +160,8 @@ void bind_supported(nb::module_& module) {
                 new (self) PairSet(d, m);
             },
             "d"_a, "m"_a)
-        .def("add_rows", &add_rows<std::int32_t>, "starts"_array, "columns"_array,
-             "rows"_array, "labels"_array)
-        .def("add_rows", &add_rows<std::int64_t>, "starts"_array, "columns"_array,
-             "rows"_array, "labels"_array)
+        .def("add_rows", &add_rows<std::int32_t>, "starts"_array, "columns"_array, "rows"_array, "labels"_array)
+        .def("add_rows", &add_rows<std::int64_t>, "starts"_array, "columns"_array, "rows"_array, "labels"_array)
         .def(
             "add_support",
             [](PairSet& self, const HeldSupport& held) {

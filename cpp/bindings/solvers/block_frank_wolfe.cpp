@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "solvers/online.hpp"
 #include "owned.hpp"
+#include "solvers/online.hpp"
 
 namespace maxmargin {
 
@@ -22,8 +22,8 @@ nb::ndarray<nb::numpy, const T> seen(std::span<const T> values, nb::handle owner
 
 class PyBlockFrankWolfe {
    public:
-    PyBlockFrankWolfe(OnlineExamples& examples, double C, double radius, In<std::uint8_t> nonnegative, int step, int steps,
-                   std::int64_t most_atoms, double cache_gap, double cache_mean)
+    PyBlockFrankWolfe(OnlineExamples& examples, double C, double radius, In<std::uint8_t> nonnegative, int step,
+                      int steps, std::int64_t most_atoms, double cache_gap, double cache_mean)
         : examples_(examples),
           descent_(examples.get(), checked(C, radius, step, steps, most_atoms, cache_gap, cache_mean),
                    copied(nonnegative)) {
@@ -50,8 +50,8 @@ class PyBlockFrankWolfe {
         }
         descent_.refresh();
     }
-    // Atoms by their differences to the gold one, which comes first, then vectors: what restore() takes. Differences are
-    // float32 where these hold them all; vectors are seen where they stand in `self`, good until the next pass.
+    // Atoms by their differences to the gold one, which comes first, then vectors: what restore() takes. Differences
+    // are float32 where these hold them all; vectors are seen where they stand in `self`, good until the next pass.
     auto freeze(nb::handle self) const {
         std::vector<std::int64_t> starts{0}, part_starts{0};
         std::vector<double> mass, value;
@@ -109,8 +109,8 @@ class PyBlockFrankWolfe {
             for (std::int64_t r = first[i]; r < first[i + 1]; ++r)
                 require((begin[r] == begin[r + 1]) == (r == first[i]), "the gold output alone has no difference");
         }
-        BlockFrankWolfe::Vectors vectors{copied(g),     copied(late),  copied(w),     copied(gap), copied(older),
-                                      copied(newer), copied(asked), {}};
+        BlockFrankWolfe::Vectors vectors{copied(g),     copied(late),  copied(w),     copied(gap),
+                                         copied(older), copied(newer), copied(asked), {}};
         require(descent_.fits(vectors) && numbers.size() == vectors.numbers.size(), "vectors do not fit the problem");
         std::copy_n(numbers.data(), numbers.size(), vectors.numbers.begin());
         const NoGil release;
@@ -170,7 +170,7 @@ class PyBlockFrankWolfe {
 
    private:
     static BlockFrankWolfe::Settings checked(double C, double radius, int step, int steps, std::int64_t most_atoms,
-                                          double cache_gap, double cache_mean) {
+                                             double cache_gap, double cache_mean) {
         require(C > 0.0 && radius > 0.0, "C and radius must be positive");
         require(step >= 0 && step <= 2 && steps >= 1 && most_atoms >= 2, "settings out of range");
         return {C, radius, static_cast<Step>(step), steps, most_atoms, cache_gap, cache_mean};
@@ -215,27 +215,28 @@ class PyBlockFrankWolfe {
 void bind_block_frank_wolfe(nb::module_& module) {
     nb::class_<PyBlockFrankWolfe>(module, "BlockFrankWolfe")
         .def(nb::init<OnlineExamples&, double, double, In<std::uint8_t>, int, int, std::int64_t, double, double>(),
-             "examples"_a, "C"_a, "radius"_a, "nonnegative"_array, "step"_a, "steps"_a, "most_atoms"_a,
-             "cache_gap"_a, "cache_mean"_a, nb::keep_alive<1, 2>())
+             "examples"_a, "C"_a, "radius"_a, "nonnegative"_array, "step"_a, "steps"_a, "most_atoms"_a, "cache_gap"_a,
+             "cache_mean"_a, nb::keep_alive<1, 2>())
         .def("pass_over", &PyBlockFrankWolfe::pass, "order"_array, "kept_only"_a)
-        .def("seed", &PyBlockFrankWolfe::seed<double>, "starts"_array, "mass"_array,
-             "part_starts"_array, "part"_array, "value"_array)
-        .def("seed", &PyBlockFrankWolfe::seed<std::uint8_t>, "starts"_array, "mass"_array,
-             "part_starts"_array, "part"_array, "value"_array)
+        .def("seed", &PyBlockFrankWolfe::seed<double>, "starts"_array, "mass"_array, "part_starts"_array, "part"_array,
+             "value"_array)
+        .def("seed", &PyBlockFrankWolfe::seed<std::uint8_t>, "starts"_array, "mass"_array, "part_starts"_array,
+             "part"_array, "value"_array)
         .def("active_set", &PyBlockFrankWolfe::active_set)
         .def("freeze", [](nb::handle self) { return nb::cast<PyBlockFrankWolfe&>(self).freeze(self); })
-        .def("restore", &PyBlockFrankWolfe::restore, "starts"_array, "mass"_array, "idle"_array,
-             "part_starts"_array, "part"_array, "value"_array, "g"_array,
-             "late"_array, "w"_array, "gap"_array, "asked"_array,
-             "older"_array, "newer"_array, "numbers"_array)
+        .def("restore", &PyBlockFrankWolfe::restore, "starts"_array, "mass"_array, "idle"_array, "part_starts"_array,
+             "part"_array, "value"_array, "g"_array, "late"_array, "w"_array, "gap"_array, "asked"_array, "older"_array,
+             "newer"_array, "numbers"_array)
         .def("refresh", &PyBlockFrankWolfe::refresh)
         .def("average", &PyBlockFrankWolfe::average, "g"_array)
         .def("mark", [](PyBlockFrankWolfe& self) { self.get().mark(); })
-        .def_prop_ro("examples", [](PyBlockFrankWolfe& self) -> OnlineExamples& { return self.examples(); },
-                     nb::rv_policy::reference_internal)
-        .def_prop_ro("g", [](PyBlockFrankWolfe& self) { return seen(self.get().g()); }, nb::rv_policy::reference_internal)
-        .def_prop_ro("gap", [](PyBlockFrankWolfe& self) { return seen(self.get().gap()); },
-                     nb::rv_policy::reference_internal)
+        .def_prop_ro(
+            "examples", [](PyBlockFrankWolfe& self) -> OnlineExamples& { return self.examples(); },
+            nb::rv_policy::reference_internal)
+        .def_prop_ro(
+            "g", [](PyBlockFrankWolfe& self) { return seen(self.get().g()); }, nb::rv_policy::reference_internal)
+        .def_prop_ro(
+            "gap", [](PyBlockFrankWolfe& self) { return seen(self.get().gap()); }, nb::rv_policy::reference_internal)
         .def_prop_ro("loss", [](PyBlockFrankWolfe& self) { return self.get().loss(); })
         .def_prop_ro("atoms", [](PyBlockFrankWolfe& self) { return self.get().atoms(); });
 }

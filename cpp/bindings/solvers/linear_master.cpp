@@ -8,7 +8,6 @@ namespace maxmargin {
 
 namespace {
 
-
 linear_master::Compressed compressed(const In<std::int32_t>& starts, const In<std::int32_t>& at,
                                      const In<double>& values, std::size_t n, std::size_t width) {
     require(starts.size() == n + 1 && at.size() == values.size(), "starts, indices and values do not fit together");
@@ -24,11 +23,10 @@ linear_master::Compressed compressed(const In<std::int32_t>& starts, const In<st
 void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t>& columns, const In<double>& values,
                            const In<std::int32_t>& column_starts, const In<std::int32_t>& rows,
                            const In<double>& column_values, const In<double>& b, const In<double>& link,
-                           const In<std::int32_t>& owner, const In<double>& price,
-                           const In<double>& lower, const In<double>& upper, const In<double>& cost, Out<double>& w,
-                           Out<double>& xi, Out<double>& lambda, Out<double>& sum_w, Out<double>& sum_xi,
-                           Out<double>& sum_lambda, double primal_step, double dual_step, std::int64_t steps,
-                           bool extragradient) {
+                           const In<std::int32_t>& owner, const In<double>& price, const In<double>& lower,
+                           const In<double>& upper, const In<double>& cost, Out<double>& w, Out<double>& xi,
+                           Out<double>& lambda, Out<double>& sum_w, Out<double>& sum_xi, Out<double>& sum_lambda,
+                           double primal_step, double dual_step, std::int64_t steps, bool extragradient) {
     const std::size_t n_rows = b.size(), n = price.size(), m = cost.size();
     require(link.size() == n_rows && owner.size() == n_rows, "b, link and owner must have one entry per row");
     require(lower.size() == n && upper.size() == n, "price, lower and upper must have one entry per weight");
@@ -57,12 +55,11 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
 }  // namespace
 
 void bind_linear_master(nb::module_& module) {
-    module.def("linear_master_iterate", &linear_master_iterate, "starts"_array, "columns"_array,
-               "values"_array, "column_starts"_array, "rows"_array,
-               "column_values"_array, "b"_array, "link"_array, "owner"_array,
-               "price"_array, "lower"_array, "upper"_array, "cost"_array, "w"_array,
-               "xi"_array, "lambda"_array, "sum_w"_array, "sum_xi"_array,
-               "sum_lambda"_array, "primal_step"_a, "dual_step"_a, "steps"_a, "extragradient"_a,
+    module.def("linear_master_iterate", &linear_master_iterate, "starts"_array, "columns"_array, "values"_array,
+               "column_starts"_array, "rows"_array, "column_values"_array, "b"_array, "link"_array, "owner"_array,
+               "price"_array, "lower"_array, "upper"_array, "cost"_array, "w"_array, "xi"_array, "lambda"_array,
+               "sum_w"_array, "sum_xi"_array, "sum_lambda"_array, "primal_step"_a, "dual_step"_a, "steps"_a,
+               "extragradient"_a,
                "Steps of two players on a linear program over a working set of rows; moves w, xi and lambda in place.");
 }
 

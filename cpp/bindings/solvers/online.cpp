@@ -4,9 +4,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "maxmargin/base/parallel.hpp"
 #include "maxmargin/online/feature_maps.hpp"
 #include "maxmargin/online/passes.hpp"
-#include "maxmargin/base/parallel.hpp"
 #include "owned.hpp"
 
 namespace maxmargin {
@@ -50,7 +50,7 @@ std::shared_ptr<FeatureMap> rows_map(In<Index> starts, In<Index> columns, In<dou
     };
     auto held = std::make_shared<Held>(Held{starts, columns, values, offsets, kept, numbers, nullptr});
     typename RowsMap<Index>::Settings settings{view(offsets), d,          m,    constant,     alike,
-                                              sign,          view(kept), some, view(numbers)};
+                                               sign,          view(kept), some, view(numbers)};
     held->map = std::make_unique<RowsMap<Index>>(settings, view(starts), view(columns), view(values));
     return {held, held->map.get()};
 }
@@ -184,16 +184,16 @@ OnlineExamples::OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<F
         }
         start += packed.blocks[b].back();
     }
-    examples_ = std::make_unique<Examples>(*oracle_, *map_, static_cast<Rescaling>(rescaling), hinge_.get(),
-                                           std::move(packed));
+    examples_ =
+        std::make_unique<Examples>(*oracle_, *map_, static_cast<Rescaling>(rescaling), hinge_.get(), std::move(packed));
 }
 
 namespace {
 
 template <class T>
 void made(OnlineExamples* self, std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, int rescaling,
-          nb::object most_violated, const std::vector<In<std::int64_t>>& blocks, In<T> costs, In<std::int64_t> gold_starts,
-          In<std::int64_t> gold_index, In<double> gold_value, In<double> scale) {
+          nb::object most_violated, const std::vector<In<std::int64_t>>& blocks, In<T> costs,
+          In<std::int64_t> gold_starts, In<std::int64_t> gold_index, In<double> gold_value, In<double> scale) {
     new (self) OnlineExamples(std::move(oracle), std::move(map), rescaling, std::move(most_violated), blocks, costs,
                               gold_starts, gold_index, gold_value, scale);
 }
@@ -312,35 +312,35 @@ void bind_online(nb::module_& module) {
     nb::class_<FeatureMap>(module, "FeatureMap");
     nb::class_<PythonOracle, Oracle>(module, "PythonOracle")
         .def(nb::init<nb::callable, In<std::int64_t>>(), "find"_a, "sizes"_array);
-    module.def("rows_map", &rows_map<std::int32_t>, "starts"_array, "columns"_array,
-               "values"_array, "n"_a, "d"_a, "offsets"_array, "m"_a, "constant"_a, "alike"_a, "sign"_a,
-               "kept"_array, "some"_a, "numbers"_array);
-    module.def("rows_map", &rows_map<std::int64_t>, "starts"_array, "columns"_array,
-               "values"_array, "n"_a, "d"_a, "offsets"_array, "m"_a, "constant"_a, "alike"_a, "sign"_a,
-               "kept"_array, "some"_a, "numbers"_array);
+    module.def("rows_map", &rows_map<std::int32_t>, "starts"_array, "columns"_array, "values"_array, "n"_a, "d"_a,
+               "offsets"_array, "m"_a, "constant"_a, "alike"_a, "sign"_a, "kept"_array, "some"_a, "numbers"_array);
+    module.def("rows_map", &rows_map<std::int64_t>, "starts"_array, "columns"_array, "values"_array, "n"_a, "d"_a,
+               "offsets"_array, "m"_a, "constant"_a, "alike"_a, "sign"_a, "kept"_array, "some"_a, "numbers"_array);
     module.def("joined_map", &joined_map, "members"_a, "first"_a, "n_weights"_a, "stacked"_a);
     nb::class_<OnlineExamples>(module, "OnlineExamples")
         .def("__init__", &made<double>, "oracle"_a, "map"_a, "rescaling"_a, "most_violated"_a.none(), "blocks"_a,
-             "costs"_array, "gold_starts"_array, "gold_index"_array,
-             "gold_value"_array, "scale"_array)
+             "costs"_array, "gold_starts"_array, "gold_index"_array, "gold_value"_array, "scale"_array)
         .def("__init__", &made<std::uint8_t>, "oracle"_a, "map"_a, "rescaling"_a, "most_violated"_a.none(), "blocks"_a,
-             "costs"_array, "gold_starts"_array, "gold_index"_array,
-             "gold_value"_array, "scale"_array)
-        .def("memory", [](OnlineExamples& self) {
-            const auto kept = self.get().memory();
-            return owned(std::vector<double>(kept.begin(), kept.end()));
-        })
-        .def("remember", [](OnlineExamples& self, In<double> values) {
-            const auto kept = self.get().memory();
-            require(values.size() == kept.size(), "values do not fit the oracle's memory");
-            std::copy_n(values.data(), values.size(), kept.begin());
-        }, "values"_array);
-    module.def("perceptron_pass", &perceptron, "examples"_a, "order"_array, "nonnegative"_array,
+             "costs"_array, "gold_starts"_array, "gold_index"_array, "gold_value"_array, "scale"_array)
+        .def("memory",
+             [](OnlineExamples& self) {
+                 const auto kept = self.get().memory();
+                 return owned(std::vector<double>(kept.begin(), kept.end()));
+             })
+        .def(
+            "remember",
+            [](OnlineExamples& self, In<double> values) {
+                const auto kept = self.get().memory();
+                require(values.size() == kept.size(), "values do not fit the oracle's memory");
+                std::copy_n(values.data(), values.size(), kept.begin());
+            },
+            "values"_array);
+    module.def("perceptron_pass", &perceptron, "examples"_a, "order"_array, "nonnegative"_array, "sum"_array,
+               "late"_array, "time"_a);
+    module.def("mira_pass", &mira, "examples"_a, "order"_array, "C"_a, "k"_a, "nonnegative"_array, "sum"_array,
+               "late"_array, "time"_a);
+    module.def("subgradient_pass", &subgradient, "examples"_a, "order"_array, "C"_a, "radius"_a, "nonnegative"_array,
                "sum"_array, "late"_array, "time"_a);
-    module.def("mira_pass", &mira, "examples"_a, "order"_array, "C"_a, "k"_a,
-               "nonnegative"_array, "sum"_array, "late"_array, "time"_a);
-    module.def("subgradient_pass", &subgradient, "examples"_a, "order"_array, "C"_a, "radius"_a,
-               "nonnegative"_array, "sum"_array, "late"_array, "time"_a);
     module.def("differences", &differences, "examples"_a, "blocks"_a, "z"_array, "threads"_a);
     nb::register_exception_translator([](const std::exception_ptr& p, void*) {
         try {

@@ -1,9 +1,8 @@
-#include "maxmargin/simplex/joint.hpp"
-#include "maxmargin/simplex/masters.hpp"
-
 #include <cmath>
 
 #include "arrays.hpp"
+#include "maxmargin/simplex/joint.hpp"
+#include "maxmargin/simplex/masters.hpp"
 
 namespace maxmargin {
 
@@ -16,7 +15,8 @@ using simplex::Program;
 // A feasible q for blocks that follow one another from 0 to its end.
 void check_blocks(const In<std::int64_t>& offsets, std::size_t m) {
     const auto o = view(offsets);
-    require(!o.empty() && o.front() == 0 && o.back() == static_cast<std::int64_t>(m), "offsets do not span the weights");
+    require(!o.empty() && o.front() == 0 && o.back() == static_cast<std::int64_t>(m),
+            "offsets do not span the weights");
     for (std::size_t b = 1; b < o.size(); ++b) require(o[b - 1] < o[b], "every block must have a point");
 }
 
@@ -139,17 +139,23 @@ void weights(const Masters& masters, std::int64_t block, Out<double> out) {
 }  // namespace
 
 void bind_simplex(nb::module_& module) {
-    module.def("simplex_newton", &newton, "h"_array, "linear"_array, "offsets"_array, "cone"_a,
-               "q"_array, "tolerance"_a, "limit"_a);
+    module.def("simplex_newton", &newton, "h"_array, "linear"_array, "offsets"_array, "cone"_a, "q"_array,
+               "tolerance"_a, "limit"_a);
     nb::class_<Masters>(module, "Masters")
-        .def("__init__", &create, "n_blocks"_a, "n_weights"_a, "n_masses"_a, "c"_a, "radius"_a,
-             "nonnegative"_array, "cone"_a)
-        .def("add", &add, "blocks"_array, "rows"_array, "offsets"_array, "index"_array,
-             "value"_array, "factor"_array, "loss"_array, "limit"_a, "added"_array)
+        .def("__init__", &create, "n_blocks"_a, "n_weights"_a, "n_masses"_a, "c"_a, "radius"_a, "nonnegative"_array,
+             "cone"_a)
+        .def("add", &add, "blocks"_array, "rows"_array, "offsets"_array, "index"_array, "value"_array, "factor"_array,
+             "loss"_array, "limit"_a, "added"_array)
         .def("values", &values, "weights"_array, "best"_array, "current"_array, "threads"_a)
         .def("sweep", &sweep, "blocks"_array, "enough"_a, "gaps"_array)
         .def("joint", &joint, "blocks"_array, "tolerance"_a, "limit"_a)
-        .def("settle", [](Masters& masters, std::int64_t age) { const NoGil release; masters.settle(age); }, "age"_a)
+        .def(
+            "settle",
+            [](Masters& masters, std::int64_t age) {
+                const NoGil release;
+                masters.settle(age);
+            },
+            "age"_a)
         .def("g", &g, "out"_array)
         .def("loss", &Masters::loss)
         .def("n_points", &Masters::n_points)

@@ -1,11 +1,10 @@
-#include "maxmargin/chain/viterbi.hpp"
-
 #include "arrays.hpp"
 #include "maxmargin/chain/k_best.hpp"
 #include "maxmargin/chain/labels.hpp"
 #include "maxmargin/chain/max_marginals.hpp"
 #include "maxmargin/chain/slack.hpp"
 #include "maxmargin/chain/sum_product.hpp"
+#include "maxmargin/chain/viterbi.hpp"
 #include "solvers/online.hpp"
 
 namespace maxmargin {
@@ -20,9 +19,9 @@ chain::Batch batch_of(const In<std::int64_t>& nodes, const In<std::int64_t>& pai
             "offsets must have n_examples + 1 entries");
     const chain::Batch batch{n_labels, shared, view(nodes), view(pairs)};
     const std::int64_t n = batch.n_examples(), square = n_labels * n_labels;
-    require(batch.nodes[0] == 0 && batch.pairs[0] == batch.nodes[n] &&
-                batch.pairs[n] == static_cast<std::int64_t>(n_parts),
-            "offsets do not span the packed vector");
+    require(
+        batch.nodes[0] == 0 && batch.pairs[0] == batch.nodes[n] && batch.pairs[n] == static_cast<std::int64_t>(n_parts),
+        "offsets do not span the packed vector");
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t size = batch.nodes[i + 1] - batch.nodes[i];
         require(size >= 0 && size % n_labels == 0, "node parts of an example must be a multiple of n_labels");
@@ -35,7 +34,7 @@ chain::Batch batch_of(const In<std::int64_t>& nodes, const In<std::int64_t>& pai
 
 // Constraints for n_labels labels, or none.
 chain::Constraints constraints_of(std::int64_t n_labels, std::span<const double> pairs, std::span<const double> first,
-                      std::span<const double> last) {
+                                  std::span<const double> last) {
     const auto k = static_cast<std::size_t>(n_labels);
     require((pairs.empty() && first.empty() && last.empty()) ||
                 (pairs.size() == k * k && first.size() == k && last.size() == k),
@@ -54,8 +53,8 @@ void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
 
 // `edges` is empty, or has n_labels^2 entries for every edge of a shared batch.
 void marginals(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, bool by_logs,
-              In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges,
-              int threads) {
+               In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges,
+               int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, potentials.size());
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(z.size() == potentials.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
@@ -151,11 +150,11 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
 // Viterbi, the k best, and slack rescaling, for one example at a time.
 class ChainOracle final : public online::Oracle {
    public:
-    ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, In<double> pair_constraints, In<double> first,
-                In<double> last, std::int64_t ranks)
+    ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, In<double> pair_constraints,
+                In<double> first, In<double> last, std::int64_t ranks)
         : lengths_(copied(lengths)), shared_(shared), panels_(checked(n_labels), simd::lanes_in_use()),
-          scratch_(panels_, longest()), pair_constraints_(copied(pair_constraints)), first_(copied(first)), last_(copied(last)),
-          constraints_(constraints_of(n_labels, pair_constraints_, first_, last_)), most_(ranks) {
+          scratch_(panels_, longest()), pair_constraints_(copied(pair_constraints)), first_(copied(first)),
+          last_(copied(last)), constraints_(constraints_of(n_labels, pair_constraints_, first_, last_)), most_(ranks) {
         require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / n_labels,
                 "k must be at least 1 and k * n_labels below 2^31");
         if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(), ranks);
@@ -255,36 +254,31 @@ void slack_argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n
 }  // namespace
 
 void bind_chain(nb::module_& module) {
-    module.def("chain_argmax", &argmax, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
-               "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("chain_marginals", &marginals, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
-               "by_logs"_a, "potentials"_array, "z"_array, "value"_array,
-               "status"_array, "edges"_array, "threads"_a);
-    module.def("chain_k_best", &k_best, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "k"_a,
-               "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("chain_labels", &labels, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
-               "scores"_array, "labels"_array, "value"_array, "status"_array,
-               "threads"_a);
-    module.def("chain_labels_once", &labels_once, "nodes"_array, "n_labels"_a, "scores"_array,
-               "pairs"_array, "first"_array, "last"_array, "labels"_array,
-               "value"_array, "status"_array, "threads"_a);
-    module.def("chain_max_marginals", &max_marginals, "nodes"_array, "pairs"_array, "n_labels"_a,
-               "shared"_a, "scores"_array, "out"_array, "threads"_a);
-    module.def("chain_max_marginals_once", &max_marginals_once, "nodes"_array, "n_labels"_a,
-               "scores"_array, "pairs"_array, "first"_array, "last"_array,
-               "out"_array, "threads"_a);
+    module.def("chain_argmax", &argmax, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "scores"_array,
+               "z"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("chain_marginals", &marginals, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "by_logs"_a,
+               "potentials"_array, "z"_array, "value"_array, "status"_array, "edges"_array, "threads"_a);
+    module.def("chain_k_best", &k_best, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "k"_a, "scores"_array,
+               "z"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("chain_labels", &labels, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "scores"_array,
+               "labels"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("chain_labels_once", &labels_once, "nodes"_array, "n_labels"_a, "scores"_array, "pairs"_array,
+               "first"_array, "last"_array, "labels"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("chain_max_marginals", &max_marginals, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
+               "scores"_array, "out"_array, "threads"_a);
+    module.def("chain_max_marginals_once", &max_marginals_once, "nodes"_array, "n_labels"_a, "scores"_array,
+               "pairs"_array, "first"_array, "last"_array, "out"_array, "threads"_a);
     module.def("chain_project", &project, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
-               "pair_constraints"_array, "first"_array, "last"_array, "sets"_a, "point"_array, "z"_array, "value"_array, "status"_array,
-               "threads"_a);
+               "pair_constraints"_array, "first"_array, "last"_array, "sets"_a, "point"_array, "z"_array, "value"_array,
+               "status"_array, "threads"_a);
     nb::class_<ChainOracle, online::Oracle>(module, "ChainOracle")
         .def(nb::init<In<std::int64_t>, std::int64_t, bool, In<double>, In<double>, In<double>, std::int64_t>(),
-             "lengths"_array, "n_labels"_a, "shared"_a, "pair_constraints"_array, "first"_array,
-             "last"_array, "ranks"_a);
+             "lengths"_array, "n_labels"_a, "shared"_a, "pair_constraints"_array, "first"_array, "last"_array,
+             "ranks"_a);
 
-    module.def("chain_slack_argmax", &slack_argmax, "nodes"_array, "pairs"_array, "n_labels"_a,
-               "shared"_a, "scores"_array, "margin"_array, "costs"_array,
-               "constants"_array, "z"_array, "value"_array, "status"_array,
-               "threads"_a);
+    module.def("chain_slack_argmax", &slack_argmax, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
+               "scores"_array, "margin"_array, "costs"_array, "constants"_array, "z"_array, "value"_array,
+               "status"_array, "threads"_a);
 }
 
 }  // namespace maxmargin

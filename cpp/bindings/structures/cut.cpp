@@ -1,10 +1,9 @@
-#include "maxmargin/cut/batch.hpp"
-
 #include <cmath>
 
 #include "arrays.hpp"
-#include "structures/cut_batch.hpp"
+#include "maxmargin/cut/batch.hpp"
 #include "solvers/online.hpp"
+#include "structures/cut_batch.hpp"
 
 namespace maxmargin {
 
@@ -86,18 +85,16 @@ void bind_cut(nb::module_& module) {
     using Numbers = In<std::int32_t>;
     nb::class_<CutBatch>(module, "CutBatch")
         .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&>(),
-             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array,
-             "arcs"_array)
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array)
         .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
                       const Numbers&>(),
-             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array,
-             "arcs"_array, "node_order"_array, "edge_order"_array);
-    module.def("cut_argmax", &argmax, "batch"_a, "scores"_array, "augmentations_per_arc"_a,
-               "flow"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array, "node_order"_array,
+             "edge_order"_array);
+    module.def("cut_argmax", &argmax, "batch"_a, "scores"_array, "augmentations_per_arc"_a, "flow"_array, "z"_array,
+               "value"_array, "status"_array, "threads"_a);
     module.def("cut_order", &order, "batch"_a, "order"_array);
-    module.def("cut_project", &project, "batch"_a, "point"_array, "tol"_a, "newton"_a, "step_limit"_a,
-               "flow"_array, "z"_array, "value"_array, "gap"_array,
-               "status"_array, "threads"_a);
+    module.def("cut_project", &project, "batch"_a, "point"_array, "tol"_a, "newton"_a, "step_limit"_a, "flow"_array,
+               "z"_array, "value"_array, "gap"_array, "status"_array, "threads"_a);
     nb::class_<CutOracle, online::Oracle>(module, "CutOracle")
         .def(nb::init<const CutBatch&, std::int64_t>(), "batch"_a, "augmentations_per_arc"_a, nb::keep_alive<1, 2>());
 }

@@ -55,18 +55,15 @@ inline void check_order(std::span<const std::int64_t> offsets, std::span<const s
     }
 }
 
-// Graphs whose arrays were checked when this was made. It owns copies of them, which nothing can change afterwards, so a
-// call has only the lengths of its vectors to check: reading all arcs through again in every call cost a tenth of an
+// Graphs whose arrays were checked when this was made. It owns copies of them, which nothing can change afterwards, so
+// a call has only the lengths of its vectors to check: reading all arcs through again in every call cost a tenth of an
 // argmax. A projection needs the two orders as well.
 class CutBatch {
-public:
+   public:
     CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
              const In<std::int64_t>& start, const In<std::int32_t>& arcs)
-        : node_offsets_(copied(node_offsets)),
-          edge_offsets_(copied(edge_offsets)),
-          start_(copied(start)),
-          ends_(copied(ends)),
-          arcs_(copied(arcs)) {
+        : node_offsets_(copied(node_offsets)), edge_offsets_(copied(edge_offsets)), start_(copied(start)),
+          ends_(copied(ends)), arcs_(copied(arcs)) {
         check_graphs(graphs());
     }
     CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
@@ -85,7 +82,7 @@ public:
     std::vector<std::int32_t> node_order, edge_order;
     bool ordered = false;
 
-private:
+   private:
     std::vector<std::int64_t> node_offsets_, edge_offsets_, start_;
     std::vector<std::int32_t> ends_, arcs_;
 };

@@ -1,8 +1,7 @@
-#include "maxmargin/graph/batch.hpp"
-
 #include <cmath>
 
 #include "arrays.hpp"
+#include "maxmargin/graph/batch.hpp"
 #include "structures/cut_batch.hpp"
 
 namespace maxmargin {
@@ -74,18 +73,14 @@ void project(const CutBatch& batch, std::int64_t labels, bool table, In<double> 
 }  // namespace
 
 void bind_graph(nb::module_& module) {
-    module.def("graph_argmax", &argmax, "batch"_a, "labels"_a, "table"_a, "scores"_array,
-               "last"_array, "pass_limit"_a, "step_limit"_a, "multipliers"_array, "z"_array,
+    module.def("graph_argmax", &argmax, "batch"_a, "labels"_a, "table"_a, "scores"_array, "last"_array, "pass_limit"_a,
+               "step_limit"_a, "multipliers"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("graph_certify", &certify, "batch"_a, "labels"_a, "table"_a, "scores"_array, "multipliers"_array,
+               "z"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("graph_round", &round, "batch"_a, "labels"_a, "table"_a, "scores"_array, "multipliers"_array, "z"_array,
                "value"_array, "status"_array, "threads"_a);
-    module.def("graph_certify", &certify, "batch"_a, "labels"_a, "table"_a, "scores"_array,
-               "multipliers"_array, "z"_array, "value"_array, "status"_array,
-               "threads"_a);
-    module.def("graph_round", &round, "batch"_a, "labels"_a, "table"_a, "scores"_array,
-               "multipliers"_array, "z"_array, "value"_array, "status"_array,
-               "threads"_a);
-    module.def("graph_project", &project, "batch"_a, "labels"_a, "table"_a, "point"_array, "tol"_a,
-               "step_limit"_a, "warm"_a, "multipliers"_array, "z"_array, "value"_array,
-               "gap"_array, "status"_array, "threads"_a);
+    module.def("graph_project", &project, "batch"_a, "labels"_a, "table"_a, "point"_array, "tol"_a, "step_limit"_a,
+               "warm"_a, "multipliers"_array, "z"_array, "value"_array, "gap"_array, "status"_array, "threads"_a);
 }
 
 }  // namespace maxmargin

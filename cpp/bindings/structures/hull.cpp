@@ -1,8 +1,7 @@
-#include "maxmargin/hull/batch.hpp"
-
 #include <cmath>
 
 #include "arrays.hpp"
+#include "maxmargin/hull/batch.hpp"
 
 namespace maxmargin {
 
@@ -125,15 +124,12 @@ void bind_hull(nb::module_& module) {
     nb::class_<HullBatch>(module, "HullBatch")
         .def("__init__", &create, "sizes"_array, "tolerance"_a)
         .def("begin", &begin, "offsets"_array, "point"_array, "scores"_array, "threads"_a)
-        .def("absorb", &absorb, "offsets"_array, "ids"_array, "point"_array,
-             "vertex"_array, "status"_array, "scores"_array, "done"_array, "threads"_a)
-        .def("write", &write, "offsets"_array, "point"_array, "z"_array, "value"_array,
-             "status"_array, "threads"_a)
+        .def("absorb", &absorb, "offsets"_array, "ids"_array, "point"_array, "vertex"_array, "status"_array,
+             "scores"_array, "done"_array, "threads"_a)
+        .def("write", &write, "offsets"_array, "point"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
         .def("extent", &extent)
-        .def("save", &save, "vertices"_array, "weights"_array, "nonzeros"_array,
-             "index"_array, "value"_array)
-        .def("load", &load, "vertices"_array, "weights"_array, "nonzeros"_array,
-             "index"_array, "value"_array);
+        .def("save", &save, "vertices"_array, "weights"_array, "nonzeros"_array, "index"_array, "value"_array)
+        .def("load", &load, "vertices"_array, "weights"_array, "nonzeros"_array, "index"_array, "value"_array);
 }
 
 }  // namespace maxmargin

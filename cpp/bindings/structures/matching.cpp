@@ -1,15 +1,14 @@
-#include "maxmargin/matching/batch.hpp"
-
 #include <cmath>
 #include <optional>
 #include <vector>
 
 #include "arrays.hpp"
+#include "maxmargin/base/parallel.hpp"
 #include "maxmargin/matching/argmax.hpp"
+#include "maxmargin/matching/batch.hpp"
 #include "maxmargin/matching/k_best.hpp"
 #include "maxmargin/matching/margins.hpp"
 #include "maxmargin/matching/projection.hpp"
-#include "maxmargin/base/parallel.hpp"
 #include "solvers/online.hpp"
 
 namespace maxmargin {
@@ -33,12 +32,8 @@ class MatchingBatch {
    public:
     MatchingBatch(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
                   const In<std::int32_t>& ends, const Offsets& left_capacity, const Offsets& right_capacity)
-        : left_start_(copied(left_start)),
-          right_start_(copied(right_start)),
-          edge_start_(copied(edge_start)),
-          left_capacity_(copied(left_capacity)),
-          right_capacity_(copied(right_capacity)),
-          ends_(copied(ends)) {
+        : left_start_(copied(left_start)), right_start_(copied(right_start)), edge_start_(copied(edge_start)),
+          left_capacity_(copied(left_capacity)), right_capacity_(copied(right_capacity)), ends_(copied(ends)) {
         check(view());
     }
 
@@ -161,18 +156,17 @@ void project(const MatchingBatch& checked, const In<double>& point, double tol, 
     std::int32_t* counts = steps.data();
     const NoGil unlocked;
     auto projectors = scratch<matching::Projector>(batch, threads);
-    parallel_blocks(batch.size(), matching::grain(batch), threads,
-                    [&](int thread, std::int64_t begin, std::int64_t end) {
-                        auto& projector = projectors[thread];
-                        for (std::int64_t i = begin; i < end; ++i) {
-                            const std::int64_t e = batch.edge_start[i];
-                            codes[i] = projector.project(matching::example(batch, i), in + e, tol, warm,
-                                                          left + batch.left_start[i], right + batch.right_start[i],
-                                                          out + e, values + i);
-                            counts[2 * i] = projector.newton_steps;
-                            counts[2 * i + 1] = projector.fallbacks;
-                        }
-                    });
+    parallel_blocks(
+        batch.size(), matching::grain(batch), threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+            auto& projector = projectors[thread];
+            for (std::int64_t i = begin; i < end; ++i) {
+                const std::int64_t e = batch.edge_start[i];
+                codes[i] = projector.project(matching::example(batch, i), in + e, tol, warm, left + batch.left_start[i],
+                                             right + batch.right_start[i], out + e, values + i);
+                counts[2 * i] = projector.newton_steps;
+                counts[2 * i + 1] = projector.fallbacks;
+            }
+        });
 }
 
 // The best, or the k best, of one example at a time.
@@ -236,7 +230,8 @@ class MatchingOracle final : public online::Oracle {
         return sorted_.data();
     }
     void check_order() const {
-        require(static_cast<std::int64_t>(order_.size()) == batch_.edge_start.back(), "order must have one entry per edge");
+        require(static_cast<std::int64_t>(order_.size()) == batch_.edge_start.back(),
+                "order must have one entry per edge");
         std::vector<bool> seen(order_.size(), false);
         for (std::int64_t i = 0; i < batch_.size(); ++i) {
             for (std::int64_t e = batch_.edge_start[i]; e < batch_.edge_start[i + 1]; ++e) {
@@ -263,17 +258,15 @@ void bind_matching(nb::module_& module) {
     nb::class_<MatchingBatch>(module, "MatchingBatch")
         .def(nb::init<const Offsets&, const Offsets&, const Offsets&, const In<std::int32_t>&, const Offsets&,
                       const Offsets&>(),
-             "left_start"_array, "right_start"_array, "edge_start"_array, "ends"_array,
-             "left_capacity"_array, "right_capacity"_array);
-    module.def("matching_argmax", &argmax, "batch"_a, "scores"_array, "z"_array, "value"_array,
-               "status"_array, "threads"_a);
-    module.def("matching_k_best", &k_best, "batch"_a, "k"_a, "scores"_array, "z"_array,
-               "value"_array, "status"_array, "threads"_a);
-    module.def("matching_margins", &margins, "batch"_a, "scores"_array, "margin"_array,
-               "status"_array, "threads"_a);
-    module.def("matching_project", &project, "batch"_a, "point"_array, "tol"_a, "warm"_a,
-               "duals"_array, "z"_array, "value"_array, "status"_array,
-               "steps"_array, "threads"_a);
+             "left_start"_array, "right_start"_array, "edge_start"_array, "ends"_array, "left_capacity"_array,
+             "right_capacity"_array);
+    module.def("matching_argmax", &argmax, "batch"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("matching_k_best", &k_best, "batch"_a, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("matching_margins", &margins, "batch"_a, "scores"_array, "margin"_array, "status"_array, "threads"_a);
+    module.def("matching_project", &project, "batch"_a, "point"_array, "tol"_a, "warm"_a, "duals"_array, "z"_array,
+               "value"_array, "status"_array, "steps"_array, "threads"_a);
     nb::class_<MatchingOracle, online::Oracle>(module, "MatchingOracle")
         .def(nb::init<const MatchingBatch&, const Offsets&, std::int64_t>(), "batch"_a, "order"_array, "ranks"_a,
              nb::keep_alive<1, 2>());

@@ -1,9 +1,8 @@
-#include "maxmargin/chain/second_order/viterbi.hpp"
-
 #include "arrays.hpp"
 #include "maxmargin/chain/second_order/k_best.hpp"
 #include "maxmargin/chain/second_order/max_marginals.hpp"
 #include "maxmargin/chain/second_order/sum_product.hpp"
+#include "maxmargin/chain/second_order/viterbi.hpp"
 #include "solvers/online.hpp"
 
 namespace maxmargin {
@@ -31,19 +30,20 @@ second::Batch batch_of(const In<std::int64_t>& offsets, const second::Constraint
     for (std::size_t i = 1; i < starts.size(); ++i)
         require(starts[i] >= starts[i - 1] && (starts[i] - starts[i - 1]) % constraints.n_labels == 0,
                 "node parts of an example must be a multiple of n_labels");
-    const std::size_t n = starts.size() - 1, square = constraints.pairs.size(), cube = square * constraints.first.size();
+    const std::size_t n = starts.size() - 1, square = constraints.pairs.size(),
+                      cube = square * constraints.first.size();
     const bool each = pairs.size() == n * square && triples.size() == n * cube;
     require(each || (pairs.size() == square && triples.size() == cube), "tables do not fit the batch");
     return {constraints, starts, nodes.data(), pairs.data(), triples.data(), !each};
 }
 
 // The arguments that all kernels over batches begin with.
-#define MM_BATCH                                                                                                   \
-    In<std::int64_t> offsets, std::int64_t n_labels, Legal follow, Legal first, Legal last, In<double> nodes,      \
+#define MM_BATCH                                                                                              \
+    In<std::int64_t> offsets, std::int64_t n_labels, Legal follow, Legal first, Legal last, In<double> nodes, \
         In<double> pairs, In<double> triples
-#define MM_BATCH_NAMES                                                                                             \
-    "offsets"_array, "n_labels"_a, "follow"_array, "first"_array, "last"_array,    \
-        "nodes"_array, "pairs"_array, "triples"_array
+#define MM_BATCH_NAMES                                                                                        \
+    "offsets"_array, "n_labels"_a, "follow"_array, "first"_array, "last"_array, "nodes"_array, "pairs"_array, \
+        "triples"_array
 
 void check_outputs(const second::Batch& batch, std::size_t ranks, const Out<double>& z, const Out<double>& value,
                    const Out<std::int8_t>& status) {
@@ -63,9 +63,9 @@ void argmax(MM_BATCH, Out<double> z, Out<double> value, Out<std::int8_t> status,
 void labels(MM_BATCH, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
     const auto n = static_cast<std::size_t>(batch.n_examples());
-    require(labels.size() == nodes.size() / static_cast<std::size_t>(n_labels) && value.size() == n &&
-                status.size() == n,
-            "outputs do not fit the batch");
+    require(
+        labels.size() == nodes.size() / static_cast<std::size_t>(n_labels) && value.size() == n && status.size() == n,
+        "outputs do not fit the batch");
     const NoGil release;
     second::labels(batch, view(labels), view(value), view(status), threads);
 }
@@ -163,17 +163,16 @@ class SecondOrderOracle final : public online::Oracle {
 }  // namespace
 
 void bind_second_order(nb::module_& module) {
-    module.def("second_order_argmax", &argmax, MM_BATCH_NAMES, "z"_array, "value"_array,
+    module.def("second_order_argmax", &argmax, MM_BATCH_NAMES, "z"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("second_order_labels", &labels, MM_BATCH_NAMES, "labels"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("second_order_k_best", &k_best, MM_BATCH_NAMES, "k"_a, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("second_order_marginals", &marginals, MM_BATCH_NAMES, "by_logs"_a, "z"_array, "value"_array,
                "status"_array, "threads"_a);
-    module.def("second_order_labels", &labels, MM_BATCH_NAMES, "labels"_array, "value"_array,
-               "status"_array, "threads"_a);
-    module.def("second_order_k_best", &k_best, MM_BATCH_NAMES, "k"_a, "z"_array, "value"_array,
-               "status"_array, "threads"_a);
-    module.def("second_order_marginals", &marginals, MM_BATCH_NAMES, "by_logs"_a, "z"_array,
-               "value"_array, "status"_array, "threads"_a);
     module.def("second_order_max_marginals", &max_marginals, MM_BATCH_NAMES, "most"_array, "threads"_a);
-    module.def("second_order_project", &project, MM_BATCH_NAMES, "sets"_a, "z"_array, "value"_array,
-               "status"_array, "threads"_a);
+    module.def("second_order_project", &project, MM_BATCH_NAMES, "sets"_a, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
     nb::class_<SecondOrderOracle, online::Oracle>(module, "SecondOrderOracle")
         .def(nb::init<In<std::int64_t>, std::int64_t, Legal, Legal, Legal, std::int64_t>(), "lengths"_array,
              "n_labels"_a, "follow"_array, "first"_array, "last"_array, "ranks"_a);

@@ -1,14 +1,13 @@
-#include "maxmargin/tree/max_product.hpp"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "arrays.hpp"
-#include "maxmargin/tree/sum_product.hpp"
 #include "maxmargin/tree/k_best.hpp"
+#include "maxmargin/tree/max_product.hpp"
 #include "maxmargin/tree/slack.hpp"
+#include "maxmargin/tree/sum_product.hpp"
 #include "solvers/online.hpp"
 
 namespace maxmargin {
@@ -130,7 +129,7 @@ class TreeBatch {
     }
 
     void marginals(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
-                  int threads) const {
+                   int threads) const {
         check(potentials, z, value, status, 1);
         const NoGil release;
         tree::marginals(plan_, view(potentials), view(z), view(value), view(status), threads);
@@ -167,8 +166,8 @@ class TreeBatch {
     tree::Plan plan_;
     bool fits_ = false;
 
-    void check(const In<double>& values, const Out<double>& z, const Out<double>& value,
-               const Out<std::int8_t>& status, std::size_t ranks) const {
+    void check(const In<double>& values, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
+               std::size_t ranks) const {
         require(fits_, "a cluster of the batch is larger than allowed");
         const auto n = static_cast<std::size_t>(plan_.n_examples());
         const auto parts = static_cast<std::size_t>(plan_.n_parts());
@@ -233,9 +232,9 @@ class TreeOracle final : public online::Oracle {
         const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
         const std::int64_t two = nodes + plan_.edge_parts[i + 1] - plan_.edge_parts[i];
         vertex.clear();
-        tree::each_part(plan_, i, scratch_.labels.data(), [&](std::int64_t at) { vertex.add(at, 1.0); },
-                        [&](std::int64_t at) { vertex.add(nodes + at, 1.0); },
-                        [&](std::int64_t at) { vertex.add(two + at, 1.0); });
+        tree::each_part(
+            plan_, i, scratch_.labels.data(), [&](std::int64_t at) { vertex.add(at, 1.0); },
+            [&](std::int64_t at) { vertex.add(nodes + at, 1.0); }, [&](std::int64_t at) { vertex.add(two + at, 1.0); });
         std::sort(vertex.index.begin(), vertex.index.end());
     }
 
@@ -250,26 +249,21 @@ class TreeOracle final : public online::Oracle {
 }  // namespace
 
 void bind_tree(nb::module_& module) {
-    module.def("tree_order", &order, "nodes"_array, "labels"_array, "edges"_array,
-               "edge_offsets"_array, "fill"_a, "most"_a, "widest"_a, "order"_array,
-               "width"_array, "entries"_array, "threads"_a);
+    module.def("tree_order", &order, "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array, "fill"_a,
+               "most"_a, "widest"_a, "order"_array, "width"_array, "entries"_array, "threads"_a);
     nb::class_<TreeBatch>(module, "TreeBatch")
         .def(nb::init<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int64_t>,
                       In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, double>(),
-             "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array,
-             "clique_offsets"_array, "clique_begin"_array, "clique_nodes"_array,
-             "order"_array, "most"_a)
-        .def("argmax", &TreeBatch::argmax, "scores"_array, "z"_array, "value"_array,
-             "status"_array, "threads"_a)
-        .def("k_best", &TreeBatch::k_best, "k"_a, "scores"_array, "z"_array, "value"_array,
-             "status"_array, "threads"_a)
-        .def("marginals", &TreeBatch::marginals, "potentials"_array, "z"_array, "value"_array,
-             "status"_array, "threads"_a)
-        .def("project", &TreeBatch::project, "sets"_a, "point"_array, "z"_array,
-             "value"_array, "status"_array, "threads"_a)
-        .def("slack_argmax", &TreeBatch::slack_argmax, "scores"_array, "margin"_array,
-             "costs"_array, "constants"_array, "z"_array, "value"_array,
-             "status"_array, "threads"_a);
+             "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array, "clique_offsets"_array,
+             "clique_begin"_array, "clique_nodes"_array, "order"_array, "most"_a)
+        .def("argmax", &TreeBatch::argmax, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("k_best", &TreeBatch::k_best, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("marginals", &TreeBatch::marginals, "potentials"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("project", &TreeBatch::project, "sets"_a, "point"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("slack_argmax", &TreeBatch::slack_argmax, "scores"_array, "margin"_array, "costs"_array, "constants"_array,
+             "z"_array, "value"_array, "status"_array, "threads"_a);
     nb::class_<TreeOracle, online::Oracle>(module, "TreeOracle")
         .def(nb::init<const TreeBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
 }

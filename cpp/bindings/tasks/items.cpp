@@ -45,8 +45,7 @@ class Walker {
         each(all.ptr(), [&](PyObject* sentence) {
             const std::int64_t before = n_tokens_;
             token_ = 0;
-            if (is_text(sentence) || PyDict_Check(sentence))
-                fail(place() + type_name(sentence));
+            if (is_text(sentence) || PyDict_Check(sentence)) fail(place() + type_name(sentence));
 
             each(sentence, [&](PyObject* token) {
                 try {
@@ -86,7 +85,8 @@ class Walker {
     }
     [[noreturn]] static void fail(const std::string& message) { throw nb::value_error(message.c_str()); }
 
-    // Lists and tuples without an iterator. Values may run Python code, which may shorten a list: the size is asked each time.
+    // Lists and tuples without an iterator. Values may run Python code, which may shorten a list: the size is asked
+    // each time.
     template <class Body>
     void each(PyObject* all, Body&& body) {
         if (PyList_Check(all)) {
@@ -247,7 +247,8 @@ class Walker {
             }
         }
         if (!std::isfinite(weight))
-            throw Refused("attribute '" + prefix_ + std::string(name) + "': the value is NaN or infinite; give a number");
+            throw Refused("attribute '" + prefix_ + std::string(name) +
+                          "': the value is NaN or infinite; give a number");
         if (weight == 0.0) return;  // of no effect on any score
         append(prefix_);
         append(name);
@@ -350,9 +351,10 @@ nb::tuple items(StringTable& table, nb::handle sentences, bool grow) {
 }  // namespace
 
 void bind_items(nb::module_& module) {
-    module.def("attributes_of_items", &items, "table"_a, "sentences"_a, "grow"_a,
-               "Attributes of sentences of dictionaries or lists of texts: starts of the tokens' rows, columns (sorted), "
-               "values (None if all are 1), and tokens per sentence. ValueError leaves the table as it was.");
+    module.def(
+        "attributes_of_items", &items, "table"_a, "sentences"_a, "grow"_a,
+        "Attributes of sentences of dictionaries or lists of texts: starts of the tokens' rows, columns (sorted), "
+        "values (None if all are 1), and tokens per sentence. ValueError leaves the table as it was.");
 }
 
 }  // namespace maxmargin

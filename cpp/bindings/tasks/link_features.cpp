@@ -94,7 +94,7 @@ void create(LinkBatch* self, In<std::int64_t> source_start, In<std::int64_t> tar
         b.words.finish();
     }
     new (self) LinkBatch{std::move(b), model1_forward, model1_backward, hmm_forward, hmm_backward, together,
-                         count_source, count_target, null_source, null_target, user, identity};
+                         count_source, count_target,   null_source,     null_target, user,         identity};
 }
 
 Choice checked(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_identity, std::size_t n_status,
@@ -102,8 +102,8 @@ Choice checked(const LinkBatch& self, unsigned groups, bool user, std::int64_t n
     const Batch& b = self.batch;
     require(groups < (1U << links::GROUPS), "there is no such group");
     require(n_identity >= 0 && n_identity < (std::int64_t{1} << 30), "n_identity must be a number of word pairs");
-    require(n_identity == 0 || (static_cast<std::int64_t>(b.identity.size()) == b.cells() &&
-                                b.identity_largest < n_identity),
+    require(n_identity == 0 ||
+                (static_cast<std::int64_t>(b.identity.size()) == b.cells() && b.identity_largest < n_identity),
             "identity is missing, or a number in it is too large");
     require(static_cast<std::int64_t>(n_status) == b.size(), "status must have one entry per sentence pair");
     require(threads >= 1, "threads must be at least 1");
@@ -163,26 +163,25 @@ void words(const LinkBatch& self, bool source, Out<double> out, Out<std::int8_t>
 
 void bind_link_features(nb::module_& module) {
     nb::class_<LinkBatch>(module, "LinkBatch", "Sentence pairs and what is known of their word pairs.")
-        .def("__init__", &create, "source_start"_array, "target_start"_array,
-             "grid_start"_array, "source_word"_array, "target_word"_array,
-             "letters_start"_array, "letters"_array, "shape"_array, "digits"_array,
-             "kind"_array, "model1_forward"_array, "model1_backward"_array,
-             "hmm_forward"_array, "hmm_backward"_array, "together"_array,
-             "count_source"_array, "count_target"_array, "null_source"_array,
-             "null_target"_array, "identity"_array, "user"_array, "n_pairs"_a,
+        .def("__init__", &create, "source_start"_array, "target_start"_array, "grid_start"_array, "source_word"_array,
+             "target_word"_array, "letters_start"_array, "letters"_array, "shape"_array, "digits"_array, "kind"_array,
+             "model1_forward"_array, "model1_backward"_array, "hmm_forward"_array, "hmm_backward"_array,
+             "together"_array, "count_source"_array, "count_target"_array, "null_source"_array, "null_target"_array,
+             "identity"_array, "user"_array, "n_pairs"_a,
              "Offsets, distinct words, grids of all cells, counts and null posteriors of all words.")
-        .def("scores", &scores, "groups"_a, "user"_a, "n_identity"_a, "weights"_array, "out"_array,
-             "status"_array, "threads"_a, "The score of every cell.")
+        .def("scores", &scores, "groups"_a, "user"_a, "n_identity"_a, "weights"_array, "out"_array, "status"_array,
+             "threads"_a, "The score of every cell.")
         .def("dense", &dense, "groups"_a, "user"_a, "out"_array, "status"_array, "threads"_a,
              "The features of every cell, without identity.")
-        .def("count", &count, "groups"_a, "user"_a, "n_identity"_a, "counts"_array, "status"_array,
-             "threads"_a, "The number of features of every cell that are not zero.")
-        .def("fill", &fill, "groups"_a, "user"_a, "n_identity"_a, "start"_array, "columns"_array,
-             "values"_array, "status"_array, "threads"_a, "The features that are not zero.")
+        .def("count", &count, "groups"_a, "user"_a, "n_identity"_a, "counts"_array, "status"_array, "threads"_a,
+             "The number of features of every cell that are not zero.")
+        .def("fill", &fill, "groups"_a, "user"_a, "n_identity"_a, "start"_array, "columns"_array, "values"_array,
+             "status"_array, "threads"_a, "The features that are not zero.")
         .def("words", &words, "source"_a, "out"_array, "status"_array, "threads"_a,
              "The features of every word of one side.");
-    module.def("link_group_sizes", [] { return std::vector<int>(links::GROUP_SIZES.begin(), links::GROUP_SIZES.end()); },
-               "The number of columns of each group.");
+    module.def(
+        "link_group_sizes", [] { return std::vector<int>(links::GROUP_SIZES.begin(), links::GROUP_SIZES.end()); },
+        "The number of columns of each group.");
 }
 
 }  // namespace maxmargin

@@ -34,7 +34,8 @@ std::unique_ptr<StringTable> from_strings(const In<Byte>& text, const In<std::in
         table->reserve(static_cast<std::int64_t>(all.size()), size);
         begin = 0;
         for (std::size_t i = 0; i < all.size() && distinct; ++i) {
-            distinct = table->add(bytes + begin, static_cast<std::size_t>(all[i] - begin)) == static_cast<std::int32_t>(i);
+            distinct =
+                table->add(bytes + begin, static_cast<std::size_t>(all[i] - begin)) == static_cast<std::int32_t>(i);
             begin = all[i];
         }
     }
@@ -124,8 +125,7 @@ void bind_string_table(nb::module_& module) {
         .def_static("from_strings", &from_strings, "text"_array, "ends"_array,
                     "The table of different strings that stand one after the other in text.")
         .def("__len__", &size_of)
-        .def("number", &number, "buffer"_array, "begin"_array,
-             "end"_array, "grow"_a, "out"_array,
+        .def("number", &number, "buffer"_array, "begin"_array, "end"_array, "grow"_a, "out"_array,
              "Write the numbers of buffer[begin[i]:end[i]]; unknown ones are added, or get -1.")
         .def("strings", &texts, "All strings one after the other, and where each ends.")
         .def("text", &text_of, "number"_a)

@@ -53,20 +53,19 @@ void run(int method, const In<std::int64_t>& forward_start, const In<std::int64_
     std::vector<Symmetrizer> workers;
     const auto wanted = std::clamp<std::int64_t>(threads, 1, std::max<std::int64_t>(forward.size(), 1));
     for (std::int64_t t = 0; t < wanted; ++t) workers.emplace_back(static_cast<std::size_t>(most));
-    parallel_blocks(forward.size(), 256, static_cast<int>(wanted), [&](int thread, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i)
-            counts[i] = workers[thread].run(static_cast<Method>(method), forward.of(i), backward.of(i),
-                                            out + 2 * (forward.start[i] + backward.start[i]));
-    });
+    parallel_blocks(forward.size(), 256, static_cast<int>(wanted),
+                    [&](int thread, std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t i = begin; i < end; ++i)
+                            counts[i] = workers[thread].run(static_cast<Method>(method), forward.of(i), backward.of(i),
+                                                            out + 2 * (forward.start[i] + backward.start[i]));
+                    });
 }
 
 }  // namespace
 
 void bind_symmetrize(nb::module_& module) {
-    module.def("symmetrize_links", &run, "method"_a, "forward_start"_array,
-               "forward_links"_array, "backward_start"_array,
-               "backward_links"_array, "links"_array, "count"_array,
-               "threads"_a,
+    module.def("symmetrize_links", &run, "method"_a, "forward_start"_array, "forward_links"_array,
+               "backward_start"_array, "backward_links"_array, "links"_array, "count"_array, "threads"_a,
                "Write the links of each sentence at the sum of its two offsets, and their numbers to count.");
 }
 

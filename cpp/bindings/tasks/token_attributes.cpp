@@ -18,7 +18,8 @@ using templates::Template;
 void check(const Template& given) {
     const auto sentences = given.sentences;
     require(!sentences.empty() && sentences[0] == 0, "sentences must begin with 0");
-    for (std::size_t i = 1; i < sentences.size(); ++i) require(sentences[i] >= sentences[i - 1], "sentences must not fall");
+    for (std::size_t i = 1; i < sentences.size(); ++i)
+        require(sentences[i] >= sentences[i - 1], "sentences must not fall");
     const auto n_tokens = static_cast<std::size_t>(sentences.back());
     const std::size_t n_columns = given.column_size.size();
     // The product may wrap: each factor is bounded first.
@@ -99,12 +100,10 @@ nb::tuple run(StringTable& table, const In<std::int64_t>& sentences, const In<st
 }  // namespace
 
 void bind_token_attributes(nb::module_& module) {
-    module.def("attributes_of_tokens", &run, "table"_a, "sentences"_array,
-               "cells"_array, "column_size"_array, "reach"_a,
-               "source_column"_array, "source_first"_array, "text"_array,
-               "piece_begin"_array, "piece_end"_array,
-               "view_source"_array, "view_row"_array, "line_start"_array,
-               "items"_array, "edges"_a, "grow"_a,
+    module.def("attributes_of_tokens", &run, "table"_a, "sentences"_array, "cells"_array, "column_size"_array,
+               "reach"_a, "source_column"_array, "source_first"_array, "text"_array, "piece_begin"_array,
+               "piece_end"_array, "view_source"_array, "view_row"_array, "line_start"_array, "items"_array, "edges"_a,
+               "grow"_a,
                "Attributes of tokens by a template, see token_attributes.hpp: starts of rows, columns (sorted), values "
                "(None if all are 1).");
 }

@@ -35,12 +35,8 @@ class SentencePairs {
    public:
     SentencePairs(const Offsets& source_start, const Words& source, const Offsets& target_start, const Words& target,
                   std::int64_t n_source, std::int64_t n_target)
-        : n_source(n_source),
-          n_target(n_target),
-          source_start_(copied(source_start)),
-          target_start_(copied(target_start)),
-          source_(copied(source)),
-          target_(copied(target)) {
+        : n_source(n_source), n_target(n_target), source_start_(copied(source_start)),
+          target_start_(copied(target_start)), source_(copied(source)), target_(copied(target)) {
         require(n_source >= 0 && n_target >= 0, "vocabularies must not be negative");
         require(source_start_.size() == target_start_.size(), "both sides must have the same number of sentences");
         require(rising(source_start_, source_.size()) && rising(target_start_, target_.size()),
@@ -148,7 +144,8 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
     require(counts.size() == word.size() && null_target_counts.size() == null_target.size() &&
                 null_source_counts.size() == null_source.size(),
             "counts must have one entry per probability");
-    require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(), "likelihood must have two entries per pair");
+    require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(),
+            "likelihood must have two entries per pair");
     require(scale >= 1 && scale <= 0x1p62, "scale must be at least 1 and at most 2^62");
     require(longest >= 0 && longest < (1 << 20), "longest is out of range");
     const bool markov = forth.size() > 0;
@@ -168,7 +165,8 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
     }
     double* values = likelihood.data();
     const NoGil unlocked;
-    const int workers = static_cast<int>(std::clamp<std::int64_t>(pairs.size() / bitext::kGrain, 1, std::max(threads, 1)));
+    const int workers =
+        static_cast<int>(std::clamp<std::int64_t>(pairs.size() / bitext::kGrain, 1, std::max(threads, 1)));
     const auto bytes = static_cast<std::int64_t>(counts.size() * sizeof(std::uint64_t));
     totals.shared = workers > 1 && bytes > memory / (workers - 1);
     std::vector<std::vector<std::uint64_t>> own(totals.shared ? 0 : workers - 1);
@@ -180,7 +178,8 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
         if (!totals.shared && thread > 0) sums.word = own[thread - 1];
         for (std::int64_t p = begin; p < end; ++p) {
             values[2 * p] = values[2 * p + 1] = 0;
-            if (std::max(pairs.sources(p), pairs.targets(p)) > longest || pairs.sources(p) == 0 || pairs.targets(p) == 0)
+            if (std::max(pairs.sources(p), pairs.targets(p)) > longest || pairs.sources(p) == 0 ||
+                pairs.targets(p) == 0)
                 continue;
             worker.gather(pairs, p, bitext.slots(p), bitext::kNoSlot, table);
             worker.fetch(bitext.slots(p), pairs.cell_start[p + 1] - pairs.cell_start[p], sums.word.data());
@@ -225,7 +224,8 @@ void find(const WordPairs& word_pairs, const SentencePairs& checked, Out<std::in
             std::int64_t* row = out + pairs.cell_start[p];
             for (std::int64_t j = pairs.source_start[p]; j < pairs.source_start[p + 1]; ++j, row += n) {
                 const std::int32_t e = pairs.source[j];
-                const std::int64_t first = e < 0 ? 0 : lexicon.row_start[e], last = e < 0 ? 0 : lexicon.row_start[e + 1];
+                const std::int64_t first = e < 0 ? 0 : lexicon.row_start[e],
+                                   last = e < 0 ? 0 : lexicon.row_start[e + 1];
                 bitext::search(lexicon.column.data(), first, last, pairs.target.data() + pairs.target_start[p], n, row);
             }
         }
@@ -243,10 +243,12 @@ void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, con
     const auto cells = static_cast<std::size_t>(pairs.cell_start.back());
     require(slots.size() == cells && forward.size() == cells && backward.size() == cells,
             "grids must have one entry per cell");
-    for (std::size_t c = 0; c < cells; ++c) require(slots.data()[c] >= -1 && slots.data()[c] < n_slots, "a slot is out of range");
+    for (std::size_t c = 0; c < cells; ++c)
+        require(slots.data()[c] >= -1 && slots.data()[c] < n_slots, "a slot is out of range");
     require(empty_target.size() == pairs.target.size() && empty_source.size() == pairs.source.size(),
             "posteriors of the empty word must be one per token");
-    require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(), "likelihood must have two entries per pair");
+    require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(),
+            "likelihood must have two entries per pair");
     const bool markov = forth.size() > 0;
     translation::Jumps forth_jumps, back_jumps;
     if (markov) {
@@ -287,28 +289,23 @@ void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, con
 void bind_translation(nb::module_& module) {
     nb::class_<SentencePairs>(module, "SentencePairs")
         .def(nb::init<const Offsets&, const Words&, const Offsets&, const Words&, std::int64_t, std::int64_t>(),
-             "source_start"_array, "source"_array, "target_start"_array,
-             "target"_array, "n_source"_a, "n_target"_a);
+             "source_start"_array, "source"_array, "target_start"_array, "target"_array, "n_source"_a, "n_target"_a);
     nb::class_<Bitext>(module, "Bitext")
         .def(nb::init<std::shared_ptr<SentencePairs>, int>(), "pairs"_a, "threads"_a, nb::call_guard<NoGil>())
         .def_prop_ro("n_slots", &Bitext::n_slots);
-    module.def("bitext_lexicon", &write_lexicon, "bitext"_a, "row_start"_array, "column"_array,
-               "together"_array);
-    module.def("translation_expect", &expect, "bitext"_a, "word"_array, "null_target"_array,
-               "null_source"_array, "forth"_array, "back"_array, "null"_a, "agree"_a,
-               "longest"_a, "scale"_a, "counts"_array, "null_target_counts"_array,
-               "null_source_counts"_array, "distances"_array, "departures"_array,
+    module.def("bitext_lexicon", &write_lexicon, "bitext"_a, "row_start"_array, "column"_array, "together"_array);
+    module.def("translation_expect", &expect, "bitext"_a, "word"_array, "null_target"_array, "null_source"_array,
+               "forth"_array, "back"_array, "null"_a, "agree"_a, "longest"_a, "scale"_a, "counts"_array,
+               "null_target_counts"_array, "null_source_counts"_array, "distances"_array, "departures"_array,
                "likelihood"_array, "memory"_a, "threads"_a);
-    module.def("translation_maximize", &maximize, "bitext"_a, "counts"_array, "scale"_a, "prior"_a,
-               "word"_array, "threads"_a);
+    module.def("translation_maximize", &maximize, "bitext"_a, "counts"_array, "scale"_a, "prior"_a, "word"_array,
+               "threads"_a);
     nb::class_<WordPairs>(module, "WordPairs")
-        .def(nb::init<const Offsets&, const Words&, std::int64_t>(), "row_start"_array, "column"_array,
-             "n_target"_a)
+        .def(nb::init<const Offsets&, const Words&, std::int64_t>(), "row_start"_array, "column"_array, "n_target"_a)
         .def("find", &find, "pairs"_a, "slots"_array, "threads"_a);
-    module.def("translation_posteriors", &posteriors, "pairs"_a, "slots"_array, "word"_array,
-               "null_target"_array, "null_source"_array, "unseen"_a, "forth"_array,
-               "back"_array, "null"_a, "forward"_array, "backward"_array,
-               "empty_target"_array, "empty_source"_array, "likelihood"_array, "threads"_a);
+    module.def("translation_posteriors", &posteriors, "pairs"_a, "slots"_array, "word"_array, "null_target"_array,
+               "null_source"_array, "unseen"_a, "forth"_array, "back"_array, "null"_a, "forward"_array,
+               "backward"_array, "empty_target"_array, "empty_source"_array, "likelihood"_array, "threads"_a);
 }
 
 }  // namespace maxmargin

@@ -94,8 +94,22 @@ MM_INLINE double x_log_x(double x) { return x * log_of(std::max(x, 1e-300)); }
 
 enum Grid { MODEL1_FORWARD, MODEL1_BACKWARD, HMM_FORWARD, HMM_BACKWARD, PRODUCT, TOGETHER, DICE, GRIDS };
 enum Fact {  // of a word of one side; the first six come from its count
-    COUNT, LOG_COUNT, MARGINAL, FREQUENCY, RARE, RARER, FREQUENT, UNSEEN, ALONE,
-    WORD, SHAPE, DIGITS, PUNCTUATED, CAPITAL, LENGTH, FACTS
+    COUNT,
+    LOG_COUNT,
+    MARGINAL,
+    FREQUENCY,
+    RARE,
+    RARER,
+    FREQUENT,
+    UNSEEN,
+    ALONE,
+    WORD,
+    SHAPE,
+    DIGITS,
+    PUNCTUATED,
+    CAPITAL,
+    LENGTH,
+    FACTS
 };
 enum Best { MODEL1_BEST, HMM_BEST, PRODUCT_BEST, PRODUCT_SECOND, DICE_BEST, DICE_SECOND, BESTS };
 enum Letters { PREFIX, SUFFIX, COMMON, BIGRAMS, LETTER_ROWS };

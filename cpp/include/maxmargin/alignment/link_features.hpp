@@ -48,8 +48,10 @@ void each_tile(const Batch& b, std::int64_t i, unsigned groups, Scratch& scratch
     const auto on = [groups](int g) { return (groups >> g & 1U) != 0; };
     for (std::int64_t j = 0; j < p.J; ++j) {
         if (on(ORTHOGRAPHY) || on(FREQUENCY_BANDS))
-            letters_in_common(b.words, b.source_word[b.source_start[i] + j], b.target_word.data() + b.target_start[i], p);
-        const Two dice = two_largest(widest, p.grid(DICE, j), p.width), product = two_largest(widest, p.grid(PRODUCT, j), p.width);
+            letters_in_common(b.words, b.source_word[b.source_start[i] + j], b.target_word.data() + b.target_start[i],
+                              p);
+        const Two dice = two_largest(widest, p.grid(DICE, j), p.width),
+                  product = two_largest(widest, p.grid(PRODUCT, j), p.width);
         const double model1 = two_largest(widest, p.grid(MODEL1_BACKWARD, j), p.width).best;
         const double hmm = two_largest(widest, p.grid(HMM_BACKWARD, j), p.width).best;
         for (std::int64_t first = 0; first < p.K; first += TILE) {
@@ -91,10 +93,8 @@ void each_pair(const Batch& b, std::span<std::int8_t> status, int threads, One&&
         for (std::int64_t i = begin; i < end; ++i) {
             const bool good = pair_is_finite(b, i);
             status[i] = good ? STATUS_OK : STATUS_NONFINITE;
-            if (good)
-                one(i, scratch[thread]);
-            else
-                zero(i);
+            if (good) one(i, scratch[thread]);
+            else zero(i);
         }
     });
 }

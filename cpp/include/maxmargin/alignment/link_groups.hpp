@@ -109,8 +109,7 @@ static MM_CLONES void hmm_rest(const Pair& p, const Tile& t, Two row, double* MM
     const double *f = p.grid(HMM_FORWARD, t.j) + t.first, *b = p.grid(HMM_BACKWARD, t.j) + t.first,
                  *g = p.grid(PRODUCT, t.j) + t.first;
     const double *m_f = p.grid(MODEL1_FORWARD, t.j) + t.first, *m_b = p.grid(MODEL1_BACKWARD, t.j) + t.first;
-    const double *best = p.best_of_column(PRODUCT_BEST) + t.first,
-                 *second = p.best_of_column(PRODUCT_SECOND) + t.first;
+    const double *best = p.best_of_column(PRODUCT_BEST) + t.first, *second = p.best_of_column(PRODUCT_SECOND) + t.first;
     for (std::int64_t k = 0; k < t.width; ++k) {
         out[0 * TILE + k] = unit(1.0 + scale * log_of(f[k] + 1e-6));
         out[1 * TILE + k] = unit(1.0 + scale * log_of(b[k] + 1e-6));
@@ -148,8 +147,7 @@ static MM_CLONES void neighbors(const Pair& p, const Tile& t, double* MM_RESTRIC
 
 static MM_CLONES void position(const Pair& p, const Tile& t, double* MM_RESTRICT out) {
     const double* g = p.grid(PRODUCT, t.j) + t.first;
-    const double lengths =
-        std::min(std::fabs(std::log(static_cast<double>(p.J) / static_cast<double>(p.K))), 1.0);
+    const double lengths = std::min(std::fabs(std::log(static_cast<double>(p.J) / static_cast<double>(p.K))), 1.0);
     const double small = truth(std::min(p.J, p.K) <= 5);
     const double row = (static_cast<double>(t.j) + 0.5) / static_cast<double>(p.J), columns = static_cast<double>(p.K);
     const auto first = static_cast<double>(t.first), same = static_cast<double>(t.j);
@@ -177,7 +175,8 @@ static MM_CLONES void position(const Pair& p, const Tile& t, double* MM_RESTRICT
 //   revisited, 2004): letters in it are the zeros of v.
 // - Two letters follow each other in the row's word where the places of the first, moved by one, meet those of the
 //   second.
-// - The common prefix are the letters q that have place q, the common suffix those of n letters that have place q + m - n.
+// - The common prefix are the letters q that have place q, the common suffix those of n letters that have place q + m -
+// n.
 static MM_CLONES void letters_in_common(const Words& words, std::int32_t word, const std::int32_t* others, Pair& p) {
     const std::uint32_t* MM_RESTRICT w = words.letters.data() + words.start[word];
     const std::int64_t m = words.start[word + 1] - words.start[word];

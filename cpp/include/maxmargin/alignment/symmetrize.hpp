@@ -8,7 +8,8 @@
 // after the other in the same order and take those with a word (or: both words) without links.
 //
 // A neighbor that was refused is refused for ever, since words never lose their links. So each link is looked at once
-// instead of once per scan, and a heap gives the order of the scans: O(k log k) for k links, whatever the sentence lengths.
+// instead of once per scan, and a heap gives the order of the scans: O(k log k) for k links, whatever the sentence
+// lengths.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +48,8 @@ class Symmetrizer {
         target_linked_.reserve(most);
     }
 
-    // Writes the links taken, sorted by (source, target), and returns their number; `out` has room for all links of both.
+    // Writes the links taken, sorted by (source, target), and returns their number; `out` has room for all links of
+    // both.
     std::int64_t run(Method method, std::span<const std::int64_t> forward, std::span<const std::int64_t> backward,
                      std::int64_t* out) {
         unite(forward, backward);
@@ -80,10 +82,10 @@ class Symmetrizer {
         bool taken;
     };
 
-    std::vector<Point> points_;                // the union, by (source, target)
-    std::vector<std::int32_t> by_target_;      // its indices by (target, source)
-    std::vector<std::uint64_t> keys_;          // (target, source) in that order
-    std::vector<std::int32_t> now_, later_;    // heaps of places in by_target_: this scan and the next
+    std::vector<Point> points_;              // the union, by (source, target)
+    std::vector<std::int32_t> by_target_;    // its indices by (target, source)
+    std::vector<std::uint64_t> keys_;        // (target, source) in that order
+    std::vector<std::int32_t> now_, later_;  // heaps of places in by_target_: this scan and the next
     std::vector<std::uint8_t> source_linked_, target_linked_;
 
     static constexpr std::uint64_t kRow = std::uint64_t{1} << 32;
@@ -98,8 +100,7 @@ class Symmetrizer {
             return std::pair{links[k], links[k + 1]};
         };
         while (f < forward.size() || b < backward.size()) {
-            const bool from_forward =
-                f < forward.size() && (b >= backward.size() || at(forward, f) <= at(backward, b));
+            const bool from_forward = f < forward.size() && (b >= backward.size() || at(forward, f) <= at(backward, b));
             const bool from_backward =
                 b < backward.size() && (f >= forward.size() || at(backward, b) <= at(forward, f));
             const auto [source, target] = from_forward ? at(forward, f) : at(backward, b);

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "maxmargin/alignment/bitext.hpp"
-#include "maxmargin/base/simd.hpp"
 #include "maxmargin/alignment/word_chain.hpp"
+#include "maxmargin/base/simd.hpp"
 
 namespace maxmargin::translation {
 

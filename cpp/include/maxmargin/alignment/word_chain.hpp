@@ -55,7 +55,7 @@ inline std::int64_t stride_of(std::int64_t positions) {
 struct ChainView {
     double *emission, *null;
     std::int64_t words, positions, stride;
-    const double* c;  // of distance 0
+    const double* c;           // of distance 0
     std::int64_t width, taps;  // distances up to taps are summed one by one
     bool far;                  // whether there are distances of width or more
     double stay;               // the probability of the empty word
@@ -232,10 +232,29 @@ class WordChain {
             departures.assign(stride, 0.0);
             moves_.assign((2 * width + 1) * kLongestVector, 0.0);
         }
-        return {emission, null, words, positions, stride, jumps.middle(), width, std::min(width - 1, positions),
-                positions >= width, positions ? jumps.null : 1.0, factor_.data(), before_.data(), reached_.data(),
-                norm_.data(), beta_.data(), mass_.data() + around, ahead_.data() + around, low_.data(), high_.data(),
-                counts, departures.data(), moves_.data(), 0.0};
+        return {emission,
+                null,
+                words,
+                positions,
+                stride,
+                jumps.middle(),
+                width,
+                std::min(width - 1, positions),
+                positions >= width,
+                positions ? jumps.null : 1.0,
+                factor_.data(),
+                before_.data(),
+                reached_.data(),
+                norm_.data(),
+                beta_.data(),
+                mass_.data() + around,
+                ahead_.data() + around,
+                low_.data(),
+                high_.data(),
+                counts,
+                departures.data(),
+                moves_.data(),
+                0.0};
     }
 
     void end(const ChainView& view) {

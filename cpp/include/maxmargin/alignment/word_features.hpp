@@ -56,8 +56,8 @@ inline void word_features(const Batch& b, bool source, std::span<double> out, st
             const std::int64_t K = b.target_start[i + 1] - b.target_start[i];
             const double *forward = b.hmm_forward.data() + b.grid_start[i],
                          *backward = b.hmm_backward.data() + b.grid_start[i];
-            const Neighborhood h = source ? Neighborhood{forward, backward, J, K, K, 1}
-                                           : Neighborhood{backward, forward, K, J, 1, K};
+            const Neighborhood h =
+                source ? Neighborhood{forward, backward, J, K, K, 1} : Neighborhood{backward, forward, K, J, 1, K};
             const bool good = pair_is_finite(b, i);
             status[i] = good ? 0 : 2;
             for (std::int64_t at = start[i]; at < start[i + 1]; ++at) {

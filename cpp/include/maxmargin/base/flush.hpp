@@ -6,19 +6,19 @@
 namespace maxmargin {
 
 class FlushToZero {
-public:
+   public:
 #if defined(__x86_64__) && defined(__GNUC__)
     FlushToZero() : before_(__builtin_ia32_stmxcsr()) { __builtin_ia32_ldmxcsr(before_ | 0x8000u); }
     ~FlushToZero() { __builtin_ia32_ldmxcsr(before_); }
 
-private:
+   private:
     unsigned before_;
 #else
     FlushToZero() {}
     ~FlushToZero() {}
 #endif
 
-public:
+   public:
     FlushToZero(const FlushToZero&) = delete;
     FlushToZero& operator=(const FlushToZero&) = delete;
 };

@@ -1,5 +1,5 @@
-// A vector of plain numbers that grows by realloc: a large one is moved by its pages, so that the old and the new one are
-// never there at once, and room that is not in use takes no memory.
+// A vector of plain numbers that grows by realloc: a large one is moved by its pages, so that the old and the new one
+// are never there at once, and room that is not in use takes no memory.
 #pragma once
 
 #include <algorithm>

@@ -11,7 +11,7 @@ namespace maxmargin {
 
 template <class Scratch>
 class ScratchLease {
-public:
+   public:
     explicit ScratchLease(std::size_t count) {
         const std::lock_guard lock(mutex());
         auto& idle = pool();
@@ -34,7 +34,7 @@ public:
     Scratch& operator[](std::size_t i) { return *taken_[i]; }
     std::size_t size() const { return taken_.size(); }
 
-private:
+   private:
     static std::mutex& mutex() {
         static std::mutex one;
         return one;

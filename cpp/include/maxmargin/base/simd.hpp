@@ -31,13 +31,11 @@
 
 // Defines name(widest, ...), which calls name_at<VecN>(widest, ...) with N = widest, compiled for a machine with such
 // vectors. name_at and all it calls with vectors must be MM_INLINE and no lambdas, which are compiled for the baseline.
-#define MM_LEVELS(result, name, params, args)                                                                   \
-    inline result name##_2 params { return name##_at<::maxmargin::simd::Vec2> args; }                           \
+#define MM_LEVELS(result, name, params, args)                                                                     \
+    inline result name##_2 params { return name##_at<::maxmargin::simd::Vec2> args; }                             \
     MM_TARGET("arch=x86-64-v3") inline result name##_4 params { return name##_at<::maxmargin::simd::Vec4> args; } \
     MM_TARGET("arch=x86-64-v4") inline result name##_8 params { return name##_at<::maxmargin::simd::Vec8> args; } \
-    inline result name params {                                                                                 \
-        return widest == 8 ? name##_8 args : (widest == 4 ? name##_4 args : name##_2 args);                      \
-    }
+    inline result name params { return widest == 8 ? name##_8 args : (widest == 4 ? name##_4 args : name##_2 args); }
 
 namespace maxmargin::simd {
 

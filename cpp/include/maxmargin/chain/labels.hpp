@@ -35,7 +35,8 @@ struct OneMatrix {
     }
 };
 
-// As viterbi of chain/viterbi.hpp, ties and statuses included. The way back needs no value of the largest sum, only its place.
+// As viterbi of chain/viterbi.hpp, ties and statuses included. The way back needs no value of the largest sum, only its
+// place.
 template <class Vec>
 MM_INLINE Status viterbi_once_at(int, const Panels& panels, const OneMatrix& one, std::int64_t length,
                                  const double* MM_RESTRICT nodes, Scratch& scratch, std::int32_t* MM_RESTRICT labels,

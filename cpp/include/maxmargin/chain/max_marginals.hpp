@@ -1,5 +1,6 @@
 // Max-marginals of chains: the score of the best output that has a given label at a given position, for all labels and
-// positions. Max-product forward and backward, 2 T K^2 additions and maxima per example, in the panels of chain/viterbi.hpp.
+// positions. Max-product forward and backward, 2 T K^2 additions and maxima per example, in the panels of
+// chain/viterbi.hpp.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/chain/viterbi.hpp"
 #include "maxmargin/chain/labels.hpp"
 #include "maxmargin/chain/sum_product_logs.hpp"
 #include "maxmargin/chain/tables.hpp"
+#include "maxmargin/chain/viterbi.hpp"
 
 namespace maxmargin::chain {
 
@@ -30,9 +31,9 @@ struct MaxScratch : Scratch {
 struct MaxTask {
     std::int64_t length;
     const double* nodes;
-    const double* pairs;     // one K x K table per edge, or null
-    const double* matrix;    // in panels, or null
-    const double* other;     // its transpose
+    const double* pairs;   // one K x K table per edge, or null
+    const double* matrix;  // in panels, or null
+    const double* other;   // its transpose
     const double* first;
     const double* last;
 };
@@ -146,9 +147,9 @@ inline void max_marginals(const Batch& batch, std::span<const double> scores, st
     parallel_blocks(batch.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
             double* own = out.data() + batch.nodes[i];
-            const Status found = max_marginals(panels.lanes, panels, batch.shared, batch.length(i),
-                                               scores.data() + batch.nodes[i], scores.data() + batch.pairs[i],
-                                               scratch[thread], own);
+            const Status found =
+                max_marginals(panels.lanes, panels, batch.shared, batch.length(i), scores.data() + batch.nodes[i],
+                              scores.data() + batch.pairs[i], scratch[thread], own);
             settle(found, own, batch.nodes[i + 1] - batch.nodes[i]);
         }
     });

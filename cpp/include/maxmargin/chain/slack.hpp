@@ -4,9 +4,9 @@
 // label of their position (Hamming loss: the unit is the cost of an error) the loss so far is a number of units, and
 // Viterbi with that number as an extra state keeps, for each of them and each label, the best score. Position t then
 // has N_t + 1 rows of K maxima, N_t the most units that its prefix can have: for Hamming loss t + 1 rows, and T^2 K^2 /
-// 2 additions and maxima for a chain, T / 2 times those of Viterbi, with the same inner loop (chain/viterbi.hpp). Predecessors
-// are found again on the way back. Costs that are no such multiples, of pairs, or that need more memory than MOST_ROOM
-// are left to the kernel of trees: status ELSEWHERE.
+// 2 additions and maxima for a chain, T / 2 times those of Viterbi, with the same inner loop (chain/viterbi.hpp).
+// Predecessors are found again on the way back. Costs that are no such multiples, of pairs, or that need more memory
+// than MOST_ROOM are left to the kernel of trees: status ELSEWHERE.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/chain/viterbi.hpp"
 #include "maxmargin/base/loss_units.hpp"
+#include "maxmargin/chain/viterbi.hpp"
 
 namespace maxmargin::chain {
 
@@ -25,10 +25,10 @@ inline constexpr std::int8_t ELSEWHERE = 4;
 inline constexpr std::int64_t MOST_ROOM = std::int64_t{1} << 25;  // numbers per thread
 
 struct SlackScratch : Scratch {
-    Aligned rows;                          // the maxima of all positions, `room` numbers
+    Aligned rows;  // the maxima of all positions, `room` numbers
     std::int64_t room = 0;
-    SlackUnits costs;                      // T x K
-    std::vector<std::int64_t> first, most; // per position: its first row, and N_t
+    SlackUnits costs;                       // T x K
+    std::vector<std::int64_t> first, most;  // per position: its first row, and N_t
 
     SlackScratch(const Panels& panels, std::int64_t longest)
         : Scratch(panels, 1), first(static_cast<std::size_t>(longest)), most(static_cast<std::size_t>(longest)) {
@@ -193,9 +193,8 @@ inline void slack_argmax(const Batch& batch, std::span<const double> scores, std
             mark(batch.n_labels, batch.shared, length, scratch[thread].labels.data(), z.data() + batch.nodes[i],
                  z.data() + batch.pairs[i]);
         else
-            value[i] = status[i] == static_cast<std::int8_t>(Status::absent)
-                           ? NEG_INF
-                           : std::numeric_limits<double>::quiet_NaN();
+            value[i] = status[i] == static_cast<std::int8_t>(Status::absent) ? NEG_INF
+                                                                             : std::numeric_limits<double>::quiet_NaN();
     });
 }
 

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/chain/sum_product_logs.hpp"
-#include "maxmargin/chain/sum_product_scaled.hpp"
 #include "maxmargin/base/flush.hpp"
 #include "maxmargin/base/parallel.hpp"
+#include "maxmargin/chain/sum_product_logs.hpp"
+#include "maxmargin/chain/sum_product_scaled.hpp"
 
 namespace maxmargin::chain {
 
@@ -36,7 +36,7 @@ MM_LEVELS(Status, sum_product,
 // Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written. With `by_logs`
 // all examples go that way, for tests.
 inline void marginals(const Batch& batch, bool by_logs, std::span<const double> potentials, std::span<double> z,
-                     std::span<double> value, std::span<std::int8_t> status, std::span<double> edges, int threads) {
+                      std::span<double> value, std::span<std::int8_t> status, std::span<double> edges, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());
     const std::int64_t n = batch.n_examples(), square = batch.n_labels * batch.n_labels;
     std::vector<std::int64_t> first_edge;

@@ -159,8 +159,8 @@ MM_INLINE bool multiply_and_scale(double* MM_RESTRICT x, const double* MM_RESTRI
     return true;
 }
 
-// 2^FACTOR_BIAS times the exponentials of node potentials, the largest of each position taken out; the sum of those goes
-// to `shifts`.
+// 2^FACTOR_BIAS times the exponentials of node potentials, the largest of each position taken out; the sum of those
+// goes to `shifts`.
 template <class Vec>
 MM_INLINE void local_factors(const Panels& panels, std::int64_t length, const double* nodes, double* local,
                              double& shifts) {

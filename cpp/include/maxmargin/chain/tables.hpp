@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "maxmargin/chain/viterbi.hpp"
 #include "maxmargin/base/simd_exp.hpp"
+#include "maxmargin/chain/viterbi.hpp"
 
 namespace maxmargin::chain {
 

@@ -2,8 +2,8 @@
 //
 // Viterbi keeps only the forward maxima (position x label) and finds the best predecessor again on the way back: K
 // comparisons per position instead of K^2 stored indices. Cost per example: T K^2 additions and maxima, a vector at a
-// time (8, 4 or 2 lanes, see base/simd.hpp) with the running maxima in registers. -inf forbids a label or a pair; NaN and
-// +inf are refused.
+// time (8, 4 or 2 lanes, see base/simd.hpp) with the running maxima in registers. -inf forbids a label or a pair; NaN
+// and +inf are refused.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/hull/batch.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/hull/batch.hpp"
 
 namespace maxmargin::chain {
 
@@ -35,9 +35,9 @@ inline constexpr double NEG_INF = -std::numeric_limits<double>::infinity();
 // The batch as the kernels see it. Offsets are absolute positions in a packed vector, `length` positions per example.
 struct Batch {
     std::int64_t n_labels;
-    bool shared;                               // one transition matrix per example, or one per edge
-    std::span<const std::int64_t> nodes;       // n_examples + 1
-    std::span<const std::int64_t> pairs;       // n_examples + 1
+    bool shared;                          // one transition matrix per example, or one per edge
+    std::span<const std::int64_t> nodes;  // n_examples + 1
+    std::span<const std::int64_t> pairs;  // n_examples + 1
 
     std::int64_t n_examples() const { return static_cast<std::int64_t>(nodes.size()) - 1; }
     std::int64_t length(std::int64_t i) const { return (nodes[i + 1] - nodes[i]) / n_labels; }
@@ -48,8 +48,8 @@ struct Batch {
     }
 };
 
-// Constraints which labels may follow each other, come first and come last, as numbers to add to scores: 0, or -inf for what
-// is forbidden. All empty where there are no constraints.
+// Constraints which labels may follow each other, come first and come last, as numbers to add to scores: 0, or -inf for
+// what is forbidden. All empty where there are no constraints.
 struct Constraints {
     std::span<const double> pairs, first, last;  // K x K, K, K
 
@@ -315,8 +315,8 @@ inline void argmax(const Batch& batch, std::span<const double> scores, std::span
 }
 
 // Euclidean projection of every example, the active sets fed by Viterbi.
-inline void project(const Batch& batch, const Constraints& constraints, HullBatch& sets, std::span<const double> point, std::span<double> z,
-                    std::span<double> value, std::span<std::int8_t> status, int threads) {
+inline void project(const Batch& batch, const Constraints& constraints, HullBatch& sets, std::span<const double> point,
+                    std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());
     const std::int64_t k = batch.n_labels;
     std::vector<Scratch> scratch;
@@ -339,8 +339,8 @@ inline void project(const Batch& batch, const Constraints& constraints, HullBatc
                 constraints.add(k, batch.shared, length, scores, legal[thread].data());
                 scores = legal[thread].data();
             }
-            const Status found = viterbi(panels.lanes, panels, batch.shared, length, scores, scores + n_nodes,
-                                         scratch[thread], best);
+            const Status found =
+                viterbi(panels.lanes, panels, batch.shared, length, scores, scores + n_nodes, scratch[thread], best);
             if (found != Status::ok) {
                 set.finish(constraints.none() ? Status::nonfinite : found);
                 break;

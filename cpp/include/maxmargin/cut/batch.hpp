@@ -9,13 +9,13 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/cut/dual.hpp"
-#include "maxmargin/cut/graph.hpp"
-#include "maxmargin/cut/newton.hpp"
-#include "maxmargin/cut/order.hpp"
-#include "maxmargin/cut/maxflow.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/scratch.hpp"
+#include "maxmargin/cut/dual.hpp"
+#include "maxmargin/cut/graph.hpp"
+#include "maxmargin/cut/maxflow.hpp"
+#include "maxmargin/cut/newton.hpp"
+#include "maxmargin/cut/order.hpp"
 
 namespace maxmargin::cut {
 
@@ -76,8 +76,8 @@ inline std::int8_t argmax_one(const CutExample& g, const double* node, const dou
 
 // z = argmax scores'z (packed: all nodes, then all edges). flow: in the start, out the maximum flow, one per edge.
 inline void argmax(const CutGraphs& graphs, std::span<const double> scores, std::int64_t augmentations_per_arc,
-                   std::span<double> flow, std::span<double> z, std::span<double> value,
-                   std::span<std::int8_t> status, int threads) {
+                   std::span<double> flow, std::span<double> z, std::span<double> value, std::span<std::int8_t> status,
+                   int threads) {
     const Sizes sizes = largest(graphs);
     ScratchLease<ArgmaxScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
     for (std::size_t k = 0; k < scratch.size(); ++k) {
@@ -89,9 +89,9 @@ inline void argmax(const CutGraphs& graphs, std::span<const double> scores, std:
         ArgmaxScratch& own = scratch[thread];
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i], edges = graphs.nodes();
-            status[i] = argmax_one(graphs[i], scores.data() + node0, scores.data() + edges + edge0,
-                                   augmentations_per_arc, own, flow.data() + edge0, z.data() + node0,
-                                   z.data() + edges + edge0, value[i]);
+            status[i] =
+                argmax_one(graphs[i], scores.data() + node0, scores.data() + edges + edge0, augmentations_per_arc, own,
+                           flow.data() + edge0, z.data() + node0, z.data() + edges + edge0, value[i]);
         }
     });
 }
@@ -107,9 +107,9 @@ inline void order(const CutGraphs& graphs, std::span<std::int32_t> order) {
 // places of its node j and edge e in the example's part of point, z and flow. flow: in a start, out the net flow of the
 // dual. gap: the duality gap reached. Without `newton`, and where Newton steps fail, FISTA does the work alone.
 inline void project(const CutGraphs& graphs, std::span<const std::int32_t> node_order,
-                    std::span<const std::int32_t> edge_order, std::span<const double> point, double tol,
-                    bool newton, std::int64_t step_limit, std::span<double> flow, std::span<double> z,
-                    std::span<double> value, std::span<double> gap, std::span<std::int8_t> status, int threads) {
+                    std::span<const std::int32_t> edge_order, std::span<const double> point, double tol, bool newton,
+                    std::int64_t step_limit, std::span<double> flow, std::span<double> z, std::span<double> value,
+                    std::span<double> gap, std::span<std::int8_t> status, int threads) {
     const Sizes sizes = largest(graphs);
     ScratchLease<ProjectScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
     for (std::size_t k = 0; k < scratch.size(); ++k) {

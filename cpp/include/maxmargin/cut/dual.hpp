@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "maxmargin/cut/graph.hpp"
 #include "maxmargin/base/scratch.hpp"
+#include "maxmargin/cut/graph.hpp"
 
 namespace maxmargin::cut {
 
@@ -92,7 +92,7 @@ inline double cut_objective(const CutTarget& t, const double* x) {
 // Accelerated proximal gradient on (2) with restarts (Beck and Teboulle 2009; O'Donoghue and Candes 2015): the slow
 // and sure way, and the yardstick of the benchmark.
 class CutFista {
-public:
+   public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
         at_least(v_, nodes);
         at_least(y_, edges);
@@ -137,7 +137,7 @@ public:
         return gap;
     }
 
-private:
+   private:
     static constexpr int check_every = 10;
 
     double point_and_gap(const CutTarget& t, const double* flow, double* x) {

@@ -13,7 +13,7 @@
 namespace maxmargin::cut {
 
 class LaplacianSystem {
-public:
+   public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
         for (auto* v : {&diagonal_, &residual_, &search_, &product_, &pivot_, &solution_}) at_least(*v, nodes);
         for (auto* i : {&parent_, &mark_, &fill_, &pattern_, &path_}) at_least(*i, nodes);
@@ -52,7 +52,7 @@ public:
         }
     }
 
-private:
+   private:
     void conjugate_gradients(double enough, double* b) {
         double rho = 0.0;
         for (std::int32_t i = 0; i < n_; ++i) {

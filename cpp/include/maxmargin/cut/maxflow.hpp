@@ -12,13 +12,13 @@
 #include <limits>
 #include <vector>
 
-#include "maxmargin/cut/graph.hpp"
 #include "maxmargin/base/scratch.hpp"
+#include "maxmargin/cut/graph.hpp"
 
 namespace maxmargin::cut {
 
 class MaxFlow {
-public:
+   public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
         at_least(residual_, 2 * static_cast<std::size_t>(edges));
         at_least(excess_, nodes);
@@ -44,7 +44,7 @@ public:
         for (std::int32_t j = 0; j < graph.nodes; ++j) x[j] = tree_[j] == source ? 1.0 : 0.0;
     }
 
-private:
+   private:
     static constexpr std::int8_t loose = 0, source = 1, sink = 2;
     static constexpr std::int32_t at_terminal = -1, none = -2;
     // What is left of a capacity after a subtraction counts as nothing below this part of it. The cut is then optimal
@@ -95,9 +95,7 @@ private:
     }
 
     // The arc that must have residual capacity for `node` to hang on its parent.
-    std::int32_t link(std::int32_t node) const {
-        return tree_[node] == source ? parent_[node] ^ 1 : parent_[node];
-    }
+    std::int32_t link(std::int32_t node) const { return tree_[node] == source ? parent_[node] ^ 1 : parent_[node]; }
 
     bool grow_trees(std::int64_t limit) {
         const CutExample& g = *graph_;

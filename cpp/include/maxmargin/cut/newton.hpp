@@ -16,10 +16,10 @@
 #include <limits>
 #include <vector>
 
-#include "maxmargin/cut/dual.hpp"
-#include "maxmargin/cut/linear_system.hpp"
 #include "maxmargin/base/scratch.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/cut/dual.hpp"
+#include "maxmargin/cut/linear_system.hpp"
 
 namespace maxmargin::cut {
 
@@ -40,11 +40,12 @@ static MM_CLONES void flow_steps(std::int32_t n, double sigma, const double* MM_
 }
 
 class CutNewton {
-public:
+   public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
         for (auto* v : {&v_, &gradient_, &trial_, &snapped_, &step_}) at_least(*v, nodes);
         for (auto* e : {&flow_, &weight_, &energy_, &difference_, &near_target_, &near_flow_, &near_next_,
-                        &near_weight_, &near_energy_}) at_least(*e, edges);
+                        &near_weight_, &near_energy_})
+            at_least(*e, edges);
         for (auto* i : {&place_, &free_, &group_, &size_}) at_least(*i, nodes);
         at_least(touched_, edges);
         at_least(member_start_, static_cast<std::size_t>(nodes) + 1);
@@ -115,7 +116,7 @@ public:
         return gap;
     }
 
-private:
+   private:
     // Chosen by measurement on surface meshes; each is flat around its value.
     static constexpr double first_sigma = 1.0, growth = 3.0, smallest_sigma = 0.5, largest_sigma = 1e6;
     static constexpr double wide_part = 0.3, over_relaxation = 0.3;

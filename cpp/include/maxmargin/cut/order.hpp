@@ -11,7 +11,7 @@
 namespace maxmargin::cut {
 
 class CutOrder {
-public:
+   public:
     // Writes a permutation of the nodes, first eliminated first. O(edges log nodes) on meshes.
     void run(const CutExample& graph, std::int32_t* order) {
         const std::int32_t n = graph.nodes;
@@ -32,7 +32,7 @@ public:
         }
     }
 
-private:
+   private:
     static constexpr std::int32_t small = 6;
     struct Piece {
         std::int32_t begin, end;

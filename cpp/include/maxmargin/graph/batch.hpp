@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/base/parallel.hpp"
+#include "maxmargin/base/scratch.hpp"
 #include "maxmargin/cut/graph.hpp"
 #include "maxmargin/graph/local_polytope.hpp"
 #include "maxmargin/graph/maximum.hpp"
-#include "maxmargin/base/parallel.hpp"
-#include "maxmargin/base/scratch.hpp"
 
 namespace maxmargin::network {
 
@@ -24,8 +24,7 @@ struct Place {
     std::int64_t node, edge, multiplier;
 
     Place(const cut::CutGraphs& graphs, std::int32_t labels, std::int64_t i)
-        : shape{graphs[i], labels, nullptr, nullptr},
-          node(graphs.node_offsets[i] * labels),
+        : shape{graphs[i], labels, nullptr, nullptr}, node(graphs.node_offsets[i] * labels),
           edge(graphs.nodes() * labels + graphs.edge_offsets[i] * shape.edge_size()),
           multiplier(2 * graphs.edge_offsets[i] * labels) {}
 
@@ -80,8 +79,8 @@ void for_each(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const
 // instead of `sought` and yet be OK, as no other solver comes after this one.
 template <bool table>
 void argmax(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores,
-            std::span<const std::int8_t> last, int pass_limit, int step_limit, std::span<double> m,
-            std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads) {
+            std::span<const std::int8_t> last, int pass_limit, int step_limit, std::span<double> m, std::span<double> z,
+            std::span<double> value, std::span<std::int8_t> status, int threads) {
     for_each<table>(graphs, labels, scores, m, z, value, status, threads,
                     [&](std::int64_t i, const Place<table>& place, const Example<table>& x, Scratch<table>& own) {
                         Maximum<table> maximum(x, own, m.data() + place.multiplier, z.data() + place.node,
@@ -151,40 +150,43 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
              int step_limit, bool warm, std::span<double> m, std::span<double> z, std::span<double> value,
              std::span<double> gap, std::span<std::int8_t> status, int threads) {
     std::fill(gap.begin(), gap.end(), 0.0);
-    for_each<table>(
-        graphs, labels, point, m, z, value, status, threads,
-        [&](std::int64_t i, const Place<table>& place, const Example<table>& x, Scratch<table>& own) {
-            double* start = m.data() + place.multiplier;
-            double* nodes = z.data() + place.node;
-            double* edges = z.data() + place.edge;
-            const std::int64_t n = x.multipliers();
-            // Those given, if they are better than none, or of none and those of a linear program the ones with the
-            // better dual value: far away from the polytope the nearest point is nearly a maximum.
-            double best = own.projector.value(x, start);
-            const auto compare = [&] {
-                const double found = own.projector.value(x, own.trial.data());
-                if (!(found > best)) return;
-                best = found;
-                std::copy_n(own.trial.begin(), n, start);
-            };
-            const double given = best;
-            std::fill_n(own.trial.begin(), n, 0.0);
-            if (warm) compare();
-            if (!warm || best > given) {
-                Messages<table>::admit(x, own.trial.data());
-                for (int pass = 0; pass < 4; ++pass) own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
-                compare();
-            }
-            // Entries of size a leave sums of t wrong by eps a, and a wrong part may cost a.
-            const double entry = 1.0 + largest_entry(x), rounding_gap = 4e-16 * (1.0 + x.graph.edges) * entry * entry;
-            approach(x, own, start, nodes, edges);
-            gap[i] = own.projector.run(x, 0.5 * tol * tol, rounding_gap, step_limit, start, nodes, edges);
-            status[i] = gap[i] <= std::max(0.5 * tol * tol, rounding_gap) ? ok : inexact;
-            double sum = 0.0;
-            for (std::int64_t p = 0; p < x.node_parts(); ++p) sum += (nodes[p] - x.node[p]) * (nodes[p] - x.node[p]);
-            for (std::int64_t p = 0; p < x.edge_parts(); ++p) sum += (edges[p] - x.edge[p]) * (edges[p] - x.edge[p]);
-            value[i] = 0.5 * sum;
-        });
+    for_each<table>(graphs, labels, point, m, z, value, status, threads,
+                    [&](std::int64_t i, const Place<table>& place, const Example<table>& x, Scratch<table>& own) {
+                        double* start = m.data() + place.multiplier;
+                        double* nodes = z.data() + place.node;
+                        double* edges = z.data() + place.edge;
+                        const std::int64_t n = x.multipliers();
+                        // Those given, if they are better than none, or of none and those of a linear program the ones
+                        // with the better dual value: far away from the polytope the nearest point is nearly a maximum.
+                        double best = own.projector.value(x, start);
+                        const auto compare = [&] {
+                            const double found = own.projector.value(x, own.trial.data());
+                            if (!(found > best)) return;
+                            best = found;
+                            std::copy_n(own.trial.begin(), n, start);
+                        };
+                        const double given = best;
+                        std::fill_n(own.trial.begin(), n, 0.0);
+                        if (warm) compare();
+                        if (!warm || best > given) {
+                            Messages<table>::admit(x, own.trial.data());
+                            for (int pass = 0; pass < 4; ++pass)
+                                own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
+                            compare();
+                        }
+                        // Entries of size a leave sums of t wrong by eps a, and a wrong part may cost a.
+                        const double entry = 1.0 + largest_entry(x),
+                                     rounding_gap = 4e-16 * (1.0 + x.graph.edges) * entry * entry;
+                        approach(x, own, start, nodes, edges);
+                        gap[i] = own.projector.run(x, 0.5 * tol * tol, rounding_gap, step_limit, start, nodes, edges);
+                        status[i] = gap[i] <= std::max(0.5 * tol * tol, rounding_gap) ? ok : inexact;
+                        double sum = 0.0;
+                        for (std::int64_t p = 0; p < x.node_parts(); ++p)
+                            sum += (nodes[p] - x.node[p]) * (nodes[p] - x.node[p]);
+                        for (std::int64_t p = 0; p < x.edge_parts(); ++p)
+                            sum += (edges[p] - x.edge[p]) * (edges[p] - x.edge[p]);
+                        value[i] = 0.5 * sum;
+                    });
 }
 
 }  // namespace maxmargin::network

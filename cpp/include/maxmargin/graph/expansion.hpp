@@ -11,14 +11,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "maxmargin/graph/local_polytope.hpp"
-#include "maxmargin/cut/maxflow.hpp"
 #include "maxmargin/base/scratch.hpp"
+#include "maxmargin/cut/maxflow.hpp"
+#include "maxmargin/graph/local_polytope.hpp"
 
 namespace maxmargin::network {
 
 class Expansion {
-public:
+   public:
     void reserve(const Example<false>& x) {
         flow_solver_.reserve(x.graph.nodes, x.graph.edges);
         for (auto* v : {&node_, &takes_}) at_least(*v, x.graph.nodes);
@@ -44,7 +44,7 @@ public:
         return score;
     }
 
-private:
+   private:
     // moved_ = the best labeling in which every node has its label or `wanted`.
     void expand(const Example<false>& x, const std::int32_t* label, std::int32_t wanted) {
         const cut::CutExample& g = x.graph;

@@ -188,8 +188,7 @@ inline double bound_over_point(const Example<table>& x, const double* m, const d
             for (std::int32_t a = 0; a < n; ++a)
                 for (std::int32_t b = 0; b < n; ++b) best = std::max(best, score[a * n + b] - mi[a] - mj[b]);
             for (std::int32_t a = 0; a < n; ++a)
-                for (std::int32_t b = 0; b < n; ++b)
-                    gap += te[a * n + b] * (best - (score[a * n + b] - mi[a] - mj[b]));
+                for (std::int32_t b = 0; b < n; ++b) gap += te[a * n + b] * (best - (score[a * n + b] - mi[a] - mj[b]));
         } else {
             const double* zi = z + std::int64_t{x.graph.ends[2 * e]} * n;
             const double* zj = z + std::int64_t{x.graph.ends[2 * e + 1]} * n;

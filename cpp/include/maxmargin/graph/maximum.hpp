@@ -14,12 +14,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "maxmargin/base/scratch.hpp"
 #include "maxmargin/graph/expansion.hpp"
 #include "maxmargin/graph/local_polytope.hpp"
 #include "maxmargin/graph/messages.hpp"
 #include "maxmargin/graph/projection.hpp"
 #include "maxmargin/graph/roof_duality.hpp"
-#include "maxmargin/base/scratch.hpp"
 
 namespace maxmargin::network {
 
@@ -60,7 +60,7 @@ struct Scratch {
 // The maximum of one example: z, t feasible, m the multipliers of the bound, the value the bound.
 template <bool table>
 class Maximum {
-public:
+   public:
     Maximum(const Example<table>& x, Scratch<table>& own, double* m, double* z, double* t)
         : x_(x), own_(own), m_(m), z_(z), t_(t), range_(range_of(x)), slack_(rounding * size_of(x)) {}
 
@@ -75,7 +75,7 @@ public:
         return gap <= allowed * range_ + 10.0 * slack_ ? ok : inexact;
     }
 
-private:
+   private:
     bool meets(double bound, double score) const { return bound - score <= tight * range_ + slack_; }
 
     // The best point whose nodes are those of a labeling: in (2) a part with a score < 0 stays 0 where its ends agree.

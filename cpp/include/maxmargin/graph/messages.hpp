@@ -11,14 +11,14 @@
 #include <limits>
 #include <vector>
 
-#include "maxmargin/graph/local_polytope.hpp"
 #include "maxmargin/base/scratch.hpp"
+#include "maxmargin/graph/local_polytope.hpp"
 
 namespace maxmargin::network {
 
 template <bool table>
 class Messages {
-public:
+   public:
     void reserve(const Example<table>& x) {
         at_least(total_, x.labels);
         at_least(taken_, x.labels);
@@ -74,8 +74,8 @@ public:
             const std::int32_t after = end - begin - before;
             const double share = after ? 1.0 / std::max(before, after) : 0.0;
             const double best = *std::max_element(total_.begin(), total_.begin() + n);
-            label[i] = static_cast<std::int32_t>(std::max_element(decode_.begin(), decode_.begin() + n) -
-                                                 decode_.begin());
+            label[i] =
+                static_cast<std::int32_t>(std::max_element(decode_.begin(), decode_.begin() + n) - decode_.begin());
             for (std::int32_t r = begin; r < end; ++r) {
                 const std::int32_t arc = g.arcs[r], other = g.ends[arc ^ 1];
                 if (forward ? other < i : other > i) continue;
@@ -118,8 +118,8 @@ public:
                     for (std::int32_t k = 0; k < n; ++k)
                         total_[k] += edge_score(x, arc >> 1, arc & 1 ? there : k, arc & 1 ? k : there);
                 }
-                const auto best = static_cast<std::int32_t>(
-                    std::max_element(total_.begin(), total_.begin() + n) - total_.begin());
+                const auto best =
+                    static_cast<std::int32_t>(std::max_element(total_.begin(), total_.begin() + n) - total_.begin());
                 if (total_[best] > total_[labels[i]]) {
                     labels[i] = best;
                     changed = true;
@@ -130,7 +130,7 @@ public:
 
     std::vector<std::int32_t> label;
 
-private:
+   private:
     // Gives the tail of an arc the best of its edge for every label.
     void pull(const Example<table>& x, std::int32_t arc, double* m) {
         const std::int32_t n = x.labels;

@@ -16,9 +16,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "maxmargin/graph/local_polytope.hpp"
 #include "maxmargin/base/scratch.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/graph/local_polytope.hpp"
 
 namespace maxmargin::network {
 
@@ -69,7 +69,7 @@ inline bool solve_within(Envelope& matrix, std::int32_t size, double* x) {
 
 template <bool table>
 class NodeSystem {
-public:
+   public:
     void reserve(const Example<table>& x) {
         for (auto* v : {&base_, &last_, &place_, &queue_, &other_queue_}) at_least(*v, x.graph.nodes);
         const auto labels = static_cast<std::size_t>(x.labels);
@@ -92,7 +92,7 @@ public:
         return true;
     }
 
-private:
+   private:
     // Unknowns of the nodes with several positive labels: base_[i] the first of node i, -1 for others.
     void number_nodes(const Example<table>& x, const double* z) {
         const std::int32_t n = x.labels;
@@ -297,8 +297,7 @@ private:
 
     // The common case, one positive part or none; false for others.
     template <class Count>
-    static bool solve_single(const Count n, const double* te, double shift, const double* residual,
-                             double* direction) {
+    static bool solve_single(const Count n, const double* te, double shift, const double* residual, double* direction) {
         std::int32_t active = 0, some = 0;
         for (std::int32_t c = 0; c < n * n; ++c)
             if (te[c] > 0.0) ++active, some = c;
@@ -337,9 +336,9 @@ private:
             return;
         }
         // Eliminates the rows, factors what is left for the columns, and multiplies out its inverse.
-        double* left = block_.data();        // n x n
-        double* factor = left + n * n;       // inverse of the factor, lower triangle
-        double* scaled = factor + n * n;     // R^-1 T
+        double* left = block_.data();     // n x n
+        double* factor = left + n * n;    // inverse of the factor, lower triangle
+        double* scaled = factor + n * n;  // R^-1 T
         for (std::int32_t a = 0; a < n; ++a)
             for (std::int32_t b = 0; b < n; ++b) scaled[a * n + b] = te[a * n + b] > 0.0 ? 1.0 / row_count[a] : 0.0;
         for (std::int32_t b = 0; b < n; ++b)

@@ -7,10 +7,10 @@
 //
 // concave with the Lipschitz gradient (sums of t at an end) - z of the end, where z is v_i projected onto the simplex
 // and t = max(0, u); over all m for (1), over m >= 0 for (2). Its generalized Hessian couples two multipliers where the
-// part that they share is positive, and the labels in the support of a node. A step solves (H + shift) d = gradient over
-// the fractional nodes (graph/newton.hpp) or, where these are too many, by conjugate gradients that touch positive parts
-// only, on the multipliers that are not held at 0 (two-metric projection, Bertsekas 1982), with a search along the
-// projected arc.
+// part that they share is positive, and the labels in the support of a node. A step solves (H + shift) d = gradient
+// over the fractional nodes (graph/newton.hpp) or, where these are too many, by conjugate gradients that touch positive
+// parts only, on the multipliers that are not held at 0 (two-metric projection, Bertsekas 1982), with a search along
+// the projected arc.
 //
 // The gap between (5) and a repaired feasible point, sum 1/2 (t' - t)^2 + t' max(0, -u) and for (2) the slacks times
 // their multipliers, has no negative terms: it is right to rounding however small it is.
@@ -22,10 +22,10 @@
 #include <limits>
 #include <vector>
 
-#include "maxmargin/graph/local_polytope.hpp"
-#include "maxmargin/graph/newton.hpp"
 #include "maxmargin/base/scratch.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/graph/local_polytope.hpp"
+#include "maxmargin/graph/newton.hpp"
 
 namespace maxmargin::network {
 
@@ -73,10 +73,10 @@ class Projector {
     // is flat, which most of the work then goes into: up to 8 times the products on 30 x 30 grids.
     static constexpr double first_shift = 1e-3, least_shift = 1e-4, most_stalled_shift = 1e-2;
 
-public:
+   public:
     void reserve(const Example<table>& x) {
-        for (auto* v : {&m_, &m_next_, &gradient_, &gradient_next_, &direction_, &residual_, &search_, &image_,
-                        &diagonal_})
+        for (auto* v :
+             {&m_, &m_next_, &gradient_, &gradient_next_, &direction_, &residual_, &search_, &image_, &diagonal_})
             at_least(*v, x.multipliers());
         for (auto* v : {&z_, &z_next_}) at_least(*v, x.node_parts());
         for (auto* v : {&t_, &t_next_, &fit_}) at_least(*v, x.edge_parts());
@@ -127,7 +127,7 @@ public:
         return best;
     }
 
-private:
+   private:
     struct Slope {
         double sum, squares;
     };
@@ -403,7 +403,7 @@ private:
         return false;
     }
 
-private:
+   private:
     std::vector<double> m_, m_next_, gradient_, gradient_next_, direction_, residual_, search_, image_, diagonal_;
     std::vector<double> z_, z_next_, t_, t_next_, fit_, v_;
     std::vector<std::int32_t> first_, second_, support_, single_;

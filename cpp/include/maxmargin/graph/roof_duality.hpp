@@ -17,14 +17,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "maxmargin/graph/local_polytope.hpp"
-#include "maxmargin/cut/maxflow.hpp"
 #include "maxmargin/base/scratch.hpp"
+#include "maxmargin/cut/maxflow.hpp"
+#include "maxmargin/graph/local_polytope.hpp"
 
 namespace maxmargin::network {
 
 class Roof {
-public:
+   public:
     static bool fits(const Example<true>& x) { return x.labels == 2 && x.graph.nodes < 1 << 29; }
 
     void reserve(const Example<true>& x) {
@@ -67,7 +67,7 @@ public:
         }
     }
 
-private:
+   private:
     static double product(const double* w) { return w[0] + w[3] - w[1] - w[2]; }
 
     cut::CutExample build(const Example<true>& x) {

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/hull/projection.hpp"
 #include "maxmargin/base/parallel.hpp"
+#include "maxmargin/hull/projection.hpp"
 
 namespace maxmargin::hull {
 

@@ -283,12 +283,12 @@ class ActiveSet {
     std::vector<std::int64_t> start_{0};  // non-zeros of every vertex seen, by slot
     std::vector<std::int32_t> index_;
     std::vector<double> value_;
-    std::vector<std::int64_t> slot_;    // the vertices held
-    std::vector<double> norm_;          // ||v_i||^2
-    std::vector<double> weight_;        // p
-    std::vector<double> factor_;        // R, row-major, rows of width_
-    std::vector<double> along_point_;   // u_b
-    std::vector<double> along_one_;     // u_1
+    std::vector<std::int64_t> slot_;   // the vertices held
+    std::vector<double> norm_;         // ||v_i||^2
+    std::vector<double> weight_;       // p
+    std::vector<double> factor_;       // R, row-major, rows of width_
+    std::vector<double> along_point_;  // u_b
+    std::vector<double> along_one_;    // u_1
     std::int64_t width_ = 0, rounds_ = 0, limit_ = 0;
     double rho_ = 1.0;
     bool done_ = false, doubtful_ = false;
@@ -350,8 +350,8 @@ class ActiveSet {
         for (std::int64_t i = 0; i < s; ++i) {
             const auto at = index(i);
             const auto x = value(i);
-            const double dot = dense::gather_dot(at.data(), x.data(), static_cast<std::int64_t>(at.size()),
-                                                      scratch.dense.data());
+            const double dot =
+                dense::gather_dot(at.data(), x.data(), static_cast<std::int64_t>(at.size()), scratch.dense.data());
             held |= norm_[i] + norm - 2.0 * dot <= 1e-14 * (norm_[i] + norm);
             column[i] = dot + rho_;
         }

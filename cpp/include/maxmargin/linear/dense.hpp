@@ -110,8 +110,8 @@ inline std::vector<double> overlapped(const double* w, std::int64_t d, std::int6
 
 // out[p][i] = x_i' w[p] for rows begin..end; NV = 0 means the number of vectors is known at run time only.
 template <class Vec, int NV, int P>
-MM_INLINE void dot_rows(const double* MM_RESTRICT x, std::int64_t d, const double* const* padded,
-                        double* const* out, std::int64_t begin, std::int64_t end) {
+MM_INLINE void dot_rows(const double* MM_RESTRICT x, std::int64_t d, const double* const* padded, double* const* out,
+                        std::int64_t begin, std::int64_t end) {
     constexpr int kRows = 4;
     const std::int64_t nv = NV ? NV : vectors<Vec>(d);
     std::int64_t i = begin;
@@ -399,8 +399,8 @@ inline void dense_forward(const double* x, std::int64_t n, std::int64_t d, std::
 }
 
 // out (d, k) = X' Z. Memory: at most a quarter of X for the partial sums.
-inline void dense_adjoint(const double* x, std::int64_t n, std::int64_t d, std::int64_t k, const double* z,
-                          double* out, int threads) {
+inline void dense_adjoint(const double* x, std::int64_t n, std::int64_t d, std::int64_t k, const double* z, double* out,
+                          int threads) {
     if (d == 0 || k == 0) return;
     const int widest = lanes_in_use();
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>(256, 4 * k));

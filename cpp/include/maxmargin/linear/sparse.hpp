@@ -94,9 +94,9 @@ MM_INLINE bool sparse_rows_narrow(Compressed<Index> x, std::int64_t begin, std::
 
 // NV vectors of outputs per row in registers; the rows of W are prefetched kRowsAhead non-zeros before their use.
 template <class Vec, int NV, class Index>
-MM_INLINE bool sparse_rows_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end,
-                                const double* MM_RESTRICT w, std::int64_t d, std::int64_t k, const std::int64_t* at,
-                                const double* initial, ToRows to) {
+MM_INLINE bool sparse_rows_tile(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* MM_RESTRICT w,
+                                std::int64_t d, std::int64_t k, const std::int64_t* at, const double* initial,
+                                ToRows to) {
     constexpr std::int64_t kRowsAhead = 16;
     constexpr int kLine = 64 / sizeof(Vec);  // vectors per cache line
     const std::int64_t stop = x.starts[end];
@@ -158,10 +158,10 @@ MM_INLINE void sparse_rows_at(int, Compressed<Index> x, std::int64_t begin, std:
     good = sparse_rows_narrow<Vec2>(x, begin, end, w, d, 2, 0, initial, to);
 }
 
-#define MM_SPARSE_ROWS(Index, To)                                                                            \
-    MM_LEVELS(void, sparse_rows,                                                                                   \
-              (int widest, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,       \
-               std::int64_t d, std::int64_t k, const double* initial, To to, bool& good),                    \
+#define MM_SPARSE_ROWS(Index, To)                                                                                      \
+    MM_LEVELS(void, sparse_rows,                                                                                       \
+              (int widest, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w, std::int64_t d, \
+               std::int64_t k, const double* initial, To to, bool& good),                                              \
               (widest, x, begin, end, w, d, k, initial, to, good))
 MM_SPARSE_ROWS(std::int32_t, ToRows)
 MM_SPARSE_ROWS(std::int64_t, ToRows)
@@ -273,8 +273,8 @@ MM_INLINE bool scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_
 }
 
 template <class Vec, class Index>
-MM_INLINE bool scatter_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z,
-                             std::int64_t d, std::int64_t k, double* sums) {
+MM_INLINE bool scatter_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z, std::int64_t d,
+                             std::int64_t k, double* sums) {
     if constexpr (lanes<Vec> > 1) {
         if (k < lanes<Vec>) return scatter_width<Half<Vec>>(x, begin, end, z, d, k, sums);
     }

@@ -4,9 +4,9 @@
 // are zero for ever. Weights are stored in that order, so that rare features, which are most, cost a few bytes each.
 //   forward   out[r, c] = initial[c] + sum_f X[r, f] W[f, c]
 //   adjoint   out[f, c] = sum_r X[r, f] Z[r, c]  where (f, c) is in the pattern
-// Cost: one addition per non-zero of X and weight of its feature; with up to 64 columns and AVX-512, or 32 and AVX2, one
-// per non-zero and vector of columns, without a branch. X without values has ones. Every index has been checked by the
-// binding.
+// Cost: one addition per non-zero of X and weight of its feature; with up to 64 columns and AVX-512, or 32 and AVX2,
+// one per non-zero and vector of columns, without a branch. X without values has ones. Every index has been checked by
+// the binding.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/linear/sparse.hpp"
-#include "maxmargin/online/examples.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/linear/sparse.hpp"
+#include "maxmargin/online/examples.hpp"
 
 #if MM_HAS_TARGETS
 #include <immintrin.h>
@@ -38,11 +38,11 @@ struct Place {
 };
 
 struct Support {
-    std::span<const std::int32_t> starts;             // d + 1
-    std::span<const std::int32_t> columns;            // one per weight
+    std::span<const std::int32_t> starts;   // d + 1
+    std::span<const std::int32_t> columns;  // one per weight
     std::int64_t m;
-    std::span<const Place<std::uint32_t>> narrow{};   // of every feature where m <= 32
-    std::span<const Place<std::uint64_t>> wide{};     // of every feature where 32 < m <= 64
+    std::span<const Place<std::uint32_t>> narrow{};  // of every feature where m <= 32
+    std::span<const Place<std::uint64_t>> wide{};    // of every feature where 32 < m <= 64
 
     std::int64_t n_features() const { return static_cast<std::int64_t>(starts.size()) - 1; }
     std::int64_t n_weights() const { return static_cast<std::int64_t>(columns.size()); }
@@ -267,7 +267,8 @@ void forward(const Support& support, Compressed<Index> x, std::int64_t n, const 
 // A feature has many columns where it has more than one in so many.
 inline constexpr std::int64_t kDense = 5;
 
-// Sums over the rows of Z that one feature has, in all columns: into one of two buffers of m numbers, which is returned.
+// Sums over the rows of Z that one feature has, in all columns: into one of two buffers of m numbers, which is
+// returned.
 template <class Index>
 const double* dense_sums(int widest, const Index* rows, const double* values, std::int64_t count, const double* z,
                          std::int64_t n, std::int64_t m, double* one, double* other) {
@@ -317,7 +318,8 @@ void adjoint(const Support& support, Compressed<Index> x, std::int64_t n, const 
             std::fill(out + first, out + last, 0.0);
             for (std::int64_t q = x.starts[f]; q < x.starts[f + 1]; ++q) {
                 if (q + kAhead < stop)
-                    __builtin_prefetch(z + static_cast<std::int64_t>(x.columns[q + kAhead]) * m + support.columns[first]);
+                    __builtin_prefetch(z + static_cast<std::int64_t>(x.columns[q + kAhead]) * m +
+                                       support.columns[first]);
                 const double* row = z + static_cast<std::int64_t>(x.columns[q]) * m;
                 const double value = x.values ? x.values[q] : 1.0;
                 for (std::int32_t j = first; j < last; ++j) out[j] += value * row[support.columns[j]];
@@ -356,7 +358,8 @@ template <class Index>
 class SupportedMap final : public online::FeatureMap {
    public:
     SupportedMap(Support support, std::span<const std::int64_t> offsets, bool constant, Compressed<Index> x)
-        : support_(support), offsets_(offsets), first_(constant ? support.m : 0), x_(x), widest_(simd::lanes_in_use()) {}
+        : support_(support), offsets_(offsets), first_(constant ? support.m : 0), x_(x), widest_(simd::lanes_in_use()) {
+    }
 
     std::int64_t n_weights() const override { return first_ + support_.n_weights(); }
     std::int64_t n_examples() const override { return static_cast<std::int64_t>(offsets_.size()) - 1; }

@@ -1,8 +1,8 @@
 // Which pairs of a feature and a column there are: sets of pairs in 0 .. d - 1 and 0 .. m - 1, made piece by piece.
 //
 // Up to kBits columns every feature has a set of bits: adding a pair costs one access, 8 bytes per feature and 64
-// columns. With more columns pairs are listed as they come, 8 bytes each, and sorted in the end: by feature, by counting,
-// then the few of each feature by comparisons.
+// columns. With more columns pairs are listed as they come, 8 bytes each, and sorted in the end: by feature, by
+// counting, then the few of each feature by comparisons.
 #pragma once
 
 #include <algorithm>
@@ -122,7 +122,7 @@ class PairSet {
     std::vector<std::uint64_t> bits_;  // (d, words)
     std::vector<Pair> pairs_;          // as they came
     std::vector<std::int32_t> sorted_;
-    std::vector<std::int64_t> ends_;   // d + 1
+    std::vector<std::int64_t> ends_;  // d + 1
 };
 
 }  // namespace maxmargin::supported

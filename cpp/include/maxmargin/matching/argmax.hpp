@@ -9,9 +9,9 @@
 
 #include <vector>
 
+#include "maxmargin/base/simd.hpp"
 #include "maxmargin/matching/batch.hpp"
 #include "maxmargin/matching/edge_lists.hpp"
-#include "maxmargin/base/simd.hpp"
 
 namespace maxmargin::matching {
 

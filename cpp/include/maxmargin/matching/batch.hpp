@@ -37,12 +37,9 @@ struct Example {
 
 inline Example example(const Batch& batch, std::int64_t i) {
     const std::int64_t left = batch.left_start[i], right = batch.right_start[i], edge = batch.edge_start[i];
-    return {batch.left_start[i + 1] - left,
-            batch.right_start[i + 1] - right,
-            batch.edge_start[i + 1] - edge,
-            batch.ends.empty() ? nullptr : batch.ends.data() + 2 * edge,
-            batch.left_capacity.data() + left,
-            batch.right_capacity.data() + right};
+    return {batch.left_start[i + 1] - left,    batch.right_start[i + 1] - right,
+            batch.edge_start[i + 1] - edge,    batch.ends.empty() ? nullptr : batch.ends.data() + 2 * edge,
+            batch.left_capacity.data() + left, batch.right_capacity.data() + right};
 }
 
 // The width of a row in scratch: a multiple of four doubles, so that loops over rows have no tail.

@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/base/parallel.hpp"
 #include "maxmargin/matching/argmax.hpp"
 #include "maxmargin/matching/residual.hpp"
-#include "maxmargin/base/parallel.hpp"
 
 namespace maxmargin::matching {
 
@@ -146,10 +146,8 @@ inline void k_best(const Batch& batch, std::int64_t k, const double* scores, dou
                                 score = found == kNonfinite ? 0 : -kFar;
                                 if (found == kOk) {
                                     const std::vector<std::uint8_t>* taken = kernel.next(&score);
-                                    if (taken)
-                                        std::copy(taken->begin(), taken->end(), z + r * n_parts + first);
-                                    else
-                                        found = kAbsent;
+                                    if (taken) std::copy(taken->begin(), taken->end(), z + r * n_parts + first);
+                                    else found = kAbsent;
                                 }
                                 status[r * n + i] = found;
                             }

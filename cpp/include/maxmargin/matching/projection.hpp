@@ -38,8 +38,8 @@ class Projector : private Dual {
     }
 
     // Writes z (edges of the example) and the node duals (left, right), which also hold the start if `warm`.
-    Status project(const Example& ex, const double* point, double tol, bool warm, double* left_dual,
-                   double* right_dual, double* z, double* value) {
+    Status project(const Example& ex, const double* point, double tol, bool warm, double* left_dual, double* right_dual,
+                   double* z, double* value) {
         newton_steps = fallbacks = 0;
         const bool usable = finite(point, ex.n_edges);
         if (!usable || ex.n_edges == 0) {
@@ -346,8 +346,8 @@ class Projector : private Dual {
                     const double expected =
                         step_along(now.x, direction_.data(), t, now.sum, capacity_.data(), nodes, trial.x);
                     evaluate(trial);
-                    accepted = trial.residual <= 0.5 * best ||
-                               (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
+                    accepted =
+                        trial.residual <= 0.5 * best || (expected < 0 && trial.dual <= now.dual + 1e-4 * expected);
                 }
                 if (accepted) std::swap(now, trial);
             }

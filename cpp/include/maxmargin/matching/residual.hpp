@@ -21,9 +21,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "maxmargin/matching/batch.hpp"
-#include "maxmargin/matching/argmax.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/matching/argmax.hpp"
+#include "maxmargin/matching/batch.hpp"
 
 namespace maxmargin::matching {
 

@@ -1,10 +1,10 @@
 // Block-coordinate Frank-Wolfe over examples (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013).
 //
 // The dual max_z sum_i loss_i(z_i) - C/2 ||P(-g(z))||^2 is a product over examples. Each example keeps the outputs it
-// has met (atoms), their masses and their inner products. A visit finds the most violated output at the current weights (or is
-// content with a kept one), moves mass between the example's atoms by a few Frank-Wolfe steps and corrects g and w on
-// the coordinates that change. P: signs, then a ball; with these the quadratic model of a visit overestimates how fast
-// the dual bends (P does not expand), so that a visit never loses.
+// has met (atoms), their masses and their inner products. A visit finds the most violated output at the current weights
+// (or is content with a kept one), moves mass between the example's atoms by a few Frank-Wolfe steps and corrects g and
+// w on the coordinates that change. P: signs, then a ball; with these the quadratic model of a visit overestimates how
+// fast the dual bends (P does not expand), so that a visit never loses.
 //
 // Outputs mostly agree with the gold one, and only F z - F y counts: an atom is kept by the few parts in which it
 // differs. Cost of a visit with the oracle: the example's scores, its argmax, the features of the differing parts twice
@@ -25,7 +25,8 @@
 
 namespace maxmargin::online {
 
-// Changes of parts, kept as bytes as long as all are small whole numbers: an eighth of the memory, and nearly always so.
+// Changes of parts, kept as bytes as long as all are small whole numbers: an eighth of the memory, and nearly always
+// so.
 class Changes {
    public:
     std::size_t size() const { return whole_ ? small_.size() : any_.size(); }
@@ -69,9 +70,9 @@ class BlockFrankWolfe {
     struct Settings {
         double C, radius;
         Step step;
-        int steps;                    // Frank-Wolfe steps of one visit
-        std::int64_t most_atoms;      // kept for one example
-        double cache_gap, cache_mean; // a kept atom will do if its gap is this share of the last one and of the mean
+        int steps;                     // Frank-Wolfe steps of one visit
+        std::int64_t most_atoms;       // kept for one example
+        double cache_gap, cache_mean;  // a kept atom will do if its gap is this share of the last one and of the mean
     };
     struct Totals {
         std::int64_t calls = 0, visits = 0;  // of the oracle; in all
@@ -79,19 +80,11 @@ class BlockFrankWolfe {
 
     // All mass starts on the gold outputs: g = 0, w = 0.
     BlockFrankWolfe(Examples& examples, Settings settings, std::vector<std::uint8_t> nonnegative)
-        : examples_(examples),
-          s_(settings),
-          nonnegative_(std::move(nonnegative)),
-          g_(static_cast<std::size_t>(examples.n_weights())),
-          late_(g_.size()),
-          plain_(nonnegative_.empty() && !std::isfinite(settings.radius)),
-          w_(plain_ ? 0 : g_.size()),
-          change_(examples.n_weights()),
-          blocks_(static_cast<std::size_t>(examples.size())),
-          gap_(blocks_.size(), 0.0),
-          asked_(blocks_.size(), 0),
-          scores_(static_cast<std::size_t>(examples.most_parts())),
-          other_(scores_.size()),
+        : examples_(examples), s_(settings), nonnegative_(std::move(nonnegative)),
+          g_(static_cast<std::size_t>(examples.n_weights())), late_(g_.size()),
+          plain_(nonnegative_.empty() && !std::isfinite(settings.radius)), w_(plain_ ? 0 : g_.size()),
+          change_(examples.n_weights()), blocks_(static_cast<std::size_t>(examples.size())), gap_(blocks_.size(), 0.0),
+          asked_(blocks_.size(), 0), scores_(static_cast<std::size_t>(examples.most_parts())), other_(scores_.size()),
           delta_(scores_.size(), 0.0) {
         for (std::int64_t i = 0; i < examples.size(); ++i) {
             blocks_[i].atoms.push_back({0.0, 0.0, 1.0, 0, 0});
@@ -197,7 +190,13 @@ class BlockFrankWolfe {
         std::array<double, 9> numbers;
     };
     VectorViews vectors() const {
-        return {g_, late_, w_, gap_, older_.g, newer_.g, asked_,
+        return {g_,
+                late_,
+                w_,
+                gap_,
+                older_.g,
+                newer_.g,
+                asked_,
                 {loss_, late_loss_, time_, norm_, mean_gap_, older_.loss, older_.weight, newer_.loss, newer_.weight}};
     }
     bool fits(const Vectors& v) const {
@@ -479,14 +478,14 @@ class BlockFrankWolfe {
     Settings s_;
     std::vector<std::uint8_t> nonnegative_;
     std::vector<double> g_, late_;
-    bool plain_;             // neither signs nor a ball: w = -C g is not stored
+    bool plain_;  // neither signs nor a ball: w = -C g is not stored
     std::vector<double> w_;
     double loss_ = 0.0, late_loss_ = 0.0, time_ = 0.0, norm_ = 0.0, mean_gap_ = 0.0;
     Sums older_, newer_;
     Accumulator change_;
     std::vector<Block> blocks_;
-    std::vector<double> gap_;         // when an example last asked for its most violated output
-    std::vector<std::uint8_t> asked_; // whether it ever did
+    std::vector<double> gap_;          // when an example last asked for its most violated output
+    std::vector<std::uint8_t> asked_;  // whether it ever did
     std::vector<double> scores_, other_, delta_, value_, mass_, square_;
     std::vector<std::int32_t> parts_;
     Sparse found_;

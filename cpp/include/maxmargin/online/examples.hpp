@@ -2,8 +2,9 @@
 //
 // Batch kernels treat all examples at fixed weights; an online method changes the weights after every example. It sees
 // the batch as Examples: the scores of one example's parts (FeatureMap), the output that violates its margin most
-// (Oracle, or a Hinge of its own), and the feature difference of an output to the gold one, added to a weight-sized sum.
-// The parts of an example are counted from 0, block after block. Nothing here is safe for two threads on one object.
+// (Oracle, or a Hinge of its own), and the feature difference of an output to the gold one, added to a weight-sized
+// sum. The parts of an example are counted from 0, block after block. Nothing here is safe for two threads on one
+// object.
 #pragma once
 
 #include <algorithm>
@@ -160,11 +161,11 @@ struct Costs {
 // Packed arrays of a problem: block offsets (each n_examples + 1), costs of the leading parts, gold outputs, scales.
 struct Packed {
     std::vector<std::vector<std::int64_t>> blocks;
-    Costs costs;                                  // of the first block, or of all parts
-    std::span<const std::int64_t> gold_starts;    // (blocks, n_examples + 1), read by the constructor alone, as are
-    std::span<const std::int64_t> gold_index;     // positions in the packed vector
-    std::span<const double> gold_value;           // and what the gold outputs have there
-    std::vector<double> scale;                    // s_i
+    Costs costs;                                // of the first block, or of all parts
+    std::span<const std::int64_t> gold_starts;  // (blocks, n_examples + 1), read by the constructor alone, as are
+    std::span<const std::int64_t> gold_index;   // positions in the packed vector
+    std::span<const double> gold_value;         // and what the gold outputs have there
+    std::vector<double> scale;                  // s_i
 };
 
 class Examples {
@@ -315,12 +316,8 @@ class Examples {
                 factor = scale(i);
                 loss = own;
                 break;
-            case Rescaling::slack:
-                factor = loss = std::max(own, 0.0);
-                break;
-            case Rescaling::none:
-                factor = loss = right ? 0.0 : scale(i);
-                break;
+            case Rescaling::slack: factor = loss = std::max(own, 0.0); break;
+            case Rescaling::none: factor = loss = right ? 0.0 : scale(i); break;
         }
     }
 
@@ -406,7 +403,7 @@ class Examples {
     Packed packed_;
     std::vector<std::int64_t> starts_;
     bool all_costs_ = false, ones_ = false;
-    Sparse gold_;                           // of all examples, one after the other; values of all alike if ones_
+    Sparse gold_;  // of all examples, one after the other; values of all alike if ones_
     std::vector<std::size_t> gold_starts_;
     std::vector<Sparse> ranks_;
     std::vector<double> augmented_, costs_;

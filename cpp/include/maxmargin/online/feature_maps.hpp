@@ -121,8 +121,7 @@ class RowsMap final : public FeatureMap {
         if (s_.d == 0) return;
         const auto [columns, values, n] = entries(row);
         const std::int64_t base = first() + (s_.alike ? 0 : column), step = s_.alike ? 1 : s_.m;
-        for (std::int64_t q = 0; q < n; ++q)
-            body(base + columns[q] * step, values[q]);
+        for (std::int64_t q = 0; q < n; ++q) body(base + columns[q] * step, values[q]);
     }
 
     struct Entries {

@@ -51,9 +51,9 @@ inline std::int64_t perceptron_pass(Examples& examples, std::span<const std::int
     return wrong;
 }
 
-// MIRA (Crammer and Singer 2003; McDonald, Crammer and Pereira 2005): the nearest weights at which the k most violated outputs
-// keep their margins, masses at most C in all: w -= C sum_j a_j d_j with a in the simplex of the gold output and these.
-// Returns the number of examples that changed the weights.
+// MIRA (Crammer and Singer 2003; McDonald, Crammer and Pereira 2005): the nearest weights at which the k most violated
+// outputs keep their margins, masses at most C in all: w -= C sum_j a_j d_j with a in the simplex of the gold output
+// and these. Returns the number of examples that changed the weights.
 inline std::int64_t mira_pass(Examples& examples, std::span<const std::int64_t> order, double C, std::int64_t k,
                               std::span<const std::uint8_t> nonnegative, Sums& sums) {
     Accumulator change(examples.n_weights());
@@ -100,8 +100,7 @@ inline std::int64_t mira_pass(Examples& examples, std::span<const std::int64_t> 
                       mass.data());
         change.clear();
         for (std::int64_t j = 1; j < n; ++j)
-            if (mass[j] > 0.0)
-                examples.add_difference(i, atoms[j - 1].z, -C * mass[j] * atoms[j - 1].factor, change);
+            if (mass[j] > 0.0) examples.add_difference(i, atoms[j - 1].z, -C * mass[j] * atoms[j - 1].factor, change);
         sums.add(change, nonnegative);
         ++changed;
     }
@@ -135,8 +134,7 @@ inline void subgradient_pass(Examples& examples, std::span<const std::int64_t> o
     Atom atom;
     for (const std::int64_t i : order) {
         double scale = sums.time > 0.0 ? 1.0 / sums.time : 0.0;
-        if (ball && scale * std::sqrt(std::max(square, 0.0)) > region.radius)
-            scale = region.radius / std::sqrt(square);
+        if (ball && scale * std::sqrt(std::max(square, 0.0)) > region.radius) scale = region.radius / std::sqrt(square);
         examples.scores(i, w, scores.data());
         for (std::int64_t p = 0, parts = examples.parts(i); p < parts; ++p) scores[p] *= scale;
         examples.most_violated(i, scores.data(), atom);

@@ -30,11 +30,11 @@ struct Compressed {
 
 struct Program {
     Compressed rows, columns;
-    std::span<const double> b, link;            // one per row
-    std::span<const std::int32_t> owner;        // one per row
-    std::span<const double> price;              // one per weight
-    std::span<const double> lower, upper;       // one per weight: its least and its largest value
-    std::span<const double> cost;               // one per example
+    std::span<const double> b, link;       // one per row
+    std::span<const std::int32_t> owner;   // one per row
+    std::span<const double> price;         // one per weight
+    std::span<const double> lower, upper;  // one per weight: its least and its largest value
+    std::span<const double> cost;          // one per example
 };
 
 // Where the players stand, or sums of where they stood.
@@ -60,8 +60,7 @@ MM_INLINE void times(const Compressed& x, const double* v, double* MM_RESTRICT o
 }
 
 // pull = A'lambda, mass = M'D lambda.
-MM_INLINE void primal_gradients(const Program& p, const Point& at, double* MM_RESTRICT pull,
-                                double* MM_RESTRICT mass) {
+MM_INLINE void primal_gradients(const Program& p, const Point& at, double* MM_RESTRICT pull, double* MM_RESTRICT mass) {
     times(p.columns, at.lambda.data(), pull, p.price.size());
     std::fill(mass, mass + p.cost.size(), 0.0);
     for (std::size_t r = 0; r < p.b.size(); ++r) mass[p.owner[r]] += p.link[r] * at.lambda[r];

@@ -3,8 +3,8 @@
 //     min  R(g) - l'q,   g = sum_j q_j d_j,   q >= 0,   q of a block sums to 1 (simplexes) or to anything (cones)
 //
 // where R(g) = max_w -w'g - 1/(2C) ||w||^2 over the weights' region. With u = P_K(-g), K everything or a set of signs,
-// R = C/2 ||u||^2, and beyond a ball of radius B, where C ||u|| > B, R = B ||u|| - B^2/(2C). The best weights are theta u
-// with theta = min(C, B / ||u||), so that the derivative by q_j is -(w'd_j + l_j). R has the generalized Hessian
+// R = C/2 ||u||^2, and beyond a ball of radius B, where C ||u|| > B, R = B ||u|| - B^2/(2C). The best weights are theta
+// u with theta = min(C, B / ||u||), so that the derivative by q_j is -(w'd_j + l_j). R has the generalized Hessian
 // theta (I_A - u u' / ||u||^2), A the coordinates with free or negative g, without the second term inside the ball; it
 // is never above C. Coordinates after the weights are free of signs and of the ball: R adds C/2 ||g||^2 there. They
 // hold the masses of quadratic slack.
@@ -48,9 +48,7 @@ struct Point {
     bool mixed = false;  // an earlier iterate, kept in place of points that were dropped
 
     std::int64_t size() const { return static_cast<std::int64_t>(index.size()); }
-    bool same(const Point& other) const {
-        return loss == other.loss && index == other.index && value == other.value;
-    }
+    bool same(const Point& other) const { return loss == other.loss && index == other.index && value == other.value; }
 };
 
 struct Block {
@@ -93,18 +91,12 @@ struct Outcome {
 };
 
 class Masters {
-public:
+   public:
     Masters(std::int64_t n_blocks, std::int64_t n_weights, std::int64_t n_masses, double penalty_c, double radius,
             std::span<const bool> nonnegative, bool cone)
-        : n_weights_(n_weights),
-          n_coordinates_(n_weights + n_masses),
-          c_(penalty_c),
-          radius_(radius),
-          cone_(cone),
-          sign_(nonnegative.begin(), nonnegative.end()),
-          blocks_(static_cast<std::size_t>(n_blocks)),
-          g_(static_cast<std::size_t>(n_coordinates_), 0.0),
-          scatter_(static_cast<std::size_t>(n_coordinates_), 0.0) {
+        : n_weights_(n_weights), n_coordinates_(n_weights + n_masses), c_(penalty_c), radius_(radius), cone_(cone),
+          sign_(nonnegative.begin(), nonnegative.end()), blocks_(static_cast<std::size_t>(n_blocks)),
+          g_(static_cast<std::size_t>(n_coordinates_), 0.0), scatter_(static_cast<std::size_t>(n_coordinates_), 0.0) {
         if (!sign_.empty()) u_.assign(g_.size(), 0.0);
         // A simplex starts at the gold output, whose differences and loss are zero.
         if (!cone_)
@@ -161,7 +153,8 @@ public:
                 best[b] = current[b] = 0.0;
                 for (std::int64_t j = 0; j < blocks_[b].size(); ++j) {
                     const Point& point = blocks_[b].points[j];
-                    const double v = gathered(point.index.data(), point.value.data(), point.split, w.data()) + point.loss;
+                    const double v =
+                        gathered(point.index.data(), point.value.data(), point.split, w.data()) + point.loss;
                     best[b] = std::max(best[b], v);
                     current[b] += blocks_[b].q[j] * v;
                 }
@@ -184,8 +177,8 @@ public:
 
     Outcome joint(std::span<const std::int64_t> chosen, double tolerance, int limit);
 
-    // Makes the weights of every simplex sum to 1 to rounding, adds up g anew, and counts in how many masters in a row a
-    // point had no weight; those with none in `age` masters go (0: none goes). Gold outputs stay.
+    // Makes the weights of every simplex sum to 1 to rounding, adds up g anew, and counts in how many masters in a row
+    // a point had no weight; those with none in `age` masters go (0: none goes). Gold outputs stay.
     void settle(std::int64_t age) {
         for (Block& block : blocks_) {
             if (!cone_) {
@@ -209,7 +202,7 @@ public:
         restore();
     }
 
-private:
+   private:
     std::int64_t n_weights_, n_coordinates_;
     double c_, radius_;
     bool cone_;

@@ -36,8 +36,8 @@ struct NewtonScratch {
     }
 };
 
-// Solves A x = b in place of b for a symmetric A of which the lower triangle is given, and overwritten. Pivots below the
-// floor are raised to it: directions without curvature get long steps.
+// Solves A x = b in place of b for a symmetric A of which the lower triangle is given, and overwritten. Pivots below
+// the floor are raised to it: directions without curvature get long steps.
 static MM_CLONES void solve_floored(std::int64_t n, double* MM_RESTRICT a, double* MM_RESTRICT b, double floor) {
     for (std::int64_t i = 0; i < n; ++i) {
         double* MM_RESTRICT row = a + i * n;
@@ -302,7 +302,8 @@ inline Status newton(const Program& program, double* q, double* p, double tolera
         const double gap = program.gap(p, q);
         if (!std::isfinite(gap)) return NONFINITE;
         if (gap <= tolerance || gap <= 1e-15 * most) return OK;
-        if (!newton_step(program, q, p, damping, s) && !pair_steps(program, q, p)) return gap <= 1e-12 * most ? OK : INEXACT;
+        if (!newton_step(program, q, p, damping, s) && !pair_steps(program, q, p))
+            return gap <= 1e-12 * most ? OK : INEXACT;
     }
     return program.gap(p, q) <= tolerance ? OK : INEXACT;
 }

@@ -65,7 +65,8 @@ class StringTable {
    public:
     static constexpr std::size_t window = 32;  // strings under way at once: as many misses as a core can have open
 
-    // Whoever grows a table holds this alone, whoever reads it shares it: bindings lock it without the interpreter's lock.
+    // Whoever grows a table holds this alone, whoever reads it shares it: bindings lock it without the interpreter's
+    // lock.
     mutable std::shared_mutex mutex;
 
     StringTable() {
@@ -118,7 +119,8 @@ class StringTable {
         }
         if (place_.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
             throw std::length_error("more than 2^31 - 1 different strings");
-        if (length > std::numeric_limits<std::uint32_t>::max()) throw std::length_error("a string of 2^32 bytes or more");
+        if (length > std::numeric_limits<std::uint32_t>::max())
+            throw std::length_error("a string of 2^32 bytes or more");
         const std::size_t begin = arena_.size(), place = begin / unit;
         if (place > std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^34 bytes of strings or more");
         const auto number = static_cast<std::int32_t>(place_.size());

@@ -3,8 +3,8 @@
 // Cells of a column are numbered, and every function of a cell that templates name has been computed once per different
 // cell: its piece. A line of a template is literals and *views*, a view being a function of a column at a distance from
 // the token. What a line gives is a function of the numbers of its views' pieces, so a line with few different
-// combinations (one word; two or three tags) keeps the number of each that it has looked up: most attributes then cost one
-// load. The others are written out, hashed, and looked up a window at a time (text/string_table.hpp).
+// combinations (one word; two or three tags) keeps the number of each that it has looked up: most attributes then cost
+// one load. The others are written out, hashed, and looked up a window at a time (text/string_table.hpp).
 //
 // Cost: O(views + lines) per token, and O(bytes) per attribute that is written out.
 #pragma once
@@ -34,8 +34,8 @@ struct Template {
     std::span<const std::int64_t> sentences;
     std::span<const std::int32_t> cells;
     std::span<const std::int64_t> column_size;
-    // A source is a function of a column: its pieces are those of the cells, then `reach` for places before the sentence
-    // (nearest first), then `reach` for places after it.
+    // A source is a function of a column: its pieces are those of the cells, then `reach` for places before the
+    // sentence (nearest first), then `reach` for places after it.
     std::int64_t reach;
     std::span<const std::int32_t> source_column;
     std::span<const std::int64_t> source_first;
@@ -184,10 +184,11 @@ class Extractor {
         numbers_[slot] = strings::unknown;
         const std::size_t begin = text_.size();
         for (const std::int64_t item : line.items) {
-            const auto piece = static_cast<std::size_t>(
-                item < 0 ? -1 - item
-                         : given_.source_first[static_cast<std::size_t>(given_.view_source[static_cast<std::size_t>(item)])] +
-                               local_[static_cast<std::size_t>(item)]);
+            const auto piece =
+                static_cast<std::size_t>(item < 0 ? -1 - item
+                                                  : given_.source_first[static_cast<std::size_t>(
+                                                        given_.view_source[static_cast<std::size_t>(item)])] +
+                                                        local_[static_cast<std::size_t>(item)]);
             const std::int64_t from = given_.pieces.begin[piece];
             if (from < 0) {
                 text_.resize(begin);

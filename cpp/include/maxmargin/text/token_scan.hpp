@@ -1,8 +1,8 @@
 // Files of tokens, from bytes to places and back: where cells begin and end, and text with some places replaced.
 //
-// A line ends at a line feed; white space (ASCII only) at its end belongs to no cell, so files with Windows line ends or
-// trailing blanks are read alike. A line without anything else is blank and ends a sentence. Each scan is one pass, O(bytes),
-// after another that counts what it will find; nothing is written past the room that a caller gives.
+// A line ends at a line feed; white space (ASCII only) at its end belongs to no cell, so files with Windows line ends
+// or trailing blanks are read alike. A line without anything else is blank and ends a sentence. Each scan is one pass,
+// O(bytes), after another that counts what it will find; nothing is written past the room that a caller gives.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace maxmargin::token_scan {
 
 // How a line is cut into cells.
 enum class Layout : int {
-    tabs,     // at each TAB
-    blanks,   // at runs of white space
-    conllu,   // at each TAB; comments, ranges of words (3-4) and empty nodes (5.1) are no tokens
-    tagged,   // words of a line, each a token: word/TAG, split at the last slash
-    joined,   // the same, but a word without a tag belongs to the token that follows
-    words,    // words of a line, each a token of one cell
+    tabs,    // at each TAB
+    blanks,  // at runs of white space
+    conllu,  // at each TAB; comments, ranges of words (3-4) and empty nodes (5.1) are no tokens
+    tagged,  // words of a line, each a token: word/TAG, split at the last slash
+    joined,  // the same, but a word without a tag belongs to the token that follows
+    words,   // words of a line, each a token of one cell
 };
 
 constexpr bool sentence_a_line(Layout layout) { return layout >= Layout::tagged; }
@@ -32,8 +32,8 @@ enum class Fault : int { none, room, ragged, number, untagged, weight };
 // What a scan has found wrong: the first thing, and where.
 struct Problem {
     Fault fault = Fault::none;
-    std::int64_t line = 0;    // from 1
-    std::int64_t found = 0;   // cells of this line
+    std::int64_t line = 0;            // from 1
+    std::int64_t found = 0;           // cells of this line
     std::int64_t begin = 0, end = 0;  // the piece of text that is wrong
 };
 
@@ -188,8 +188,7 @@ inline Problem scan(std::span<const std::uint8_t> text, Layout layout, const Cel
             if (row == Row::beside) return true;
             if (row == Row::neither) {
                 const void* tab = std::memchr(data + begin, '\t', static_cast<std::size_t>(end - begin));
-                return fail(Fault::number, number, 0, begin,
-                            tab ? static_cast<const std::uint8_t*>(tab) - data : end);
+                return fail(Fault::number, number, 0, begin, tab ? static_cast<const std::uint8_t*>(tab) - data : end);
             }
         }
         if (token >= room || (!open && !start())) return fail(Fault::room, number, 0, begin, end);
@@ -250,8 +249,8 @@ inline Sizes count_attributes(std::span<const std::uint8_t> text) {
     return sizes;
 }
 
-// The end of an escaped name that begins at `at`, written without its escapes to the same place; `at` is moved behind it
-// in the text: to its colon if `colon` counts, or to `end`.
+// The end of an escaped name that begins at `at`, written without its escapes to the same place; `at` is moved behind
+// it in the text: to its colon if `colon` counts, or to `end`.
 inline std::int64_t unescape(std::span<std::uint8_t> text, std::int64_t& at, std::int64_t end, bool colon) {
     std::int64_t to = at;
     for (; at < end && !(colon && text[at] == ':'); ++at) {
@@ -339,8 +338,8 @@ struct Places {
     std::span<const std::int32_t> code;        // which name takes the place of each; -1: none
     std::span<const std::int64_t> names;       // where each name begins in `letters`, and where the last ends
     std::span<const std::uint8_t> letters;
-    std::span<const double> number;            // written behind the name; NaN: none; or empty
-    std::span<const std::uint8_t> before;      // what stands before a number
+    std::span<const double> number;        // written behind the name; NaN: none; or empty
+    std::span<const std::uint8_t> before;  // what stands before a number
 };
 
 // The text with places replaced, written to `out`, which has room for it: returns its length.

@@ -104,8 +104,8 @@ class KBest {
     Scores scores_{};
     std::vector<Item> items_;  // the first used_ of them; the rest keep their memory for later examples
     std::size_t used_ = 0;
-    std::vector<std::int32_t> choices_, roots_;                   // by position in the messages; roots
-    std::unordered_map<std::int64_t, std::int32_t> joints_;       // by node and labels
+    std::vector<std::int32_t> choices_, roots_;              // by position in the messages; roots
+    std::unordered_map<std::int64_t, std::int32_t> joints_;  // by node and labels
     std::vector<std::pair<std::int32_t, std::int32_t>> walk_, asked_;
     std::int32_t top_ = NONE;
 
@@ -193,8 +193,9 @@ class KBest {
         const std::int64_t v = first_ + node;
         digits_of(v, items_[id].row);
         double* row = scratch_.row.data();
-        cluster_row(plan_, v, scores_, scratch_.h.data(), scratch_.messages.data(),
-                    [&](std::int64_t d) { return scratch_.digits[d]; }, row);
+        cluster_row(
+            plan_, v, scores_, scratch_.h.data(), scratch_.messages.data(),
+            [&](std::int64_t d) { return scratch_.digits[d]; }, row);
         for (std::int32_t x = 0; x < plan_.labels[v]; ++x) wait(id, {row[x], x, 0}, row[x]);
     }
 

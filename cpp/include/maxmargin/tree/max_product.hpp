@@ -14,10 +14,10 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/hull/batch.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/scratch.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/hull/batch.hpp"
 #include "maxmargin/tree/plan.hpp"
 
 namespace maxmargin::tree {
@@ -223,9 +223,8 @@ MM_INLINE void each_single(const Plan& plan, std::int64_t i, Body&& body) {
 }
 
 // The whole cluster of node v into `table`.
-MM_INLINE void fill_cluster(const Plan& plan, std::int64_t first, std::int64_t v, const Scores& scores,
-                            const double* h, const double* messages, double* MM_RESTRICT table,
-                            std::int64_t* digits) {
+MM_INLINE void fill_cluster(const Plan& plan, std::int64_t first, std::int64_t v, const Scores& scores, const double* h,
+                            const double* messages, double* MM_RESTRICT table, std::int64_t* digits) {
     const std::int64_t k = plan.labels[v];
     const double* own = h + plan.part[v];
     for (std::int64_t row = 0; row < plan.rows[v]; ++row) std::copy(own, own + k, table + row * k);
@@ -310,8 +309,7 @@ MM_INLINE Status upward_at(int, const Plan& plan, std::int64_t i, const Scores& 
             const std::int64_t kp = plan.labels[first + p];
             if (plan.stride[term.strides] == 1 && term.own == kp)
                 column_maxima<Vec>(own, scores.edges + term.base, k, kp, out);
-            else
-                row_maxima<Vec>(own, scores.edges + term.base, kp, k, out);
+            else row_maxima<Vec>(own, scores.edges + term.base, kp, k, out);
         } else {
             fill_cluster(plan, first, v, scores, h, messages, scratch.table.data(), scratch.digits.data());
             for (std::int64_t row = 0; row < plan.rows[v]; ++row)
@@ -338,8 +336,9 @@ inline void downward(const Plan& plan, std::int64_t i, const Scores& scores, Scr
         const std::int32_t node = plan.order[first + t];
         const std::int64_t v = first + node;
         const std::int32_t* around = plan.separator.data() + plan.separators[v];
-        cluster_row(plan, v, scores, scratch.h.data(), scratch.messages.data(),
-                    [&](std::int64_t d) __attribute__((always_inline)) { return labels[around[d]]; }, row);
+        cluster_row(
+            plan, v, scores, scratch.h.data(), scratch.messages.data(),
+            [&](std::int64_t d) __attribute__((always_inline)) { return labels[around[d]]; }, row);
         std::int32_t best = 0;
         for (std::int32_t x = 1; x < plan.labels[v]; ++x) best = row[x] > row[best] ? x : best;
         labels[node] = best;
@@ -366,8 +365,9 @@ void each_part(const Plan& plan, std::int64_t i, const std::int32_t* labels, Nod
 
 inline void mark(const Plan& plan, std::int64_t i, const std::int32_t* labels, double* z) {
     const Parts<double> own = parts_of(plan, i, z);
-    each_part(plan, i, labels, [&](std::int64_t at) { own.nodes[at] = 1.0; },
-              [&](std::int64_t at) { own.edges[at] = 1.0; }, [&](std::int64_t at) { own.cliques[at] = 1.0; });
+    each_part(
+        plan, i, labels, [&](std::int64_t at) { own.nodes[at] = 1.0; }, [&](std::int64_t at) { own.edges[at] = 1.0; },
+        [&](std::int64_t at) { own.cliques[at] = 1.0; });
 }
 
 // Examples handed to a thread at a time: few where there are few, as they may be large.
@@ -425,9 +425,10 @@ inline void project(const Plan& plan, HullBatch& sets, std::span<const double> p
             }
             downward(plan, i, scores, own);
             mine.vertex.clear();
-            each_part(plan, i, own.labels.data(), [&](std::int64_t at) { mine.vertex.add(at, 1.0); },
-                      [&](std::int64_t at) { mine.vertex.add(n_nodes + at, 1.0); },
-                      [&](std::int64_t at) { mine.vertex.add(n_two + at, 1.0); });
+            each_part(
+                plan, i, own.labels.data(), [&](std::int64_t at) { mine.vertex.add(at, 1.0); },
+                [&](std::int64_t at) { mine.vertex.add(n_nodes + at, 1.0); },
+                [&](std::int64_t at) { mine.vertex.add(n_two + at, 1.0); });
             set.absorb(sets.tolerance, mine);
         }
         value[i] = set.result(mine);

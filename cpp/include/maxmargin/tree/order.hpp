@@ -64,8 +64,8 @@ inline std::int64_t strip_leaves(const Graphs& graphs, std::int64_t i, std::int3
 // node's joint table with its neighbors has more than `most` entries or it has more than `width` neighbors.
 class MinimumFill {
    public:
-    double joint = 1.0;        // entries of the largest table
-    std::int64_t width = 0;    // most neighbors of a node when it was eliminated
+    double joint = 1.0;      // entries of the largest table
+    std::int64_t width = 0;  // most neighbors of a node when it was eliminated
 
     bool run(const Graphs& graphs, std::int64_t i, std::int32_t* order, std::int64_t count,
              const std::vector<std::int32_t>& degree, double most, std::int64_t widest) {

@@ -24,29 +24,29 @@ enum class Source : std::uint8_t { edge, clique, message };
 // A table added to a cluster: an edge's, a clique's, or a child's message. Position of an entry: base + sum over
 // separator nodes of label * stride, plus own label * own stride.
 struct Term {
-    std::int64_t base;      // in the edge parts or the clique parts of the example, or in its messages
-    std::int64_t strides;   // where its strides begin: one per separator node
+    std::int64_t base;     // in the edge parts or the clique parts of the example, or in its messages
+    std::int64_t strides;  // where its strides begin: one per separator node
     std::int64_t own;
-    std::int64_t size;      // entries of the table
+    std::int64_t size;  // entries of the table
     Source source;
 };
 
 struct Plan {
-    std::vector<std::int64_t> nodes;                  // n_examples + 1: where the nodes of an example begin
+    std::vector<std::int64_t> nodes;  // n_examples + 1: where the nodes of an example begin
     std::vector<std::int64_t> node_parts, edge_parts, clique_parts;  // n_examples + 1: positions in a packed vector
-    std::vector<std::int64_t> n_messages;             // per example, the length of all its messages
-    std::vector<std::int32_t> order;                  // per example its nodes as they are eliminated
+    std::vector<std::int64_t> n_messages;                            // per example, the length of all its messages
+    std::vector<std::int32_t> order;                                 // per example its nodes as they are eliminated
 
     // Per node of the batch; positions count from the example's own beginning.
-    std::vector<std::int32_t> labels, parent;         // parent: node number within the example, -1 at a root
-    std::vector<std::int64_t> part;                   // first node part
-    std::vector<std::int64_t> message, rows;          // where its message begins, and its length: joint labels of S(v)
-    std::vector<std::int64_t> cluster;                // where its table begins among those of clusters not simple
+    std::vector<std::int32_t> labels, parent;  // parent: node number within the example, -1 at a root
+    std::vector<std::int64_t> part;            // first node part
+    std::vector<std::int64_t> message, rows;   // where its message begins, and its length: joint labels of S(v)
+    std::vector<std::int64_t> cluster;         // where its table begins among those of clusters not simple
     std::vector<std::int64_t> separators, terms, children;  // offsets into the three lists below
-    std::vector<std::uint8_t> simple;                 // one edge term and no other, or a root without terms
-    std::vector<std::int64_t> as_term;                // which term of its parent its message is; -1: added to h
+    std::vector<std::uint8_t> simple;                       // one edge term and no other, or a root without terms
+    std::vector<std::int64_t> as_term;                      // which term of its parent its message is; -1: added to h
 
-    std::vector<std::int32_t> separator, child;       // node numbers within the example
+    std::vector<std::int32_t> separator, child;  // node numbers within the example
     std::vector<Term> term;
     std::vector<std::int64_t> stride;
 
@@ -58,7 +58,7 @@ struct Plan {
     std::vector<std::int32_t> clique_nodes;
     std::vector<std::int64_t> clique_offsets, clique_begin, clique_table;
 
-    std::vector<std::int64_t> n_clusters;             // per example, the entries of all its clusters not simple
+    std::vector<std::int64_t> n_clusters;  // per example, the entries of all its clusters not simple
     std::int64_t most_nodes = 0, most_node_parts = 0, most_messages = 0, most_table = 0, most_rows = 0;
     std::int64_t most_labels = 1, widest = 0;
 
@@ -75,11 +75,11 @@ struct Plan {
 
    private:
     struct Work {
-        std::vector<std::int32_t> place;                // of a node in the order
-        std::vector<std::vector<std::int32_t>> around;  // separators
+        std::vector<std::int32_t> place;                                         // of a node in the order
+        std::vector<std::vector<std::int32_t>> around;                           // separators
         std::vector<std::vector<std::pair<std::int32_t, std::int64_t>>> joined;  // later neighbors, and by which edge
-        std::vector<std::vector<std::int32_t>> below;   // children
-        std::vector<std::vector<std::int64_t>> cliques; // of two nodes or more of which this is the first to go
+        std::vector<std::vector<std::int32_t>> below;                            // children
+        std::vector<std::vector<std::int64_t>> cliques;  // of two nodes or more of which this is the first to go
     };
     bool build_one(std::int64_t i, double most, Work& work);
 };
@@ -195,9 +195,7 @@ inline bool Plan::build_one(std::int64_t i, double most, Work& work) {
     for (std::int64_t v = 0; v < n; ++v) {
         const auto& around = work.around[v];
         const auto s = static_cast<std::int64_t>(around.size());
-        const auto where = [&](std::int32_t u) {
-            return std::find(around.begin(), around.end(), u) - around.begin();
-        };
+        const auto where = [&](std::int32_t u) { return std::find(around.begin(), around.end(), u) - around.begin(); };
         separator.insert(separator.end(), around.begin(), around.end());
         for (const auto& [u, e] : work.joined[v]) {
             const auto at = static_cast<std::int64_t>(stride.size());

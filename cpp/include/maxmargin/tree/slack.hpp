@@ -40,10 +40,10 @@ class SlackSearch {
         if (found != Status::ok || value == 0.0) return found;
         // The product again from the output itself, whatever the order of the sums was.
         double loss = constant, good = margin;
-        each_part(plan, i, scratch.labels.data(),
-                  [&](std::int64_t at) { loss += costs.nodes[at], good += scores.nodes[at]; },
-                  [&](std::int64_t at) { loss += costs.edges[at], good += scores.edges[at]; },
-                  [&](std::int64_t at) { loss += costs.cliques[at], good += scores.cliques[at]; });
+        each_part(
+            plan, i, scratch.labels.data(), [&](std::int64_t at) { loss += costs.nodes[at], good += scores.nodes[at]; },
+            [&](std::int64_t at) { loss += costs.edges[at], good += scores.edges[at]; },
+            [&](std::int64_t at) { loss += costs.cliques[at], good += scores.cliques[at]; });
         value = std::max(0.0, loss * good);
         return std::isfinite(value) ? Status::ok : Status::nonfinite;
     }
@@ -118,10 +118,10 @@ class SlackSearch {
 
     std::vector<Entry> arena_, result_, other_, spare_;
     std::vector<Front> messages_, own_, roots_;
-    std::vector<double> cost_;         // of node parts, cliques of one node included
+    std::vector<double> cost_;  // of node parts, cliques of one node included
     std::vector<std::int64_t> stack_;
     std::int64_t limit_ = 0;
-    double near_ = 0.0;                // losses that differ by less are the same sum, rounded in another order
+    double near_ = 0.0;                       // losses that differ by less are the same sum, rounded in another order
     bool thinned_ = false, on_nodes_ = true;  // on_nodes_: nothing but nodes has costs
     UnitTables units_;
 
@@ -171,8 +171,9 @@ class SlackSearch {
         double head = 0.0;
         auto a = result_.cbegin(), b = other_.cbegin();
         while (a != result_.cend() || b != other_.cend()) {
-            const bool from_a = b == other_.cend() || (a != result_.cend() && (a->loss > b->loss ||
-                                                        (a->loss == b->loss && a->score >= b->score)));
+            const bool from_a =
+                b == other_.cend() ||
+                (a != result_.cend() && (a->loss > b->loss || (a->loss == b->loss && a->score >= b->score)));
             const Entry& next = from_a ? *a++ : *b++;
             if (spare_.empty()) {
                 head = next.loss;
@@ -234,10 +235,8 @@ class SlackSearch {
         std::fill(scratch.digits.begin(), scratch.digits.begin() + s, 0);
         for (std::int64_t row = 0; row < plan.rows[v]; ++row) {
             const Front made = message(plan, first, node, scores, costs, scratch.digits.data());
-            if (plan.parent[v] < 0)
-                roots_.push_back(made);
-            else
-                messages_[plan.message[v] + row] = made;
+            if (plan.parent[v] < 0) roots_.push_back(made);
+            else messages_[plan.message[v] + row] = made;
             for (std::int64_t d = s - 1; d >= 0; --d) {
                 if (++scratch.digits[d] < plan.labels[first + plan.separator[plan.separators[v] + d]]) break;
                 scratch.digits[d] = 0;
@@ -288,10 +287,8 @@ class SlackSearch {
         while (!stack_.empty()) {
             const Entry& entry = arena_[stack_.back()];
             stack_.pop_back();
-            if (entry.node >= 0)
-                labels[entry.node] = static_cast<std::int32_t>(entry.one);
-            else if (entry.one >= 0)
-                stack_.push_back(entry.one);
+            if (entry.node >= 0) labels[entry.node] = static_cast<std::int32_t>(entry.one);
+            else if (entry.one >= 0) stack_.push_back(entry.one);
             if (entry.two >= 0) stack_.push_back(entry.two);
         }
     }

@@ -1,8 +1,8 @@
-// Slack rescaling on forests where the loss is a number of units (base/loss_units.hpp), as with Hamming loss: max-product
-// with that number as an extra state. Node v keeps, for each number of units of its subtree and each label, the best
-// score; a message holds the maxima over the node's labels for each number, by the loops of max-product, and children
-// are joined by max-plus convolution over the numbers, a vector of labels at a time. Cost per example: with s_v nodes
-// below v, sum_v s_v times max-product's work at v, and n^2 K / 2 for joining; a path of n nodes n / 2 times
+// Slack rescaling on forests where the loss is a number of units (base/loss_units.hpp), as with Hamming loss:
+// max-product with that number as an extra state. Node v keeps, for each number of units of its subtree and each label,
+// the best score; a message holds the maxima over the node's labels for each number, by the loops of max-product, and
+// children are joined by max-plus convolution over the numbers, a vector of labels at a time. Cost per example: with
+// s_v nodes below v, sum_v s_v times max-product's work at v, and n^2 K / 2 for joining; a path of n nodes n / 2 times
 // max-product, a balanced tree log n times. Nothing is stored for the way back but the tables themselves.
 #pragma once
 
@@ -103,8 +103,7 @@ MM_INLINE bool fill_units_at(int, const Plan& plan, std::int64_t i, const Scores
         const std::int64_t from = plan.children[v], to = plan.children[v + 1];
         double* own = numbers + (from < to ? tables.before[plan.child[from]] : tables.last[node]);
         std::fill(own, own + (tables.costs.most[node] + 1) * k, NEG_INF);
-        for (std::int64_t x = 0; x < k; ++x)
-            own[tables.costs.units[plan.part[v] + x] * k + x] = h[plan.part[v] + x];
+        for (std::int64_t x = 0; x < k; ++x) own[tables.costs.units[plan.part[v] + x] * k + x] = h[plan.part[v] + x];
         for (std::int64_t c = from; c < to; ++c) {
             const std::int32_t child = plan.child[c];
             double* out = numbers + (c + 1 < to ? tables.before[plan.child[c + 1]] : tables.last[node]);
@@ -123,10 +122,8 @@ MM_INLINE bool fill_units_at(int, const Plan& plan, std::int64_t i, const Scores
         const std::int64_t kp = plan.labels[first + plan.parent[v]];
         const bool columns = plan.stride[term.strides] == 1 && term.own == kp;
         for (std::int64_t c = 0; c <= tables.count[node]; ++c) {
-            if (columns)
-                column_maxima<Vec>(own + c * k, scores.edges + term.base, k, kp, out + c * kp);
-            else
-                row_maxima<Vec>(own + c * k, scores.edges + term.base, kp, k, out + c * kp);
+            if (columns) column_maxima<Vec>(own + c * k, scores.edges + term.base, k, kp, out + c * kp);
+            else row_maxima<Vec>(own + c * k, scores.edges + term.base, kp, k, out + c * kp);
         }
     }
     return true;
@@ -160,8 +157,7 @@ inline void labels_of_units(const Plan& plan, std::int64_t i, const Scores& scor
         std::int64_t left = tables.taken[node];
         const double* row = numbers + tables.last[node] + left * k;
         const Term* term = parent < 0 ? nullptr : &plan.term[plan.terms[v]];
-        const double* table =
-            term ? scores.edges + term->base + plan.stride[term->strides] * labels[parent] : nullptr;
+        const double* table = term ? scores.edges + term->base + plan.stride[term->strides] * labels[parent] : nullptr;
         std::int32_t best = 0;
         double most = NEG_INF;
         for (std::int32_t x = 0; x < k; ++x) {
@@ -174,9 +170,8 @@ inline void labels_of_units(const Plan& plan, std::int64_t i, const Scores& scor
         labels[node] = best;
         for (std::int64_t c = plan.children[v + 1] - 1; c >= plan.children[v]; --c) {
             const std::int32_t child = plan.child[c];
-            tables.taken[child] =
-                second_share(numbers + tables.before[child] + best, tables.n_before[child],
-                             numbers + tables.message[child] + best, tables.count[child], k, left);
+            tables.taken[child] = second_share(numbers + tables.before[child] + best, tables.n_before[child],
+                                               numbers + tables.message[child] + best, tables.count[child], k, left);
             left -= tables.taken[child];
         }
     }

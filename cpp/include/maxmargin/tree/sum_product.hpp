@@ -173,15 +173,11 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const Scores& 
                 const Term& term = plan.term[plan.terms[v]];
                 const bool own_first = plan.stride[term.strides] == 1 && term.own == rows;
                 const double* table = scores.edges + term.base;
-                if (own_first)
-                    column_maxima<Vec>(own, table, k, rows, tops);
-                else
-                    row_maxima<Vec>(own, table, rows, k, tops);
+                if (own_first) column_maxima<Vec>(own, table, k, rows, tops);
+                else row_maxima<Vec>(own, table, rows, k, tops);
                 for (std::int64_t j = 0; j < rows; ++j) tops[j] = finite_top(tops[j]);
-                if (own_first)
-                    column_exps<Vec>(own, table, k, rows, tops, edge_z + term.base, sums);
-                else
-                    row_exps<Vec>(own, table, rows, k, tops, edge_z + term.base, sums);
+                if (own_first) column_exps<Vec>(own, table, k, rows, tops, edge_z + term.base, sums);
+                else row_exps<Vec>(own, table, rows, k, tops, edge_z + term.base, sums);
             } else {
                 cluster_exps<Vec>(plan, first, v, scores, scratch, scratch.cluster(plan, i, v), sums);
             }
@@ -229,8 +225,8 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& 
             continue;
         }
         // Where its separator is the parent alone, the parent's marginals are those of the separator.
-        const double* before = plan.as_term[v] < 0 ? z.nodes + plan.part[first + p]
-                                                   : scratch.marginals.data() + plan.message[v];
+        const double* before =
+            plan.as_term[v] < 0 ? z.nodes + plan.part[first + p] : scratch.marginals.data() + plan.message[v];
         const double* sums = scratch.sums.data() + plan.message[v];
         const bool simple = plan.simple[v];
         double* MM_RESTRICT cluster = scratch.cluster(plan, i, v);
@@ -274,7 +270,8 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& 
             }
         }
         normalize(own, k);
-        // Marginals of the cluster: summed onto its edges and cliques, and onto the separators of children that see more than v.
+        // Marginals of the cluster: summed onto its edges and cliques, and onto the separators of children that see
+        // more than v.
         for (std::int64_t t2 = plan.terms[v]; t2 < plan.terms[v + 1]; ++t2) {
             const Term& term = plan.term[t2];
             double* to = table_of(term, z, scratch.marginals.data());
@@ -295,7 +292,7 @@ MM_LEVELS(void, sum_down,
 
 // z is written throughout.
 inline void marginals(const Plan& plan, std::span<const double> potentials, std::span<double> z,
-                     std::span<double> value, std::span<std::int8_t> status, int threads) {
+                      std::span<double> value, std::span<std::int8_t> status, int threads) {
     const int width = lanes_in_use();
     ScratchLease<EntropicScratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
     for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);

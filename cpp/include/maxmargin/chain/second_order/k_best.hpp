@@ -13,12 +13,12 @@
 
 namespace maxmargin::second {
 
-// forward[u][r][b][c] = score of the r-th best prefix that ends in labels b, c at positions u, u + 1; -inf where there is
-// none. `lists` and `before` hold one row of `stride` per rank.
+// forward[u][r][b][c] = score of the r-th best prefix that ends in labels b, c at positions u, u + 1; -inf where there
+// is none. `lists` and `before` hold one row of `stride` per rank.
 template <class Vec>
-MM_INLINE void k_best_forward_at(int, const Constraints& constraints, const Table& table, std::int64_t length, std::int64_t ranks,
-                                 const double* nodes, std::int64_t stride, double* row, double* before, double* lists,
-                                 double* forward) {
+MM_INLINE void k_best_forward_at(int, const Constraints& constraints, const Table& table, std::int64_t length,
+                                 std::int64_t ranks, const double* nodes, std::int64_t stride, double* row,
+                                 double* before, double* lists, double* forward) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     const Shape& shape = table.shape;
     const std::int64_t layer = shape.layer();
@@ -52,7 +52,8 @@ MM_INLINE void k_best_forward_at(int, const Constraints& constraints, const Tabl
             }
             for (std::int64_t r = 0; r < ranks; ++r)
                 for (std::int64_t c = 0; c < shape.padded; c += width)
-                    store(now + r * layer + b * shape.padded + c, load<Vec>(lists + r * stride + c) + load<Vec>(row + c));
+                    store(now + r * layer + b * shape.padded + c,
+                          load<Vec>(lists + r * stride + c) + load<Vec>(row + c));
         }
     }
 }
@@ -103,7 +104,8 @@ class KBest {
             out[0] = static_cast<std::int32_t>(last_.from[r]);
             return;
         }
-        std::int64_t rank = last_.from[r] % ranks_, pair = last_.from[r] / ranks_, b = pair % shape.k, c = pair / shape.k;
+        std::int64_t rank = last_.from[r] % ranks_, pair = last_.from[r] / ranks_, b = pair % shape.k,
+                     c = pair / shape.k;
         out[length_ - 1] = static_cast<std::int32_t>(c);
         out[length_ - 2] = static_cast<std::int32_t>(b);
         for (std::int64_t u = length_ - 2; u > 0; --u) {
@@ -113,7 +115,8 @@ class KBest {
             for (std::int64_t j = 0; j < table_->rows[b]; ++j) {
                 const double* before = layer + table_->from[b * shape.height + j] + b;
                 for (std::int64_t s = 0; s < ranks_; ++s)
-                    if (!enter(before[s * shape.layer()] + cell[j * table_->step[c]], j * ranks_ + s, rank + 1, passed_))
+                    if (!enter(before[s * shape.layer()] + cell[j * table_->step[c]], j * ranks_ + s, rank + 1,
+                               passed_))
                         break;
             }
             const std::int64_t entry = passed_.from[rank];

@@ -1,5 +1,5 @@
-// The score of the best output through every label of every position, by Viterbi forward and back: 2 T K^3 additions and
-// maxima per example, and T K^2 numbers of memory.
+// The score of the best output through every label of every position, by Viterbi forward and back: 2 T K^3 additions
+// and maxima per example, and T K^2 numbers of memory.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/chain/second_order/tables.hpp"
 #include "maxmargin/base/parallel.hpp"
+#include "maxmargin/chain/second_order/tables.hpp"
 
 namespace maxmargin::second {
 
@@ -29,7 +29,7 @@ struct MarginScratch {
 // most[t][c] = the score of the best output with label c at position t.
 template <class Vec>
 MM_INLINE void max_marginals_of_at(int, const Constraints& constraints, std::int64_t length, const double* nodes,
-                                MarginScratch& scratch, double* most) {
+                                   MarginScratch& scratch, double* most) {
     const Shape& shape = scratch.ahead.shape;
     const std::int64_t k = shape.k, padded = shape.padded, layer = shape.layer();
     if (scratch.ahead.refused || refused_at<Vec>(0, nodes, length * k)) {
@@ -75,7 +75,8 @@ MM_LEVELS(void, max_marginals_of,
            double* most),
           (widest, constraints, length, nodes, scratch, most))
 
-// `most`: a number for every label of every position of the batch; NaN throughout an example with NaN or infinite scores.
+// `most`: a number for every label of every position of the batch; NaN throughout an example with NaN or infinite
+// scores.
 inline void max_marginals(const Batch& batch, std::span<double> most, int threads) {
     const int lanes = lanes_in_use();
     std::vector<MarginScratch> scratch;
@@ -86,7 +87,8 @@ inline void max_marginals(const Batch& batch, std::span<double> most, int thread
             const double *pairs = batch.pairs_of(i), *triples = batch.triples_of(i);
             if (!mine.ahead.holds(pairs, triples))
                 for (Table* table : {&mine.ahead, &mine.back}) pack(lanes, batch.constraints, pairs, triples, *table);
-            max_marginals_of(lanes, batch.constraints, batch.length(i), batch.nodes_of(i), mine, most.data() + batch.offsets[i]);
+            max_marginals_of(lanes, batch.constraints, batch.length(i), batch.nodes_of(i), mine,
+                             most.data() + batch.offsets[i]);
         }
     });
 }

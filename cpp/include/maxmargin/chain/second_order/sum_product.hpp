@@ -10,10 +10,11 @@
 // and sums of triples over t are products of matrices, one per middle label, multiplied by M at the end: 3 T K^3
 // multiply-adds per example, and K^3 exponentials where its tables are not those of the example before.
 //
-// Numbers below 3e-308 are lost. A message whose largest entry is p before it is scaled loses K 1e-307 / p of that entry
-// at most, and the total probability in the scale of position t loses K^2 times as much of 1, so that with p >= 1e-100
-// and total_t >= 1e-100 nothing shows. Otherwise the example goes the way of logs: log-sum-exp forward, backward by
-// conditional probabilities p(y_{t-2} | y_{t-1}, y_t), which sum to one whatever was rounded; about ten times as dear.
+// Numbers below 3e-308 are lost. A message whose largest entry is p before it is scaled loses K 1e-307 / p of that
+// entry at most, and the total probability in the scale of position t loses K^2 times as much of 1, so that with p >=
+// 1e-100 and total_t >= 1e-100 nothing shows. Otherwise the example goes the way of logs: log-sum-exp forward, backward
+// by conditional probabilities p(y_{t-2} | y_{t-1}, y_t), which sum to one whatever was rounded; about ten times as
+// dear.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +26,11 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/chain/second_order/tables.hpp"
 #include "maxmargin/base/flush.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/simd_exp.hpp"
 #include "maxmargin/base/simd_log.hpp"
+#include "maxmargin/chain/second_order/tables.hpp"
 
 namespace maxmargin::second {
 
@@ -43,10 +44,10 @@ struct Task {
 };
 
 struct SumScratch {
-    Table logs, ahead, back;      // the table itself, and exponentials of it
-    double shift = 0.0;           // the largest cell
-    bool ready = false;           // exponentials are those of `logs`
-    Aligned alpha, nb, local;     // layers, layers, rows of positions
+    Table logs, ahead, back;   // the table itself, and exponentials of it
+    double shift = 0.0;        // the largest cell
+    bool ready = false;        // exponentials are those of `logs`
+    Aligned alpha, nb, local;  // layers, layers, rows of positions
     Aligned turned, flipped, sums, row;
 
     SumScratch(const Constraints& constraints, int lanes, std::int64_t longest)
@@ -63,8 +64,7 @@ struct SumScratch {
 
 template <class Vec>
 MM_INLINE void exponentials_of(double* x, std::int64_t n, double shift) {
-    for (std::int64_t i = 0; i < n; i += simd::lanes<Vec>)
-        store(x + i, exp_negative<Vec>(load<Vec>(x + i) - shift));
+    for (std::int64_t i = 0; i < n; i += simd::lanes<Vec>) store(x + i, exp_negative<Vec>(load<Vec>(x + i) - shift));
 }
 
 // The exponentials of a table, in both directions. The largest of all cells is -inf where no triple is legal.
@@ -109,7 +109,8 @@ MM_INLINE double scale_of(double most, std::int64_t& exponent) {
 
 // Marginals of positions and the sums of pairs from the marginals of pair u, which joins positions u and u + 1.
 template <class Vec>
-MM_INLINE void count_pairs(const Shape& shape, const Task& task, std::int64_t u, const double* marginals, double* sums) {
+MM_INLINE void count_pairs(const Shape& shape, const Task& task, std::int64_t u, const double* marginals,
+                           double* sums) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     const std::int64_t k = shape.k, padded = shape.padded;
     for (std::int64_t c = 0; c < padded; c += width) {
@@ -313,8 +314,8 @@ MM_INLINE Status logs(const Constraints& constraints, const Task& task, SumScrat
             for (std::int64_t c = 0; c < padded; c += width) {
                 const std::int64_t column = std::min(c, k - 1);
                 const Vec top = load<Vec>(best + b * padded + c);
-                const Vec sum = sum_of_exponentials<Vec>(table.middle(b) + table.start[column], table.step[column], from,
-                                                         table.rows[b], now + b, top);
+                const Vec sum = sum_of_exponentials<Vec>(table.middle(b) + table.start[column], table.step[column],
+                                                         from, table.rows[b], now + b, top);
                 store(now + layer + b * padded + c, top + log_of_sum(sum) + load<Vec>(row + c));
             }
         }
@@ -349,7 +350,8 @@ MM_INLINE Status logs(const Constraints& constraints, const Task& task, SumScrat
                 const Vec whole = sum_of_exponentials<Vec>(cells, wide, from, rows, before + b, top);
                 const Vec weight = share > NO_SHARE ? share / whole : Vec{};
                 for (std::int64_t j = 0; j < rows; ++j) {
-                    const Vec part = exp_negative<Vec>(before[from[j] + b] + load<Vec>(cells + j * wide) - top) * weight;
+                    const Vec part =
+                        exp_negative<Vec>(before[from[j] + b] + load<Vec>(cells + j * wide) - top) * weight;
                     double* to = task.triple_means + (from[j] / padded * k + b) * k + c;
                     store_part<Vec>(to, load_part<Vec>(to, k - c, 0.0) + part, k - c);
                     earlier[from[j] + b] += total(part);
@@ -364,8 +366,8 @@ MM_INLINE Status logs(const Constraints& constraints, const Task& task, SumScrat
 
 // Log-partition function and expected parts of one example; the status otherwise. Means are all written where it is ok.
 template <class Vec>
-MM_INLINE Status sum_product_at(int, const Constraints& constraints, const Task& task, bool by_logs, SumScratch& scratch,
-                                double& value) {
+MM_INLINE Status sum_product_at(int, const Constraints& constraints, const Task& task, bool by_logs,
+                                SumScratch& scratch, double& value) {
     const std::int64_t k = constraints.n_labels;
     value = 0.0;
     if (scratch.logs.refused || refused_at<Vec>(0, task.nodes, task.length * k)) return Status::nonfinite;
@@ -391,12 +393,13 @@ MM_INLINE Status sum_product_at(int, const Constraints& constraints, const Task&
     return logs<Vec>(constraints, task, scratch, value);
 }
 MM_LEVELS(Status, sum_product,
-          (int widest, const Constraints& constraints, const Task& task, bool by_logs, SumScratch& scratch, double& value),
+          (int widest, const Constraints& constraints, const Task& task, bool by_logs, SumScratch& scratch,
+           double& value),
           (widest, constraints, task, by_logs, scratch, value))
 
 // Every entry of z, value and status is written. With `by_logs` all examples go that way, for tests.
 inline void marginals(const Batch& batch, bool by_logs, std::span<double> z, std::span<double> value,
-                     std::span<std::int8_t> status, int threads) {
+                      std::span<std::int8_t> status, int threads) {
     const int lanes = lanes_in_use();
     std::vector<SumScratch> scratch;
     for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(batch.constraints, lanes, batch.longest());

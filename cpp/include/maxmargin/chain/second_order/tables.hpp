@@ -1,7 +1,7 @@
 // What kernels of second-order chains share: constraints, batches, tables of triples and one step along a chain.
 //
-// A step is K^3 additions and maxima, or products and sums, a vector of labels at a time; up to four chains with the same
-// table take it together, and every vector of the table that is read serves them all.
+// A step is K^3 additions and maxima, or products and sums, a vector of labels at a time; up to four chains with the
+// same table take it together, and every vector of the table that is read serves them all.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "maxmargin/chain/viterbi.hpp"
-#include "maxmargin/chain/tables.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/chain/tables.hpp"
+#include "maxmargin/chain/viterbi.hpp"
 
 namespace maxmargin::second {
 
@@ -89,11 +89,11 @@ enum class Direction { ahead, back };
 struct Table {
     Shape shape;
     Direction direction;
-    Aligned cells;                        // [middle][panel][row][column of the panel]
-    Aligned follow;                       // [b][c] of legal pairs, rows of `padded`
-    std::vector<std::int32_t> from;       // [middle][height]: label of each row, times `padded`
-    std::vector<std::int64_t> rows;       // [middle]
-    std::vector<std::int64_t> start, step;  // of a column: its first cell, and the cells between two rows
+    Aligned cells;                                      // [middle][panel][row][column of the panel]
+    Aligned follow;                                     // [b][c] of legal pairs, rows of `padded`
+    std::vector<std::int32_t> from;                     // [middle][height]: label of each row, times `padded`
+    std::vector<std::int64_t> rows;                     // [middle]
+    std::vector<std::int64_t> start, step;              // of a column: its first cell, and the cells between two rows
     const double *pairs = nullptr, *triples = nullptr;  // whose table it is
     bool refused = false;
 
@@ -132,8 +132,8 @@ struct Table {
 };
 
 template <class Vec>
-MM_INLINE void pack_at(int, const Constraints& constraints, const double* MM_RESTRICT pairs, const double* MM_RESTRICT triples,
-                       Table& table) {
+MM_INLINE void pack_at(int, const Constraints& constraints, const double* MM_RESTRICT pairs,
+                       const double* MM_RESTRICT triples, Table& table) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     const Shape& shape = table.shape;
     const std::int64_t k = shape.k;
@@ -163,7 +163,8 @@ MM_INLINE void pack_at(int, const Constraints& constraints, const double* MM_RES
                         const double after = follow[b * shape.padded + label];
                         for (std::int64_t u = 0; u < width; ++u) {
                             const std::int64_t a = first + v + u;
-                            to[u] = a < k && constraints.follows(a, b) ? triples[(a * k + b) * k + label] + after : NEG_INF;
+                            to[u] =
+                                a < k && constraints.follows(a, b) ? triples[(a * k + b) * k + label] + after : NEG_INF;
                         }
                     }
                 }
@@ -252,7 +253,9 @@ MM_INLINE void advance(const Table& table, const double* const* before, const do
             constexpr int few = M == 1 ? 4 : 1, some = M == 1 ? 2 : 1;
             switch (vectors) {
                 case 1: panel<Vec, over, M, 1, few>(cells, from, (rows + few - 1) / few * few, column, row, out); break;
-                case 2: panel<Vec, over, M, 2, some>(cells, from, (rows + some - 1) / some * some, column, row, out); break;
+                case 2:
+                    panel<Vec, over, M, 2, some>(cells, from, (rows + some - 1) / some * some, column, row, out);
+                    break;
                 default: panel<Vec, over, M, 3, some>(cells, from, (rows + some - 1) / some * some, column, row, out);
             }
             cells += shape.height * wide;
@@ -265,7 +268,8 @@ MM_INLINE void advance(const Table& table, const double* const* before, const do
 }
 
 // Node scores of position t, -inf where the label may not stand there.
-inline void local_row(const Constraints& constraints, const double* nodes, std::int64_t length, std::int64_t t, double* row) {
+inline void local_row(const Constraints& constraints, const double* nodes, std::int64_t length, std::int64_t t,
+                      double* row) {
     const std::int64_t k = constraints.n_labels;
     const double* own = nodes + t * k;
     std::copy(own, own + k, row);

@@ -3,11 +3,12 @@
 //     forward_1[b][c] = nodes_0[b] + pairs[b][c] + nodes_1[c]
 //     forward_t[b][c] = max_a (forward_{t-1}[a][b] + triples[a][b][c] + pairs[b][c]) + nodes_t[c]
 //
-// Cost per example: T K^3 additions and maxima, a vector of labels c at a time. The table triples + pairs is larger than
-// the first cache from 18 labels on, so up to four chains with the same table walk through it together, each at its own
-// position, and every vector that is read serves them all. Only the forward maxima are kept; predecessors are found
-// again on the way back. Of a chain longer than a segment, one layer per segment is kept, and the layers of a segment are
-// made again on the way back. -inf forbids; NaN and +inf are refused; pairs of labels that are not legal have no rows.
+// Cost per example: T K^3 additions and maxima, a vector of labels c at a time. The table triples + pairs is larger
+// than the first cache from 18 labels on, so up to four chains with the same table walk through it together, each at
+// its own position, and every vector that is read serves them all. Only the forward maxima are kept; predecessors are
+// found again on the way back. Of a chain longer than a segment, one layer per segment is kept, and the layers of a
+// segment are made again on the way back. -inf forbids; NaN and +inf are refused; pairs of labels that are not legal
+// have no rows.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +17,9 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/base/parallel.hpp"
 #include "maxmargin/chain/second_order/tables.hpp"
 #include "maxmargin/hull/batch.hpp"
-#include "maxmargin/base/parallel.hpp"
 
 namespace maxmargin::second {
 
@@ -94,7 +95,8 @@ inline std::int64_t best_before(const Table& table, const double* layer, std::in
 }
 
 template <class Vec>
-MM_INLINE void step_slots(const Constraints& constraints, const Table& table, std::int64_t segment, Slot* const* slots, int count) {
+MM_INLINE void step_slots(const Constraints& constraints, const Table& table, std::int64_t segment, Slot* const* slots,
+                          int count) {
     const Shape& shape = table.shape;
     const double *before[Scratch::SLOTS], *here[Scratch::SLOTS];
     double* now[Scratch::SLOTS];
@@ -116,7 +118,8 @@ MM_INLINE void step_slots(const Constraints& constraints, const Table& table, st
 
 // Makes the layers of the segment that ends with layer `last` again.
 template <class Vec>
-MM_INLINE void remake(const Constraints& constraints, const Table& table, std::int64_t segment, Slot& slot, std::int64_t last) {
+MM_INLINE void remake(const Constraints& constraints, const Table& table, std::int64_t segment, Slot& slot,
+                      std::int64_t last) {
     const Shape& shape = table.shape;
     const Job& job = *slot.job;
     const std::int64_t first = last / segment * segment;
@@ -126,8 +129,8 @@ MM_INLINE void remake(const Constraints& constraints, const Table& table, std::i
             first_layer<Vec>(constraints, table, job.nodes, job.length, slot.row.get(), now);
             continue;
         }
-        const double* before = u > first ? slot.layer(shape, segment, u - 1)
-                                         : slot.kept.data() + (u / segment - 1) * shape.layer();
+        const double* before =
+            u > first ? slot.layer(shape, segment, u - 1) : slot.kept.data() + (u / segment - 1) * shape.layer();
         const double* here = slot.row.get();
         local_row(constraints, job.nodes, job.length, u + 1, slot.row.get());
         advance<Vec, Over::maxima, 1>(table, &before, &here, &now);
@@ -135,7 +138,8 @@ MM_INLINE void remake(const Constraints& constraints, const Table& table, std::i
 }
 
 template <class Vec>
-MM_INLINE void finish(const Constraints& constraints, const Table& table, std::int64_t segment, Slot& slot, double* best) {
+MM_INLINE void finish(const Constraints& constraints, const Table& table, std::int64_t segment, Slot& slot,
+                      double* best) {
     const Shape& shape = table.shape;
     Job& job = *slot.job;
     std::int64_t b, c;
@@ -173,7 +177,8 @@ MM_INLINE bool trivial(const Constraints& constraints, const Table& table, doubl
 
 // The best labels of chains with the same table, up to four at a time.
 template <class Vec>
-MM_INLINE void decode_at(int, const Constraints& constraints, const Table& table, Job* jobs, std::int64_t n, Scratch& scratch) {
+MM_INLINE void decode_at(int, const Constraints& constraints, const Table& table, Job* jobs, std::int64_t n,
+                         Scratch& scratch) {
     Slot* active[Scratch::SLOTS] = {&scratch.slots[0], &scratch.slots[1], &scratch.slots[2], &scratch.slots[3]};
     int count = 0;
     std::int64_t next = 0;
@@ -302,7 +307,8 @@ struct Single {
     std::vector<std::int32_t> labels;
 
     Single(const Constraints& legal, int lanes, std::int64_t longest)
-        : constraints(legal), table(legal, lanes), scratch(table.shape, longest), labels(static_cast<std::size_t>(longest)) {}
+        : constraints(legal), table(legal, lanes), scratch(table.shape, longest),
+          labels(static_cast<std::size_t>(longest)) {}
 
     // `scores`: nodes, pairs and triples of the example, one after the other.
     Status run(std::int64_t length, const double* scores, double& value) {
@@ -321,7 +327,8 @@ inline void project(const Batch& batch, hull::HullBatch& sets, std::span<double>
                     std::span<std::int8_t> status, int threads) {
     const std::int64_t k = batch.n_labels();
     std::vector<Single> single;
-    for (int t = 0; t < std::max(threads, 1); ++t) single.emplace_back(batch.constraints, lanes_in_use(), batch.longest());
+    for (int t = 0; t < std::max(threads, 1); ++t)
+        single.emplace_back(batch.constraints, lanes_in_use(), batch.longest());
     std::vector<hull::HullScratch> work(single.size());
     hull::HullBatch::each(batch.n_examples(), threads, [&](int thread, std::int64_t i) {
         hull::HullScratch& mine = work[thread];
