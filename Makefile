@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/include/maxmargin/*.hpp cpp/bindings/*)
+SOURCES := pyproject.toml CMakeLists.txt $(shell find cpp -name '*.[ch]pp')
 
 .PHONY: demo test build check pytest sanitize clean
 

@@ -79,7 +79,7 @@ def main() -> None:
         _kernels.chain_argmax(*chain._layout, potentials, z, value, status, threads)
 
     def kernel(given: np.ndarray, threads: int) -> None:
-        _kernels.chain_entropic(*chain._layout, False, given, z, value, status, np.empty(0), threads)
+        _kernels.chain_marginals(*chain._layout, False, given, z, value, status, np.empty(0), threads)
 
     for threads, word in ((1, "one_thread"), (2, "two_threads")):
         with maxmargin.threads(threads):

@@ -302,7 +302,7 @@ def test_rules_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="legal must be a TransitionConstraints or None, got ndarray"):
         Chain([1], 2, constraints=np.ones((2, 2)))
     few = np.zeros(4)
-    with pytest.raises(ValueError, match="rules do not fit the labels"):
+    with pytest.raises(ValueError, match="constraints do not fit the labels"):
         _kernels.ChainOracle(np.array([2]), 3, True, few, few, few, 1)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles import alignment as twin
 
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.features import Evidence, LinkFeatures
 
 NAMES = (

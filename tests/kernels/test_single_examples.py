@@ -53,7 +53,7 @@ def made(kind: str, seed: int, rescaling: str = "margin", units: bool = True) ->
 
 
 def blocks_of(problem: Problem, most: int = 30) -> Any:
-    return _kernels.BlockDescent(problem.examples(), 0.7, np.inf, FREE, 2, 10, most, 0.0, 0.0)
+    return _kernels.BlockFrankWolfe(problem.examples(), 0.7, np.inf, FREE, 2, 10, most, 0.0, 0.0)
 
 
 def visit(problem: Problem, i: int, weights: np.ndarray, examples: Any = None) -> tuple[np.ndarray, float]:

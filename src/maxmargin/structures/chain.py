@@ -356,7 +356,7 @@ class Chain(Structure):
         potentials = self._masked(vector(potentials, self.n_parts, "potentials"))
         z, value = np.empty(self.n_parts), np.empty(self.n_examples)
         status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_entropic(*self._layout, False, potentials, z, value, status, edges, _threads.current())
+        _kernels.chain_marginals(*self._layout, False, potentials, z, value, status, edges, _threads.current())
         return Points(z, value, status)
 
     def oracle(self, ranks: int = 1) -> Any:

@@ -219,7 +219,7 @@ class SecondOrderChain(Structure):
         size (marginals are as exact as sums of such numbers); ``-inf`` forbids.
         """
         outputs = self._outputs()
-        _kernels.second_order_entropic(*self._packed(potentials, "potentials"), False, *outputs, _threads.current())
+        _kernels.second_order_marginals(*self._packed(potentials, "potentials"), False, *outputs, _threads.current())
         return Points(*outputs)
 
     def oracle(self, ranks: int = 1) -> Any:

@@ -125,7 +125,7 @@ class BlockFrankWolfe(RidgeSolver):
     def _blocks(self, run: Run, examples: Any) -> Any:
         region = run.problem.region
         assert isinstance(region, L2)
-        return _kernels.BlockDescent(
+        return _kernels.BlockFrankWolfe(
             examples,
             float(region.C),
             float(region.radius),

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import _kernels
 
 Codes = npt.NDArray[np.int32]
 """Numbers of labels or words, one per token."""

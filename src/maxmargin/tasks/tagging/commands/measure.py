@@ -186,7 +186,7 @@ def _same_tokens(system: TaggedText, gold: TaggedText) -> None:
     """FileError, naming the lines of both, where two files do not have the same tokens."""
     import numpy as np
 
-    from maxmargin import _kernels
+    from maxmargin.tasks import _kernels
     from maxmargin.tasks.common.text import FileError
 
     sides = system.tokens, gold.tokens
