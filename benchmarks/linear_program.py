@@ -10,16 +10,19 @@ cold and from the basis of a nearby point.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from timing import significant, timed
 
 from maxmargin.structures import LinearProgram, generic
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from oracles import reference  # noqa: E402
+from oracles import reference
 
 EXAMPLES = 60
 

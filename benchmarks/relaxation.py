@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,8 +34,9 @@ from maxmargin.regions import L2
 from maxmargin.solvers import Extragradient, Stop
 from maxmargin.solvers import solve as solve_problem
 from maxmargin.structures import Associative, PairwiseGraph, network
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from oracles import reference  # noqa: E402
+from oracles import reference
 
 
 def solve(structure: network.Network, scores: np.ndarray, *, highs: bool) -> tuple[Any, float]:
