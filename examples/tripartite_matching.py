@@ -55,7 +55,7 @@ def main(n_train: int = 40, n_test: int = 40, size: int = 4) -> dict[str, float]
     model = mm.ProgramSVM(relaxed=True, C=1.0, loss=loss).fit(X[:n_train], y[:n_train])
     new, gold, encoder = X[n_train:], y[n_train:], model.model_.encoder
     agreed = np.array([encoder.agreement(z, greedy(x, model.coef_)) for x, z in zip(new, gold, strict=True)])
-    packed = encoder.pack(new)
+    packed = encoder.transform(new)
     vertex = packed.structure.argmax(packed.features.scores(model.coef_)).z
     outcome = {
         "score": model.score(new, gold),

@@ -306,7 +306,7 @@ def test_unknown_labels(fitted):
     with pytest.raises(ValueError, match=rf"example {BAD}: label 'z' was not seen.*classes"):
         clone(model).set_params(classes=["a", "b", "c"]).fit(X, strange)
     with pytest.raises(ValueError, match=rf"validation data: example {BAD}: label 'z'"):
-        clone(model).fit(X, y, validation=(X, strange))
+        clone(model).fit(X, y, dev=(X, strange))
 
 
 @pytest.mark.parametrize("label", [["x"], {"x": 1}, {1}, np.zeros(2)])

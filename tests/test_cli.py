@@ -93,7 +93,7 @@ def test_text_in_a_file_is_neither_markup_nor_control(models, tmp_path):
     header = json.loads(data[52 : 52 + length])
     header["metadata"] = {"[/red]": "[link=x]a[/bold]\x1b[2J\nb \ud800"}
     text = json.dumps(header).encode()
-    prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
+    prefix = model_file.MAGIC + struct.pack("<IQ", model_file.VERSION, len(text))
     body = text + bytes(-(52 + len(text)) % 64) + data[52 + length + -(52 + length) % 64 :]
     (tmp_path / "odd").write_bytes(prefix + hashlib.sha256(prefix + body).digest() + body)
     text = run("inspect", str(tmp_path / "odd"))

@@ -21,8 +21,8 @@ prices = st.sampled_from([0.0, 0.5, 1.0, 3.0])
 
 
 def packed_of(encoder, X, y):
-    encoder = encoder.learn(X, y)
-    packed = encoder.pack(X)
+    encoder = encoder.fit(X, y)[0]
+    packed = encoder.transform(X)
     return encoder, packed, encoder.encode(packed, y)
 
 

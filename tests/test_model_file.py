@@ -483,7 +483,7 @@ def test_other_lies(saved, tmp_path):
     mm.load(saved["chain"][0])
     (tmp_path / "deep").write_bytes(changed(chain, lambda header: header["encoder"].update(classes=["a", "b", deep])))
     with contextlib.suppress(mm.ModelFileError):
-        mm.load(tmp_path / "deep").encoder.header()
+        mm.load(tmp_path / "deep").encoder.state()
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
