@@ -135,7 +135,7 @@ def test_matchings_against_an_independent_dual(name, C):
     (X, y), (new, _) = matchings(4), matchings(3, seed=5)
     rows = np.concatenate([x.reshape(-1, 3) for x in X])
     packed = MatchingEncoder().fit(X, y)[1]
-    outputs, gold = matching.vertices(packed.structure), packed.structure.encode(y)
+    outputs, gold = matching.vertices(packed.structure), packed.structure.encode(y).dense()
     offsets = packed.structure.blocks[0].offsets
     golds = [gold[first:last] for first, last in pairwise(offsets)]
 
@@ -470,7 +470,7 @@ def test_validation_chooses_dual_coefficients(kind):
     estimator, data = KINDS[kind]
     (X, y), (new, gold) = data(), data(4, seed=7)
     model = estimator(features=Kernel("rbf", gamma=0.5), C=np.inf, max_iter=20)
-    model.fit(X, y, dev=(new, gold), patience=50)
+    model.set_params(patience=50).fit(X, y, dev=(new, gold))
     assert model.score(new, gold) == pytest.approx(max(score for _, score in model.dev_scores_))
 
 

@@ -170,7 +170,7 @@ def test_damaged_headers(kind):
     header = json.loads(json.dumps(encoder.state()))
     again = type(encoder).from_state(header)
     assert again.layout == encoder.layout
-    changes = {"classes": ["a", "a"], "n_node_features": -1, "n_edge_features": True}
+    changes = {"classes": ["a", "a"], "n_features": -1, "n_edge_features": True}
     if kind == "associative":
         changes["per_label"] = 1
     for key, value in changes.items():

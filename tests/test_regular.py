@@ -222,7 +222,7 @@ def test_save_load_clone_pickle(tmp_path):
     data = (tmp_path / "potts").read_bytes()
     (length,) = struct.unpack_from("<Q", data, 12)
     header = json.loads(data[52 : 52 + length])
-    assert set(header["encoder"]) == {"n_node_features", "n_edge_features"}  # as files were before
+    assert set(header["encoder"]) == {"n_node_features", "n_edge_features", "potentials"}
     assert mm.load(tmp_path / "potts").encoder.potentials == "potts"
 
 

@@ -51,7 +51,7 @@ def test_the_objective_is_that_of_enumeration():
     model = mm.TreeSVM(C=C, solver=mm.Exact()).fit(X, y)
     encoder = model.model_.encoder
     packed = encoder.transform(X)
-    scores, gold = packed.features.scores(model.coef_), encoder.encode(packed, y)
+    scores, gold = packed.features.scores(model.coef_), encoder.encode(packed, y).dense()
     hinge = 0.0
     for i, outputs in enumerate(vertices(packed.structure)):
         parts = packed.structure.parts_of([i])
