@@ -1,4 +1,4 @@
-"""What importing costs: names come when they are used, and predictions and short commands load no heavy packages."""
+"""Imports are lazy: predictions and short commands load no heavy packages."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HEAVY = ("clarabel", "highspy", "matplotlib", "pandas", "rich", "sklearn")
 
 
 def loaded(code: str) -> set[str]:
-    """The top-level packages and ``scipy`` modules that a fresh interpreter has after the code."""
+    """The modules that a fresh interpreter has loaded after running the code."""
     report = "\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, check=True)
     return set(json.loads(answer.stdout.splitlines()[-1]))
 
 
-def test_every_name_is_there():
+def test_every_public_name_exists():
     assert sorted(mm.__all__) == mm.__all__
     assert set(mm.__all__) <= set(dir(mm))
     space: dict[str, object] = {}
@@ -41,7 +41,7 @@ def test_every_name_is_there():
         exec("from maxmargin import ChainSwm")
 
 
-def test_checkers_of_types_see_the_same_names():
+def test_type_checkers_see_the_same_names():
     tree = ast.parse(Path(mm.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     reported = {(node.module, one.name) for node in block.body for one in node.names}
@@ -91,7 +91,7 @@ def test_the_package_alone_is_light():
     "modules",
     [
         "structures.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
-        "tasks.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.table, maxmargin.tasks.tagging.metrics",
+        "tasks.common.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.table, maxmargin.tasks.tagging.metrics",
         "tasks.tagging.printing",
         "solvers, maxmargin.problem",
     ],
@@ -115,7 +115,7 @@ def test_short_commands_import_no_task():
         assert not found.intersection({"numpy", "sklearn", "maxmargin.tasks", "maxmargin.model"})
 
 
-def test_commands_know_of_their_tasks():
+def test_the_command_line_mirrors_its_tasks():
     from maxmargin.tasks.alignment.aligner_file import KIND
     from maxmargin.tasks.alignment.commands import app, describe
 
