@@ -1,6 +1,6 @@
 """Data of the examples: readers of public data sets, which are not part of the project, and synthetic substitutes.
 
-The folder with the sets is an argument, else MAXMARGIN_DATA, else ``../shared/data`` beside the project.
+The folder with the sets is an argument, else MAXMARGIN_DATA, else ``../shared/data`` next to the project.
 """
 
 from __future__ import annotations

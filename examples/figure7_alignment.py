@@ -81,27 +81,21 @@ def draw(paths: dict[str, mm.RegularizationPath], about: str) -> Any:
 
     figure = Figure(figsize=(9.5, 7.6), layout="constrained")
     (gold_loss, gold_error), (auto_loss, auto_error) = figure.subplots(2, 2)
-    names = list(paths)
-    shades = {name: shade for name, shade in zip(names[1:], (0.45, 1.0), strict=False)}
     for which, color, label, style in (
         ("iterates", ITERATES, "dual-ex", {"marker": ".", "markersize": 4}),
         ("exact", EXACT, "reg-path", {"marker": "o", "markersize": 5, "linestyle": "--"}),
     ):
         style = {"color": color, "linewidth": 1.5, **style}
-        values = paths[names[0]].arrays(which)
-        shown = values["norm"] > 1e-6 * values["norm"].max()
-        gold_loss.plot(values["norm"], values["hinge"], label=label, **style)
-        gold_error.plot(values["norm"][shown], 100 * values["test_error"][shown], label=f"{label}, test", **style)
-        gold_error.plot(
-            values["norm"][shown], 100 * values["validation_error"][shown], label=f"{label}, valid", alpha=0.4, **style
-        )
-        for name, shade in shades.items():
-            values = paths[name].arrays(which)
+        for place, (name, path) in enumerate(paths.items()):
+            loss, error = (auto_loss, auto_error) if place else (gold_loss, gold_error)
+            text, shade = (f"{label}, {name}", (0.45, 1.0)[place - 1]) if place else (label, 1.0)
+            values = path.arrays(which)
             shown = values["norm"] > 1e-6 * values["norm"].max()
-            auto_loss.plot(values["norm"], values["hinge"], label=f"{label}, {name}", alpha=shade, **style)
-            auto_error.plot(
-                values["norm"][shown], 100 * values["test_error"][shown], label=f"{label}, {name}", alpha=shade, **style
-            )
+            norm = values["norm"][shown]
+            loss.plot(values["norm"], values["hinge"], label=text, alpha=shade, **style)
+            error.plot(norm, 100 * values["test_error"][shown], label=text, alpha=shade, **style)
+            if not place:
+                error.plot(norm, 100 * values["validation_error"][shown], label=f"{label}, valid", alpha=0.4, **style)
     for axes, title, up in (
         (gold_loss, "(a) hand-aligned pairs", "training hinge loss"),
         (gold_error, "(b) hand-aligned pairs", "alignment error rate (%)"),

@@ -1,4 +1,4 @@
-"""What importing costs: names come when they are used, and predictions and short commands load no heavy packages."""
+"""Imports are lazy: predictions and short commands load no heavy packages."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HEAVY = ("clarabel", "highspy", "matplotlib", "pandas", "rich", "sklearn")
 
 
 def loaded(code: str) -> set[str]:
-    """The top-level packages and ``scipy`` modules that a fresh interpreter has after the code."""
+    """The modules that a fresh interpreter has loaded after running the code."""
     report = "\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, check=True)
     return set(json.loads(answer.stdout.splitlines()[-1]))
 
 
-def test_every_name_is_there():
+def test_every_public_name_exists():
     assert sorted(mm.__all__) == mm.__all__
     assert set(mm.__all__) <= set(dir(mm))
     space: dict[str, object] = {}
