@@ -17,7 +17,7 @@ namespace maxmargin {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-inline nb::arg operator""_array(const char* name, std::size_t) { return nb::arg(name).noconvert(); }
+inline auto operator""_array(const char* name, std::size_t) { return nb::arg(name).noconvert(); }
 
 template <class T>
 using In = nb::ndarray<const T, nb::numpy, nb::c_contig, nb::device::cpu>;

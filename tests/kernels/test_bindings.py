@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,6 +127,14 @@ def test_arrays_are_never_converted(name: str) -> None:
         for wrong in (other, np.repeat(argument, 2, axis=-1)[..., ::2] if argument.size > 1 else argument.tolist()):
             with pytest.raises(TypeError, match="incompatible function arguments"):
                 call(*arguments[:at], wrong, *arguments[at + 1 :])
+
+
+@pytest.mark.parametrize("name", ["maxmargin._kernels", "maxmargin.tasks._kernels"])
+def test_stubs_match_the_modules(name: str) -> None:
+    pytest.importorskip("nanobind", reason="nanobind, which generates the stubs, is not installed")
+    root = Path(__file__).parents[2]
+    committed = (root / "src" / name.replace(".", "/")).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert committed == runpy.run_path(str(root / "cpp" / "stubs.py"))["stub"](name), "run make stubs"
 
 
 FEW_THREADS = """

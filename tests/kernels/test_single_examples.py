@@ -113,7 +113,7 @@ def test_what_is_not_finite_ends_a_pass(kind: str, rescaling: str, bad: float) -
     problem = made(kind, 1, rescaling)
     total, late = np.full(problem.n_weights, bad), np.zeros(problem.n_weights)
     order = np.flatnonzero(problem.structure.sizes > 9)
-    with pytest.raises((ArithmeticError, RuntimeError), match=r"NaN|no legal output"):
+    with pytest.raises((ArithmeticError, RuntimeError), match=r"NaN|no feasible output"):
         _kernels.subgradient_pass(problem.examples(), order, 1.0, np.inf, FREE, total, late, 1.0)
 
 

@@ -50,8 +50,8 @@ class PyBlockFrankWolfe {
         }
         descent_.refresh();
     }
-    // Atoms by their differences to the gold one, which comes first, then vectors: what restore() takes. Differences
-    // are float32 where these hold them all; vectors are seen where they stand in `self`, good until the next pass.
+    // The arguments of restore(): atoms by their differences from the gold output, which comes first, then vectors.
+    // Differences are float32 if that is exact; vectors are views into `self`, valid until the next pass.
     auto freeze(nb::handle self) const {
         std::vector<std::int64_t> starts{0}, part_starts{0};
         std::vector<double> mass, value;
@@ -123,7 +123,7 @@ class PyBlockFrankWolfe {
         descent_.restore(std::move(vectors));
     }
     auto active_set() const {
-        // Values as bytes where all are whole numbers that fit: these outputs can be as large as all else.
+        // Values are bytes if all are whole numbers that fit, since these outputs can dominate the memory.
         std::vector<std::int64_t> starts{0}, part_starts{0};
         std::vector<double> mass, value;
         std::vector<std::uint8_t> bytes;
@@ -195,7 +195,7 @@ class PyBlockFrankWolfe {
             }
         }
     }
-    // Those from number `first` on.
+    // Outputs first .. last - 1.
     template <class Value>
     static void take_outputs(std::int64_t first, std::int64_t last, const std::vector<std::int64_t>& begin,
                              std::span<const std::int32_t> part, std::span<const Value> value,

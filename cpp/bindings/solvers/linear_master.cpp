@@ -32,7 +32,8 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
     require(lower.size() == n && upper.size() == n, "price, lower and upper must have one entry per weight");
     require(w.size() == n && sum_w.size() == n, "w and sum_w must have one entry per weight");
     require(xi.size() == m && sum_xi.size() == m, "xi and sum_xi must have one entry per example");
-    require(lambda.size() == n_rows && sum_lambda.size() == n_rows, "lambda and sum_lambda: one entry per row");
+    require(lambda.size() == n_rows && sum_lambda.size() == n_rows,
+            "multipliers and sum_multipliers: one entry per row");
     bool good = true;
     for (const std::int32_t i : view(owner)) good &= i >= 0 && static_cast<std::size_t>(i) < m;
     require(good, "an owner is out of range");
@@ -55,12 +56,13 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
 }  // namespace
 
 void bind_linear_master(nb::module_& module) {
-    module.def("linear_master_iterate", &linear_master_iterate, "starts"_array, "columns"_array, "values"_array,
-               "column_starts"_array, "rows"_array, "column_values"_array, "b"_array, "link"_array, "owner"_array,
-               "price"_array, "lower"_array, "upper"_array, "cost"_array, "w"_array, "xi"_array, "lambda"_array,
-               "sum_w"_array, "sum_xi"_array, "sum_lambda"_array, "primal_step"_a, "dual_step"_a, "steps"_a,
-               "extragradient"_a,
-               "Steps of two players on a linear program over a working set of rows; moves w, xi and lambda in place.");
+    module.def(
+        "linear_master_iterate", &linear_master_iterate, "starts"_array, "columns"_array, "values"_array,
+        "column_starts"_array, "rows"_array, "column_values"_array, "b"_array, "link"_array, "owner"_array,
+        "price"_array, "lower"_array, "upper"_array, "cost"_array, "w"_array, "xi"_array, "multipliers"_array,
+        "sum_w"_array, "sum_xi"_array, "sum_multipliers"_array, "primal_step"_a, "dual_step"_a, "steps"_a,
+        "extragradient"_a,
+        "Steps of two players on a linear program over a working set of rows; moves w, xi and multipliers in place.");
 }
 
 }  // namespace maxmargin

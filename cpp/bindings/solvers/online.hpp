@@ -1,4 +1,4 @@
-// What binding files share to hand out single-example views of structures, and what solvers over them take.
+// Shared by the bindings of single-example views of structures and of the solvers over them.
 #pragma once
 
 #include <memory>

@@ -165,7 +165,7 @@ class ChainOracle final : public online::Oracle {
         return lengths_[i] * k + (shared_ ? 1 : edges) * k * k;
     }
     std::int64_t ranks() const override { return most_; }
-    // Nothing for costs of pairs, or that are no multiples of a unit.
+    // Empty if pairs have costs, or if costs are not multiples of a unit.
     std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
                                                hull::Sparse& vertex, double& value) override {
         const std::int64_t length = lengths_[i], nodes = length * panels_.n_labels;
@@ -220,7 +220,7 @@ class ChainOracle final : public online::Oracle {
         }
         return most;
     }
-    // Scores with the constraints added; themselves where there are none.
+    // The scores with the constraints added; the given ones if there are none.
     const double* legal(std::int64_t i, const double* scores) {
         if (constraints_.none()) return scores;
         legal_.resize(static_cast<std::size_t>(size(i)));

@@ -1,4 +1,4 @@
-// A checked batch of graphs that outlives a call: what cuts and networks share.
+// A checked batch of graphs that outlives a call, shared by cuts and pairwise graphs.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,9 @@ inline void check_order(std::span<const std::int64_t> offsets, std::span<const s
     }
 }
 
-// Graphs whose arrays were checked when this was made. It owns copies of them, which nothing can change afterwards, so
-// a call has only the lengths of its vectors to check: reading all arcs through again in every call cost a tenth of an
-// argmax. A projection needs the two orders as well.
+// Graphs whose arrays are checked on construction. It owns copies that cannot change afterwards, so a call checks only
+// the lengths of its vectors: checking all arcs in every call cost a tenth of an argmax. A projection needs the two
+// orders as well.
 class CutBatch {
    public:
     CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,

@@ -25,9 +25,8 @@ bool increasing(std::span<const std::int64_t> offsets) {
     return true;
 }
 
-// A batch whose arrays were checked when it was made. It owns copies of them, which nothing can change afterwards, so a
-// call has only the lengths of its vectors to check: the lists of edges are as long as those vectors, and reading them
-// through again in every call cost a tenth of a projection.
+// A batch whose arrays are checked on construction. It owns copies that cannot change afterwards, so a call checks only
+// the lengths of its vectors: checking the lists of edges in every call cost a tenth of a projection.
 class MatchingBatch {
    public:
     MatchingBatch(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
@@ -172,7 +171,7 @@ void project(const MatchingBatch& checked, const In<double>& point, double tol, 
 // The best, or the k best, of one example at a time.
 class MatchingOracle final : public online::Oracle {
    public:
-    // `order` says where the edges, which a batch has sorted, stand among the parts; without entries, where they are.
+    // `order` maps the edges, as the batch has sorted them, to parts; empty for the identity.
     MatchingOracle(const MatchingBatch& checked, const Offsets& order, std::int64_t ranks)
         : batch_(checked.view()), order_(copied(order)), matcher_(batch_), most_(ranks) {
         require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");

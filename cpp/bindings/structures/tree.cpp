@@ -92,7 +92,7 @@ void order(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edg
     tree::eliminate(graphs, fill, most, widest, view(out), view(width), view(entries), threads);
 }
 
-// A batch whose arrays were checked, and its elimination worked out, when this was made.
+// A batch whose arrays are checked and whose elimination is planned on construction.
 class TreeBatch {
    public:
     TreeBatch(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,

@@ -1,7 +1,7 @@
 // Feature dictionaries, as users of python-crfsuite have them, to numbered attributes.
 //
-// The walk only copies text into a buffer, straight from the strings' own UTF-8; every few thousand attributes they are
-// numbered at once, without the interpreter's lock. So the table is never locked while Python code may run.
+// The walk only copies text into a buffer, straight from the strings' own UTF-8; every few thousand attributes are
+// numbered together, without the GIL. So the table is never locked while Python code may run.
 #include <Python.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 using strings::Byte;
 using strings::StringTable;
 
-// What is wrong with a value; the walker says where it stands.
+// The problem with a value; the walker adds its location.
 struct Refused : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -78,7 +78,7 @@ class Walker {
     std::string where() const {
         return "sentence " + std::to_string(sentence_) + ", token " + std::to_string(token_) + ": ";
     }
-    // What was expected where something is no list: tokens inside of a sentence, else sentences.
+    // What a list was expected to hold: tokens inside a sentence, sentences elsewhere.
     std::string place() const {
         return token_ < 0 ? "expected a list of sentences, got "
                           : "sentence " + std::to_string(sentence_) + ": expected a list of tokens, got ";
@@ -118,7 +118,7 @@ class Walker {
             PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), PyBytes_GET_SIZE(object), nullptr);
             if (!decoded) {
                 PyErr_Clear();
-                throw Refused("bytes that are no UTF-8; decode them into text");
+                throw Refused("bytes that are not UTF-8; decode them into text");
             }
             Py_DECREF(decoded);
             return text;
@@ -159,7 +159,7 @@ class Walker {
         }
     }
 
-    // Texts, each an attribute behind the prefix; sets in the order of their bytes, which is no accident of hashing.
+    // Texts, each an attribute behind the prefix; sets in the order of their bytes, independent of hashing.
     void names(PyObject* all) {
         const auto one = [&](PyObject* name) {
             if (!is_text(name)) throw Refused("expected texts in a " + type_name(all) + ", got " + type_name(name));
@@ -192,7 +192,7 @@ class Walker {
     void dictionary(PyObject* all) {
         if (Py_EnterRecursiveCall(" in a dictionary of attributes")) {
             PyErr_Clear();
-            throw Refused("dictionaries inside each other without end");
+            throw Refused("dictionaries that contain themselves or are nested too deeply");
         }
         struct Leave {
             ~Leave() { Py_LeaveRecursiveCall(); }
@@ -249,7 +249,7 @@ class Walker {
         if (!std::isfinite(weight))
             throw Refused("attribute '" + prefix_ + std::string(name) +
                           "': the value is NaN or infinite; give a number");
-        if (weight == 0.0) return;  // of no effect on any score
+        if (weight == 0.0) return;  // has no effect on scores
         append(prefix_);
         append(name);
         emit(weight);

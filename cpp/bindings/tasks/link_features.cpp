@@ -12,7 +12,7 @@ namespace {
 using links::Batch;
 using links::Choice;
 
-// A batch, and the arrays that it looks into.
+// A batch and the arrays that it refers to.
 struct LinkBatch {
     Batch batch;
     In<double> model1_forward, model1_backward, hmm_forward, hmm_backward, together;
@@ -63,7 +63,7 @@ void create(LinkBatch* self, In<std::int64_t> source_start, In<std::int64_t> tar
             "letters, shapes, digits and kinds must have one entry per word");
     for (std::size_t i = 1; i < b.words.start.size(); ++i)
         require(b.words.start[i] - b.words.start[i - 1] <= links::LETTERS_MOST, "a word has too many letters");
-    for (const std::uint32_t letter : b.words.letters) require(letter < 0x110000, "a letter is no code point");
+    for (const std::uint32_t letter : b.words.letters) require(letter < 0x110000, "a letter is not a code point");
     check_words(b.source_word, b.words.size());
     check_words(b.target_word, b.words.size());
     require(model1_forward.size() == cells && model1_backward.size() == cells && hmm_forward.size() == cells &&
@@ -162,7 +162,7 @@ void words(const LinkBatch& self, bool source, Out<double> out, Out<std::int8_t>
 }  // namespace
 
 void bind_link_features(nb::module_& module) {
-    nb::class_<LinkBatch>(module, "LinkBatch", "Sentence pairs and what is known of their word pairs.")
+    nb::class_<LinkBatch>(module, "LinkBatch", "Sentence pairs and the statistics of their word pairs.")
         .def("__init__", &create, "source_start"_array, "target_start"_array, "grid_start"_array, "source_word"_array,
              "target_word"_array, "letters_start"_array, "letters"_array, "shape"_array, "digits"_array, "kind"_array,
              "model1_forward"_array, "model1_backward"_array, "hmm_forward"_array, "hmm_backward"_array,

@@ -79,7 +79,7 @@ class WordPairs {
     std::vector<std::int32_t> column_;
 };
 
-// A bitext with its lexicon and the slot of every cell: what expectation steps go over again and again.
+// A bitext with its lexicon and the slot of every cell: the input of all expectation steps.
 class Bitext {
    public:
     Bitext(std::shared_ptr<SentencePairs> pairs, int threads)

@@ -46,6 +46,8 @@ from maxmargin.structures.base import (
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 
+_Flags = npt.NDArray[np.uint8]
+_Batch = tuple[IntArray, int, _Flags, _Flags, _Flags, FloatArray, FloatArray, FloatArray]
 MOST_LABELS = 512
 """With more labels the triples of one example would take more than a gigabyte."""
 
@@ -129,13 +131,13 @@ class SecondOrderChain(Structure):
         """Label sequences, one int64 array per example: the largest node part at every position."""
         return largest(vector(z, self.n_parts, "z")[self.variable_parts], self.n_labels, self.lengths)
 
-    def _packed(self, scores: FloatArray, what: str = "scores") -> tuple[Any, ...]:
+    def _packed(self, scores: FloatArray, what: str = "scores") -> _Batch:
         """What every kernel takes first: offsets, rules, and the three blocks of a packed vector."""
         scores = vector(scores, self.n_parts, what)
         _, pairs, triples, _ = self.starts
         return *self._head, scores[:pairs], scores[pairs:triples], scores[triples:]
 
-    def _tables(self, nodes: npt.ArrayLike, pairs: npt.ArrayLike, triples: npt.ArrayLike | None) -> tuple[Any, ...]:
+    def _tables(self, nodes: npt.ArrayLike, pairs: npt.ArrayLike, triples: npt.ArrayLike | None) -> _Batch:
         """The same from tables for all examples."""
         k = self.n_labels
         given = np.ascontiguousarray(pairs, dtype=np.float64)
@@ -148,7 +150,7 @@ class SecondOrderChain(Structure):
         return *self._head, vector(flat, self.starts[1], "node scores"), given.ravel(), three.ravel()
 
     @property
-    def _head(self) -> tuple[Any, ...]:
+    def _head(self) -> tuple[IntArray, int, _Flags, _Flags, _Flags]:
         return self.blocks[0].offsets, self.n_labels, *self._rules
 
     def _outputs(self, ranks: tuple[int, ...] = ()) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
@@ -284,7 +286,8 @@ class SecondOrderChain(Structure):
         )
 
 
-def _flags(constraints: TransitionConstraints | None, k: int) -> tuple[npt.NDArray[np.uint8], ...]:
+def _flags(constraints: TransitionConstraints | None, k: int) -> tuple[_Flags, _Flags, _Flags]:
     """Legal pairs, first and last labels as kernels take them."""
     rules = TransitionConstraints.anything(k) if constraints is None else constraints
-    return tuple(flags.astype(np.uint8).reshape(-1) for flags in (rules.pairs, rules.first, rules.last))
+    pairs, first, last = (flags.astype(np.uint8).reshape(-1) for flags in (rules.pairs, rules.first, rules.last))
+    return pairs, first, last

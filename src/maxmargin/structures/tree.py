@@ -146,7 +146,7 @@ class Tree(Structure):
         return numbers
 
     @cached_property
-    def _graphs(self) -> tuple[Any, ...]:
+    def _graphs(self) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32], IntArray]:
         """What kernels take first: node offsets, labels, edges and edge offsets."""
         labels, edges = (np.ascontiguousarray(array, dtype=np.int32) for array in (self.n_labels, self.edges))
         return self.node_offsets, labels, edges, self.edge_offsets

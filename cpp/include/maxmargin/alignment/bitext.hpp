@@ -32,8 +32,8 @@ struct Lexicon {
     std::span<const std::int32_t> column;
 };
 
-// The places of n words in the rising list column[begin:end], -1 for those that are not there. All are searched at
-// once, halving the list in step, so that nothing waits for anything else.
+// The places of n words in the rising list column[begin:end], -1 for those that are not there. All searches halve
+// their lists in step, so that none waits for another.
 static MM_CLONES void search(const std::int32_t* MM_RESTRICT column, std::int64_t begin, std::int64_t end,
                              const std::int32_t* MM_RESTRICT words, std::int64_t n, std::int64_t* MM_RESTRICT places) {
     if (begin == end) {

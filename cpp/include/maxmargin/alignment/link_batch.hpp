@@ -1,4 +1,4 @@
-// A batch of sentence pairs and what is known of their word pairs; one pair laid out for features.
+// A batch of sentence pairs and the statistics of their word pairs; one pair laid out for features.
 //
 // Grids hold the cells (word pairs) of all sentence pairs, pair after pair, row-major source x target inside a pair.
 // For its features a pair is copied once into grids with a border of zeros, so that neighbors outside the sentence

@@ -1,8 +1,8 @@
 // Features of word pairs, and scores under weights without the matrix of features.
 //
-// A pair is done row by row, a row in tiles of TILE columns. The features of a tile are a small table, one line of TILE
-// numbers per feature, that stays in the first cache: group by group, loops over the columns fill it with vectors.
-// What reads it (scores, a dense or a sparse matrix) is separate. About 100 features cost some hundred cycles per cell.
+// A pair is processed row by row, a row in tiles of TILE columns. The features of a tile are a small table, one line of
+// TILE numbers per feature, that stays in the first cache: group by group, loops over the columns fill it with vectors.
+// Its readers (scores, a dense or a sparse matrix) are separate. About 100 features cost some hundred cycles per cell.
 #pragma once
 
 #include "maxmargin/alignment/link_groups.hpp"
@@ -99,7 +99,8 @@ void each_pair(const Batch& b, std::span<std::int8_t> status, int threads, One&&
     });
 }
 
-// What a call asks for. Columns in order: groups, user (if `user`), then n_identity of identity (-1 in the grid: none).
+// The columns that a call asks for, in order: groups, user (if `user`), then n_identity of identity (-1 in the grid:
+// none).
 struct Choice {
     unsigned groups;
     bool user;

@@ -3,11 +3,11 @@
 //
 // Growing starts from the links of both directions and repeats scans over the present links in the order (target,
 // source). A scan looks at the eight neighbors of each link, those beside it before the diagonal ones, and takes every
-// neighbor that is a link of either direction and has a word without links. A link that is taken behind the present one
-// is looked at in the same scan, one before it in the next scan. The final steps go through the links of one direction
-// after the other in the same order and take those with a word (or: both words) without links.
+// neighbor that is a link of either direction and has a word without links. A link added after the current one
+// is visited in the same scan, one added before it in the next scan. The final steps go through the links of one
+// direction after the other in the same order and take those with a word (or: both words) without links.
 //
-// A neighbor that was refused is refused for ever, since words never lose their links. So each link is looked at once
+// A rejected neighbor stays rejected, since words never lose their links. So each link is visited once
 // instead of once per scan, and a heap gives the order of the scans: O(k log k) for k links, whatever the sentence
 // lengths.
 #pragma once

@@ -1,6 +1,6 @@
-// Expectation steps of two models of how the words of a sentence give rise to those of its translation, both ways at
+// Expectation steps of two word translation models, in both directions at
 // once: IBM Model 1 (Brown et al. 1993) and the hidden Markov model (Vogel, Ney and Tillmann 1996; the empty word
-// as Och and Ney 2003 have it).
+// as in Och and Ney 2003).
 //
 // "Forward" means that source words generate target words, t(f | e); "backward" the other way round. Cost per pair of
 // J and K words: O(J K) for Model 1, O(J K width) for the hidden Markov models.
@@ -132,7 +132,7 @@ class Worker {
         return {one.likelihood, two.likelihood};
     }
 
-    // Adds the posteriors up; with `agree` both directions believe only what they agree on (Liang, Taskar and Klein
+    // Adds the posteriors up; with `agree` both directions count only what they agree on (Liang, Taskar and Klein
     // 2006).
     void count(const Pairs& pairs, std::int64_t p, const std::uint32_t* slots, bool agree, const Counts& counts) {
         const std::int64_t rows = rows_, columns = columns_, step = forward_stride_;
@@ -190,8 +190,8 @@ class Worker {
     WordChain forth_, back_;
 };
 
-// exp(digamma(x)), what a Dirichlet prior makes of a count in variational Bayes, by the asymptotic series after a few
-// steps of the recurrence.
+// exp(digamma(x)), which replaces a count x in variational Bayes with a Dirichlet prior, by the asymptotic series after
+// a few steps of the recurrence.
 inline double discounted(double x) {
     double shift = 0;
     for (; x < 6; x += 1) shift += 1 / x;

@@ -51,7 +51,7 @@ inline std::int64_t stride_of(std::int64_t positions) {
     return (positions + kLongestVector) / kLongestVector * kLongestVector;
 }
 
-// What one pass works on. `emission` (words, stride) has zeros at place 0; it becomes the posteriors, as does `null`.
+// The arrays of one pass. `emission` (words, stride) has zeros at place 0; it becomes the posteriors, as does `null`.
 struct ChainView {
     double *emission, *null;
     std::int64_t words, positions, stride;
@@ -165,7 +165,7 @@ MM_INLINE void backward_step(ChainView& v, std::int64_t k) {
     }
 }
 
-// What the running sums of the forward pass have left is of no use to the backward pass, which fills other places.
+// The backward pass cannot reuse the running sums of the forward pass, as it fills other places.
 inline void clear_ends(ChainView& v) {
     std::fill(v.low, v.low + v.stride, 0.0);
     std::fill(v.high, v.high + v.stride, 0.0);

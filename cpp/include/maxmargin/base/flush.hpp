@@ -1,6 +1,5 @@
-// Subnormal results as zeros, on the calling thread and while the object lives: a sum of scaled probabilities loses
-// nothing by it, and processors take a hundred times longer over subnormal numbers than over others. Elsewhere than on
-// x86-64 nothing changes but the time.
+// Flushes subnormal results to zero on the calling thread while the object lives: sums of scaled probabilities lose
+// nothing by it, and processors are a hundred times slower on subnormal numbers. Does nothing except on x86-64.
 #pragma once
 
 namespace maxmargin {

@@ -1,5 +1,5 @@
 // A vector of plain numbers that grows by realloc: a large one is moved by its pages, so that the old and the new one
-// are never there at once, and room that is not in use takes no memory.
+// never exist at once, and unused capacity takes no memory.
 #pragma once
 
 #include <algorithm>
@@ -34,21 +34,21 @@ class Growing {
         data_.reset(static_cast<T*>(moved));
         capacity_ = capacity;
     }
-    // Room for so many more, in amortized constant time each.
+    // Reserves room for so many more entries, in amortized constant time each.
     void room_for(std::size_t more) {
         if (size_ + more > capacity_) reserve(std::max(size_ + more, capacity_ + capacity_ / 2 + 1024 / sizeof(T)));
     }
     void push_back(const T& value) {
-        const T copy = value;  // which may lie in what is about to move
+        const T copy = value;  // it may lie in the memory that is about to move
         room_for(1);
         data_.get()[size_++] = copy;
     }
-    // New entries have any value.
+    // New entries are not initialized.
     void resize(std::size_t size) {
         if (size > size_) room_for(size - size_);
         size_ = size;
     }
-    // Gives back room that is not in use.
+    // Frees unused capacity.
     void shrink() {
         if (capacity_ == size_ || size_ == 0) return;
         if (void* moved = std::realloc(static_cast<void*>(data_.get()), size_ * sizeof(T))) {

@@ -1,4 +1,4 @@
-// Costs of labels as whole numbers of one unit, above the cheapest label of each decision: with Hamming loss the number
+// Costs of labels as whole numbers of one unit, above the cheapest label of each variable: with Hamming loss the number
 // of errors. Then the loss of an output is a base and a number of units, a state that dynamic programs can carry.
 #pragma once
 
@@ -14,9 +14,9 @@ struct SlackUnits {
 
     double base = 0.0, unit = 0.0;    // the loss of n units is base + n * unit
     std::vector<std::int32_t> units;  // one per cost, in their order
-    std::vector<std::int64_t> most;   // the most of each decision
+    std::vector<std::int64_t> most;   // the most of each variable
 
-    // Decision d has size(d) costs, one after the other; false if they are no multiples of one unit.
+    // Variable d has size(d) costs, one after the other; false if they are not multiples of one unit.
     template <class Size>
     bool measure(const double* costs, std::int64_t decisions, Size&& size) {
         base = unit = 0.0;

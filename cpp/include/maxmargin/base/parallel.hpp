@@ -13,8 +13,8 @@ namespace maxmargin {
 
 // Calls body(thread, begin, end) for consecutive blocks of `grain` items out of [0, n). `thread` is in [0, threads)
 // and picks per-thread scratch. Blocks are handed out on demand, in increasing order, so any number of threads, also
-// fewer than asked for, does all of them. If body throws, as when memory runs out, the blocks not begun are left, and
-// the first exception goes on from here when all threads have ended.
+// fewer than asked for, does all of them. If body throws, for example for lack of memory, no further blocks are
+// started, and the first exception is rethrown when all threads have ended.
 template <class Body>
 void parallel_blocks(std::int64_t n, std::int64_t grain, int threads, Body&& body) {
     if (n <= 0) return;
@@ -47,7 +47,7 @@ void parallel_blocks(std::int64_t n, std::int64_t grain, int threads, Body&& bod
     try {
         for (int t = 1; t < workers; ++t) pool.emplace_back(work, t);
     } catch (const std::exception&) {
-        // The system gives no more threads, or no memory for them: those that have started do the work.
+        // The system has no more threads or no memory for them: those already started do the work.
     }
     work(0);
     for (auto& thread : pool) thread.join();

@@ -1,6 +1,6 @@
 // Working memory that outlives a kernel call. A call takes one object per thread and gives them back at its end, so
-// that the pages of a large scratch are not asked from the system, and cleared, again in every call. What is kept has
-// the size of the largest call so far. A kernel must not read what an earlier call has left.
+// that the pages of a large scratch are not asked from the system, and cleared, again in every call. Kept objects have
+// the size of the largest call so far. A kernel must not read values that an earlier call has left.
 #pragma once
 
 #include <memory>

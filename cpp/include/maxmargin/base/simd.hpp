@@ -5,8 +5,8 @@
 // that everything called inside is inlined into each clone.
 //
 // MM_LEVELS is for loops written with vectors. They are templates over the vector, compiled for AVX-512, AVX2 and the
-// baseline with vectors of 8, 4 and 2 numbers; the width is picked per call. (One vector type for all clones will not
-// do: GCC lowers a vector that is wider than the machine's through memory, some fifty times slower.)
+// baseline with vectors of 8, 4 and 2 numbers; the width is picked per call. (One vector type for all clones does not
+// work: GCC lowers a vector that is wider than the machine's through memory, some fifty times slower.)
 //
 // The sanitizer build turns both off (sanitizers start after the loader has resolved clones): all widths are then
 // compiled for the baseline.
@@ -30,7 +30,8 @@
 #define MM_INLINE inline __attribute__((always_inline))
 
 // Defines name(widest, ...), which calls name_at<VecN>(widest, ...) with N = widest, compiled for a machine with such
-// vectors. name_at and all it calls with vectors must be MM_INLINE and no lambdas, which are compiled for the baseline.
+// vectors. name_at and all it calls with vectors must be MM_INLINE and not lambdas, which are compiled for the
+// baseline.
 #define MM_LEVELS(result, name, params, args)                                                                     \
     inline result name##_2 params { return name##_at<::maxmargin::simd::Vec2> args; }                             \
     MM_TARGET("arch=x86-64-v3") inline result name##_4 params { return name##_at<::maxmargin::simd::Vec4> args; } \
@@ -84,7 +85,7 @@ MM_INLINE void store(double* p, const Vec& value) {
     __builtin_memcpy(p, &value, sizeof(Vec));
 }
 
-// The halves of a vector of numbers or of comparisons; of two, the one and the other.
+// The halves of a vector of numbers or of comparisons; of a pair, its two entries.
 template <class Vec>
 MM_INLINE auto lower_half(const Vec& v) {
     if constexpr (sizeof(Vec) == 64) {

@@ -29,7 +29,7 @@ struct BitsOf<Vec2> {
 template <class Vec>
 using Bits = typename BitsOf<Vec>::type;
 
-// 2^bias exp(x) for x <= 0 to within 2 ulp, the bias between 0 and 700; taken for zero where it is below 3e-308, about
+// 2^bias exp(x) for x <= 0 to within 2 ulp, the bias between 0 and 700; treated as zero where it is below 3e-308, about
 // the least number of full precision, so also for -inf. With n = round(x / ln 2) and r = x - n ln 2 (ln 2
 // in two parts, the first of 32 bits, so that n times it is exact) exp(x) = 2^n (1 + r + r^2 q(r)); q interpolates
 // (e^r - 1 - r) / r^2 in ten Chebyshev nodes of |r| <= ln(2) / 2, which leaves a relative error of 2e-17.

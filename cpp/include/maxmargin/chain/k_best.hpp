@@ -1,7 +1,7 @@
 // The k best label sequences of chains: every label keeps the k best prefixes that end in it.
 //
 // Cost per example: at worst T K^2 k^2 maxima and minima forward, a vector of labels at a time, and T (K + k) k steps
-// back for each rank listed; where k is above 3, most candidates are turned away by one comparison.
+// back for each rank listed; where k is above 3, most candidates are rejected by one comparison.
 #pragma once
 
 #include <algorithm>
@@ -105,7 +105,8 @@ MM_LEVELS(void, k_best_forward,
            const double* pairs, double* matrix, double* forward),
           (widest, panels, shared, length, ranks, nodes, pairs, matrix, forward))
 
-// The k best sequences of one chain from k_best_forward. The way back finds the list of each label passed again.
+// The k best sequences of one chain from k_best_forward. The backward pass recomputes the list of each label on the
+// path.
 class KBest {
    public:
     KBest(const Panels& panels, std::int64_t longest, std::int64_t ranks) : panels_(panels), ranks_(ranks) {

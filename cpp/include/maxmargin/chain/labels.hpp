@@ -1,6 +1,7 @@
-// Best label sequences by their labels alone, no packed vectors: what prediction needs. Scores are packed as for the
-// argmax, or one transition matrix is given for all examples. That one is laid out once: in panels for the way forward,
-// its columns as rows for the way back, so that an example costs T K^2 additions and maxima and nothing beside.
+// Best label sequences as labels, without packed vectors, for prediction. Scores are packed as for the
+// argmax, or one transition matrix is given for all examples. That one is laid out once: in panels for the forward
+// pass, its columns as rows for the backward pass, so that an example costs T K^2 additions and maxima and nothing
+// else.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +36,8 @@ struct OneMatrix {
     }
 };
 
-// As viterbi of chain/viterbi.hpp, ties and statuses included. The way back needs no value of the largest sum, only its
-// place.
+// As viterbi of chain/viterbi.hpp, ties and statuses included. The backward pass needs only the position of the largest
+// sum, not its value.
 template <class Vec>
 MM_INLINE Status viterbi_once_at(int, const Panels& panels, const OneMatrix& one, std::int64_t length,
                                  const double* MM_RESTRICT nodes, Scratch& scratch, std::int32_t* MM_RESTRICT labels,
@@ -80,7 +81,7 @@ MM_LEVELS(Status, viterbi_once,
            Scratch& scratch, std::int32_t* labels, double& value),
           (widest, panels, one, length, nodes, scratch, labels, value))
 
-// What an example without a sequence gets.
+// The result of an example without a feasible sequence.
 inline void settle(Status found, std::span<std::int32_t> labels, double& value, std::int8_t& status) {
     status = static_cast<std::int8_t>(found);
     if (found == Status::ok) return;

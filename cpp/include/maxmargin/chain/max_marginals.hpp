@@ -18,7 +18,7 @@
 
 namespace maxmargin::chain {
 
-// What one thread needs beside: the transpose of the packed transition matrix.
+// Additional scratch of one thread: the transpose of the packed transition matrix.
 struct MaxScratch : Scratch {
     Aligned other;
     MaxScratch(const Panels& panels, std::int64_t longest, bool shared) : Scratch(panels, longest) {
@@ -38,7 +38,7 @@ struct MaxTask {
     const double* last;
 };
 
-// The way forward and back of one example; out has T x K entries, all written where the status is ok.
+// The forward and backward pass of one example; out has T x K entries, all written where the status is ok.
 template <class Vec>
 MM_INLINE Status max_both_ways(const Panels& panels, const MaxTask& task, Scratch& scratch, double* MM_RESTRICT out) {
     const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded, length = task.length;
@@ -133,7 +133,7 @@ MM_INLINE void transposed_at(int, const Panels& panels, const double* from, doub
 MM_LEVELS(void, transposed, (int widest, const Panels& panels, const double* from, double* to),
           (widest, panels, from, to))
 
-// What an example without an output gets: -inf, or NaN where its scores are refused.
+// The result of an example without a feasible output: -inf, or NaN if its scores are rejected.
 inline void settle(Status found, double* out, std::int64_t n) {
     if (found == Status::absent) std::fill(out, out + n, NEG_INF);
     if (found == Status::nonfinite) std::fill(out, out + n, std::numeric_limits<double>::quiet_NaN());

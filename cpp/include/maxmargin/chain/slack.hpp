@@ -5,8 +5,8 @@
 // Viterbi with that number as an extra state keeps, for each of them and each label, the best score. Position t then
 // has N_t + 1 rows of K maxima, N_t the most units that its prefix can have: for Hamming loss t + 1 rows, and T^2 K^2 /
 // 2 additions and maxima for a chain, T / 2 times those of Viterbi, with the same inner loop (chain/viterbi.hpp).
-// Predecessors are found again on the way back. Costs that are no such multiples, of pairs, or that need more memory
-// than MOST_ROOM are left to the kernel of trees: status ELSEWHERE.
+// Predecessors are found again in the backward pass. Costs that are not such multiples, costs of pairs, and chains that
+// need more memory than MOST_ROOM are left to the tree kernel: status ELSEWHERE.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct SlackScratch : Scratch {
     }
 };
 
-// Costs in units, and the layout of the rows; false if they are no multiples of a unit, or too many.
+// Costs in units, and the layout of the rows; false if they are not multiples of a unit, or too many.
 inline bool lay_out(std::int64_t k, std::int64_t padded, std::int64_t length, const double* costs,
                     SlackScratch& scratch) {
     if (!scratch.costs.measure(costs, length, [k](std::int64_t) { return k; })) return false;

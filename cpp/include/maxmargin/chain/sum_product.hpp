@@ -1,5 +1,5 @@
-// Sum-product on chains: log-partition function and marginals of p(y) ~ exp(potentials'y), threads over examples. Each
-// example goes the fast way of scaled probabilities, or where that would lose something, the way of logs.
+// Sum-product on chains: log-partition function and marginals of p(y) ~ exp(potentials'y), threads over examples. //
+// example is computed with scaled probabilities, or in the log domain if those would lose precision.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ MM_LEVELS(Status, sum_product,
           (widest, panels, task, by_logs, scratch, value))
 
 // Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written. With `by_logs`
-// all examples go that way, for tests.
+// all examples are computed in the log domain, for tests.
 inline void marginals(const Batch& batch, bool by_logs, std::span<const double> potentials, std::span<double> z,
                       std::span<double> value, std::span<std::int8_t> status, std::span<double> edges, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());

@@ -1,10 +1,10 @@
-// Sum-product on chains in logarithms, for potentials that spread too far for probabilities in one scale.
+// Sum-product on chains in the log domain, for potentials that spread too far for probabilities in one scale.
 //
 // Two passes of maxima find the score of the best output through every label. There are at most K^T outputs, so labels
-// whose best one is more than T log K + 100 below the best of all have no share of 1e-40, and are left out. Among the
-// others: log-sum-exp forward; backward by conditional probabilities p(y_{t-1} | y_t), which sum to one whatever was
-// rounded. The larger the potentials, the fewer labels are left: 2 T K^2 additions and maxima per example, at most
-// 2 T K^2 exponentials, and hardly any where one output outweighs all others.
+// whose best one is more than T log K + 100 below the best of all have a probability below 1e-40, and are left out.
+// Among the others: log-sum-exp forward; backward by conditional probabilities p(y_{t-1} | y_t), which sum to one
+// whatever was rounded. The larger the potentials, the fewer labels are left: 2 T K^2 additions and maxima per example,
+// at most 2 T K^2 exponentials, and hardly any where one output outweighs all others.
 #pragma once
 
 #include <algorithm>

@@ -7,13 +7,13 @@
 // Sums over the edges of one matrix are one matrix product, multiplied by M once at the end: 3 T K^2 multiply-adds per
 // example and T K + K^2 exponentials, without the K^2 where the example before had the same matrix.
 //
-// Numbers below 3e-308 are lost (and better taken for zero, see FlushToZero). Whether that shows is seen afterwards.
+// Numbers below 3e-308 are lost (flushed to zero, see FlushToZero). Whether that matters is checked afterwards.
 // Let p be the smallest peak, the largest entry of a message before it is scaled, which is at most 2^990 K. Counting
 // all in units of the bias, M and e_t lose entries below 6e-435, so a message, divided by its peak, loses 2e-434 K / p
 // at most, and 2e-353 by its scaling. c_t, the total probability in the scale of edge t, loses 4 K^2 times as much, and
 // 1e-17 of itself at most if c_t p >= 1e-416 K^3 and c_t >= 1e-335 K^2. Without units (2^720 of c_t, 2^990 of p) these
-// are the conditions below; where one fails, the example has to go the way of logs. Potentials of a normal distribution
-// may have a standard deviation of about 120 before that happens.
+// are the conditions below; where one fails, the example is computed in the log domain. Potentials of a normal
+// distribution may have a standard deviation of about 120 before that happens.
 #pragma once
 
 #include <algorithm>

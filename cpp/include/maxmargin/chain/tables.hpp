@@ -1,4 +1,4 @@
-// What the two ways of sum-product on chains share: one example and its scratch, parts of vectors, tables in panels.
+// Shared by both forms of sum-product on chains: one example and its scratch, parts of vectors, tables in panels.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace maxmargin::chain {
 // see chain/sum_product_scaled.hpp.
 inline constexpr int FACTOR_BIAS = 420, MESSAGE_BIAS = 150;
 
-// What one thread needs. In `row` and in what lies behind the last vector of a row of messages, which a step may read,
+// Scratch of one thread. In `row` and in what lies behind the last vector of a row of messages, which a step may read,
 // padding stays zero.
 struct SumScratch {
     Aligned matrix, other;                     // one matrix in panels, and its transpose where it is shared
     Aligned forward, local, third;             // positions x labels
     Aligned row, sums, weights;                // labels
-    std::vector<std::int32_t> labels, counts;  // of the way of logs: labels that are kept, and how many per position
+    std::vector<std::int32_t> labels, counts;  // in the log domain: labels that are kept, and how many per position
     const double* cached = nullptr;            // the pair potentials whose exponentials are in `matrix` and `other`
     double cached_shift = 0.0;
 

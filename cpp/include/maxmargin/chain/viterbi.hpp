@@ -1,9 +1,9 @@
 // Chains: Viterbi and Euclidean projection, one example at a time, threads over examples.
 //
-// Viterbi keeps only the forward maxima (position x label) and finds the best predecessor again on the way back: K
+// Viterbi keeps only the forward maxima (position x label) and finds the best predecessor again in the backward pass: K
 // comparisons per position instead of K^2 stored indices. Cost per example: T K^2 additions and maxima, a vector at a
 // time (8, 4 or 2 lanes, see base/simd.hpp) with the running maxima in registers. -inf forbids a label or a pair; NaN
-// and +inf are refused.
+// and +inf are rejected.
 #pragma once
 
 #include <algorithm>
@@ -48,8 +48,8 @@ struct Batch {
     }
 };
 
-// Constraints which labels may follow each other, come first and come last, as numbers to add to scores: 0, or -inf for
-// what is forbidden. All empty where there are no constraints.
+// Constraints on which labels may follow each other, come first and come last, as numbers to add to scores: 0, or -inf
+// for what is forbidden. All empty where there are no constraints.
 struct Constraints {
     std::span<const double> pairs, first, last;  // K x K, K, K
 
@@ -101,7 +101,7 @@ struct Aligned {
     double* get() const { return data.get(); }
 };
 
-// What one thread needs: the packed transition matrix, the forward maxima and the labels found.
+// Scratch of one thread: the packed transition matrix, the forward maxima and the labels found.
 struct Scratch {
     Aligned matrix, forward, sums;
     std::vector<std::int32_t> labels;

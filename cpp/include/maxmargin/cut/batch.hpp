@@ -150,7 +150,7 @@ inline void project(const CutGraphs& graphs, std::span<const std::int32_t> node_
             for (std::int32_t e = 0; e < g.edges; ++e) {
                 const double a = own.edge[e] = edge[edge_at[e]];
                 feasible = feasible && a <= 1.0 && a >= std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
-                // A flow beyond what its edge carries at any x, |f| <= 1 - a_e, is no start; nor is a stray NaN.
+                // A flow beyond what its edge carries at any x, |f| <= 1 - a_e, is not a valid start; nor is NaN.
                 const double most = std::max(0.0, 1.0 - a), start = flow_out[edge_at[e]];
                 f[e] = start > most ? most : start >= -most ? start : start < -most ? -most : 0.0;
             }

@@ -89,8 +89,8 @@ inline double cut_objective(const CutTarget& t, const double* x) {
     return 0.5 * sum;
 }
 
-// Accelerated proximal gradient on (2) with restarts (Beck and Teboulle 2009; O'Donoghue and Candes 2015): the slow
-// and sure way, and the yardstick of the benchmark.
+// Accelerated proximal gradient on (2) with restarts (Beck and Teboulle 2009; O'Donoghue and Candes 2015): slow
+// but reliable, and the baseline of the benchmark.
 class CutFista {
    public:
     void reserve(std::int32_t nodes, std::int32_t edges) {

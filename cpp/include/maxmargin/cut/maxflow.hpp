@@ -47,7 +47,7 @@ class MaxFlow {
    private:
     static constexpr std::int8_t loose = 0, source = 1, sink = 2;
     static constexpr std::int32_t at_terminal = -1, none = -2;
-    // What is left of a capacity after a subtraction counts as nothing below this part of it. The cut is then optimal
+    // A residual capacity below this fraction of the capacity counts as zero. The cut is then optimal
     // up to rounding in the sum of the scores, and no path carries a flow of rounding errors only.
     static constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();
 

@@ -87,7 +87,7 @@ class CutNewton {
                 for (std::int32_t j = 0; j < g.nodes; ++j) x[j] = clip01(x[j]);
             }
             const bool solved = minimize(t, sigma, target, flow, x);
-            // The gap is about the square of the last move: looking earlier is in vain.
+            // The gap is about the square of the last move: checking earlier is useless.
             const bool last = round + 1 == max_rounds;
             if (moved_ * moved_ <= 10.0 * target || round % 8 == 7 || last) {
                 snap(t, sigma, x);

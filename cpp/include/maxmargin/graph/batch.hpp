@@ -156,8 +156,9 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
                         double* nodes = z.data() + place.node;
                         double* edges = z.data() + place.edge;
                         const std::int64_t n = x.multipliers();
-                        // Those given, if they are better than none, or of none and those of a linear program the ones
-                        // with the better dual value: far away from the polytope the nearest point is nearly a maximum.
+                        // The given multipliers if they beat zeros; otherwise zeros or those of a linear program,
+                        // whichever have the better dual value: far away from the polytope the nearest point is nearly
+                        // a maximum.
                         double best = own.projector.value(x, start);
                         const auto compare = [&] {
                             const double found = own.projector.value(x, own.trial.data());

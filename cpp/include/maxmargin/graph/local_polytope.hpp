@@ -1,4 +1,4 @@
-// Pairwise networks and their local polytopes: what message passing, projections and linear programs share.
+// Pairwise networks and their local polytopes: shared by message passing, projections and linear programs.
 //
 // Nodes have K labels and lie in simplexes, sum_k z_i(k) = 1. An edge (i, j) has either a table of K x K parts,
 //

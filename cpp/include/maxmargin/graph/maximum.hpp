@@ -64,7 +64,7 @@ class Maximum {
     Maximum(const Example<table>& x, Scratch<table>& own, double* m, double* z, double* t)
         : x_(x), own_(own), m_(m), z_(z), t_(t), range_(range_of(x)), slack_(rounding * size_of(x)) {}
 
-    // `last`: nobody comes after this solver, so that a gap that is small `enough` will do.
+    // `last`: no other solver follows, so a gap of `enough` suffices.
     std::int8_t run(int pass_limit, int step_limit, bool last, double& value) {
         const bool integral = pass_messages(pass_limit);
         write(own_.label.data());

@@ -51,7 +51,7 @@ struct HullBatch {
 
     static std::int64_t limit(std::int64_t parts) { return 1000 + 10 * parts; }
 
-    // work(thread, e) for every e in [0, n); a lack of memory in a thread is thrown again in the caller's.
+    // work(thread, e) for every e in [0, n); an out-of-memory error in a thread is rethrown in the caller.
     template <class Work>
     static void each(std::int64_t n, int threads, Work&& work) {
         std::atomic<bool> failed{false};
@@ -78,7 +78,7 @@ struct HullBatch {
         });
     }
 
-    // One round for the examples ids[e]: vertex holds the maximizers of scores, found their status; scores are renewed.
+    // One round for the examples ids[e]: vertex holds the maximizers of scores, found their status; scores are updated.
     void absorb(const Layout& layout, std::span<const std::int64_t> ids, std::span<const double> point,
                 std::span<const double> vertex, std::span<const std::int8_t> found, std::span<double> scores,
                 int threads) {

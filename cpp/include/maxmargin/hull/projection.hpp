@@ -1,4 +1,4 @@
-// Euclidean projection onto the convex hull of vertices that only an argmax can name.
+// Euclidean projection onto the convex hull of vertices that are known only through an argmax.
 //
 //     min 1/2 ||sum_i p_i v_i - a||^2   over p >= 0, sum p = 1
 //
@@ -149,7 +149,7 @@ MM_CLONES inline void remove_column(double* MM_RESTRICT factor, std::int64_t wid
 
 }  // namespace dense
 
-// What one thread needs to work on one example of `size` parts.
+// Scratch of one thread for one example of `size` parts.
 struct HullScratch {
     std::vector<double> point, z, scores, dense, weights;
     Sparse vertex;
@@ -211,7 +211,7 @@ class ActiveSet {
         evaluate(scratch);
     }
 
-    // Takes scratch.vertex, the maximizer of scratch.scores, and moves to the optimum over the hull it opens.
+    // Takes scratch.vertex, the maximizer of scratch.scores, and moves to the optimum over the extended hull.
     void absorb(double tolerance, HullScratch& scratch) {
         const bool first = size() == 0;
         double gap = 0.0, rounding = 0.0;
@@ -232,7 +232,7 @@ class ActiveSet {
             polished_ = 0;
             return evaluate(scratch);
         }
-        // The best vertex is held already, or opens nothing: what is left of the gap comes from rounded weights.
+        // The best vertex is held already, or adds no direction: what is left of the gap comes from rounded weights.
         if (polished_ < MOST_POLISH) {
             polish(scratch);
             ++polished_;
@@ -379,7 +379,7 @@ class ActiveSet {
         return Appended::yes;
     }
 
-    // Lets go of vertex j: its column leaves R, and plane rotations make R triangular again.
+    // Drops vertex j: its column leaves R, and plane rotations make R triangular again.
     void drop(std::int64_t j) {
         dense::remove_column(factor_.data(), width_, size(), j, along_point_.data(), along_one_.data());
         along_point_.pop_back();
@@ -404,7 +404,7 @@ class ActiveSet {
     }
 
     // From feasible weights to the optimum over the convex hull of some of the vertices held. False if the rest was at
-    // its optimum before and the vertex just added was let go at once.
+    // its optimum before and the vertex just added was dropped at once.
     bool optimize(HullScratch& scratch, bool added) {
         bool moved = false;
         for (;;) {

@@ -1,7 +1,7 @@
 // Products of a sparse matrix X with weights W of which only some exist: a fixed pattern of (feature, column) pairs.
 //
 // Feature f has weights for the columns support.columns[support.starts[f] : support.starts[f + 1]], rising; all others
-// are zero for ever. Weights are stored in that order, so that rare features, which are most, cost a few bytes each.
+// are always zero. Weights are stored in that order, so that rare features, which are most, cost a few bytes each.
 //   forward   out[r, c] = initial[c] + sum_f X[r, f] W[f, c]
 //   adjoint   out[f, c] = sum_r X[r, f] Z[r, c]  where (f, c) is in the pattern
 // Cost: one addition per non-zero of X and weight of its feature; with up to 64 columns and AVX-512, or 32 and AVX2,
@@ -79,8 +79,8 @@ std::vector<Place<Mask>> places_of(const Support& support) {
 // ---------------------------------------------------------------------------------------------------------------
 // Forward
 
-// Rows begin .. end - 1 of X W, from `out` on: weight by weight. Weights of features are met in no order: their places
-// are fetched well ahead.
+// Rows begin .. end - 1 of X W, from `out` on: weight by weight. Weights are accessed in no order, so their places
+// are prefetched.
 template <bool ones, class Index>
 void scattered_rows(const Support& support, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
                     const double* initial, double* out) {
@@ -291,7 +291,7 @@ const double* dense_sums(int widest, const Index* rows, const double* values, st
 }
 
 // `x` is the transposed matrix: its rows are features; Z has n rows. Where a feature has many of the columns all are
-// summed, by vectors. Rows of Z are met in no order: they are fetched ahead.
+// summed, by vectors. Rows of Z are accessed in no order, so they are prefetched.
 template <class Index>
 void adjoint(const Support& support, Compressed<Index> x, std::int64_t n, const double* z, double* out, int threads) {
     constexpr std::int64_t kAhead = 12;

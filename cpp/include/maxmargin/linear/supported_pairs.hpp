@@ -1,4 +1,4 @@
-// Which pairs of a feature and a column there are: sets of pairs in 0 .. d - 1 and 0 .. m - 1, made piece by piece.
+// Sets of (feature, column) pairs, in 0 .. d - 1 and 0 .. m - 1, built piece by piece.
 //
 // Up to kBits columns every feature has a set of bits: adding a pair costs one access, 8 bytes per feature and 64
 // columns. With more columns pairs are listed as they come, 8 bytes each, and sorted in the end: by feature, by

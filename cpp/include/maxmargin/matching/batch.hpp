@@ -1,4 +1,4 @@
-// A packed batch of bipartite graphs, as the matching kernels see it, and what they share.
+// A packed batch of bipartite graphs, as the matching kernels see it, and shared helpers.
 #pragma once
 
 #include <algorithm>

@@ -133,8 +133,8 @@ class Residual {
         all_pairs(distance_.data(), n_ + 1, ld_);
     }
 
-    // What it costs to have each edge the other way, at least 0; infinite if no matching has it so. Those of fixed
-    // edges mean nothing.
+    // What it costs to have each edge the other way, at least 0; infinite if no matching has it so. Entries of fixed
+    // edges are meaningless.
     void costs(double* cost) const {
         const double* h = potential_.data();
         const double* distance = distance_.data();

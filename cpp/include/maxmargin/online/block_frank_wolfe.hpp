@@ -1,10 +1,10 @@
 // Block-coordinate Frank-Wolfe over examples (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013).
 //
 // The dual max_z sum_i loss_i(z_i) - C/2 ||P(-g(z))||^2 is a product over examples. Each example keeps the outputs it
-// has met (atoms), their masses and their inner products. A visit finds the most violated output at the current weights
-// (or is content with a kept one), moves mass between the example's atoms by a few Frank-Wolfe steps and corrects g and
+// has found (atoms), their masses and their inner products. A visit finds the most violated output at the current
+// weights (or reuses a kept one), moves mass between the example's atoms by a few Frank-Wolfe steps and corrects g and
 // w on the coordinates that change. P: signs, then a ball; with these the quadratic model of a visit overestimates how
-// fast the dual bends (P does not expand), so that a visit never loses.
+// fast the dual bends (P is nonexpansive), so that a visit never decreases the dual.
 //
 // Outputs mostly agree with the gold one, and only F z - F y counts: an atom is kept by the few parts in which it
 // differs. Cost of a visit with the oracle: the example's scores, its argmax, the features of the differing parts twice
@@ -92,8 +92,8 @@ class BlockFrankWolfe {
         }
     }
 
-    // Moves the mass of example i from the gold output to others, which must be legal; what the masses lack of 1 stays
-    // there. Call refresh() after the last example.
+    // Moves the mass of example i from the gold output to others, which must be feasible; what the masses lack of 1
+    // stays there. Call refresh() after the last example.
     void seed(std::int64_t i, std::span<const Sparse> outputs, std::span<const double> masses) {
         Block& block = blocks_[i];
         double total = 0.0;
@@ -177,13 +177,13 @@ class BlockFrankWolfe {
         return ((now * loss_ - late_loss_) - older_.loss) / total;
     }
 
-    // All that a later object over the same examples needs, besides the atoms, to go on with the same bits.
+    // All that a later object over the same examples needs, besides the atoms, to resume with the same bits.
     struct Vectors {
         std::vector<double> g, late, w, gap, older, newer;
         std::vector<std::uint8_t> asked;
         std::array<double, 9> numbers;  // loss, late loss, time, norm, mean gap; loss and weight of both marks
     };
-    // The same where they stand, good until the next change.
+    // Views of the same, valid until the next change.
     struct VectorViews {
         std::span<const double> g, late, w, gap, older, newer;
         std::span<const std::uint8_t> asked;

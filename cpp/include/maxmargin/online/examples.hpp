@@ -1,4 +1,4 @@
-// One example at a time: what online methods need of structures, features and hinges.
+// One example at a time: structures, features and hinges as online methods see them.
 //
 // Batch kernels treat all examples at fixed weights; an online method changes the weights after every example. It sees
 // the batch as Examples: the scores of one example's parts (FeatureMap), the output that violates its margin most
@@ -23,7 +23,7 @@ namespace maxmargin::online {
 using hull::Sparse;
 using hull::Status;
 
-// Non-zeros that somebody else holds.
+// A view of non-zeros owned elsewhere.
 struct View {
     std::span<const std::int32_t> index;
     std::span<const double> value;
@@ -32,12 +32,12 @@ struct View {
     View(const Sparse& z) : index(z.index), value(z.value) {}
 };
 
-// Scores or features that are NaN or infinite: the pass ends, whole up to the example before.
+// Scores or features that are NaN or infinite: the pass ends, complete up to the example before.
 struct NonFinite : std::runtime_error {
     NonFinite() : std::runtime_error("an output met NaN or infinite scores") {}
 };
 
-// What slack rescaling maximizes over the outputs of one example: (costs'y + constant) (margin + scores'y).
+// The product that slack rescaling maximizes over the outputs of one example: (costs'y + constant) (margin + scores'y).
 struct SlackProduct {
     const double* scores;
     double margin;
@@ -45,18 +45,19 @@ struct SlackProduct {
     double constant;
 };
 
-// An example without a legal output.
+// An example without a feasible output.
 struct NoOutput : std::runtime_error {
-    explicit NoOutput(std::int64_t i) : std::runtime_error("example " + std::to_string(i) + " has no legal output") {}
+    explicit NoOutput(std::int64_t i)
+        : std::runtime_error("example " + std::to_string(i) + " has no feasible output") {}
 };
 
 // Argmax over the outputs of one example.
 class Oracle {
    public:
     virtual ~Oracle() = default;
-    // How many outputs k_best may be asked for; 1 where Python knows better.
+    // How many outputs k_best may be asked for; 1 if k_best is left to Python.
     virtual std::int64_t ranks() const { return 1; }
-    // The vertex of the largest product, and that product or a bound of it; nothing where the oracle cannot tell.
+    // The vertex of the largest product, and that product or a bound of it; empty if the oracle cannot compute it.
     virtual std::optional<Status> slack_argmax(std::int64_t, const SlackProduct&, Sparse&, double&) { return {}; }
     virtual std::int64_t n_examples() const = 0;
     virtual std::int64_t size(std::int64_t i) const = 0;  // parts
@@ -64,7 +65,7 @@ class Oracle {
     virtual Status argmax(std::int64_t i, const double* scores, Sparse& vertex) = 0;
     // The k best vertices, fewer where there are fewer.
     virtual Status k_best(std::int64_t i, const double* scores, std::int64_t k, std::vector<Sparse>& vertices) = 0;
-    // What calls start from and leave behind, on which outputs of equal score may depend.
+    // State carried from call to call, which may decide between outputs of equal score.
     virtual std::span<double> memory() { return {}; }
 };
 
@@ -139,7 +140,7 @@ class Hinge {
     virtual void most_violated(std::int64_t i, std::span<const double> scores, Sparse& z) = 0;
 };
 
-// Costs of packed parts, which somebody else holds: one of the two is empty.
+// Costs of packed parts, owned elsewhere: one of the two is empty.
 struct Costs {
     std::span<const double> any;
     std::span<const std::uint8_t> small;  // whole numbers, an eighth of the memory

@@ -2,7 +2,7 @@
 //
 // Open addressing with linear probing over slots of 8 bytes (the hash, the place of the string), at most 5/8 of them
 // taken. A string stands in one arena behind its number and length, so that a look-up costs two cache misses: one for
-// the slot, one for the string. Batches hide both: all strings of a window are hashed and their slots asked for before
+// the slot, one for the string. Batches hide both: all strings of a window are hashed and their slots prefetched before
 // the first is compared. The hash only says where to look: all bytes are compared, so numbers are exact.
 //
 // Cost: O(bytes) per string; a table of n strings of b bytes in all has at most 15 n + b bytes and 13 to 26 n of slots.
@@ -63,10 +63,10 @@ inline std::uint32_t hash(const Byte* p, std::size_t size) {
 
 class StringTable {
    public:
-    static constexpr std::size_t window = 32;  // strings under way at once: as many misses as a core can have open
+    static constexpr std::size_t window = 32;  // strings in flight: as many misses as a core can have open
 
-    // Whoever grows a table holds this alone, whoever reads it shares it: bindings lock it without the interpreter's
-    // lock.
+    // Held exclusively to grow the table and shared to read it; bindings take it without holding the
+    // GIL.
     mutable std::shared_mutex mutex;
 
     StringTable() {
@@ -125,7 +125,7 @@ class StringTable {
         if (place > std::numeric_limits<std::uint32_t>::max()) throw std::length_error("2^34 bytes of strings or more");
         const auto number = static_cast<std::int32_t>(place_.size());
         const auto size = static_cast<std::uint32_t>(length);
-        // Room first: what follows cannot fail half-way.
+        // Reserve first, so that the rest cannot fail half-way.
         place_.room_for(1);
         arena_.room_for(record_size(length));
         if (8 * (place_.size() + 1) > 5 * slots_.size()) {
@@ -169,7 +169,7 @@ class StringTable {
         for (std::int64_t i = count; i < size(); ++i) bytes_ -= static_cast<std::int64_t>(text(i).size());
         arena_.resize(unit * place_[static_cast<std::size_t>(count)]);
         place_.resize(static_cast<std::size_t>(count));
-        widen(slots_.size());  // others may have been pushed on by those that are gone
+        widen(slots_.size());  // removed strings may have displaced others
     }
 
     void reserve(std::int64_t strings, std::int64_t bytes) {

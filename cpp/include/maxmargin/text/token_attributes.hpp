@@ -2,7 +2,7 @@
 //
 // Cells of a column are numbered, and every function of a cell that templates name has been computed once per different
 // cell: its piece. A line of a template is literals and *views*, a view being a function of a column at a distance from
-// the token. What a line gives is a function of the numbers of its views' pieces, so a line with few different
+// the token. The result of a line is a function of the numbers of its views' pieces, so a line with few different
 // combinations (one word; two or three tags) keeps the number of each that it has looked up: most attributes then cost
 // one load. The others are written out, hashed, and looked up a window at a time (text/string_table.hpp).
 //

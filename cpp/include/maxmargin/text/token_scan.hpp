@@ -19,7 +19,7 @@ namespace maxmargin::token_scan {
 enum class Layout : int {
     tabs,    // at each TAB
     blanks,  // at runs of white space
-    conllu,  // at each TAB; comments, ranges of words (3-4) and empty nodes (5.1) are no tokens
+    conllu,  // at each TAB; comments, ranges of words (3-4) and empty nodes (5.1) are not tokens
     tagged,  // words of a line, each a token: word/TAG, split at the last slash
     joined,  // the same, but a word without a tag belongs to the token that follows
     words,   // words of a line, each a token of one cell
@@ -29,7 +29,7 @@ constexpr bool sentence_a_line(Layout layout) { return layout >= Layout::tagged;
 
 enum class Fault : int { none, room, ragged, number, untagged, weight };
 
-// What a scan has found wrong: the first thing, and where.
+// The first problem that a scan has found, and its location.
 struct Problem {
     Fault fault = Fault::none;
     std::int64_t line = 0;            // from 1
@@ -82,7 +82,7 @@ inline void each_line(std::span<const std::uint8_t> text, Body&& body, Gap&& gap
 
 enum class Row { token, beside, neither };
 
-// What a line of CoNLL-U is, by its first cell.
+// The kind of a line of CoNLL-U, by its first cell.
 inline Row row_of(const std::uint8_t* data, std::int64_t begin, std::int64_t end) {
     if (data[begin] == '#') return Row::beside;
     std::int64_t at = begin;
@@ -260,7 +260,7 @@ inline std::int64_t unescape(std::span<std::uint8_t> text, std::int64_t& at, std
     return to;
 }
 
-// A finite number that takes up the whole of a piece of text; no text at all stands for 1, as CRFsuite has it.
+// A finite number that takes up the whole of a piece of text; no text at all stands for 1, as in CRFsuite.
 inline bool number_of(const std::uint8_t* begin, const std::uint8_t* end, double& value) {
     while (begin < end && blank(*begin)) ++begin;
     while (begin < end && blank(end[-1])) --end;
@@ -273,7 +273,7 @@ inline bool number_of(const std::uint8_t* begin, const std::uint8_t* end, double
     return error == std::errc{} && stop == last && std::isfinite(value);
 }
 
-// Writes names without their escapes into the text itself. Room as `count_attributes` says: empty fields, which are no
+// Writes names without their escapes into the text itself. Room as `count_attributes` says: empty fields, which are not
 // attributes, leave some of it unused; the last entry of `starts` tells how much is in use.
 inline Problem scan_attributes(std::span<std::uint8_t> text, const Attributes& out) {
     Problem problem;
@@ -339,7 +339,7 @@ struct Places {
     std::span<const std::int64_t> names;       // where each name begins in `letters`, and where the last ends
     std::span<const std::uint8_t> letters;
     std::span<const double> number;        // written behind the name; NaN: none; or empty
-    std::span<const std::uint8_t> before;  // what stands before a number
+    std::span<const std::uint8_t> before;  // text before a number
 };
 
 // The text with places replaced, written to `out`, which has room for it: returns its length.

@@ -2,9 +2,9 @@
 //
 // Leaves to roots every node sends its parent the maxima of its cluster (tree/plan.hpp) over its own labels; roots to
 // leaves every node takes the best label given those of its separator, the lowest among equals. Nothing but the
-// messages and h is stored: a cluster's row is made again on the way back. Cost per example: one addition and one
+// messages and h is stored: a cluster's row is made again in the backward pass. Cost per example: one addition and one
 // maximum per entry of an edge table in a forest, a vector at a time whichever end the table is written from; per entry
-// of a cluster times its tables in a junction tree. -inf forbids a label or a pair; NaN and +inf are refused.
+// of a cluster times its tables in a junction tree. -inf forbids a label or a pair; NaN and +inf are rejected.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ MM_INLINE Number* table_of(const Term& term, const Parts<Number>& parts, Number*
                                                         : messages);
 }
 
-// What one thread needs for one example.
+// Scratch of one thread for one example.
 struct Scratch {
     std::vector<double> h, messages, table, row;
     std::vector<std::int64_t> digits;
@@ -84,8 +84,8 @@ MM_INLINE bool refused(const double* MM_RESTRICT x, std::int64_t n) {
     }
 }
 
-// The kernels below take a table of `rows` rows and `columns` columns. Where a row is no multiple of the vector length
-// its last vector overlaps the one before; rows shorter than a vector take a shorter one.
+// The kernels below take a table of `rows` rows and `columns` columns. Where a row is not a multiple of the vector
+// length its last vector overlaps the one before; rows shorter than a vector take a shorter one.
 
 // out[j] = max_i add[i] + table[i][j] over N vectors of columns from `first`, maxima in registers.
 template <class Vec, int N>
@@ -168,8 +168,8 @@ MM_INLINE void add_to(double* MM_RESTRICT to, const double* MM_RESTRICT from, st
     for (std::int64_t j = 0; j < n; ++j) to[j] += from[j];
 }
 
-// Runs through all joint labels of the separator of node v (index within the batch; no root) but those of its last, the
-// parent, in the order of rows: calls body(row, offset) with the first row there and the offset of a term.
+// Runs through all joint labels of the separator of node v (index within the batch; not a root) but those of its last,
+// the parent, in the order of rows: calls body(row, offset) with the first row there and the offset of a term.
 template <class Body>
 MM_INLINE void each_block(const Plan& plan, std::int64_t first, std::int64_t v, const std::int64_t* stride,
                           std::int64_t* digits, Body&& body) {

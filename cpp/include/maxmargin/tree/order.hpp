@@ -1,4 +1,4 @@
-// In which order the nodes of a graph are eliminated: leaves first, and of what has no leaves the node of least fill.
+// The elimination order of the nodes of a graph: leaves first, and of what has no leaves the node of least fill.
 //
 // A forest goes leaf by leaf in linear time, without adjacency lists: for every node the exclusive-or of its remaining
 // neighbors, which for a leaf is its neighbor. The rest (its 2-core) is triangulated by minimum fill-in (Rose 1972):
@@ -60,7 +60,7 @@ inline std::int64_t strip_leaves(const Graphs& graphs, std::int64_t i, std::int3
     return count;
 }
 
-// The order of what strip_leaves has left (degree > 0), behind the first `count` entries. Gives up, with false, where a
+// The order of what strip_leaves has left (degree > 0), behind the first `count` entries. Returns false where a
 // node's joint table with its neighbors has more than `most` entries or it has more than `width` neighbors.
 class MinimumFill {
    public:

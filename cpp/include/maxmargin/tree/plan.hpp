@@ -1,4 +1,4 @@
-// How a batch of graphs is eliminated, worked out once: what every pass over the batch follows.
+// The elimination of a batch of graphs, planned once and followed by every pass over the batch.
 //
 // Eliminating node v leaves a table over its separator S(v), the nodes that are next to it by then and come later in
 // the order: its message. The first of S(v) to be eliminated is the parent of v. In a forest S(v) is the parent, or

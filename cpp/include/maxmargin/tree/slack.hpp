@@ -9,7 +9,7 @@
 //
 // Other costs may give fronts of any length. A front of more than `limit` entries is thinned: neighbors are joined
 // into one entry with the larger loss and the larger score of the two. The value found is then an upper bound, the
-// output is legal, and the status INEXACT.
+// output is feasible, and the status INEXACT.
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // the best score; a message holds the maxima over the node's labels for each number, by the loops of max-product, and
 // children are joined by max-plus convolution over the numbers, a vector of labels at a time. Cost per example: with
 // s_v nodes below v, sum_v s_v times max-product's work at v, and n^2 K / 2 for joining; a path of n nodes n / 2 times
-// max-product, a balanced tree log n times. Nothing is stored for the way back but the tables themselves.
+// max-product, a balanced tree log n times. Nothing is stored for the backward pass but the tables themselves.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct UnitTables {
     std::vector<std::int64_t> taken;             // units of a node's subtree in the best output
     std::int64_t total = 0, n_total = 0;         // the table of all roots
 
-    // Lays out the tables; false if the example has other clusters than a forest's, its costs are no multiples of a
+    // Lays out the tables; false if the example has other clusters than a forest's, its costs are not multiples of a
     // unit, or the tables would be too large. Costs of edges must be zero.
     bool prepare(const Plan& plan, std::int64_t i, const std::vector<double>& node_costs) {
         const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;

@@ -1,6 +1,6 @@
 // The k best label sequences of chains of second order: every pair of neighboring labels keeps the k best prefixes that
 // end in it. Cost per example: at worst T K^3 k^2 maxima and minima forward, a vector of labels at a time, and
-// T (K + k) k steps back for each rank listed; where k is above 3, most candidates are turned away by one comparison.
+// T (K + k) k steps back for each rank listed; where k is above 3, most candidates are rejected by one comparison.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,7 @@ MM_LEVELS(void, k_best_forward,
            const double* nodes, std::int64_t stride, double* row, double* before, double* lists, double* forward),
           (widest, constraints, table, length, ranks, nodes, stride, row, before, lists, forward))
 
-// The k best sequences of one chain. The way back finds the list of each pair passed again.
+// The k best sequences of one chain. The backward pass recomputes the list of each pair on the path.
 class KBest {
    public:
     KBest(const Shape& shape, std::int64_t longest, std::int64_t ranks)

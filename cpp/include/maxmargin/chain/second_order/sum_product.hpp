@@ -12,9 +12,9 @@
 //
 // Numbers below 3e-308 are lost. A message whose largest entry is p before it is scaled loses K 1e-307 / p of that
 // entry at most, and the total probability in the scale of position t loses K^2 times as much of 1, so that with p >=
-// 1e-100 and total_t >= 1e-100 nothing shows. Otherwise the example goes the way of logs: log-sum-exp forward, backward
-// by conditional probabilities p(y_{t-2} | y_{t-1}, y_t), which sum to one whatever was rounded; about ten times as
-// dear.
+// 1e-100 and total_t >= 1e-100 nothing shows. Otherwise the example is computed in the log domain: log-sum-exp forward,
+// backward by conditional probabilities p(y_{t-2} | y_{t-1}, y_t), which sum to one whatever was rounded; about ten
+// times as expensive.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ MM_INLINE void exponentials_of(double* x, std::int64_t n, double shift) {
     for (std::int64_t i = 0; i < n; i += simd::lanes<Vec>) store(x + i, exp_negative<Vec>(load<Vec>(x + i) - shift));
 }
 
-// The exponentials of a table, in both directions. The largest of all cells is -inf where no triple is legal.
+// The exponentials of a table, in both directions. The largest of all cells is -inf where no triple is allowed.
 template <class Vec>
 MM_INLINE void prepare(const Constraints& constraints, SumScratch& scratch) {
     const Table& logs = scratch.logs;
@@ -185,8 +185,8 @@ MM_INLINE void triple_sums(const Table& table, std::int64_t layers, const double
     }
 }
 
-// Forward-backward in probabilities; false where an underflow might show. Two positions at least, some output legal in
-// the first two.
+// Forward-backward in probabilities; false where an underflow might show. At least two positions, some output allowed
+// in the first two.
 template <class Vec>
 MM_INLINE bool scaled(const Constraints& constraints, const Task& task, SumScratch& scratch, double& value) {
     constexpr std::int64_t width = simd::lanes<Vec>;
@@ -397,7 +397,7 @@ MM_LEVELS(Status, sum_product,
            double& value),
           (widest, constraints, task, by_logs, scratch, value))
 
-// Every entry of z, value and status is written. With `by_logs` all examples go that way, for tests.
+// Every entry of z, value and status is written. With `by_logs` all examples are computed in the log domain, for tests.
 inline void marginals(const Batch& batch, bool by_logs, std::span<double> z, std::span<double> value,
                       std::span<std::int8_t> status, int threads) {
     const int lanes = lanes_in_use();

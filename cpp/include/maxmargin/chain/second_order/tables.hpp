@@ -1,4 +1,4 @@
-// What kernels of second-order chains share: constraints, batches, tables of triples and one step along a chain.
+// Shared by the kernels of second-order chains: constraints, batches, tables of triples and one step along a chain.
 //
 // A step is K^3 additions and maxima, or products and sums, a vector of labels at a time; up to four chains with the
 // same table take it together, and every vector of the table that is read serves them all.
@@ -90,7 +90,7 @@ struct Table {
     Shape shape;
     Direction direction;
     Aligned cells;                                      // [middle][panel][row][column of the panel]
-    Aligned follow;                                     // [b][c] of legal pairs, rows of `padded`
+    Aligned follow;                                     // [b][c] of allowed pairs, rows of `padded`
     std::vector<std::int32_t> from;                     // [middle][height]: label of each row, times `padded`
     std::vector<std::int64_t> rows;                     // [middle]
     std::vector<std::int64_t> start, step;              // of a column: its first cell, and the cells between two rows

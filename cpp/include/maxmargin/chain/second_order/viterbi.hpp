@@ -6,9 +6,9 @@
 // Cost per example: T K^3 additions and maxima, a vector of labels c at a time. The table triples + pairs is larger
 // than the first cache from 18 labels on, so up to four chains with the same table walk through it together, each at
 // its own position, and every vector that is read serves them all. Only the forward maxima are kept; predecessors are
-// found again on the way back. Of a chain longer than a segment, one layer per segment is kept, and the layers of a
-// segment are made again on the way back. -inf forbids; NaN and +inf are refused; pairs of labels that are not legal
-// have no rows.
+// found again in the backward pass. Of a chain longer than a segment, one layer per segment is kept, and the layers of
+// a segment are made again in the backward pass. -inf forbids; NaN and +inf are rejected; pairs of labels that are not
+// allowed have no rows.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace maxmargin::second {
 
-// One sequence to be labeled, and how it went.
+// One sequence to be labeled, and its result.
 struct Job {
     const double* nodes;
     std::int64_t length;
@@ -32,7 +32,7 @@ struct Job {
     Status status = Status::ok;
 };
 
-// A chain on its way: layer u joins positions u and u + 1 and lies in `layers` at u modulo the segment.
+// A chain in progress: layer u joins positions u and u + 1 and lies in `layers` at u modulo the segment.
 struct Slot {
     Job* job = nullptr;
     std::int64_t u = 0;
@@ -159,7 +159,7 @@ MM_INLINE void finish(const Constraints& constraints, const Table& table, std::i
     }
 }
 
-// Chains of no or one position; true where that was all.
+// Chains with at most one position; returns whether this was one.
 template <class Vec>
 MM_INLINE bool trivial(const Constraints& constraints, const Table& table, double* row, Job& job) {
     const std::int64_t k = constraints.n_labels;
