@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,16 @@ def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
     return np.asarray(np.arange(len(shifts)) + shifts, dtype=np.int64)
 
 
+def pieces(sizes: IntArray, most: int) -> Iterator[IntArray]:
+    """Consecutive numbers of items whose sizes add up to at most ``most``, or of one larger item."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield np.arange(first, last)
+        first = last
+
+
 def sums_of(values: FloatArray, offsets: IntArray) -> FloatArray:
     """Sums of consecutive pieces ``values[offsets[i]:offsets[i + 1]]``, 0 for empty ones: shape ``(n,)``."""
     sums = np.add.reduceat(np.append(values, 0.0), offsets[:-1]) if len(offsets) > 1 else np.zeros(0)
@@ -71,6 +81,22 @@ def integers(values: npt.ArrayLike, what: str) -> IntArray:
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{what} must be integers, got {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(array.shape)
+
+
+def lengths_of(lengths: npt.ArrayLike) -> IntArray:
+    """Numbers of positions of sequences as an int64 vector; ValueError unless they are integers >= 0."""
+    sizes = np.asarray(lengths)
+    if sizes.ndim != 1 or (sizes.size and (sizes.dtype.kind not in "iu" or sizes.min() < 0)):
+        raise ValueError("lengths must be a one-dimensional array of non-negative integers")
+    return sizes.astype(np.int64)
+
+
+def started(warm: Any, shape: tuple[int, ...]) -> FloatArray:
+    """A copy of the multipliers of an earlier call, or zeros; ValueError if ``warm`` has another shape."""
+    start = np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
+    if start.shape != shape:
+        raise ValueError(f"warm has shape {start.shape}; give the warm of a call on the same graphs, {shape}")
+    return start
 
 
 def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:

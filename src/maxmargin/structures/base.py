@@ -25,7 +25,7 @@ from maxmargin._vectors import squared
 from maxmargin.structures._arrays import FloatArray as FloatArray
 from maxmargin.structures._arrays import IntArray as IntArray
 from maxmargin.structures._arrays import Ragged as Ragged
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, sums_of
+from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, ranges, sums_of
 
 if TYPE_CHECKING:
     from maxmargin.structures.sparse import SparsePoint
@@ -93,14 +93,19 @@ class Block:
 class Polytope:
     """The batch as one linear description: ``Z = {lift @ q : ub @ q <= ub_rhs, eq @ q = eq_rhs, q >= 0}``.
 
-    Block diagonal over examples; what reference solvers work from, for small problems.
+    Block diagonal over examples; for reference solvers and small problems. ``ub`` and ``eq`` have no rows by default.
     """
 
     lift: sp.csr_array
-    ub: sp.csr_array
-    ub_rhs: FloatArray
-    eq: sp.csr_array = field(default_factory=lambda: sp.csr_array((0, 0)))
+    ub: sp.csr_array = None
+    ub_rhs: FloatArray = field(default_factory=lambda: np.zeros(0))
+    eq: sp.csr_array = None
     eq_rhs: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        for name in ("ub", "eq"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, sp.csr_array((0, self.lift.shape[1])))
 
 
 class Structure(ABC):
@@ -223,15 +228,7 @@ class Structure(ABC):
 
     def consecutive(self, max_parts: int = SHARD_PARTS) -> Iterator[IntArray]:
         """Consecutive examples in pieces of at most ``max_parts`` parts or one example; at least one piece."""
-        ends = np.cumsum(self.sizes)
-        first = 0
-        while first < len(ends):
-            before = ends[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, before + max_parts, side="right")))
-            yield np.arange(first, last)
-            first = last
-        if first == 0:
-            yield np.arange(0)
+        yield from pieces(self.sizes, max_parts) if self.n_examples else [np.arange(0)]
 
     def by_example(self, values: FloatArray) -> FloatArray:
         """Sum a packed vector over the parts of each example: shape ``(n_parts,)`` to ``(n_examples,)``."""
@@ -255,6 +252,11 @@ class Structure(ABC):
         return np.concatenate(
             [start + ranges(block.offsets[chosen], block.offsets[chosen + 1]) for block, start in blocks]
         )
+
+    def _buffers(self, *ranks: int) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
+        """Arrays for a kernel to fill: ``z`` of zeros, ``value`` and ``status``, with an axis of ranks if given."""
+        shape = (*ranks, self.n_examples)
+        return np.zeros((*ranks, self.n_parts)), np.empty(shape), np.empty(shape, dtype=np.int8)
 
     def squared_radius(self, center: FloatArray) -> float:
         """An upper bound of ``sum_i max_{z in Z_i} 1/2 ||z - center_i||^2`` by one argmax; exact for 0/1 vertices."""

@@ -173,9 +173,7 @@ class Candidates(Structure):
         """``q = z``, one equation per list."""
         n = self.n_parts
         sums = sp.csr_array((np.ones(n), (self._owner, np.arange(n))), shape=(self.n_examples, n))
-        return Polytope(
-            sp.csr_array(sp.eye_array(n)), sp.csr_array((0, n)), np.zeros(0), sums, np.ones(self.n_examples)
-        )
+        return Polytope(sp.csr_array(sp.eye_array(n)), eq=sums, eq_rhs=np.ones(self.n_examples))
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""

@@ -29,21 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
-from maxmargin._sparse import sp
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import assembled, example_numbers, lengths_of, offsets_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import (
-    Block,
-    FloatArray,
-    IntArray,
-    Labeling,
-    Points,
-    PointStatus,
-    Polytope,
-    Ragged,
-    Structure,
-)
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 from maxmargin.structures.tree import Tree
@@ -83,14 +72,9 @@ class Chain(Structure):
         transitions: Transitions = "shared",
         constraints: TransitionConstraints | None = None,
     ) -> None:
-        sizes = np.asarray(lengths)
-        if sizes.size == 0:
-            sizes = sizes.astype(np.int64)
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
-            raise ValueError("lengths must be a one-dimensional array of non-negative integers")
         if transitions not in ("shared", "each"):
             raise ValueError(f'transitions must be "shared" or "each", got {transitions!r}')
-        self.lengths: IntArray = sizes.astype(np.int64)
+        self.lengths = lengths_of(lengths)
         self.n_labels = operator.index(n_labels)
         self.transitions: Transitions = transitions
         if not 1 <= self.n_labels <= 1 << 15:
@@ -105,8 +89,8 @@ class Chain(Structure):
         self.blocks = (Block("nodes", offsets_of(self.lengths * self.n_labels)), second)
 
     def __repr__(self) -> str:
-        constraints = "" if self.constraints is None else f", legal={self.constraints}"
-        return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r}{constraints})"
+        given = f"n_labels={self.n_labels}, transitions={self.transitions!r}, constraints={self.constraints}"
+        return f"Chain({len(self.lengths)} examples, {given})"
 
     @property
     def states_per_variable(self) -> int:
@@ -203,11 +187,10 @@ class Chain(Structure):
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
+        outputs = self._buffers()
         scores = self._masked(vector(scores, self.n_parts, "scores"))
-        z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
-        return Points(z, value, status)
+        _kernels.chain_argmax(*self._layout, scores, *outputs, _threads.current())
+        return Points(*outputs)
 
     def labels(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> Labeling:
         """The best label sequence of every example, as the argmax finds it, without the packed vector.
@@ -262,12 +245,9 @@ class Chain(Structure):
         if ranks * self.n_labels >= 1 << 31:
             raise ValueError(f"k must be below 2^31 over the number of labels, {self.n_labels}; got {k}")
         scores = self._masked(vector(scores, self.n_parts, "scores"))
-        z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
-        status = np.empty((ranks, self.n_examples), dtype=np.int8)
-        _kernels.chain_k_best(*self._layout, ranks, scores, z, value, status, _threads.current())
-        # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
-        found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
-        return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
+        outputs = self._buffers(ranks)
+        _kernels.chain_k_best(*self._layout, ranks, scores, *outputs, _threads.current())
+        return generic.ranked(*outputs)
 
     @property
     def _most_outputs(self) -> int:
@@ -285,9 +265,7 @@ class Chain(Structure):
         """
         scores, costs = self._masked(vector(scores, self.n_parts, "scores")), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
-        z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        outputs = z, value, status
+        z, value, status = outputs = self._buffers()
         _kernels.chain_slack_argmax(*self._layout, scores, margin, costs, constants, *outputs, _threads.current())
         left = np.flatnonzero(status == _ELSEWHERE)
         if left.size:
@@ -323,11 +301,13 @@ class Chain(Structure):
         point = vector(point, self.n_parts, "point")
         rules = None if self._rules is None else self._rules.key
         key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes(), rules)
-        hull = generic.open_hull(self, tol, warm, key)
-        z, value = np.empty(self.n_parts), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_project(*self._layout, *self._masks, hull, point, z, value, status, _threads.current())
-        return Points(z, value, status, generic.ActiveSets.of(hull, self.n_examples, key))
+        return generic.project_in_kernel(
+            self,
+            tol,
+            warm,
+            key,
+            lambda hull, *outputs: _kernels.chain_project(*self._layout, *self._masks, hull, point, *outputs),
+        )
 
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and pairs summed over the edges (or edges).
@@ -353,11 +333,10 @@ class Chain(Structure):
         return edges
 
     def _sum_product(self, potentials: FloatArray, edges: FloatArray) -> Points:
+        outputs = self._buffers()
         potentials = self._masked(vector(potentials, self.n_parts, "potentials"))
-        z, value = np.empty(self.n_parts), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_marginals(*self._layout, False, potentials, z, value, status, edges, _threads.current())
-        return Points(z, value, status)
+        _kernels.chain_marginals(*self._layout, False, potentials, *outputs, edges, _threads.current())
+        return Points(*outputs)
 
     def oracle(self, ranks: int = 1) -> Any:
         """Viterbi, or the ``ranks`` best, and slack rescaling of one example at a time."""
@@ -406,8 +385,6 @@ class Chain(Structure):
         n = int(begin[-1])
         whole = Polytope(
             lift=assembled([(*entry, 1.0) for entry in lift], (self.n_parts, n)),
-            ub=sp.csr_array((0, n)),
-            ub_rhs=np.zeros(0),
             eq=assembled(eq, (len(rhs), n)),
             eq_rhs=np.asarray(rhs, dtype=np.float64),
         )
@@ -428,8 +405,6 @@ class Chain(Structure):
         rows = np.flatnonzero((np.diff(eq.indptr) > 0) | (whole.eq_rhs != 0.0))
         return Polytope(
             lift=whole.lift[:, chosen],
-            ub=sp.csr_array((0, len(chosen))),
-            ub_rhs=whole.ub_rhs,
             eq=eq[rows],
             eq_rhs=whole.eq_rhs[rows],
         )

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -46,7 +47,7 @@ import numpy.typing as npt
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, started, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -262,9 +263,7 @@ class Matching(Structure):
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The matching of largest total score; edges of score 0 or less are never taken."""
         values = self._sorted(scores, "scores")
-        z = np.empty(self.n_parts)
-        value = np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
+        z, value, status = self._buffers()
         _kernels.matching_argmax(self._batch, values, z, value, status, _threads.current())
         return Points(self._unsorted(z), value, status)
 
@@ -274,11 +273,9 @@ class Matching(Structure):
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         values = self._sorted(scores, "scores")
-        z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
-        status = np.empty((ranks, self.n_examples), dtype=np.int8)
-        _kernels.matching_k_best(self._batch, ranks, values, z, value, status, _threads.current())
-        found = int((status == PointStatus.OK).any(axis=1).sum())
-        return [Points(self._unsorted(z[rank]), value[rank], status[rank]) for rank in range(max(found, 1))]
+        outputs = self._buffers(ranks)
+        _kernels.matching_k_best(self._batch, ranks, values, *outputs, _threads.current())
+        return [replace(points, z=self._unsorted(points.z)) for points in generic.ranked(*outputs)]
 
     @cached_property
     def _most_outputs(self) -> int:
@@ -315,15 +312,8 @@ class Matching(Structure):
         """Euclidean projection; ``warm`` holds node duals, all left nodes of the batch, then all right nodes."""
         values = self._sorted(point, "point")
         nodes = len(self.left_capacity) + len(self.right_capacity)
-        if warm is None:
-            duals = np.zeros(nodes)
-        else:
-            duals = np.array(warm, dtype=np.float64)
-            if duals.shape != (nodes,):
-                raise ValueError(f"warm has shape {duals.shape}, but the batch has {nodes} nodes")
-        z = np.empty(self.n_parts)
-        value = np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
+        duals = started(warm, (nodes,))
+        z, value, status = self._buffers()
         steps = np.empty((self.n_examples, 2), dtype=np.int32)  # Newton steps and fallbacks, for who measures
         arguments = (values, tolerance(tol), warm is not None, duals, z, value, status, steps, _threads.current())
         _kernels.matching_project(self._batch, *arguments)

@@ -28,21 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
-from maxmargin._sparse import sp
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import assembled, example_numbers, lengths_of, offsets_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import (
-    Block,
-    FloatArray,
-    IntArray,
-    Labeling,
-    Points,
-    PointStatus,
-    Polytope,
-    Ragged,
-    Structure,
-)
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 
@@ -72,12 +61,7 @@ class SecondOrderChain(Structure):
     def __init__(
         self, lengths: npt.ArrayLike, n_labels: int, *, constraints: TransitionConstraints | None = None
     ) -> None:
-        sizes = np.asarray(lengths)
-        if sizes.size == 0:
-            sizes = sizes.astype(np.int64)
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
-            raise ValueError("lengths must be a one-dimensional array of non-negative integers")
-        self.lengths: IntArray = sizes.astype(np.int64)
+        self.lengths = lengths_of(lengths)
         self.n_labels = operator.index(n_labels)
         if not 1 <= self.n_labels <= MOST_LABELS:
             raise ValueError(f"n_labels must be between 1 and {MOST_LABELS}, got {n_labels}; use Chain for more")
@@ -153,13 +137,9 @@ class SecondOrderChain(Structure):
     def _head(self) -> tuple[IntArray, int, _Flags, _Flags, _Flags]:
         return self.blocks[0].offsets, self.n_labels, *self._rules
 
-    def _outputs(self, ranks: tuple[int, ...] = ()) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
-        shape = (*ranks, self.n_examples)
-        return np.zeros((*ranks, self.n_parts)), np.empty(shape), np.empty(shape, dtype=np.int8)
-
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
-        outputs = self._outputs()
+        outputs = self._buffers()
         _kernels.second_order_argmax(*self._packed(scores), *outputs, _threads.current())
         return Points(*outputs)
 
@@ -198,20 +178,17 @@ class SecondOrderChain(Structure):
         ranks = min(generic.check_k(k), self.n_labels ** min(longest, 31))
         if ranks * self.n_labels**2 >= 1 << 31:
             raise ValueError(f"k must be below 2^31 over the square of the number of labels, {self.n_labels}; got {k}")
-        z, value, status = self._outputs((ranks,))
-        _kernels.second_order_k_best(*self._packed(scores), ranks, z, value, status, _threads.current())
-        # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
-        found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
-        return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
+        outputs = self._buffers(ranks)
+        _kernels.second_order_k_best(*self._packed(scores), ranks, *outputs, _threads.current())
+        return generic.ranked(*outputs)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of label sequences in the kernel; ``warm`` from an earlier call."""
         key = (self.name, self.n_labels, self.lengths.tobytes(), *(rule.tobytes() for rule in self._rules))
         args = self._packed(point, "point")
-        hull = generic.open_hull(self, tol, warm, key)
-        outputs = self._outputs()
-        _kernels.second_order_project(*args, hull, *outputs, _threads.current())
-        return Points(*outputs, generic.ActiveSets.of(hull, self.n_examples, key))
+        return generic.project_in_kernel(
+            self, tol, warm, key, lambda hull, *outputs: _kernels.second_order_project(*args, hull, *outputs)
+        )
 
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and expected counts of pairs and triples.
@@ -220,7 +197,7 @@ class SecondOrderChain(Structure):
         triples agree with pairs and these with nodes; those below 1e-40 may come out as zero. Potentials may be of any
         size (marginals are as exact as sums of such numbers); ``-inf`` forbids.
         """
-        outputs = self._outputs()
+        outputs = self._buffers()
         _kernels.second_order_marginals(*self._packed(potentials, "potentials"), False, *outputs, _threads.current())
         return Points(*outputs)
 
@@ -279,8 +256,6 @@ class SecondOrderChain(Structure):
                 size += len(cells)
         return Polytope(
             lift=assembled(lift, (self.n_parts, size)),
-            ub=sp.csr_array((0, size)),
-            ub_rhs=np.zeros(0),
             eq=assembled(eq, (len(rhs), size)),
             eq_rhs=np.asarray(rhs, dtype=np.float64),
         )
