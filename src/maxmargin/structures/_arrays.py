@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,17 @@ def offsets_of(sizes: npt.ArrayLike) -> IntArray:
     """Where consecutive pieces of the given sizes begin, and where the last ends: shape ``(n,)`` to ``(n + 1,)``."""
     ends = np.cumsum(sizes, dtype=np.int64)
     return np.concatenate([np.zeros(1, dtype=np.int64), ends])
+
+
+def consecutive(sizes: npt.ArrayLike, most: int) -> Iterator[slice]:
+    """Cut a sequence of items into consecutive pieces whose sizes add up to ``most`` at most, or of one larger item."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    first = 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield slice(first, last)
+        first = last
 
 
 def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
