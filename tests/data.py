@@ -22,7 +22,7 @@ def chains(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = ("a", "b", "c
     for length in rng.integers(2, 6, size=n):
         numbers = rng.integers(0, len(labels), size=length)
         x = np.eye(len(labels))[numbers] + 0.4 * rng.standard_normal((length, len(labels)))
-        X.append(mm.Sequence(x, rng.standard_normal((length - 1, 2))) if edges else x)
+        X.append(mm.FeatureSequence(x, rng.standard_normal((length - 1, 2))) if edges else x)
         y.append([labels[k] for k in numbers])
     return X, y
 

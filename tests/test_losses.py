@@ -248,7 +248,7 @@ def test_a_loss_on_the_edges_of_a_cut_is_refused():
 def test_structures_may_restrict_losses_to_their_decisions():
     class Strict(PickOne):
         loss_on_variables_only = True
-        decisions = slice(0, 1)
+        variable_parts = slice(0, 1)
 
     X, y = picks(2)
     _, packed, gold = packed_of(PartsEncoder(Strict), X, y)

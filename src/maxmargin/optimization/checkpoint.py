@@ -219,6 +219,10 @@ class FileCheckpointer(Checkpointer):
         self._before_certificate, self._written = None, False
         # Warm starts that are not arrays are dropped before saving, so that a resumed run matches an uninterrupted one.
         carry.run.warm = [one if isinstance(one, np.ndarray) else None for one in carry.run.warm]
+        self.save_if_due(carry)
+
+    def save_if_due(self, carry: Carry) -> None:
+        """Save the run if the last save is long enough ago."""
         if time.perf_counter() - self._saved_at >= self.checkpoint.every:
             self._save(carry)
 
