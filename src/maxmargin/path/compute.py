@@ -28,7 +28,6 @@ from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.estimators import StructuredSVM
 from maxmargin.model import Model
-from maxmargin.optimization.base import saddle_point_only
 from maxmargin.path.result import PathPoint, RegularizationPath
 from maxmargin.problem import Problem
 from maxmargin.regions import L2, Region
@@ -116,7 +115,7 @@ def regularization_path(
         first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
         examples, chosen = first._examples(X, y, sample_weight, loss_weight), first._settings()
         encoder, problem = examples.encoder, examples.problem(chosen, chosen.grid[0])
-        if iterations and (reason := saddle_point_only(problem)):
+        if iterations and (reason := DualExtragradient().unsupported_hinge(problem)):
             raise ValueError(
                 f"the dual-extragradient run of the path is not possible: {reason} for exact points alone, with "
                 "iterations=0 and radii or Cs"
@@ -344,7 +343,7 @@ def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:
 
 def _automatic(iterates: Sequence[PathPoint], region: Region) -> list[float]:
     """Radii from a hundredth of the largest norm of the iterates to all of it, closer together where they are small."""
-    if not isinstance(region, L2):
+    if region.lasso is not None:
         raise ValueError("radii are chosen for Euclidean balls alone: give radii or Cs")
     norms = [point.norm for point in iterates if point.norm > 0]
     if not norms:

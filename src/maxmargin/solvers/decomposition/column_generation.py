@@ -50,11 +50,9 @@ from maxmargin.optimization.base import (
     Run,
     Solver,
     Start,
-    instead,
 )
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem, hinges
-from maxmargin.regions import L1
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, OutputRows
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
@@ -143,6 +141,8 @@ class ColumnGeneration(Solver):
     stabilize: bool = True
     master_step: Literal["norm", "frobenius"] = "norm"
     max_iter: int = 1000
+    needs = ("lasso",)
+    takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
         checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
@@ -155,13 +155,11 @@ class ColumnGeneration(Solver):
 
     def unsupported(self, problem: Problem) -> str | None:
         """Linear programs: an L1 region, linear slack."""
-        region = problem.region
-        if not isinstance(region, L1):
-            return f'it minimizes sums of absolute weights; give norm="l1" (regions.L1), or use {instead(problem)}'
-        if problem.slack != "linear":
-            return 'quadratic slack makes no linear program; use slack="linear", or ProjectedGradient'
-        if self.master == "extragradient" and np.isfinite(region.radius):
-            return 'the extragradient master knows no ball; use master="highs", or C without a radius'
+        if reason := super().unsupported(problem):
+            return reason
+        lasso = problem.region.lasso
+        if self.master == "extragradient" and lasso is not None and np.isfinite(lasso.radius):
+            return 'the extragradient master does not support a ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
             return 'the k worst outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
         if self.k_best > 1 and problem.good is not None:
@@ -176,9 +174,9 @@ class ColumnGeneration(Solver):
         return SHARD_PARTS
 
     def _master(self, problem: Problem) -> Master:
-        assert isinstance(problem.region, L1)
         region, n_examples = problem.region, problem.structure.n_examples
-        many = n_examples * problem.n_weights > MANY and np.isinf(region.radius)
+        assert region.lasso is not None
+        many = n_examples * problem.n_weights > MANY and np.isinf(region.lasso.radius)
         if self.master == "extragradient" or (self.master == "auto" and many):
             return ExtragradientMaster(region, n_examples, paper_step=self.master_step == "frobenius")
         return HighsMaster(region, n_examples)

@@ -30,7 +30,6 @@ from maxmargin.optimization.base import (
     Run,
     Solver,
     Start,
-    saddle_point_only,
 )
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import Problem
@@ -43,8 +42,7 @@ from maxmargin.solvers.first_order.geometry import (
     WeightsPoint,
     check_geometry,
     geometry_for,
-    needs_gradient,
-    when_stalled,
+    stalled_remedy,
 )
 from maxmargin.solvers.first_order.players import (
     Average,
@@ -194,6 +192,9 @@ class DualExtragradient(Solver):
     inexact: float = 1e-2
     shard_parts: int = 1_000_000
     max_iter: int = 5000
+    needs = ("smooth",)
+    takes_rescaling = ("margin",)
+    takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
         checks.positive("step_factor", self.step_factor)
@@ -223,14 +224,13 @@ class DualExtragradient(Solver):
         """None if duals are stored."""
         return None if self.store_duals else self.shard_parts
 
-    def when_stalled(self, problem: Problem) -> str:
+    def stalled_remedy(self, problem: Problem) -> str:
         """Entropic geometry is slow at small gaps."""
-        return when_stalled(problem, self.geometry)
+        return stalled_remedy(problem, self.geometry)
 
     def unsupported(self, problem: Problem) -> str | None:
         """The geometry must fit, and the penalty have a gradient."""
-        reason = saddle_point_only(problem) or needs_gradient(problem)
-        return reason or geometry_for(problem, self.geometry).unsupported(problem)
+        return super().unsupported(problem) or geometry_for(problem, self.geometry).unsupported(problem)
 
     def _eta(self, run: Run, balance: float) -> float:
         """``1/L``; features that are all zero allow any step."""

@@ -29,7 +29,6 @@ from maxmargin.optimization.base import (
     Run,
     Solver,
     Start,
-    saddle_point_only,
 )
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
@@ -40,8 +39,7 @@ from maxmargin.solvers.first_order.geometry import (
     WeightsPoint,
     check_geometry,
     geometry_for,
-    needs_gradient,
-    when_stalled,
+    stalled_remedy,
 )
 from maxmargin.solvers.first_order.players import (
     Average,
@@ -95,6 +93,8 @@ class Extragradient(Solver):
     implicit_penalty: bool = True
     inexact: float = 1e-2
     max_iter: int = 5000
+    takes_rescaling = ("margin",)
+    takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
         checks.positive("beta", self.beta)
@@ -118,14 +118,14 @@ class Extragradient(Solver):
         }
         return cls(**(paper | settings))
 
-    def when_stalled(self, problem: Problem) -> str:
+    def stalled_remedy(self, problem: Problem) -> str:
         """Entropic geometry is slow at small gaps."""
-        return when_stalled(problem, self.geometry)
+        return stalled_remedy(problem, self.geometry)
 
     def unsupported(self, problem: Problem) -> str | None:
         """The geometry must fit, and the penalty have a gradient unless it is implicit."""
-        reason = None if self.implicit_penalty else needs_gradient(problem)
-        return reason or saddle_point_only(problem) or geometry_for(problem, self.geometry).unsupported(problem)
+        reason = None if self.implicit_penalty else self.missing(problem, "smooth")
+        return reason or super().unsupported(problem) or geometry_for(problem, self.geometry).unsupported(problem)
 
     def init(self, run: Run, start: Start) -> ExtragradientState:
         """Start at zero weights and the gold outputs or the uniform distribution, unless told otherwise."""

@@ -24,7 +24,6 @@ from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
-from maxmargin.regions import L1, L2
 from maxmargin.solvers.reference import enumerated
 from maxmargin.solvers.reference.conic import minimize
 from maxmargin.structures.base import FloatArray, Polytope, Structure
@@ -52,7 +51,8 @@ class Exact(Solver):
     max_entries: int = 20_000_000
     max_constraints: int = 20_000
     max_iter: int = 1
-    one_step = True
+    direct = True
+    needs = ("conic",)
     remedy = "the interior-point method got no further; scale the features, or use Extragradient"
 
     def __post_init__(self) -> None:
@@ -63,8 +63,8 @@ class Exact(Solver):
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""
-        if not isinstance(problem.region, (L1, L2)):
-            return f"it knows L1 and L2 balls and penalties and signs, not {type(problem.region).__name__}"
+        if reason := super().unsupported(problem):
+            return reason
         if problem.structure.n_parts * problem.n_weights > self.max_entries:
             return (
                 f"{problem.structure.n_parts} parts x {problem.n_weights} weights is more than max_entries = "
