@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import pickle
 import pydoc
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import typer
