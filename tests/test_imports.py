@@ -91,8 +91,8 @@ def test_the_package_alone_is_light():
     "modules",
     [
         "structures.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
-        "tasks.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.table, maxmargin.tasks.tagging.metrics",
-        "tasks.tagging.printing",
+        "tasks.common.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.io.table, maxmargin.tasks.tagging.metrics.scores",
+        "tasks.tagging.metrics.tables, maxmargin.tasks.tagging.prediction",
         "solvers, maxmargin.problem",
     ],
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
 
 TASKS = {
-    "sequence tagging": "maxmargin.tasks.tagging.commands.describe",
+    "sequence tagging": "maxmargin.tasks.tagging.inspection",
     "word alignment": "maxmargin.tasks.alignment.commands.describe",
 }
 """Kinds of models that belong to tasks, and the modules whose ``describe`` describes their files."""
@@ -51,7 +51,7 @@ def _add_task(name: str, module: str, help: str) -> None:
 _add_task(
     "align", "maxmargin.tasks.alignment.commands", "Word alignment: learn it, predict it, measure it, look at it."
 )
-_add_task("tag", "maxmargin.tasks.tagging.commands", "Sequence tagging: learn it, predict it, measure it, look at it.")
+_add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, predict, evaluate, inspect.")
 
 
 def _never_applied(sizes: IntArray) -> Structure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,16 @@ def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
     sizes = (last - first).astype(np.int64)
     shifts = np.repeat(first.astype(np.int64) - (np.cumsum(sizes) - sizes), sizes)
     return np.asarray(np.arange(len(shifts)) + shifts, dtype=np.int64)
+
+
+def consecutive(sizes: IntArray, most: int) -> Iterator[IntArray]:
+    """Yield runs of consecutive numbers whose sizes add up to at most ``most``; a run has at least one number."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield np.arange(first, last)
+        first = last
 
 
 def example_numbers(indices: npt.ArrayLike, n_examples: int) -> IntArray:

@@ -24,7 +24,7 @@ from maxmargin._sparse import sp
 from maxmargin._vectors import squared
 from maxmargin.structures._arrays import FloatArray as FloatArray
 from maxmargin.structures._arrays import IntArray as IntArray
-from maxmargin.structures._arrays import example_numbers, ranges
+from maxmargin.structures._arrays import consecutive, example_numbers, ranges
 
 SHARD_PARTS = 1_000_000
 """Batch vectors of more parts than this are made shard by shard where the whole is not needed."""
@@ -208,15 +208,7 @@ class Structure(ABC):
 
     def consecutive(self, max_parts: int = SHARD_PARTS) -> Iterator[IntArray]:
         """Numbers of consecutive examples, ``max_parts`` parts (or one example) at most; at least one piece."""
-        ends = np.cumsum(self.sizes)
-        first = 0
-        while first < len(ends):
-            before = ends[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, before + max_parts, side="right")))
-            yield np.arange(first, last)
-            first = last
-        if first == 0:
-            yield np.arange(0)
+        yield from consecutive(self.sizes, max_parts) if self.n_examples else (np.arange(0),)
 
     def by_example(self, values: FloatArray) -> FloatArray:
         """Sum a packed vector over the parts of each example: shape ``(n_parts,)`` to ``(n_examples,)``."""
