@@ -91,7 +91,8 @@ def test_the_package_alone_is_light():
     "modules",
     [
         "structures.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
-        "tasks.common.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.io.table, maxmargin.tasks.tagging.metrics.scores",
+        "tasks.common.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.io.table",
+        "tasks.tagging.metrics.scores, maxmargin.tasks.tagging.metrics.files",
         "tasks.tagging.metrics.tables, maxmargin.tasks.tagging.prediction",
         "solvers, maxmargin.problem",
     ],

@@ -352,7 +352,7 @@ def test_rules_are_recognized():
         SequenceTagger(template=WORDS, constraints="bio").fit(X, broken)
     with pytest.raises(
         ValueError,
-        match=r"sentence 1, token 1: the label 'I-X' after 'O' violates the constraints.*without constraints",
+        match=r"sentence 1, token 1: the label 'I-X' after 'O' violates.* without constraints",
     ):
         SequenceTagger(template=WORDS, constraints="bio").fit([["x"], ["x", "y"]], [["O"], ["O", "I-X"]])
     strict = SequenceTagger(template=WORDS).fit([["a", "b", "c", "d"]], [["B-X", "E-X", "S-X", "O"]])

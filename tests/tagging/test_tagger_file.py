@@ -126,7 +126,7 @@ def usable_or_refused(path, X):
         assert len(model.predict_proba(X)) == len(X)
         assert len(model.k_best(X, 2)) == len(X)
     except ValueError:
-        pass  # columns of another width, scores that are not finite, constraints that nothing satisfies: reported as errors
+        pass  # another width, scores that are not finite, or infeasible constraints are reported
     model.save(path)
     load_tagger(path)
 

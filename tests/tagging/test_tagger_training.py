@@ -209,7 +209,7 @@ def test_dev_data_are_checked():
         ((X, [[*y[0], "a"], *y[1:]]), "dev sentence 0: .* labels for .* tokens; give each token one"),
         ((X, [[None] * len(x) for x in X]), "the dev data have unknown labels; leave such sentences out"),
         ((X, (np.array([0]), ["a"])), "the dev data have 1 labels for .* tokens"),
-        ((X, (np.array([-1]), ["a"])), "the dev data have labels that are not known"),
+        ((X, (np.array([-1]), ["a"])), "the dev data have unknown labels"),
         (([[], []], [[], []]), "the dev data have no token; give sentences that have some, or no dev data"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -558,7 +558,7 @@ def test_partial_fit_keeps_constraints():
     X, y = chunked(12)
     tagger = SequenceTagger(template=WORDS).fit(X, y)
     assert tagger.model_.layout.constraints is not None
-    said = "sentence 0, token 0: the label 'I-X' violates the constraints of the model; correct the data, or train a new model"
+    said = "sentence 0, token 0: the label 'I-X' violates the constraints of the model; correct the data"
     with pytest.raises(ValueError, match=said):
         tagger.partial_fit([["i0"]], [["I-X"]])
     tagger.partial_fit([["b0", "i0", "i0"]], [["B-X", None, "I-X"]])
@@ -579,8 +579,8 @@ ILLEGAL = [("O", "I-X"), (None, "I-X")]
         ({"constraints": None}, {"constraints": "auto"}, None),
         ({"constraints": None}, {"constraints": TransitionConstraints.anything(3)}, None),
         ({"order": 2}, {}, None),
-        ({}, {"order": 2}, "order=2, and the model was trained with order=1; go on with that one"),
-        ({"order": 2}, {"order": 1}, "order=1, and the model was trained with order=2; go on with that one"),
+        ({}, {"order": 2}, "order=2, and the model was trained with order=1; keep that order"),
+        ({"order": 2}, {"order": 1}, "order=1, and the model was trained with order=2; keep that order"),
         ({}, {"constraints": None}, "differ from those of the model"),
         ({"constraints": None}, {"constraints": "bio"}, "differ from those of the model"),
         ({}, {"forbidden": [("O", "O")]}, "differ from those of the model"),

@@ -164,8 +164,8 @@ def test_files_with_the_columns_that_a_model_needs(files, tmp_path):
     (tmp_path / "one").write_text("\n\nHe\n")
     remedy = "or name the columns of this file with --columns"
     assert (
-        "one, line 3: 1 column, and the training file had 4; give word, pos, label, _, or these without label, or only word, "
-        f"pos, {remedy}"
+        "one, line 3: 1 column, and the training file had 4; give word, pos, label, _, or these without label, or only "
+        f"word, pos, {remedy}"
     ) in failed("tag", "predict", model, str(tmp_path / "one"))
     assert "no tokens" in failed("tag", "predict", model, "-", "--format", "columns", given="\n")
     (tmp_path / "two").write_text("He\tPRON\n")
@@ -258,8 +258,8 @@ def test_plain_words_for_a_model_of_words_with_tags(tmp_path, files):
 def test_words_that_hold_blanks(tmp_path, files):
     (tmp_path / "train").write_text("the G + C/NN rises/VB\nthe/DT G + C/NN falls/VB\n" * 3)
     template, model = str(files / "template"), str(tmp_path / "model")
-    metadata = run("tag", "train", str(tmp_path / "train"), "--format", "slash", "--join", "--template", template, "--out",
-                model, "--json")  # fmt: skip
+    options = "--format", "slash", "--join", "--template", template, "--out", model, "--json"
+    metadata = run("tag", "train", str(tmp_path / "train"), *options)
     assert json.loads(metadata)["labels"] == 3
     assert load_tagger(model).metadata["file"]["join"] is True
     assert (

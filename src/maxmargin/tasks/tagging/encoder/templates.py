@@ -444,8 +444,7 @@ def numbered(table: TokenTable, column: str) -> tuple[npt.NDArray[np.int32], tup
     place = table.columns.index(column)
     numbers = np.empty(table.n_tokens, dtype=np.int32)
     cells = _kernels.StringTable()
-    begin, end = (np.ascontiguousarray(ends[:, place], dtype=np.int64) for ends in (table.begin, table.end))
-    cells.number(table.bytes, begin, end, True, numbers)
+    cells.number(table.bytes, *table.places(place), True, numbers)
     text, ends = cells.strings()
     return numbers, (text.tobytes(), ends)
 

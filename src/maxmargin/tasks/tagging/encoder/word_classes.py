@@ -25,7 +25,7 @@ from maxmargin._sparse import sp
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded
 from maxmargin.tasks.tagging.encoder.templates import numbered
-from maxmargin.tasks.tagging.io.table import WORD, Codes, TokenTable
+from maxmargin.tasks.tagging.io.table import WORD, Codes, TokenTable, packed
 
 Coded = tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
 """The label of each token as a number, -1 if unknown, and the names of the labels."""
@@ -221,12 +221,9 @@ def _numbers_of(
 
 
 def _each(vocabulary: AttributeVocabulary, names: list[str], grow: bool) -> Codes:
-    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    text, ends = packed(names)
     found = np.empty(len(names), dtype=np.int32)
-    vocabulary.table.number(
-        np.frombuffer(b"".join(encoded), dtype=np.uint8), ends[:-1].copy(), ends[1:].copy(), grow, found
-    )
+    vocabulary.table.number(np.frombuffer(text, dtype=np.uint8), ends[:-1].copy(), ends[1:].copy(), grow, found)
     return found
 
 
@@ -255,10 +252,10 @@ def _with_column(table: TokenTable, name: str, classes: Codes, names: Sequence[s
     if name in table.columns:
         where = f"{table.source}: " if table.source else ""
         raise ValueError(f"{where}there is already a column {name!r}, the name of the learned one; rename it")
-    encoded = [text.encode("utf-8", "surrogatepass") for text in names]
-    ends = np.cumsum([len(table.buffer), *map(len, encoded)], dtype=np.int64)
+    text, ends = packed(names)
+    ends += len(table.buffer)
     return TokenTable(
-        table.buffer + b"".join(encoded),
+        table.buffer + text,
         np.column_stack([table.begin, ends[:-1][classes]]),
         np.column_stack([table.end, ends[1:][classes]]),
         table.sentences,

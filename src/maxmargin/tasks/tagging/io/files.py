@@ -107,8 +107,7 @@ class TaggedText:
         FileError if there are none.
         """
         if self.table is not None and self.label is not None:
-            at = self.column(self.label)
-            return np.ascontiguousarray(self.table.begin[:, at]), np.ascontiguousarray(self.table.end[:, at])
+            return self.table.places(self.column(self.label))
         if self.items is not None and self.items.label_begin is not None and self.items.label_end is not None:
             return self.items.label_begin, self.items.label_end
         there = f"only the columns {', '.join(self.columns)}" if self.columns else "only attributes"
@@ -125,9 +124,7 @@ class TaggedText:
         """Return the cells of a column as codes and names; ValueError if there is no such column."""
         if self.table is None:
             return self.label_codes()
-        at = self.column(column)
-        places = (np.ascontiguousarray(ends[:, at]) for ends in (self.table.begin, self.table.end))
-        return self._codes_at(*places)
+        return self._codes_at(*self.table.places(self.column(column)))
 
     def _codes_at(self, begin: IntArray, end: IntArray) -> tuple[Codes, list[str]]:
         strings = _kernels.StringTable()
@@ -377,7 +374,7 @@ def _insertions(text: TaggedText, names: Sequence[str], codes: Codes, column: st
     at_column = text.column(column or text.label or "upos")
     if not at_column:
         raise ValueError("labels cannot replace the token numbers of CoNLL-U; choose another column")
-    begin, end = (np.ascontiguousarray(places[:, at_column]) for places in (table.begin, table.end))
+    begin, end = table.places(at_column)
     scores = None
     if at_column != len(CONLLU) - 1:
         empty = (last - table.begin[:, -1] == 1) & (table.bytes[table.begin[:, -1]] == ord("_"))

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.tagging.io.line_formats import lines_with_text, names_of_columns, no_tokens
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
@@ -80,7 +79,8 @@ def parse(
     names, column = names_of_columns(path, lines[0], len(flat) + bool(labeled), columns, label, bool(labeled))
     if labels is not None and column is not None:
         flat.insert(names.index(column), list(chain.from_iterable(labels)))
-    table = _table(flat, lengths, names, places, name_of(path))
+    cells = list(chain.from_iterable(zip(*flat, strict=True)))
+    table = TokenTable.of_cells(cells, lengths, names, places, name_of(path))
     return Sentences(tuple(records), table, None, column if labeled else None)
 
 
@@ -120,15 +120,6 @@ def _refuse(
                 raise problem(
                     path, number, f"{shown}, and others are {kind}; give strings, or the same columns for all"
                 )
-
-
-def _table(
-    columns: list[list[str]], lengths: list[int], names: tuple[str, ...], lines: IntArray, source: str
-) -> TokenTable:
-    cells = [cell.encode() for cell in chain.from_iterable(zip(*columns, strict=True))]
-    ends = offsets_of(np.fromiter(map(len, cells), dtype=np.int64, count=len(cells)))
-    begin, end = (np.ascontiguousarray(places.reshape(-1, len(columns))) for places in (ends[:-1], ends[1:]))
-    return TokenTable(b"".join(cells), begin, end, offsets_of(lengths), names, lines, source)
 
 
 def _record(path: AnyPath, number: int, line: bytes) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels
+from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 
 Codes = npt.NDArray[np.int32]
@@ -84,6 +85,10 @@ class TokenTable(_InSentences):
         """Number of tokens."""
         return len(self.begin)
 
+    def places(self, column: int) -> tuple[IntArray, IntArray]:
+        """Return where the cells of a column begin and end, as contiguous arrays."""
+        return np.ascontiguousarray(self.begin[:, column]), np.ascontiguousarray(self.end[:, column])
+
     def cells(self, column: int) -> list[str]:
         """Return the cells of a column, a flat list."""
         return texts(self.buffer, self.begin[:, column], self.end[:, column])
@@ -100,7 +105,7 @@ class TokenTable(_InSentences):
         ValueError names sentence and token if a cell is not a string or the number of columns differs.
         """
         width = None if columns is None else len(columns)
-        cells: list[bytes] = []
+        cells: list[str] = []
         lengths: list[int] = []
         for i, sentence in enumerate(sentences):
             if isinstance(sentence, (str, bytes)) or not hasattr(sentence, "__iter__"):
@@ -116,19 +121,26 @@ class TokenTable(_InSentences):
                 width = len(row) if width is None else width
                 if len(row) != width:
                     raise ValueError(f"sentence {i}, token {j}: {len(row)} columns, and others have {width}")
-                cells.extend(cell.encode("utf-8", "surrogatepass") for cell in row)
+                cells.extend(row)
                 count += 1
             lengths.append(count)
         width = width or 1
-        ends = np.cumsum([0, *map(len, cells)], dtype=np.int64)
         names = tuple(columns) if columns is not None else _names(width)
-        return cls(
-            b"".join(cells),
-            np.ascontiguousarray(ends[:-1].reshape(-1, width)),
-            np.ascontiguousarray(ends[1:].reshape(-1, width)),
-            np.cumsum([0, *lengths], dtype=np.int64),
-            names,
-        )
+        return cls.of_cells(cells, lengths, names)
+
+    @classmethod
+    def of_cells(
+        cls,
+        cells: list[str],
+        lengths: Sequence[int],
+        columns: tuple[str, ...],
+        lines: IntArray | None = None,
+        source: str = "",
+    ) -> TokenTable:
+        """Return the table of the cells of all tokens, token by token."""
+        text, ends = packed(cells)
+        begin, end = (np.ascontiguousarray(places.reshape(-1, len(columns))) for places in (ends[:-1], ends[1:]))
+        return cls(text, begin, end, offsets_of(lengths), columns, lines, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +232,12 @@ class AttributeText(_InSentences):
             None if labels is None else places[1:],
             np.cumsum([0, *map(len, sentences)], dtype=np.int64),
         )
+
+
+def packed(strings: Sequence[str]) -> tuple[bytes, IntArray]:
+    """Return strings in one buffer, and where each begins and the last ends, shape ``(n + 1,)``."""
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    return b"".join(encoded), offsets_of([len(string) for string in encoded])
 
 
 def texts(buffer: bytes, begin: IntArray, end: IntArray) -> list[str]:
