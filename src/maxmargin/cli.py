@@ -43,7 +43,7 @@ def _add_task(name: str, module: str, help: str) -> None:
 _add_task(
     "align", "maxmargin.tasks.alignment.commands", "Word alignment: learn it, predict it, measure it, look at it."
 )
-_add_task("tag", "maxmargin.tasks.tagging.commands", "Sequence tagging: learn it, predict it, measure it, look at it.")
+_add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, predict, evaluate, inspect.")
 
 
 def _never_applied(sizes: IntArray) -> Structure:
