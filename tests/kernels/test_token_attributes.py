@@ -10,7 +10,6 @@ from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.io.table import TokenTable
-from oracles.tagging import rows_of_items, rows_of_template
 
 
 def arguments():

@@ -14,7 +14,6 @@ from oracles.tagging import rows_of_items
 
 from maxmargin.tasks.tagging import read_tagged
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
-from oracles.tagging import rows_of_items
 
 names = st.one_of(st.sampled_from(["a", "b", "word", "a:b", "ünï", "日本", ""]), st.text(max_size=5))
 values = st.recursive(

@@ -11,7 +11,6 @@ from oracles.tagging import rows_of_template
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.templates import FUNCTIONS, Template
 from maxmargin.tasks.tagging.io.table import TokenTable
-from oracles.tagging import rows_of_template
 
 COLUMNS = ("word", "pos")
 

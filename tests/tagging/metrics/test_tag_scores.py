@@ -14,7 +14,6 @@ from oracles.tag_metrics import chunk_counts, chunk_sets
 
 from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks, tag_and_type
 from maxmargin.tasks.tagging.metrics.scores import Rates, compare_scores, evaluate, evaluate_codes, interval_of
-from oracles.tag_metrics import chunk_counts, chunk_sets
 
 IOB = ["O", "B-A", "I-A", "B-B", "I-B"]
 IOE = ["O", "I-A", "E-A", "I-B", "E-B"]
