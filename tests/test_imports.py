@@ -117,9 +117,10 @@ def test_short_commands_import_no_task():
 
 def test_commands_know_of_their_tasks():
     from maxmargin.tasks.alignment.aligner_file import KIND
-    from maxmargin.tasks.alignment.commands import app, describe
+    from maxmargin.tasks.alignment import inspection
+    from maxmargin.tasks.alignment.cli import app
 
-    assert cli.TASKS[KIND] == describe.__name__
+    assert cli.TASKS[KIND] == inspection.__name__
     group = typer.main.get_command(cli.app).commands["align"]
     own = typer.main.get_command(app)
     assert (group.help, group.no_args_is_help) == (own.help, own.no_args_is_help)

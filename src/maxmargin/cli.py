@@ -21,7 +21,7 @@ app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=Tr
 
 TASKS = {
     "sequence tagging": "maxmargin.tasks.tagging.commands.describe",
-    "word alignment": "maxmargin.tasks.alignment.commands.describe",
+    "word alignment": "maxmargin.tasks.alignment.inspection",
 }
 """Kinds of models that belong to tasks, and the modules whose ``describe`` describes their files."""
 
@@ -48,9 +48,7 @@ def _add_task(name: str, module: str, help: str) -> None:
     app.add_typer(typer.Typer(cls=Task, help=help, no_args_is_help=True), name=name)
 
 
-_add_task(
-    "align", "maxmargin.tasks.alignment.commands", "Word alignment: learn it, predict it, measure it, look at it."
-)
+_add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: learn, predict, evaluate and look at links.")
 _add_task("tag", "maxmargin.tasks.tagging.commands", "Sequence tagging: learn it, predict it, measure it, look at it.")
 
 

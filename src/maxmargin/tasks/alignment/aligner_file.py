@@ -12,30 +12,31 @@ from maxmargin._version import __version__
 from maxmargin.model_file import ModelFileError
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import Calibration
-from maxmargin.tasks.alignment.features import LinkFeatures
-from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
+from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES
+from maxmargin.tasks.alignment.encoder.features import LinkFeatures
 from maxmargin.tasks.alignment.training import LinkModel
+from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 
 KIND = "word alignment"
 LOADER = "maxmargin.tasks.alignment.load_aligner"
 """What an error names where a file of this kind is loaded as another."""
 
 
-class Parts(NamedTuple):
+class AlignerState(NamedTuple):
     """What an aligner is made of.
 
-    ``identity`` holds the slots of the frequent word pairs in the lexicon of words, ``facts`` how it was trained.
+    ``lexical`` holds the entries of the frequent word pairs in the cooccurrences of words, ``facts`` how it was trained.
     """
 
     link_model: LinkModel
     models: BitextModels
-    identity: IntArray
+    lexical: IntArray
     weights: FloatArray
     calibration: Calibration
     metadata: dict[str, Any]
 
 
-def write(path: str | Path, parts: Parts) -> None:
+def write(path: str | Path, parts: AlignerState) -> None:
     """Write a file, which is replaced only when complete."""
     curve = parts.calibration
     header = {
@@ -48,11 +49,11 @@ def write(path: str | Path, parts: Parts) -> None:
         "calibration": [curve.slope, curve.intercept, curve.bend],
         "metadata": parts.metadata,
     }
-    arrays = {"weights": parts.weights, "identity": parts.identity, **parts.models.arrays()}
+    arrays = {"weights": parts.weights, "lexical": parts.lexical, **parts.models.arrays()}
     model_file.write(path, header, arrays)
 
 
-def read(path: str | Path) -> Parts:
+def read(path: str | Path) -> AlignerState:
     """The parts in a file, or ModelFileError."""
     header, arrays = model_file.read(path)
     try:
@@ -64,20 +65,20 @@ def read(path: str | Path) -> Parts:
         ) from None
 
 
-def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> Parts:
+def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> AlignerState:
     if header.get("kind") != KIND:
         raise ValueError(f"it holds a model of kind {header.get('kind')!r}, not {KIND!r}")
     models = BitextModels.restore(header["models"], arrays)
     features, fertility = LinkFeatures.from_header(header["features"]), header["fertility"]
     if isinstance(fertility, bool) or not isinstance(fertility, int) or not 1 <= fertility <= 1000:
         raise ValueError("its fertility is damaged")
-    if features.opinion_names != OPINION_NAMES:
-        raise ValueError("its opinions are not those of this version")
+    if features.posterior_names != POSTERIOR_NAMES:
+        raise ValueError("its posteriors are not those of this version")
     link_model = LinkModel(features, fertility)
-    identity, weights = arrays["identity"], arrays["weights"]
-    if identity.dtype != np.int64 or identity.shape != (features.n_identity,) or (np.diff(identity) <= 0).any():
+    lexical, weights = arrays["lexical"], arrays["weights"]
+    if lexical.dtype != np.int64 or lexical.shape != (features.n_lexical,) or (np.diff(lexical) <= 0).any():
         raise ValueError("its frequent word pairs are damaged")
-    if len(identity) and not 0 <= identity[0] <= identity[-1] < models.words.lexicon.n_slots:
+    if len(lexical) and not 0 <= lexical[0] <= lexical[-1] < models.words.cooccurrences.n_entries:
         raise ValueError("its frequent word pairs are damaged")
     if weights.dtype != np.float64 or weights.shape != (link_model.n_weights,):
         raise ValueError(f"it needs {link_model.n_weights} weights, it has shape {weights.shape}")
@@ -89,4 +90,4 @@ def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> Parts:
     slope, intercept, bend = (float(value) for value in header["calibration"])
     if not (np.isfinite([slope, intercept, bend]).all() and slope > 0 and bend >= 0):
         raise ValueError("its calibration is damaged")
-    return Parts(link_model, models, identity, weights, Calibration(slope, intercept, bend), metadata)
+    return AlignerState(link_model, models, lexical, weights, Calibration(slope, intercept, bend), metadata)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.evidence import Evidence, best_links
-from maxmargin.tasks.alignment.sentences import LONGEST_ALIGNED
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links
+from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED
 from maxmargin.tasks.alignment.training import BoolArray
 
 WITHHELD = ("hmm", "neighbors", "null")

@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import Calibration
-from maxmargin.tasks.alignment.metrics import Scores
+from maxmargin.tasks.alignment.metrics.scores import Scores
 from maxmargin.tasks.alignment.training import Choice, GoldBatch
 
 Evaluate = Callable[[Choice], float]

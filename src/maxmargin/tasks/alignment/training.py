@@ -25,11 +25,10 @@ from maxmargin.regions import L2
 from maxmargin.solvers import SimplicialDecomposition, Solution, Status, Stop, solve
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.features import Evidence, LinkFeatures, WordFeatures
-from maxmargin.tasks.alignment.fertility import FertileBatch
-from maxmargin.tasks.alignment.links import Reference
-from maxmargin.tasks.alignment.metrics import Scores
-from maxmargin.tasks.alignment.packed import pack, refuse_outside, sentence_of
+from maxmargin.tasks.alignment.encoder.features import Evidence, LinkFeatures, WordFeatures
+from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
+from maxmargin.tasks.alignment.io.links import Reference, pack, refuse_outside, sentence_of
+from maxmargin.tasks.alignment.metrics.scores import Scores
 
 WHY = "alignments, a few hundred weights: simplicial decomposition, two to four times faster here than the others"
 """Of benchmarks/alignment_hansards.py."""
@@ -39,9 +38,9 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class LinkModel:
-    """Which features links and places have: the layout of a weight vector.
+    """Which features links and slots have: the layout of a weight vector.
 
-    Weights: those of the link features, then for each place the source words' and the target words' ones.
+    Weights: those of the link features, then for each slot the source words' and the target words' ones.
 
     Attributes:
         links: features of links.
@@ -63,20 +62,20 @@ class LinkModel:
     @property
     def names(self) -> list[str]:
         """A readable name for every weight."""
-        ordinals = ("second", "third", *(f"{place + 2}th" for place in range(2, self.fertility - 1)))
-        places = [
-            f"cost of a {ordinals[place]} link, {name}"
-            for place in range(self.fertility - 1)
+        ordinals = ("second", "third", *(f"{slot + 2}th" for slot in range(2, self.fertility - 1)))
+        slots = [
+            f"cost of a {ordinals[slot]} link, {name}"
+            for slot in range(self.fertility - 1)
             for side in self._words
             for name in side.names
         ]
-        return [*self.links.names, *places]
+        return [*self.links.names, *slots]
 
-    def batch(self, evidence: Evidence) -> FertileBatch:
+    def batch(self, evidence: Evidence) -> FertilityBatch:
         """The matchings of the pairs."""
-        return FertileBatch(np.diff(evidence.source_start), np.diff(evidence.target_start), self.fertility)
+        return FertilityBatch(np.diff(evidence.source_start), np.diff(evidence.target_start), self.fertility)
 
-    def features(self, evidence: Evidence, batch: FertileBatch) -> PartFeatures:
+    def features(self, evidence: Evidence, batch: FertilityBatch) -> PartFeatures:
         """The features of all parts, for training."""
         links = self.links.matrix(evidence)
         source, target = (side.matrix(evidence) for side in self._words)
@@ -86,39 +85,39 @@ class LinkModel:
         matrix = np.zeros((batch.n_parts, self.n_weights))
         matrix[batch.cells, : links.shape[1]] = links
         at = links.shape[1]
-        for place in range(batch.n_places):
-            for parts, rows in ((batch.source_places, source), (batch.target_places, target)):
-                matrix[parts[:, place], at : at + rows.shape[1]] = rows
+        for slot in range(batch.n_slots):
+            for parts, rows in ((batch.source_slots, source), (batch.target_slots, target)):
+                matrix[parts[:, slot], at : at + rows.shape[1]] = rows
                 at += rows.shape[1]
         return PartFeatures(matrix, offsets)
 
     def _sparse(
-        self, batch: FertileBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray
+        self, batch: FertilityBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray
     ) -> sp.csr_matrix:
         blocks, parts, at = [sp.csr_matrix(links)], [batch.cells], links.shape[1]
         blocks[0].resize((links.shape[0], self.n_weights))
-        for place in range(batch.n_places):
-            for where, rows in ((batch.source_places, source), (batch.target_places, target)):
+        for slot in range(batch.n_slots):
+            for where, rows in ((batch.source_slots, source), (batch.target_slots, target)):
                 columns = np.tile(np.arange(at, at + rows.shape[1]), len(rows))
                 start = np.arange(len(rows) + 1) * rows.shape[1]
                 blocks.append(sp.csr_matrix((rows.ravel(), columns, start), shape=(len(rows), self.n_weights)))
-                parts.append(where[:, place])
+                parts.append(where[:, slot])
                 at += rows.shape[1]
         order = np.argsort(np.concatenate(parts), kind="stable")
         return sp.csr_matrix(sp.vstack(blocks, format="csr")[order])
 
-    def scores(self, evidence: Evidence, batch: FertileBatch, weights: FloatArray) -> FloatArray:
+    def scores(self, evidence: Evidence, batch: FertilityBatch, weights: FloatArray) -> FloatArray:
         """The scores of all parts, packed, without a matrix of features of links."""
         links, rest = np.split(weights, [self.links.n_features])
         cells = self.links.scores(evidence, links)
-        if not batch.n_places:
+        if not batch.n_slots:
             return cells
         sides = [side.matrix(evidence) for side in self._words]
-        sizes = np.cumsum([side.shape[1] for side in sides] * batch.n_places)[:-1]
+        sizes = np.cumsum([side.shape[1] for side in sides] * batch.n_slots)[:-1]
         pieces = np.split(rest, sizes)
         return batch.packed(
             cells,
-            *(sides[side] @ np.stack(pieces[side::2], axis=1) for side in (0, 1)),  # (words, places)
+            *(sides[side] @ np.stack(pieces[side::2], axis=1) for side in (0, 1)),  # (words, slots)
         )
 
 
@@ -126,7 +125,7 @@ class LinkModel:
 class GoldBatch:
     """Sentence pairs with features and references, as packed arrays; ``sure`` and ``possible`` are 0/1 grids."""
 
-    batch: FertileBatch
+    batch: FertilityBatch
     features: PartFeatures
     sure: BoolArray
     possible: BoolArray
@@ -148,7 +147,7 @@ class GoldBatch:
 
     @classmethod
     def _of(
-        cls, model: LinkModel, evidence: Evidence, batch: FertileBatch, sure: BoolArray, possible: BoolArray
+        cls, model: LinkModel, evidence: Evidence, batch: FertilityBatch, sure: BoolArray, possible: BoolArray
     ) -> GoldBatch:
         prior = evidence.hmm_forward * evidence.hmm_backward
         return cls(batch, model.features(evidence, batch), sure, possible, prior)
@@ -156,7 +155,7 @@ class GoldBatch:
     def select(self, pairs: IntArray) -> GoldBatch:
         """The given pairs."""
         cells = ranges(self.batch.grid_start[pairs], self.batch.grid_start[pairs + 1])
-        batch = FertileBatch(self.batch.n_source[pairs], self.batch.n_target[pairs], self.batch.fertility)
+        batch = FertilityBatch(self.batch.n_source[pairs], self.batch.n_target[pairs], self.batch.fertility)
         return GoldBatch(batch, self.features.select(pairs), self.sure[cells], self.possible[cells], self.prior[cells])
 
     def __len__(self) -> int:
@@ -202,7 +201,7 @@ class GoldBatch:
         return Scores.of(np.stack(counts, axis=1).astype(np.int64))
 
 
-def _grid(batch: FertileBatch, links: Sequence[IntArray]) -> BoolArray:
+def _grid(batch: FertilityBatch, links: Sequence[IntArray]) -> BoolArray:
     start, flat = pack(links, "sentence pair")
     refuse_outside(start, flat, batch.n_source, batch.n_target)
     pair = sentence_of(start)
