@@ -116,8 +116,8 @@ def test_short_commands_import_no_task():
 
 
 def test_commands_know_of_their_tasks():
-    from maxmargin.tasks.alignment.aligner_file import KIND
     from maxmargin.tasks.alignment import inspection
+    from maxmargin.tasks.alignment.aligner_file import KIND
     from maxmargin.tasks.alignment.cli import app
 
     assert cli.TASKS[KIND] == inspection.__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ WORDS = ["the", "The", "house", "maison", "Président", "president", "1998", "1,
 WORDS += ["", "İstanbul", "ﬁn", "中文", "e\u0301cole", "parliament", "parlement", "aaaa", "aaab", "y" * 70, "\ud800"]
 
 
-def evidence(shapes, *, seed=0, pairs=1000.0, n_lexical=0, n_extra=0, dull=0.0, **changes) -> Evidence:
+def evidence(shapes, *, seed=0, pairs=1000.0, n_lexical=0, n_extra=0, dull=0.0, tokens=None, **changes) -> Evidence:
     """Random evidence for pairs of the given shapes; a share `dull` of the numbers is 0."""
     rng = np.random.default_rng(seed)
     J, K = [j for j, _ in shapes], [k for _, k in shapes]

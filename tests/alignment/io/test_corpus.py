@@ -154,7 +154,7 @@ def test_split_takes_every_fourth_pair_for_testing(corpus):
         assert given is words
     halves = corpus.split(every=2)
     assert [len(half) for half in halves] == [(len(corpus) + 1) // 2, len(corpus) // 2]
-    with pytest.raises(ValueError, match="every=1 leaves no pairs for training; give 2 or more"):
+    with pytest.raises(ValueError, match="every=1 leaves no sentences for training; give 2 or more"):
         corpus.split(every=1)
 
 

@@ -6,7 +6,6 @@ import pytest
 import maxmargin as mm
 from maxmargin.tasks.alignment import BitextModels, WordAligner, evaluate, load_corpus
 from maxmargin.tasks.alignment.encoder.evidence import Evidence
-from maxmargin.tasks.alignment.io.sentences import as_pairs
 from maxmargin.tasks.alignment.translation.adaptation import adapt
 from maxmargin.tasks.alignment.translation.words import IndexedBitext, normalize
 
@@ -20,7 +19,7 @@ NEW = [
 ] * 3
 
 
-def probabilities(probabilities, cooccurrences):
+def sums_of(probabilities, cooccurrences):
     """Sums of the probabilities that each word generates, forward and backward."""
     rows = np.repeat(np.arange(len(cooccurrences.source)), np.diff(cooccurrences.row_start))
     return np.bincount(rows, probabilities.word[:, 0]), np.bincount(cooccurrences.column, probabilities.word[:, 1])
@@ -31,7 +30,7 @@ def test_adapted_models_are_of_the_words_of_the_text_alone():
     for name in ("words", "stems", "variational"):
         model = getattr(adapted, name)
         for probabilities in (model.model1, model.hmm):
-            for sums in probabilities(probabilities, model.cooccurrences):
+            for sums in sums_of(probabilities, model.cooccurrences):
                 assert (sums < 1.001).all()
             assert all((table > 0).all() and (table <= 1).all() for table in probabilities)
     cooccurrences, old = adapted.words.cooccurrences, MODELS.words.cooccurrences
@@ -87,8 +86,8 @@ def test_aligner_that_adapts_keeps_its_frequent_pairs_and_finds_more():
     pairs = list(zip(TRAIN.source, TRAIN.target, strict=True))
     aligner = WordAligner(C=0.1, false_negative=2.0, models=MODELS, folds=0).fit(pairs, TRAIN.references)
     unseen = list(zip(TEST.source, TEST.target, strict=True))
-    adapted = aligner._view(as_pairs(unseen))
-    numbers = adapted.numbers
+    adapted = aligner._translation(IndexedBitext.of(TEST.source, TEST.target))
+    numbers = adapted.lexical
     names = aligner.link_model_.links.lexical_names
     cooccurrences = adapted.models.words.cooccurrences
     for entry in np.flatnonzero(numbers >= 0).tolist():

@@ -1,4 +1,4 @@
-"""What a bitext teaches: evidence from three models, and model files that may be damaged."""
+"""Translation models of a bitext: evidence from three models, and model files that may be damaged."""
 
 from __future__ import annotations
 
@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 
 import maxmargin as mm
 from maxmargin.tasks.alignment import load_corpus
-from maxmargin.tasks.alignment.translation.bitext_models import (
-    MODELS,
-    POSTERIOR_NAMES,
-    PRIOR,
-    STEM_LETTERS,
-    BitextModels,
-)
+from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence
+from maxmargin.tasks.alignment.translation.bitext_models import MODELS, PRIOR, STEM_LETTERS, BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import PreparedBitext
 from maxmargin.tasks.alignment.translation.models import learn
 from maxmargin.tasks.alignment.translation.words import IndexedBitext
@@ -88,12 +83,13 @@ def test_evidence_is_what_the_models_say():
         LEARNED, IndexedBitext.of(source, target), lexical=LEARNED.words.numbered(lexical), extra=np.ones((6, 1))
     )
     cooccurrences = LEARNED.words.cooccurrences
-    assert evidence.source_tokens == ["the", "House", "zzz", "the"]
-    assert evidence.target_tokens == ["La", "maison", "x"]
+    words = evidence.bitext.words.words
+    assert [words[number] for number in evidence.bitext.source] == ["the", "House", "zzz", "the"]
+    assert [words[number] for number in evidence.bitext.target] == ["La", "maison", "x"]
     names = cooccurrences.names(np.arange(cooccurrences.n_entries))
     for cell, (e, f) in enumerate((e, f) for e in ("the", "house", "zzz") for f in ("la", "maison")):
         entry = names.index(f"{e} ~ {f}") if f"{e} ~ {f}" in names else -1
-        assert evidence.counts[cell] == (cooccurrences.counts[entry] if entry >= 0 else 0)
+        assert evidence.joint_count[cell] == (cooccurrences.counts[entry] if entry >= 0 else 0)
         place = lexical.tolist().index(entry) if entry in lexical.tolist() else -1
         assert evidence.lexical[cell] == place
     for word, count in zip(("the", "house"), evidence.count_source, strict=False):

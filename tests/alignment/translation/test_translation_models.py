@@ -13,6 +13,7 @@ import maxmargin as mm
 from maxmargin.tasks.alignment import load_corpus
 from maxmargin.tasks.alignment.io.links import as_links
 from maxmargin.tasks.alignment.metrics.scores import evaluate
+from maxmargin.tasks.alignment.translation import cooccurrences
 from maxmargin.tasks.alignment.translation import models as translation
 from maxmargin.tasks.alignment.translation.cooccurrences import BitextBatch, PreparedBitext
 from maxmargin.tasks.alignment.translation.models import EMIteration, Posteriors, learn
@@ -169,7 +170,8 @@ def test_posteriors_of_any_sentences():
 
 
 def test_long_sentences_teach_nothing_but_get_posteriors(monkeypatch):
-    monkeypatch.setattr(translation, "LONGEST_LEARNED", 3)
+    for module in (cooccurrences, translation):
+        monkeypatch.setattr(module, "LONGEST_LEARNED", 3)
     short = [(["a", "b"], ["x", "y"]), (["b", "c"], ["y", "z", "z"])]
     long = (["a", "b", "c", "a"], ["z", "z", "z", "x", "x", "y"])
     with_long, without = (
@@ -201,9 +203,8 @@ def test_no_pairs():
 
 
 def test_counts_are_of_pairs():
-    cooccurrences = PreparedBitext(
-        [["a", "A", "b"], ["a"], ["b1"], []], [["x", "x"], ["x", "y"], ["x"], ["z"]]
-    ).cooccurrences
+    source, target = [["a", "A", "b"], ["a"], ["b1"], []], [["x", "x"], ["x", "y"], ["x"], ["z"]]
+    cooccurrences = PreparedBitext(IndexedBitext.of(source, target)).cooccurrences
     counts = {
         word: int(count) for word, count in zip(cooccurrences.source.words, cooccurrences.source.counts, strict=True)
     }
