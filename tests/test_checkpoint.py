@@ -23,6 +23,7 @@ from problems import STRUCTURES, make
 import maxmargin as mm
 from maxmargin import model_file
 from maxmargin.losses import Hamming
+from maxmargin.optimization import loop
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.interrupts import after_this
 from maxmargin.problem import Problem
@@ -39,7 +40,6 @@ from maxmargin.solvers import (
     Stop,
     Subgradient,
     Validation,
-    loop,
     solve,
 )
 

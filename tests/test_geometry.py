@@ -362,10 +362,10 @@ def test_settings_are_checked() -> None:
         mm.Entropic(structures=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="radius or C must be finite"):
         L1(np.inf)
-    with pytest.raises(ValueError, match="C must be a positive number"):
+    with pytest.raises(ValueError, match="C must be a number > 0"):
         L1(1.0, C=0.0)
     for radius in (0.0, -1.0, np.nan, "1", True):
-        with pytest.raises(ValueError, match="radius must be a positive number"):
+        with pytest.raises(ValueError, match="radius must be a number > 0"):
             L1(radius)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="boolean mask"):
         L1(1.0, np.array([0, 1]))

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import norm, squared
 from maxmargin.structures.base import FloatArray
+
+_LARGER = "a larger C or radius means less regularization"
 
 
 class Region(ABC):
@@ -97,8 +100,8 @@ class L2(Region):
     nonnegative: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        _check_size("C", self.C)
-        _check_size("radius", self.radius)
+        checks.positive("C", self.C, infinite=True, hint=_LARGER)
+        checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
 
     @property
@@ -199,8 +202,8 @@ class L1(Region):
     sparse = True
 
     def __post_init__(self) -> None:
-        _check_size("radius", self.radius)
-        _check_size("C", self.C)
+        checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
+        checks.positive("C", self.C, infinite=True, hint=_LARGER)
         if np.isinf(self.radius) and np.isinf(self.C):
             raise ValueError(
                 "radius or C must be finite: an infinite L1 ball without a penalty is no regularization; "
@@ -306,15 +309,6 @@ class L1(Region):
         if np.isinf(self.C):
             return float(self.radius)
         return float(min(self.radius, self.C * max(hinge_at_zero, 0.0)))
-
-
-def _check_size(name: str, value: float) -> None:
-    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-    if not number or np.isnan(value) or value <= 0:
-        raise ValueError(
-            f"{name} must be a positive number or infinity, got {value!r}; "
-            "a larger C or radius means less regularization"
-        )
 
 
 def _mask(nonnegative: npt.ArrayLike | None) -> npt.NDArray[np.bool_] | None:

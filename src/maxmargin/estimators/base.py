@@ -18,12 +18,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin.encoders import PartsEncoder, ProgramEncoder, checks
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Model
-from maxmargin.optimization.base import check_flags
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2, Region
@@ -163,7 +162,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         Returns:
             The estimator. Warns with ConvergenceWarning if the gap did not close.
         """
-        check_flags(warm_start=self.warm_start, verbose=self.verbose)
+        _checks.flag("warm_start", self.warm_start)
+        _checks.flag("verbose", self.verbose)
         with _threads.threads(self.n_jobs):
             encoder, problem = self._problem(X, y, sample_weight, loss_weight)
             solver, why = self._solver(problem)

@@ -34,41 +34,6 @@ class Counters:
     projections: int = 0
 
 
-def check_positive(**settings: Any) -> None:
-    """ValueError naming the first setting that is not a finite number above 0."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
-            raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-
-
-def check_count(at_least: int = 1, **settings: Any) -> None:
-    """ValueError naming the first setting that is not an integer of at least ``at_least``."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
-            raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}")
-
-
-def check_share(**settings: Any) -> None:
-    """ValueError naming the first setting that is not a number from 0 to 1."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= 1:
-            raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
-
-
-def check_choice(options: Sequence[str], **settings: Any) -> None:
-    """ValueError naming the first setting that is none of the options."""
-    for name, value in settings.items():
-        if not isinstance(value, str) or value not in options:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
-
-
-def check_flags(**settings: Any) -> None:
-    """ValueError naming the first setting that is not True or False."""
-    for name, value in settings.items():
-        if not isinstance(value, (bool, np.bool_)):
-            raise ValueError(f"{name} must be True or False, got {value!r}")
-
-
 def saddle_point_only(problem: Problem) -> str | None:
     """Why a method for ``min_w max_z`` with a bilinear coupling cannot solve the problem, or None."""
     if problem.rescaling != "margin" or problem.slack != "linear":

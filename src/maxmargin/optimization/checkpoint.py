@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import model_file
 from maxmargin._callers import callers_level
 from maxmargin._version import __version__
-from maxmargin.optimization.base import Counters, Frozen, Solver, check_flags
+from maxmargin.optimization.base import Counters, Frozen, Solver
 from maxmargin.optimization.callbacks import Callback, Record
 from maxmargin.optimization.certificate import Certificate
 from maxmargin.problem import Problem
@@ -59,15 +60,13 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         path: Any = self.path
-        every: Any = self.every
         fingerprint: Any = self.fingerprint
         if not isinstance(path, (str, Path)) or not str(path):
             raise ValueError(f"the path of a checkpoint must be the name of a file, got {path!r}")
-        if isinstance(every, bool) or not isinstance(every, (int, float, np.number)) or not every >= 0:
-            raise ValueError(f"every must be a number of seconds >= 0, got {every!r}; 30 is a good choice")
+        checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
         if not isinstance(fingerprint, str):
             raise ValueError(f"fingerprint must be a string, got {fingerprint!r}")
-        check_flags(keep=self.keep)
+        checks.flag("keep", self.keep)
 
     def remove(self) -> None:
         """Delete the file, if there is one."""

@@ -12,11 +12,11 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _threads
 from maxmargin._callers import callers_level
 from maxmargin._vectors import norm
@@ -49,10 +49,6 @@ class Status(StrEnum):
     INEXACT = "inexact"
 
 
-def _is(kind: type, value: object) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
 class Stop:
     """When to stop: at a relative gap, after so many iterations, after so many seconds.
@@ -68,12 +64,11 @@ class Stop:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if not _is(Real, self.tol) or not np.isfinite(self.tol) or self.tol < 0:
-            raise ValueError(f"tol must be a finite number >= 0, got {self.tol!r}; 1e-3 is a good choice")
-        if self.max_iter is not None and (not _is(Integral, self.max_iter) or self.max_iter < 1):
-            raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}")
-        if self.max_seconds is not None and (not _is(Real, self.max_seconds) or not self.max_seconds > 0):
-            raise ValueError(f"max_seconds must be a positive number or None, got {self.max_seconds!r}")
+        checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice")
+        if self.max_iter is not None:
+            checks.integer("max_iter", self.max_iter, least=1, hint="None takes the solver's own limit")
+        if self.max_seconds is not None:
+            checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin._vectors import norm
 from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, Encoder
@@ -103,12 +103,12 @@ def regularization_path(
     _check_estimator(estimator)
     if radii is not None and Cs is not None:
         raise ValueError("give radii or Cs, not both: they are two scales of the same path")
-    iterations = checks.integer(iterations, "iterations")
+    iterations = _checks.integer("iterations", iterations, least=0)
     if radii is None and Cs is None and iterations == 0:
         raise ValueError("with iterations=0 there is nothing to do: give radii or Cs")
     if error is not None and not callable(error):
         raise ValueError(f"error must be a function of gold outputs and predictions, got {error!r}")
-    _check_ball(ball)
+    _checks.positive("ball", ball, infinite=True)
     parameter = "radius" if Cs is None else "C"
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
     with _threads.threads(estimator.n_jobs), _Bar(estimator.verbose) as bar:
@@ -323,11 +323,6 @@ def _check_estimator(estimator: Any) -> None:
     if not isinstance(estimator, StructuredSVM):
         kind = f"the class {estimator.__name__}" if isinstance(estimator, type) else f"a {type(estimator).__name__}"
         raise ValueError(f"estimator must be an estimator of maxmargin such as mm.ChainSVM(), got {kind}")
-
-
-def _check_ball(ball: Any) -> None:
-    if isinstance(ball, bool) or not isinstance(ball, Real) or not float(ball) > 0:
-        raise ValueError(f"ball must be a positive radius, or infinity for none, got {ball!r}")
 
 
 def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:

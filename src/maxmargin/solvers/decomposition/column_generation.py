@@ -43,15 +43,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin._sparse import sp
 from maxmargin.optimization.base import (
     NonFiniteError,
     Run,
     Solver,
     Start,
-    check_choice,
-    check_count,
-    check_flags,
     instead,
 )
 from maxmargin.optimization.certificate import Proposal
@@ -60,8 +58,6 @@ from maxmargin.regions import L1
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, OutputRows
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
-
-MASTERS = ("auto", "highs", "extragradient")
 
 MANY = 300_000
 """From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
@@ -149,12 +145,13 @@ class ColumnGeneration(Solver):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        check_choice(MASTERS, master=self.master)
-        check_choice(("norm", "frobenius"), master_step=self.master_step)
-        check_count(k_best=self.k_best, max_iter=self.max_iter)
+        checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
+        checks.one_of("master_step", self.master_step, ("norm", "frobenius"))
+        checks.integer("k_best", self.k_best, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
         if self.age is not None:
-            check_count(age=self.age)
-        check_flags(stabilize=self.stabilize)
+            checks.integer("age", self.age, least=1)
+        checks.flag("stabilize", self.stabilize)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Linear programs: an L1 region, linear slack."""

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin._vectors import squared
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, check_count, check_positive, needs_ridge
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, needs_ridge
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import MostViolated, Problem
 from maxmargin.regions import L2
@@ -55,11 +56,11 @@ class MasterSolver(Solver):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        check_positive(accuracy=self.accuracy)
-        if self.accuracy >= 1.0:
-            raise ValueError(f"accuracy must be below 1, got {self.accuracy!r}")
-        check_count(joint=self.joint, sweeps=self.sweeps, max_iter=self.max_iter)
-        check_count(age=self.age, at_least=0)
+        checks.number("accuracy", self.accuracy, above=0, below=1)
+        checks.integer("joint", self.joint, least=1)
+        checks.integer("sweeps", self.sweeps, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.integer("age", self.age, least=0)
 
     @property
     def shard_size(self) -> int | None:
@@ -244,7 +245,7 @@ class Masters:
 
     def _sums(self, part: Problem, worst: MostViolated, first: int, hinges: FloatArray) -> Found:
         """One point per block: the sum over its examples, each with its mass."""
-        mass, numbers = part.active_set(worst.value), first + np.arange(len(worst.value))
+        mass, numbers = part.slack_slope(worst.value), first + np.arange(len(worst.value))
         blocks, of = np.unique(numbers // self.group, return_inverse=True)
         factor = mass * worst.factor
         if len(blocks) == 1:

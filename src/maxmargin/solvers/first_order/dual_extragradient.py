@@ -23,14 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import dot
 from maxmargin.optimization.base import (
     NonFiniteError,
     Run,
     Solver,
     Start,
-    check_flags,
-    check_positive,
     saddle_point_only,
 )
 from maxmargin.optimization.certificate import Certificate, Proposal
@@ -52,7 +51,6 @@ from maxmargin.solvers.first_order.players import (
     BalanceSetting,
     adapted_balance,
     check_balance,
-    check_inexact,
     projection_tolerance,
     start_balance,
 )
@@ -198,11 +196,15 @@ class DualExtragradient(Solver):
     max_iter: int = 5000
 
     def __post_init__(self) -> None:
-        check_positive(step_factor=self.step_factor, shard_parts=self.shard_parts, max_iter=self.max_iter)
-        check_inexact(self.inexact)
+        checks.positive("step_factor", self.step_factor)
+        checks.integer("shard_parts", self.shard_parts, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.number("inexact", self.inexact, least=0)
         check_balance(self.balance)
         check_geometry(self.geometry)
-        check_flags(store_duals=self.store_duals, restart=self.restart, adaptive=self.adaptive)
+        checks.flag("store_duals", self.store_duals)
+        checks.flag("restart", self.restart)
+        checks.flag("adaptive", self.adaptive)
 
     @classmethod
     def plain(cls, **settings: Any) -> DualExtragradient:

@@ -28,15 +28,13 @@ from typing import Literal
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import dot
 from maxmargin.optimization.base import (
     NonFiniteError,
     Run,
     Solver,
     Start,
-    check_count,
-    check_flags,
-    check_positive,
     needs_ridge,
     saddle_point_only,
 )
@@ -89,13 +87,12 @@ class ExponentiatedGradient(Solver):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        check_flags(online=self.online)
-        check_positive(growth=self.growth)
-        check_count(block_size=self.block_size, max_iter=self.max_iter)
-        if self.growth < 1:
-            raise ValueError(f"growth must be at least 1, got {self.growth!r}")
+        checks.flag("online", self.online)
+        checks.number("growth", self.growth, least=1)
+        checks.integer("block_size", self.block_size, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
         if self.eta != "auto":
-            check_positive(eta=self.eta)
+            checks.positive("eta", self.eta)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel and a smooth dual."""

@@ -22,14 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import dot, squared
 from maxmargin.optimization.base import (
     NonFiniteError,
     Run,
     Solver,
     Start,
-    check_flags,
-    check_positive,
     saddle_point_only,
 )
 from maxmargin.optimization.certificate import Proposal
@@ -49,7 +48,6 @@ from maxmargin.solvers.first_order.players import (
     BalanceSetting,
     adapted_balance,
     check_balance,
-    check_inexact,
     projection_tolerance,
     start_balance,
 )
@@ -99,13 +97,14 @@ class Extragradient(Solver):
     max_iter: int = 5000
 
     def __post_init__(self) -> None:
-        check_positive(beta=self.beta, nu=self.nu, growth=self.growth, max_iter=self.max_iter)
-        if self.nu >= 1 or self.growth < 1:
-            raise ValueError(f"nu must be below 1 and growth at least 1, got {self.nu!r} and {self.growth!r}")
-        check_inexact(self.inexact)
+        checks.positive("beta", self.beta)
+        checks.number("nu", self.nu, above=0, below=1)
+        checks.number("growth", self.growth, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.number("inexact", self.inexact, least=0)
         check_balance(self.balance)
         check_geometry(self.geometry)
-        check_flags(implicit_penalty=self.implicit_penalty)
+        checks.flag("implicit_penalty", self.implicit_penalty)
 
     @classmethod
     def plain(cls, **settings: Any) -> Extragradient:

@@ -23,8 +23,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import dot, norm, squared
-from maxmargin.optimization.base import Run, Start, check_flags
+from maxmargin.optimization.base import Run, Start
 from maxmargin.optimization.certificate import Proposal, certify
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, Region
@@ -382,10 +383,8 @@ class Entropic(Geometry):
     gold_potential: float = 0.0
 
     def __post_init__(self) -> None:
-        check_flags(structures=self.structures)
-        number = isinstance(self.gold_potential, (int, float)) and not isinstance(self.gold_potential, bool)
-        if not number or not 0 <= self.gold_potential < np.inf:
-            raise ValueError(f"gold_potential must be a finite number >= 0, got {self.gold_potential!r}")
+        checks.flag("structures", self.structures)
+        checks.number("gold_potential", self.gold_potential, least=0)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel, or an L1 ball."""

@@ -35,8 +35,9 @@ from typing import Literal
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import norm, squared
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, check_count, check_flags, check_positive
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import MostViolated, Problem
 from maxmargin.regions import L1, L2
@@ -83,7 +84,7 @@ def worst_outputs(run: Run, weights: FloatArray) -> tuple[float, Outputs]:
     hinge, loss, active_set = 0.0, 0.0, [np.zeros(0)]
     g = np.zeros(problem.n_weights)
     for shard, worst in run.most_violated(weights):
-        zeta = shard.active_set(worst.value)
+        zeta = shard.slack_slope(worst.value)
         hinge += shard.total(worst.value)
         loss += float((zeta * worst.loss).sum())
         g += _difference(shard, worst, zeta)
@@ -139,9 +140,9 @@ class ProjectedGradient(Solver):
 
     def __post_init__(self) -> None:
         if self.step_size != "auto":
-            check_positive(step_size=self.step_size)
-        check_count(max_iter=self.max_iter)
-        check_flags(average=self.average)
+            checks.positive("step_size", self.step_size)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.flag("average", self.average)
 
     @property
     def shard_size(self) -> int:

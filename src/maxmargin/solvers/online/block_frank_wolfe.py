@@ -34,16 +34,13 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import (
     Frozen,
     Run,
     Start,
-    check_choice,
-    check_count,
-    check_flags,
-    check_share,
 )
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.regions import L2
@@ -106,13 +103,14 @@ class BlockFrankWolfe(RidgeSolver):
     max_iter: int = 10_000
 
     def __post_init__(self) -> None:
-        check_choice(DIRECTIONS, direction=self.direction)
-        check_choice(SAMPLINGS, sampling=self.sampling)
-        check_count(steps=self.steps, max_iter=self.max_iter)
-        check_count(kept_passes=self.kept_passes, at_least=0)
-        check_count(outputs=self.outputs, at_least=2)
-        check_share(cache=self.cache)
-        check_flags(average=self.average)
+        checks.one_of("direction", self.direction, DIRECTIONS)
+        checks.one_of("sampling", self.sampling, SAMPLINGS)
+        checks.integer("steps", self.steps, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.integer("kept_passes", self.kept_passes, least=0)
+        checks.integer("outputs", self.outputs, least=2)
+        checks.number("cache", self.cache, least=0, most=1)
+        checks.flag("average", self.average)
 
     def init(self, run: Run, start: Start) -> BlockState:
         """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels
-from maxmargin.optimization.base import Frozen, Run, Start, check_count, check_flags, checked_points, weight_sized
+from maxmargin.optimization.base import Frozen, Run, Start, checked_points, weight_sized
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.regions import L1
 from maxmargin.solvers.online.base import OnlineSolver, finite_pass, saved_memory, signs_of, with_memory
@@ -121,8 +122,10 @@ class AveragedPerceptron(OnlinePasses):
     max_iter: int = 10
 
     def __post_init__(self) -> None:
-        check_flags(average=self.average, shuffle=self.shuffle, batch=self.batch)
-        check_count(max_iter=self.max_iter)
+        checks.flag("average", self.average)
+        checks.flag("shuffle", self.shuffle)
+        checks.flag("batch", self.batch)
+        checks.integer("max_iter", self.max_iter, least=1)
 
     def view(self, run: Run) -> Any:
         """None in batch form."""

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels
-from maxmargin.optimization.base import Frozen, Run, Start, check_count, check_flags, weight_sized
+from maxmargin.optimization.base import Frozen, Run, Start, weight_sized
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.regions import L2
 from maxmargin.solvers.online.base import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
@@ -53,8 +54,9 @@ class Subgradient(RidgeSolver):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        check_flags(average=self.average, shuffle=self.shuffle)
-        check_count(max_iter=self.max_iter)
+        checks.flag("average", self.average)
+        checks.flag("shuffle", self.shuffle)
+        checks.integer("max_iter", self.max_iter, least=1)
 
     def init(self, run: Run, start: Start) -> SubgradientState:
         """Zero weights: the first steps, which are long, would forget any other."""

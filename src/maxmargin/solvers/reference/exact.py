@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, check_count, check_positive
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
@@ -55,8 +56,10 @@ class Exact(Solver):
     remedy = "the interior-point method got no further; scale the features, or use Extragradient"
 
     def __post_init__(self) -> None:
-        check_positive(accuracy=self.accuracy)
-        check_count(max_entries=self.max_entries, max_constraints=self.max_constraints, max_iter=self.max_iter)
+        checks.positive("accuracy", self.accuracy)
+        checks.integer("max_entries", self.max_entries, least=1)
+        checks.integer("max_constraints", self.max_constraints, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""
