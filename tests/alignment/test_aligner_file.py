@@ -224,7 +224,7 @@ def test_inspect(model, aligner):
     assert metadata["trained C"] == 0.1
     assert metadata["trained status"] == "converged"
     assert metadata["fertility"] == 2
-    assert metadata["sentence pairs of the translation models"] == aligner.models_.n_pairs
+    assert metadata["bitext_pairs"] == aligner.models_.n_pairs
     assert "hmm" in metadata["features"]
 
 

@@ -103,7 +103,7 @@ def test_nothing_to_learn_from(X):
 
 @pytest.mark.parametrize("n_pairs", [0, -1, 1.5, True, "3"])
 def test_refused_numbers_of_pairs(n_pairs):
-    with pytest.raises(ValueError, match="n_pairs must be a positive integer"):
+    with pytest.raises(ValueError, match="n_pairs must be an integer >= 1"):
         WordAligner().bootstrap([("a", "b")], n_pairs=n_pairs)
 
 

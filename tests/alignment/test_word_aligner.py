@@ -69,7 +69,7 @@ def test_settings_are_chosen(few, others, models):
 
 @pytest.mark.parametrize("folds", [0, 1])
 def test_nothing_held_out(make, few, folds):
-    used = r"nothing to choose settings by: C=0.2 and false_negative=2 are used; give single numbers"
+    used = r"no held-out pairs to choose settings by: C=0.2 and false_negative=2 are used; give single numbers"
     with pytest.warns(UserWarning, match=used):
         aligner = make(C=(0.1, 0.2, 0.3), folds=folds).fit(few[0][:10], few[1][:10])
     assert (aligner.choice_.C, aligner.choices_, aligner.held_out_) == (0.2, {}, None)
@@ -88,7 +88,7 @@ def test_settings_that_cannot_be_chosen(models, few):
 
 
 def test_a_bitext_beside_models_is_refused(make, few):
-    with pytest.raises(ValueError, match=r"bitext would be ignored, as models holds .* give one of them"):
+    with pytest.raises(ValueError, match=r"bitext is not used, as models has .* give one of them"):
         make().fit(*few, bitext=few[0])
 
 
@@ -256,11 +256,11 @@ def test_refused_inputs(make, aligner, X, message):
         ({"folds": 2.5}, "folds must be an integer >= 0"),
         ({"random_state": -1}, "random_state must be an integer >= 0"),
         ({"random_state": "x"}, "random_state must be an integer >= 0"),
-        ({"C": 0}, "C must be a positive number"),
-        ({"C": "1"}, "C must be a positive number"),
-        ({"C": (1, np.nan)}, "C must be a positive number"),
+        ({"C": 0}, "C must be a finite number > 0"),
+        ({"C": "1"}, "C must be a finite number > 0"),
+        ({"C": (1, np.nan)}, "C must be a finite number > 0"),
         ({"C": ()}, "C is empty; give at least one"),
-        ({"false_negative": -1}, "false_negative must be a positive number"),
+        ({"false_negative": -1}, "false_negative must be a finite number > 0"),
         ({"solver": "sgd"}, "solver must be"),
         ({"solver": mm.BlockFrankWolfe}, "solver must be"),
         ({"tol": -1}, "tol must be a finite number >= 0"),
@@ -286,7 +286,7 @@ def test_refused_settings(make, few, settings, message):
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, np.nan, np.inf, "0.5", [0.5]])
 def test_refused_thresholds(aligner, few, threshold):
-    with pytest.raises(ValueError, match=r"threshold must be a number in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"threshold must be a number >= 0 and <= 1"):
         aligner.align(few[0], threshold=threshold)
 
 
@@ -394,7 +394,7 @@ def test_fertility(make, few, others, fertility):
 )
 @pytest.mark.parametrize("fertility", [1, 2])
 @pytest.mark.parametrize("folds", [0, 2])
-@pytest.mark.filterwarnings("ignore:there is nothing to choose settings by")
+@pytest.mark.filterwarnings("ignore:there are no held-out pairs to choose settings by")
 def test_small_and_odd_gold(X, y, fertility, folds):
     aligner = WordAligner(fertility=fertility, folds=folds, C=(0.1, 1.0), rounds=1, tol=1e-2).fit(X, y)
     assert np.isfinite(aligner.coef_).all()

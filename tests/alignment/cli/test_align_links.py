@@ -125,7 +125,10 @@ def test_names_cannot_move_the_cursor(at):
             "short has links of 1 sentence pair and there are 3",
         ),
         (("--gold", "gold.wa", "--predicted", "good", "--source", "empty"), "gold.wa, line 1: sentence 1 of 0"),
-        (("--gold", "empty", "--predicted", "empty"), "empty: no sentence pairs, so there is nothing to measure; give"),
+        (
+            ("--gold", "empty", "--predicted", "empty"),
+            "empty: no sentence pairs, so there is nothing to evaluate; give",
+        ),
         (("--gold", "empty", "--predicted", "empty", "--source", "empty"), "empty: no sentence pairs"),
         (
             ("--gold", "gold", "--predicted", "good", "--source", "both", "--target", "target"),

@@ -73,8 +73,8 @@ def test_train_and_predict(tmp_path):
     out = tmp_path / "model"
     metadata = json.loads(run("train", *TRAIN, *BITEXT, *FAST, "--out", str(out), "--json"))
     assert metadata["model"] == str(out)
-    assert metadata["annotated sentence pairs"] == 20
-    assert metadata["sentence pairs of the translation models"] == 280
+    assert metadata["annotated_pairs"] == 20
+    assert metadata["bitext_pairs"] == 280
     assert metadata["status"] == "converged"
     assert metadata["relative_gap"] <= 0.05
     assert 0 <= metadata["held_out_aer"] < 0.2
@@ -109,7 +109,7 @@ def test_the_same_from_every_kind_of_file(tmp_path):
 
 def test_the_report(tmp_path):
     shown = run("train", *TRAIN, *FAST, "--out", str(tmp_path / "model"))
-    assert "annotated sentence pairs" in shown
+    assert "annotated_pairs" in shown
     assert "converged" in shown
     assert "\x1b" not in shown
     assert load_aligner(tmp_path / "model").models_.n_pairs == 20
@@ -122,13 +122,13 @@ def test_train_with_dev(tmp_path):
         run("train", *TRAIN, *dev, *several, "--out", str(tmp_path / "model"), "--json", "--jobs", "2")
     )
     assert metadata["C"] in (0.03, 0.1)
-    assert metadata["annotated sentence pairs"] == 40
+    assert metadata["annotated_pairs"] == 40
     assert 0 <= metadata["held_out_aer"] < 0.3
 
 
 def test_reuse(tmp_path):
     metadata = json.loads(run("train", *TRAIN, *FAST, "--reuse", "model", "--out", str(tmp_path / "model"), "--json"))
-    assert metadata["sentence pairs of the translation models"] == 260
+    assert metadata["bitext_pairs"] == 260
     assert "--reuse takes translation models" in failed(
         "train", *TRAIN, *BITEXT, "--reuse", "model", "--out", str(tmp_path / "model")
     )
@@ -217,7 +217,7 @@ def test_bootstrap(tmp_path):
     assert evaluate(read_references("all.pharaoh"), read_links(tmp_path / "links")).aer < 0.12
     out = str(tmp_path / "model")
     metadata = json.loads(run("bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "100", "--out", out, "--json"))
-    assert metadata["annotated sentence pairs"] == 0
+    assert metadata["annotated_pairs"] == 0
     assert "held_out_aer" not in metadata
     again = run("predict", out, "--source", "all.en", "--target", "all.fr").splitlines()
     same = [first == second for first, second in zip(links.splitlines(), again, strict=True)]
@@ -271,9 +271,9 @@ OUT = "--out", "never"
         ((*TRAIN, "--out", "missing/model"), "missing/model: its folder does not exist"),
         ((*TRAIN, "--reuse", "train.en", *OUT), "train.en is not a maxmargin model file"),
         ((*TRAIN, "--reuse", "missing", *OUT), "missing: No such file"),
-        ((*TRAIN, "--C", "-1", *OUT), "C must be a positive number"),
-        ((*TRAIN, "--C", "nan", *OUT), "C must be a positive number"),
-        ((*TRAIN, "--false-negative", "0", *OUT), "false_negative must be a positive number"),
+        ((*TRAIN, "--C", "-1", *OUT), "C must be a finite number > 0"),
+        ((*TRAIN, "--C", "nan", *OUT), "C must be a finite number > 0"),
+        ((*TRAIN, "--false-negative", "0", *OUT), "false_negative must be a finite number > 0"),
         ((*TRAIN, "--jobs", "0", *OUT), "n_jobs must be None or a non-zero integer"),
         (("--source", "none", "--gold", "none", *OUT), "no sentence pairs to learn from"),
     ],
@@ -322,11 +322,11 @@ def test_refused_predict(arguments, message, folder):
         (("--bitext-source", "-", "--source", "-"), "standard input (-) can be read only once"),
         ((*BITEXT, "--target", "test.fr"), "--target needs --source"),
         ((*BITEXT, "--out", "never", "--source", "test.both"), "--out writes a model, --source asks for links"),
-        ((*BITEXT, *OUT, "--confidence"), "--out writes a model, --confidence is about links; leave one of them out"),
+        ((*BITEXT, *OUT, "--confidence"), "--out writes a model, --confidence is about links; omit one of them"),
         ((*BITEXT, *OUT, "--threshold", "0"), "--out writes a model, --threshold is about links"),
         ((*BITEXT, *OUT, "--format", "pharaoh"), "--out writes a model, --format is about links"),
         ((*BITEXT, *OUT, "--method", "union"), "--out writes a model, --method is about links"),
-        ((*BITEXT, "--json"), "--json reports on a model, and links are written without --out"),
+        ((*BITEXT, "--json"), "--json reports on a model, but without --out links are written"),
         ((*BITEXT, "--out", "folder"), "folder is a folder"),
         ((*BITEXT, "--out", "missing/model"), "its folder does not exist"),
         (("--bitext-source", "none"), "no pair with 1 to 1000 words on both sides"),
@@ -387,7 +387,9 @@ def test_settings_that_are_not_chosen_are_told(tmp_path):
     Path("one.pharaoh").write_text("0-0 1-1\n", encoding="utf-8")
     answer = runner.invoke(app, ["align", "train", *one, "--out", str(tmp_path / "model")])
     assert answer.exit_code == 0
-    assert answer.stderr.startswith("warning: there is nothing to choose settings by: C=0.2 and false_negative=2 are")
+    assert answer.stderr.startswith(
+        "warning: there are no held-out pairs to choose settings by: C=0.2 and false_negative=2 are"
+    )
 
 
 def test_a_file_that_cannot_be_written(monkeypatch, tmp_path):

@@ -110,7 +110,7 @@ def test_the_best_output_is_the_best_set_of_links_with_costs(shapes, fertility, 
 def test_completed_outputs_are_legal_and_have_no_place_left(shapes, fertility, seed):
     batch = batch_of(shapes, fertility)
     rng = np.random.default_rng(seed)
-    chosen = batch.within_room(rng.normal(0.0, 1.0, batch.cells.shape))[batch.cells]
+    chosen = batch.within_fertility(rng.normal(0.0, 1.0, batch.cells.shape))[batch.cells]
     z = batch.complete(chosen)
     structure = batch.structure
     np.testing.assert_array_equal(structure.encode(structure.decode(z)), z)
@@ -140,7 +140,7 @@ def test_completed_outputs_are_legal_and_have_no_place_left(shapes, fertility, s
 def test_what_does_not_fit_is_what_is_wanted_least(shapes, fertility, seed):
     batch = batch_of(shapes, fertility)
     wanted = np.random.default_rng(seed).normal(1.0, 1.0, batch.cells.shape)
-    z = batch.within_room(wanted)
+    z = batch.within_fertility(wanted)
     np.testing.assert_array_equal(batch.structure.encode(batch.structure.decode(z)), z)
     kept = z[batch.cells]
     assert not kept[wanted <= 0].any()
@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_what_is_wanted_least(shapes, fertility, seed):
 def test_all_wanted_links_are_kept_where_there_is_room():
     batch = batch_of([(2, 2), (1, 3)], 2)
     wanted = np.array([1.0, 1.0, -1.0, 1.0, 1.0, 2.0, 3.0])
-    assert batch.within_room(wanted)[batch.cells].tolist() == [1, 1, 0, 1, 0, 1, 1]
+    assert batch.within_fertility(wanted)[batch.cells].tolist() == [1, 1, 0, 1, 0, 1, 1]
 
 
 @pytest.mark.parametrize("fertility", [1, 2, 3])
@@ -161,4 +161,4 @@ def test_no_pairs(fertility):
     batch = batch_of([], fertility)
     assert batch.n_parts == 0
     assert batch.structure.n_examples == 0
-    assert len(batch.complete(np.zeros(0))) == len(batch.within_room(np.zeros(0))) == 0
+    assert len(batch.complete(np.zeros(0))) == len(batch.within_fertility(np.zeros(0))) == 0

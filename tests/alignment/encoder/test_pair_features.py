@@ -261,7 +261,7 @@ def test_evidence_that_lacks_what_the_features_need():
         LinkFeatures(groups=("extra",), extra_names=("a", "b")).matrix(case)
     with pytest.raises(ValueError, match="has 0 extra columns where 1 are named"):
         LinkFeatures(groups=("extra",), extra_names=("a",)).matrix(evidence([(2, 3)]))
-    with pytest.raises(ValueError, match="has no lexical; give it, or leave"):
+    with pytest.raises(ValueError, match="has no lexical column; give it, or omit"):
         LinkFeatures(groups=("lexical",), n_lexical=2).matrix(evidence([(2, 3)]))
     with pytest.raises(ValueError, match="but there are 1 word pairs"):
         LinkFeatures(groups=("lexical",), n_lexical=1).matrix(case)

@@ -60,8 +60,8 @@ def test_error_rate_is_that_of_the_sets(pair):
         ((["a"], ["c"], [[0, 1]]), "0-1 is outside a pair of 1 and 1 words"),
         ((["a"], ["c"], [[-1, 0]]), "outside"),
         ((["a"], [], [[0, 0]]), "outside"),
-        ((["a"], ["c"], [[0.5, 0]]), "whole numbers"),
-        ((["a"], ["c"], [0, 0]), "whole numbers"),
+        ((["a"], ["c"], [[0.5, 0]]), "integers of shape"),
+        ((["a"], ["c"], [0, 0]), "integers of shape"),
         ((["a"], ["c"], [[0, 0]], [0.5, 0.5]), "one confidence from 0 to 1 for each of its 1 links"),
         ((["a"], ["c"], [[0, 0]], [np.nan]), "one confidence"),
         ((["a"], ["c"], [[0, 0]], [1.5]), "one confidence"),
@@ -183,7 +183,7 @@ def folder(tmp_path, monkeypatch):
 def test_command_prints_grids(folder):
     output = run(*FILES)
     assert [int(n) for n in re.findall(r"sentence (\d+)", output)] == list(range(1, 21))
-    assert output.endswith("10 more left out; --limit 30 shows all\n")
+    assert output.endswith("10 more omitted; --limit 30 shows all\n")
     assert output.count("■ link") == 1
     assert output.replace("\r", "").startswith("sentence 1   2 links\n  x y\na ■ ·\nb · ■\n")
     assert run("--source", "both", "--links", "links") == output
@@ -206,7 +206,7 @@ def test_command_writes_a_page(folder):
     assert [pair["number"] for pair in data["pairs"]] == list(range(1, 31))
     assert data["pairs"][1]["links"] == [[0, 0, 0, 2, None], [0, 1, 1, 0, None], [1, 0, 1, 0, None], [1, 1, 0, 2, None]]
     output = run(*FILES, "--html", "page.html", "--limit", "3")
-    assert output == "wrote page.html: 3 sentence pairs (27 more left out; --limit 30 shows all)\n"
+    assert output == "wrote page.html: 3 sentence pairs (27 more omitted; --limit 30 shows all)\n"
 
 
 @pytest.mark.parametrize(

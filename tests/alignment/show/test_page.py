@@ -63,7 +63,7 @@ def luminance(color):
 
 
 def test_colors_have_contrast():
-    style = (resources.files("maxmargin.tasks.alignment") / "templates" / "page.css").read_text(encoding="utf-8")
+    style = (resources.files("maxmargin.tasks.alignment.show") / "templates" / "page.css").read_text(encoding="utf-8")
     blocks = re.findall(r"\{([^{}]*--paper: [^{}]*)\}", style)
     themes = [dict(re.findall(r"--(\w+): (#\w+);", block)) for block in blocks]
     assert len(themes) == 4  # light, dark by preference, dark by choice, print

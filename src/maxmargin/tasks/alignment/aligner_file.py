@@ -1,4 +1,4 @@
-"""Aligners in model files, see docs/model-format.md: written, and read with every part checked."""
+"""Model files of aligners, see docs/model-format.md: written, and read with all contents checked."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 
 KIND = "word alignment"
 LOADER = "maxmargin.tasks.alignment.load_aligner"
-"""What an error names where a file of this kind is loaded as another."""
+"""The function that errors name if a file of this kind is loaded as another."""
 
 
 class AlignerState(NamedTuple):
-    """What an aligner is made of.
+    """The state of a fitted aligner.
 
-    ``lexical`` holds the entries of the frequent word pairs in the cooccurrences of words, ``facts`` how it was trained.
+    ``lexical`` has the entries of the frequent word pairs in the co-occurrences of words, ``metadata`` says how the
+    aligner was trained.
     """
 
     link_model: LinkModel
@@ -36,25 +37,25 @@ class AlignerState(NamedTuple):
     metadata: dict[str, Any]
 
 
-def write(path: str | Path, parts: AlignerState) -> None:
-    """Write a file, which is replaced only when complete."""
-    curve = parts.calibration
+def write(path: str | Path, state: AlignerState) -> None:
+    """Write a file; an existing one is replaced only when the new one is complete."""
+    curve = state.calibration
     header = {
         "kind": KIND,
         "loader": LOADER,
         "library": __version__,
-        "fertility": parts.link_model.fertility,
-        "features": parts.link_model.links.header(),
-        "models": parts.models.header(),
+        "fertility": state.link_model.fertility,
+        "features": state.link_model.links.header(),
+        "models": state.models.header(),
         "calibration": [curve.slope, curve.intercept, curve.bend],
-        "metadata": parts.metadata,
+        "metadata": state.metadata,
     }
-    arrays = {"weights": parts.weights, "lexical": parts.lexical, **parts.models.arrays()}
+    arrays = {"weights": state.weights, "lexical": state.lexical, **state.models.arrays()}
     model_file.write(path, header, arrays)
 
 
 def read(path: str | Path) -> AlignerState:
-    """The parts in a file, or ModelFileError."""
+    """The state in a file, or ModelFileError."""
     header, arrays = model_file.read(path)
     try:
         return _checked(header, arrays)
@@ -73,7 +74,7 @@ def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> AlignerState:
     if isinstance(fertility, bool) or not isinstance(fertility, int) or not 1 <= fertility <= 1000:
         raise ValueError("its fertility is damaged")
     if features.posterior_names != POSTERIOR_NAMES:
-        raise ValueError("its posteriors are not those of this version")
+        raise ValueError("its columns of posteriors are not those of this version")
     link_model = LinkModel(features, fertility)
     lexical, weights = arrays["lexical"], arrays["weights"]
     if lexical.dtype != np.int64 or lexical.shape != (features.n_lexical,) or (np.diff(lexical) <= 0).any():
@@ -86,7 +87,7 @@ def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> AlignerState:
         raise ValueError("its weights are not finite")
     metadata = header["metadata"]
     if not isinstance(metadata, dict):
-        raise ValueError("its facts are damaged")
+        raise ValueError("its metadata is damaged")
     slope, intercept, bend = (float(value) for value in header["calibration"])
     if not (np.isfinite([slope, intercept, bend]).all() and slope > 0 and bend >= 0):
         raise ValueError("its calibration is damaged")

@@ -1,4 +1,4 @@
-"""The word aligner: learns from hand-aligned sentence pairs and a bitext, or from the bitext alone."""
+"""The word aligner, which learns from annotated sentence pairs and a bitext, or from the bitext alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin.optimization.base import Solver
 from maxmargin.solvers import Solution, Status, Stop
@@ -49,7 +49,7 @@ from maxmargin.tasks.alignment.translation.words import IndexedBitext, Int32Arra
 from maxmargin.tasks.common.progress import Stages
 
 _ROUGH = 1e-2
-"""The relative gap of the runs that only serve to compare settings."""
+"""Relative gap of the runs that compare settings."""
 
 
 class _Translation(NamedTuple):
@@ -66,33 +66,33 @@ def _indexed(pairs: Sequence[SentencePair]) -> IndexedBitext:
 class WordAligner(BaseEstimator):  # type: ignore[misc]
     """Word alignment by maximum-weight matchings with learned scores.
 
-    Translation models (:mod:`~maxmargin.tasks.alignment.translation.bitext_models`) are learned from a bitext without annotations; a
-    max-margin model over their posteriors, positions, spelling and frequencies from few annotated pairs. Words may have
-    up to ``fertility`` links, at a learned cost for all beyond the first.
+    Translation models (:mod:`~maxmargin.tasks.alignment.translation.bitext_models`) are learned from a bitext without
+    annotations; a max-margin model over their posteriors, positions, spelling and frequencies is learned from a few
+    annotated pairs. Words may have up to ``fertility`` links, at a learned cost for each one beyond the first.
 
     Args:
-        fertility: how many links a word may have.
+        fertility: maximum number of links of a word.
         features: groups of link features, of :data:`~maxmargin.tasks.alignment.encoder.features.GROUPS`; None for all.
-        frequent_pairs: how many frequent word pairs have a weight of their own.
+        frequent_pairs: number of frequent word pairs that have a weight of their own.
         C: regularization, ``1/(2C) ||w||^2`` against the sum of hinge losses; one number, or several to choose from.
-        false_negative: cost of a missed sure link, a wrong one costing 1; one number, or several to choose from.
-        rounds: how often possible links are imputed (see :mod:`~maxmargin.tasks.alignment.training`).
-        folds: parts of the annotated pairs for choosing and calibrating where no others are given for that.
+        false_negative: cost of a missed sure link, relative to a wrong link; one number, or several to choose from.
+        rounds: number of times that possible links are imputed (see :mod:`~maxmargin.tasks.alignment.training`).
+        folds: number of folds of the annotated pairs for choosing and calibrating without dev pairs.
         solver: "auto", or a solver of :mod:`maxmargin.solvers`.
         tol: relative duality gap of the training runs.
-        models: translation models learned before (``aligner.models_``); None to learn them in ``fit``.
-        random_state: seed of the folds and of solvers that draw random numbers.
-        n_jobs: threads, as scikit-learn reads it; None for one.
+        models: translation models of another aligner (``aligner.models_``); None to learn them in ``fit``.
+        random_state: seed of the folds and of randomized solvers.
+        n_jobs: number of threads, as in scikit-learn; None for one.
         verbose: whether to draw a progress bar on a terminal.
 
     Attributes:
         models_: the translation models.
         coef_: the weights, shape ``(n_weights,)``, named by ``feature_names_``.
-        choice_: the settings used, and ``choices_``: the AER of all that were tried.
+        choice_: the settings used; ``choices_`` has the AER of all that were tried.
         solution_: certificate, status and history of the last training run.
         calibration_: the curve from margins to confidences.
         metadata_: how it was trained, plain values that a saved model keeps.
-        held_out_: :class:`~maxmargin.tasks.alignment.metrics.scores.Scores` of pairs that were not trained on, or None.
+        held_out_: :class:`~maxmargin.tasks.alignment.metrics.scores.Scores` of held-out pairs, or None.
     """
 
     held_out_: Scores | None
@@ -139,19 +139,19 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Learn from annotated sentence pairs.
 
-        Where there is nothing to choose settings by (no ``dev``, and ``folds`` below 2 or a single pair), the middle
-        one of several ``C``, and of several ``false_negative``, is used; a warning says so unless they are the
+        If there are no held-out pairs to choose settings by (no ``dev``, and ``folds`` below 2 or a single pair), the
+        middle one of several ``C``, and of several ``false_negative``, is used, with a warning unless they are the
         defaults.
 
         Args:
-            X: sentence pairs: a list, or anything of a length that gives one after the other, such as a
+            X: sentence pairs: a list or another iterable, such as a
                 :class:`~maxmargin.tasks.alignment.io.files.Bitext`. Each is a :class:`SentencePair`, or a tuple
                 ``(source, target)`` of lists of words or of strings, which are split at ASCII white space.
-            y: for each pair a :class:`Reference`, or its links, which are then all sure, as ``(source, target)``.
+            y: for each pair a :class:`Reference`, or its links ``(source, target)``, which are then all sure.
             bitext: further sentence pairs without annotations, given like ``X``, for the translation models: the more
-                the better. Pairs that will be aligned later may be among them. Refused beside ``models``.
-            dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them parts of ``X`` are held
-                out in turn.
+                the better. They may include pairs that will be aligned later. Not allowed together with ``models``.
+            dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them, ``X`` is
+                cross-validated.
         """
         Cs, costs = self._check()
         pairs = as_pairs(X)
@@ -162,9 +162,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         dev_references = [] if dev is None else as_references(dev[1], len(dev_pairs), "dev pair")
         further = as_pairs(bitext, "bitext pair")
         if self.models is not None and further:
-            raise ValueError(
-                "bitext would be ignored, as models holds translation models that are learned already; give one of them"
-            )
+            raise ValueError("bitext is not used, as models has translation models already; give one of them")
         require_inside(pairs, references)
         require_inside(dev_pairs, dev_references, "dev pair")
         extra = extra_names(pairs, dev_pairs)
@@ -192,17 +190,16 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
     def bootstrap(self, bitext: Iterable[Any], *, n_pairs: int = 1000) -> Self:
         """Learn from a bitext alone, see :mod:`~maxmargin.tasks.alignment.bootstrap`.
 
-        Settings are not chosen, as nothing is there to choose by: ``C`` and ``false_negative`` are taken if they are
-        single numbers, else those of the module; a warning says so unless they are the defaults. ``choices_`` is empty.
-        Confidences say how likely a link is among the labels.
+        Settings are not chosen, as there are no annotations to choose by: ``C`` and ``false_negative`` are used if
+        they are single numbers, otherwise those of the module, with a warning unless they are the defaults.
+        ``choices_`` is empty. Confidences are probabilities that the link is among the labels.
 
         Args:
             bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`.
-            n_pairs: how many of them, at random, links are taken from to learn.
+            n_pairs: number of pairs, drawn at random, whose links are learned from.
         """
         Cs, costs = self._check()
-        if isinstance(n_pairs, bool) or not isinstance(n_pairs, int) or n_pairs < 1:
-            raise ValueError(f"n_pairs must be a positive integer, got {n_pairs!r}")
+        _checks.integer("n_pairs", n_pairs, least=1)
         pairs = as_pairs(bitext)
         extra, wanted = extra_names(pairs), self._groups()
         groups = bootstrap.groups(wanted)
@@ -234,7 +231,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             )
             self._warn_unchosen(choice, Cs, costs)
             self._choose(gold, held if len(held) else None, (choice.C,), (choice.false_negative,), stages)
-            # What was measured there is against the labels, not against annotators.
+            # These scores are relative to the labels, not to annotators.
             self.held_out_, self.choices_ = None, {}
             self._finish(gold, choice, stages)
         return self
@@ -244,9 +241,9 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: sentence pairs.
-            adapt: whether the translation models learn from the pairs that were not among the bitext before these are
-                aligned (see :mod:`~maxmargin.tasks.alignment.translation.adaptation`). It makes such pairs like those trained on,
-                whose text the models know, and so aligns them better; but their links then depend on each other.
+            adapt: whether the translation models adapt to the pairs that were not in the bitext before aligning them
+                (see :mod:`~maxmargin.tasks.alignment.translation.adaptation`). Adapted models have seen the pairs, as
+                in training, and align them better; but the links of the pairs then depend on each other.
         """
         check_is_fitted(self)
         found: dict[int, IntArray] = {}
@@ -262,14 +259,13 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: sentence pairs.
-            threshold: the least confidence of a link, in [0, 1]: a high one for few links that are sure, a low one for
-                more links, never beyond the fertility. Links are then worth less by the margin of that confidence, and
-                those below it are left out. None for the best alignment, whose links may be of any confidence.
+            threshold: the minimum confidence of a link, in [0, 1]: high for few reliable links, low for more links,
+                within the fertility. The scores of links are lowered by the margin of that confidence, and links below
+                it are dropped. None for the best alignment, whose links may have any confidence.
             adapt: as in :meth:`predict`.
         """
-        number = isinstance(threshold, int | float | np.number)
-        if threshold is not None and not (number and 0 <= threshold <= 1):
-            raise ValueError(f"threshold must be a number in [0, 1], got {threshold!r}")
+        if threshold is not None:
+            _checks.number("threshold", threshold, least=0, most=1)
         check_is_fitted(self)
         found: dict[int, Prediction] = {}
         with _threads.threads(self.n_jobs):
@@ -285,7 +281,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         return [found[number] for number in range(len(found))]
 
     def align_hmm(self, X: Iterable[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
-        """The links of the hidden Markov models of words, without anything learned from annotations: a baseline.
+        """The symmetrized links of the hidden Markov models of words, a baseline that needs no annotations.
 
         ``method`` is one of :data:`~maxmargin.tasks.alignment.metrics.symmetrization.METHODS`.
         """
@@ -303,16 +299,12 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         return 1.0 - evaluate(as_references(y, len(pairs)), self.predict(pairs)).aer
 
     def _check(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The settings to choose from, all of them checked."""
-        whole = ("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0), ("random_state", 0)
-        for name, least in whole:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+        """Check all settings, and return those to choose from."""
+        for name, least in (("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0), ("random_state", 0)):
+            _checks.integer(name, getattr(self, name), least=least)
         if not (isinstance(self.solver, Solver) or self.solver == "auto"):
             raise ValueError(f'solver must be "auto" or a solver, such as mm.BlockFrankWolfe(), got {self.solver!r}')
-        if not isinstance(self.tol, int | float | np.number) or not (np.isfinite(self.tol) and self.tol >= 0):
-            raise ValueError(f"tol must be a finite number >= 0, got {self.tol!r}; 1e-3 is a good choice")
+        _checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice")
         if self.models is not None and not isinstance(self.models, BitextModels):
             raise ValueError(f"models must be the models_ of an aligner, or None, got {type(self.models).__name__}")
         if not isinstance(self.features, Sequence | None) or isinstance(self.features, str):
@@ -337,7 +329,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         )
 
     def _begin(self, groups: Sequence[str], extra: tuple[str, ...]) -> None:
-        """The layout of the weights."""
+        """Set the layout of the weights."""
         self.lexical_ = self.models_.words.frequent(self.frequent_pairs)
         features = LinkFeatures(
             groups=groups,
@@ -373,7 +365,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         costs: tuple[float, ...],
         stages: Stages,
     ) -> Choice:
-        """The settings of smallest AER on held-out pairs, and the calibration there."""
+        """Choose the settings of smallest AER on held-out pairs, and calibrate there."""
         n = len(gold)
         parts = [] if held is not None else folds(n, int(self.folds), self.random_state) if n > 1 else []
         self.choices_, self.held_out_, self.calibration_ = {}, None, Calibration()
@@ -386,7 +378,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
         def solved(pairs: GoldBatch, choice: Choice) -> FloatArray:
             solution = self._solve(pairs, choice, tol)
-            if solution.status is Status.INTERRUPTED:  # nothing that it says should be compared with the others
+            if solution.status is Status.INTERRUPTED:  # it cannot be compared with the others
                 raise KeyboardInterrupt
             stages.advance()
             return solution.weights
@@ -396,12 +388,12 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         return found.choice
 
     def _warn_unchosen(self, used: Choice, Cs: tuple[float, ...], costs: tuple[float, ...]) -> None:
-        """Say so where several settings were asked for and there is nothing to choose by."""
+        """Warn if several settings were given and there are no held-out pairs to choose by."""
         usual = WordAligner()
         if (len(Cs) > 1 and Cs != usual.C) or (len(costs) > 1 and costs != usual.false_negative):
             warnings.warn(
-                f"there is nothing to choose settings by: C={used.C:g} and false_negative={used.false_negative:g} are "
-                "used; give single numbers, or annotated pairs for dev or for two or more folds",
+                f"there are no held-out pairs to choose settings by: C={used.C:g} and "
+                f"false_negative={used.false_negative:g} are used; give single numbers, dev pairs or two folds",
                 UserWarning,
                 stacklevel=callers_level(),
             )
@@ -424,7 +416,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         stages.advance()
 
     def _pieces(self, pairs: list[SentencePair], adapt: bool) -> Iterator[tuple[list[int], Evidence]]:
-        """The evidence of the pairs, a piece at a time, with the numbers of its pairs."""
+        """The numbers and the evidence of pairs, a piece at a time."""
         require_extra(pairs, self.link_model_.links.extra_names)
         warn_of_long(pairs)
         pairs = alignable(pairs)
@@ -467,10 +459,10 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
 
 
 def load_aligner(path: str | Path, *, n_jobs: int | None = None, verbose: bool = False) -> WordAligner:
-    """Load an aligner that was written by ``save``. Nothing in the file is ever executed.
+    """Load an aligner that was written by ``save``. Nothing in the file is executed.
 
     Raises:
-        ModelFileError: the file is not one, or is damaged.
+        ModelFileError: the file is not a model of an aligner, or is damaged.
     """
     state = aligner_file.read(path)
     aligner = WordAligner(fertility=state.link_model.fertility, n_jobs=n_jobs, verbose=verbose)
@@ -481,18 +473,16 @@ def load_aligner(path: str | Path, *, n_jobs: int | None = None, verbose: bool =
 
 
 def _positive(value: Any, name: str) -> tuple[float, ...]:
-    listed = tuple(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else (value,)
-    for number in listed:
-        good = isinstance(number, int | float | np.number) and not isinstance(number, bool)
-        if not good or not np.isfinite(number) or not number > 0:
-            raise ValueError(f"{name} must be a positive number or several, got {value!r}")
-    if not listed:
+    several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    if several and not len(value):
         raise ValueError(f"{name} is empty; give at least one number")
-    return tuple(float(number) for number in listed)
+    return tuple(
+        _checks.positive(name, number, hint="give one number or several") for number in (value if several else [value])
+    )
 
 
 def _links(evidence: Evidence, cells: IntArray) -> list[IntArray]:
-    """The links of each pair from the numbers of their cells, rising."""
+    """The links of each pair from the numbers of their cells, which rise."""
     pair = np.searchsorted(evidence.grid_start, cells, side="right") - 1
     width = np.diff(evidence.target_start)[pair]
     links = np.stack(np.divmod(cells - evidence.grid_start[pair], width), axis=1)

@@ -1,10 +1,10 @@
 """Training of link weights: a max-margin problem over matchings with fertility, in which possible links are free.
 
-The loss of an alignment counts each missed sure link at ``false_negative`` and each link that is not even possible at
-1; possible links cost nothing either way. Which of them the gold output has is not known, so it is imputed: after a
-first run on sure links alone, ``rounds`` times, the best output under the weights found that has all sure links and
-otherwise only possible ones becomes the gold output (the concave-convex procedure; Yu and Joachims 2009). Each run is
-convex and ends with a certificate.
+The loss of an alignment is ``false_negative`` for each missed sure link and 1 for each link that is not possible;
+possible links have no loss either way. Which of them the gold output has is unknown, so it is imputed: after a first
+run on sure links alone, ``rounds`` times, the gold output becomes the best output under the current weights that has
+all sure links and otherwise only possible ones (the concave-convex procedure; Yu and Joachims 2009). Each run is convex
+and ends with a certificate.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from maxmargin.tasks.alignment.io.links import Reference, pack, refuse_outside, 
 from maxmargin.tasks.alignment.metrics.scores import Scores
 
 WHY = "alignments, a few hundred weights: simplicial decomposition, two to four times faster here than the others"
-"""Of benchmarks/alignment_hansards.py."""
+"""Measured by benchmarks/alignment_hansards.py."""
 
 BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class LinkModel:
-    """Which features links and slots have: the layout of a weight vector.
+    """The features of links and fertility slots: the layout of a weight vector.
 
-    Weights: those of the link features, then for each slot the source words' and the target words' ones.
+    The weights of the link features come first, then for each slot those of the source and of the target words.
 
     Attributes:
         links: features of links.
-        fertility: how many links a word may have.
+        fertility: maximum number of links of a word.
     """
 
     links: LinkFeatures
@@ -56,7 +56,7 @@ class LinkModel:
 
     @property
     def n_weights(self) -> int:
-        """How many weights there are."""
+        """Number of weights."""
         return self.links.n_features + (self.fertility - 1) * sum(side.n_features for side in self._words)
 
     @property
@@ -107,7 +107,7 @@ class LinkModel:
         return sp.csr_matrix(sp.vstack(blocks, format="csr")[order])
 
     def scores(self, evidence: Evidence, batch: FertilityBatch, weights: FloatArray) -> FloatArray:
-        """The scores of all parts, packed, without a matrix of features of links."""
+        """The scores of all parts, without a matrix of link features."""
         links, rest = np.split(weights, [self.links.n_features])
         cells = self.links.scores(evidence, links)
         if not batch.n_slots:
@@ -123,7 +123,7 @@ class LinkModel:
 
 @dataclass(frozen=True, eq=False)
 class GoldBatch:
-    """Sentence pairs with features and references, as packed arrays; ``sure`` and ``possible`` are 0/1 grids."""
+    """Sentence pairs with features and references; ``sure`` and ``possible`` are 0/1 grids."""
 
     batch: FertilityBatch
     features: PartFeatures
@@ -133,7 +133,7 @@ class GoldBatch:
 
     @classmethod
     def build(cls, model: LinkModel, evidence: Evidence, references: Sequence[Reference]) -> GoldBatch:
-        """Compute everything once; folds are selected from it."""
+        """Build the batch of all pairs; folds are selected from it."""
         batch = model.batch(evidence)
         sure, possible = (
             _grid(batch, [getattr(reference, kind) for reference in references]) for kind in ("sure", "possible")
@@ -142,7 +142,7 @@ class GoldBatch:
 
     @classmethod
     def labeled(cls, model: LinkModel, evidence: Evidence, links: BoolArray) -> GoldBatch:
-        """With links, a 0/1 grid, that are all sure."""
+        """Build a batch with links, a 0/1 grid, that are all sure."""
         return cls._of(model, evidence, model.batch(evidence), links, links)
 
     @classmethod
@@ -163,11 +163,11 @@ class GoldBatch:
 
     @cached_property
     def kept(self) -> FloatArray:
-        """The gold output of sure links; where words have no room for all, of the most plausible ones."""
-        return self.batch.within_room(np.where(self.sure, 1.0 + self.prior, -1.0))
+        """The gold output of sure links; of the most plausible ones if they exceed the fertility of words."""
+        return self.batch.within_fertility(np.where(self.sure, 1.0 + self.prior, -1.0))
 
     def imputed(self, weights: FloatArray) -> FloatArray:
-        """The best output under the weights with all sure links, and no link that is not possible."""
+        """The best output under the weights that has all sure links and otherwise only possible ones."""
         scores = self.features.scores(weights)
         must, never = self.kept[self.batch.cells] > 0.5, ~self.possible
         far = 1e3 * (1.0 + np.abs(scores).max(initial=0.0))
@@ -188,11 +188,11 @@ class GoldBatch:
         return np.asarray(self.batch.structure.argmax(self.features.scores(weights)).z[self.batch.cells] > 0.5)
 
     def margins(self, weights: FloatArray) -> FloatArray:
-        """By how much each cell is in or out of the best output, a grid."""
+        """The margin of each cell, a grid: positive in the best output, negative outside."""
         return self.batch.structure.margins(self.features.scores(weights))[self.batch.cells]
 
     def evaluate(self, predicted: BoolArray) -> Scores:
-        """AER and the like of a 0/1 grid."""
+        """The scores of predicted links, a 0/1 grid."""
         sentence = np.repeat(np.arange(len(self)), np.diff(self.batch.grid_start))
         counts = [
             np.bincount(sentence[grid], minlength=len(self))
@@ -221,9 +221,9 @@ class Choice:
 def train(
     gold: GoldBatch, choice: Choice, *, rounds: int, solver: Solver | None, stop: Stop, seed: int = 0
 ) -> Solution:
-    """One run on sure links, then ``rounds`` runs on imputed ones; the last one's solution.
+    """Train once on sure links, then ``rounds`` times on imputed ones, and return the last solution.
 
-    ``solver`` None is simplicial decomposition.
+    ``solver`` None stands for simplicial decomposition.
     """
     solution: Solution | None = None
     for _ in range(rounds + 1):

@@ -71,6 +71,8 @@ def train(
         once([*bitexts, gold, dev_gold, *extras.values(), *dev_extras.values()])
         pairs, references = read_annotated(source, target, gold, extra=extras, format=gold_form)
         bitext = optional_bitext(bitext_source, bitext_target, "--bitext-")
+        if dev_source is None and dev_target is not None:
+            raise ValueError("--dev-target needs --dev-source; give both, or neither")
         if (dev_source is None) != (dev_gold is None):
             raise ValueError("--dev-source and --dev-gold belong together; give both, or neither")
         if dev_source is None and dev_extra:

@@ -1,18 +1,17 @@
-"""Features of word pairs, and of single words, from what the bitext tells of them.
+"""Features of word pairs and of single words.
 
-:class:`Evidence` holds the facts of a batch of sentence pairs; :class:`LinkFeatures` turns them into features of all
-word pairs (cells), :class:`WordFeatures` into features of the words of one side. Grids hold the cells of all pairs,
-pair after pair, row-major source x target. What lies outside a sentence counts as 0; values lie in [0, 1] or [-1, 1]
-or little beyond, whatever finite numbers come in.
+:class:`LinkFeatures` turns the :class:`Evidence` of a batch of sentence pairs into features of all word pairs (cells),
+:class:`WordFeatures` into features of the words of one side. Grids hold the cells of all pairs, pair after pair,
+row-major source x target. Positions outside a sentence count as 0; values are about in [-1, 1] for any finite input.
 
 With ``e`` a source word at ``j`` of ``J``, ``f`` a target word at ``k`` of ``K``, ``c`` numbers of sentence pairs out
 of ``n``, ``p`` the forward and ``q`` the backward HMM posterior of the cell and ``g = p q``:
 
 - Dice is ``2 c(e,f) / (c(e) + c(f))``, PMI ``log(c(e,f) n / (c(e) c(f))) / log n`` cut to [0, 1]; the likelihood ratio
-  ``log(1 + G^2) / 10``, negative where the words meet less often than by chance (Dunning, Accurate methods for the
+  ``log(1 + G^2) / 10``, negative for words that co-occur less often than by chance (Dunning, Accurate methods for the
   statistics of surprise and coincidence, 1993).
 - "against" compares ``g`` with the best other ``h`` of its row or column: ``(g - h) / (g + h + 0.01)``.
-- Letters are compared without case and accents, and only the first 64 of a word; common letters are ``2 lcs / (m + n)``
+- Letters are compared without case and accents, only the first 64 of a word; common letters are ``2 lcs / (m + n)``
   of the longest common subsequence, bigrams the Dice coefficient of the sets of neighboring letters.
 - A word is rare with ``c <= 3``, frequent with ``c > n / 100``, and punctuation if it has no letter and no digit.
 
@@ -29,7 +28,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of, vector
 from maxmargin.structures.base import FloatArray, PointStatus
@@ -169,7 +168,7 @@ def _refuse_nonfinite(status: npt.NDArray[np.int8]) -> None:
     bad = np.flatnonzero(status == PointStatus.NONFINITE)
     if len(bad):
         raise ValueError(
-            f"sentence pair {bad[0] + 1}: its evidence or extra columns hold NaN or infinity; give finite numbers"
+            f"sentence pair {bad[0] + 1}: its evidence or extra columns have NaN or infinity; give finite numbers"
         )
 
 
@@ -179,10 +178,10 @@ class LinkFeatures:
 
     Attributes:
         groups: which groups of columns, of :data:`GROUPS`, in any order; columns come in the order of :data:`GROUPS`.
-        n_lexical: how many frequent word pairs have a column of their own, in the group ``lexical``.
-        posterior_names: names of the columns of further models, in the group ``posteriors``.
-        extra_names: names of extra columns, in the group ``extra``.
-        lexical_names: names of the frequent word pairs, or none.
+        n_lexical: number of frequent word pairs with an indicator column each, in the group ``lexical``.
+        posterior_names: names of the columns of the other models, in the group ``posteriors``.
+        extra_names: names of the columns that users give, in the group ``extra``.
+        lexical_names: names of the frequent word pairs; may be empty.
     """
 
     groups: Sequence[str] = tuple(_COLUMNS)
@@ -199,8 +198,7 @@ class LinkFeatures:
                 raise ValueError(f"there is no group {group!r} of features; use some of {', '.join(GROUPS)}")
         if len(set(self.groups)) != len(self.groups):
             raise ValueError(f"groups names a group twice: {', '.join(self.groups)}")
-        if isinstance(self.n_lexical, bool) or not isinstance(self.n_lexical, int) or self.n_lexical < 0:
-            raise ValueError(f"n_lexical must be an integer >= 0, got {self.n_lexical!r}")
+        _checks.integer("n_lexical", self.n_lexical, least=0)
         if self.lexical_names and len(self.lexical_names) != self.n_lexical:
             raise ValueError(f"lexical_names has {len(self.lexical_names)} names for {self.n_lexical} word pairs")
         object.__setattr__(self, "groups", tuple(group for group in GROUPS if group in self.groups))
@@ -240,7 +238,7 @@ class LinkFeatures:
         return self.n_lexical if "lexical" in self.groups else 0
 
     def _prepare(self, evidence: Evidence) -> tuple[Any, bool]:
-        """The kernel's view of evidence that has what the groups need, and whether further columns are wanted."""
+        """The kernel's batch of evidence that has what the groups need, and whether further columns are used."""
         unused: dict[str, Any] = {}
         wanted_any = False
         for group, names in (("posteriors", self.posterior_names), ("extra", self.extra_names)):
@@ -258,7 +256,7 @@ class LinkFeatures:
             evidence = replace(evidence, **unused)
         if self._n_lexical:
             if evidence.lexical is None:
-                raise ValueError("the evidence has no lexical; give it, or leave the group 'lexical' out")
+                raise ValueError("the evidence has no lexical column; give it, or omit the group 'lexical'")
             largest = int(evidence.lexical.max(initial=-1))
             if largest >= self.n_lexical:
                 raise ValueError(f"lexical has the number {largest}, but there are {self.n_lexical} word pairs")
@@ -304,9 +302,9 @@ class LinkFeatures:
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`header`; ValueError if it makes no sense."""
+        """The inverse of :meth:`header`; ValueError if it is damaged."""
         if not isinstance(header, Mapping):
-            raise ValueError("the settings of the features are no JSON object; save the model again")
+            raise ValueError("the settings of the features are not a JSON object; save the model again")
         names = {}
         for key in ("groups", "posterior_names", "extra_names", "lexical_names"):
             value = header.get(key)
@@ -319,7 +317,7 @@ class LinkFeatures:
 def require_columns(
     groups: Sequence[str], extra_names: Sequence[str], n_lexical: int, withheld: Sequence[str] = ()
 ) -> None:
-    """Refuse groups of features that are unknown, none, or without columns; ``withheld`` ones are out already."""
+    """Refuse groups of features that are unknown, or have no columns at all; ``withheld`` ones are dropped already."""
     LinkFeatures(groups=groups)
     reasons = {name: "would only copy the labels" for name in withheld}
     if not extra_names and "extra" in groups:
@@ -336,13 +334,13 @@ def require_columns(
 
 @dataclass(frozen=True)
 class WordFeatures:
-    """Features of the words of one side, which tell whether a word has more than one link.
+    """Features of the words of one side, which score the fertility slots.
 
     A source word has many partners in the forward direction, where it may generate many target words; a target word in
     the backward one. ``expected links`` sums ``g`` over a word's partners, ``its own direction`` that direction's
     posteriors (both cut at 4, and divided by 4); ``second partner`` is its second largest posterior. ``neighbors at
-    its best partner`` is the mean of what the other direction gives to the words before and after at the partner of the
-    largest ``g``.
+    its best partner`` is the mean posterior, in the other direction, of the words before and after with the partner of
+    the largest ``g``.
 
     Attributes:
         side: ``"source"`` or ``"target"``.

@@ -1,10 +1,10 @@
 """Sentence pairs as bipartite matchings in which a word may have several links.
 
-With ``fertility`` D a word has room for D links. It also has D - 1 *slots*, edges to nodes of their own that take one
-unit of that room each: a word with one link can fill all its slots, every further link costs it one. So what a slot
-is worth is the cost of a second (third, ...) link, and can be learned like the scores of links. The result is an
-ordinary matching with capacities, whose polytope has no other vertices than such alignments: exact and fast like the
-one-to-one case. (Lacoste-Julien, Taskar, Klein and Jordan 2006 write the same by slack variables.)
+With ``fertility`` D a word has capacity D. It also has D - 1 *slots*, edges to nodes of their own that take one unit of
+that capacity each: a word with one link can fill all its slots, and every further link costs it one. The score of a
+slot is thus the cost of a second (third, ...) link, and is learned like the scores of links. The result is an ordinary
+matching with capacities, whose polytope has no vertices other than such alignments: inference is exact, as in the
+one-to-one case. (Lacoste-Julien, Taskar, Klein and Jordan 2006 write the same with slack variables.)
 
 Parts of a pair with J source and K target words: for each source word its K cells, then its slots; then the slots of
 the target words. With D = 1 the parts are the cells.
@@ -24,12 +24,12 @@ from maxmargin.structures.matching import Matching
 
 @dataclass(frozen=True, eq=False)
 class FertilityBatch:
-    """The matchings of a batch of sentence pairs, and where its cells and slots are among their parts.
+    """The matchings of a batch of sentence pairs, with the part numbers of cells and fertility slots.
 
     Attributes:
         n_source: source words of each pair.
         n_target: target words of each pair.
-        fertility: how many links a word may have, at least 1.
+        fertility: maximum number of links of a word, at least 1.
     """
 
     n_source: IntArray
@@ -38,12 +38,12 @@ class FertilityBatch:
 
     @property
     def n_slots(self) -> int:
-        """Places of one word."""
+        """Number of slots of a word."""
         return self.fertility - 1
 
     @cached_property
     def grid_start(self) -> IntArray:
-        """Where the cells of each pair begin in a grid."""
+        """Offsets of the cells of each pair in a grid."""
         return offsets_of(self.n_source * self.n_target)
 
     @cached_property
@@ -120,12 +120,12 @@ class FertilityBatch:
         )
 
     def _capacities(self, words: IntArray, others: IntArray) -> IntArray:
-        """Room for all links at words, for one at the nodes that stand for slots of the other side."""
+        """Capacities: ``fertility`` for words, 1 for the slots of the other side."""
         sizes = np.stack([words, others], axis=1).ravel()
         return np.repeat(np.tile([self.fertility, 1], len(words)), sizes)
 
     def packed(self, cells: FloatArray, source: FloatArray, target: FloatArray) -> FloatArray:
-        """Values of cells (a grid) and of slots (one row per word) as one packed vector."""
+        """Values of cells (a grid) and of slots (one row per word) as one vector of parts."""
         parts = np.empty(self.n_parts)
         parts[self.cells] = cells
         parts[self.source_slots] = source
@@ -133,9 +133,9 @@ class FertilityBatch:
         return parts
 
     def complete(self, cells: FloatArray) -> FloatArray:
-        """The packed output with these cells (a 0/1 grid) in which words fill all the slots they can.
+        """The output with these cells (a 0/1 grid), in which words fill all the slots they can.
 
-        Cells beyond a word's room are not allowed.
+        The cells must respect the fertility.
         """
         pair, j, k = self._cell_words
         chosen = np.flatnonzero(cells > 0.5)
@@ -148,8 +148,8 @@ class FertilityBatch:
             filled.append((np.arange(self.n_slots) < room[:, None]).astype(np.float64))
         return self.packed(cells, *filled)
 
-    def within_room(self, wanted: FloatArray) -> FloatArray:
-        """The packed output with as many wanted cells as words have room for, those of the largest values first.
+    def within_fertility(self, wanted: FloatArray) -> FloatArray:
+        """The output with the wanted cells of largest total value that respect the fertility.
 
         ``wanted`` is a grid: positive for wanted cells, 0 or less for the others.
         """

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.translation.cooccurrences import (
     LONGEST_LEARNED,
@@ -177,17 +177,11 @@ def learn(
         width: jumps up to this many positions have a probability of their own.
         on_iteration: called after every iteration.
     """
-    for name, number, least in (
-        ("model1_iterations", model1_iterations, 0),
-        ("hmm_iterations", hmm_iterations, 0),
-        ("width", width, 1),
-    ):
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            raise ValueError(f"{name} must be an integer >= {least}, got {number!r}")
-    if not 0 <= null < 1:
-        raise ValueError(f"null must be a probability below 1, got {null!r}")
-    if not 0 <= prior < np.inf:
-        raise ValueError(f"prior must be a finite number >= 0, got {prior!r}")
+    _checks.integer("model1_iterations", model1_iterations, least=0)
+    _checks.integer("hmm_iterations", hmm_iterations, least=0)
+    _checks.integer("width", width, least=1)
+    _checks.number("null", null, least=0, below=1)
+    _checks.number("prior", prior, least=0)
     learner = _Learner(bitext, prior, null, width, on_iteration)
     for _ in range(model1_iterations):
         learner.step("model1", agree=False)
