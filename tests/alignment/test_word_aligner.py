@@ -304,7 +304,7 @@ def test_before_fit(few, tmp_path):
             call()
     with pytest.raises(ValueError, match=r"no sentence pairs to learn from; give some, or use bootstrap"):
         bare.fit([], [])
-    with pytest.raises(ValueError, match="no method 'grow'; choose one of intersection"):
+    with pytest.raises(ValueError, match="unknown method 'grow'; choose one of intersection"):
         WordAligner(folds=0).fit([("a", "b")], [[(0, 0)]]).align_hmm([("a", "b")], method="grow")
 
 

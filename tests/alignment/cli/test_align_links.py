@@ -132,7 +132,7 @@ def test_names_cannot_move_the_cursor(at):
         (("--gold", "empty", "--predicted", "empty", "--source", "empty"), "empty: no sentence pairs"),
         (
             ("--gold", "gold", "--predicted", "good", "--source", "both", "--target", "target"),
-            "both, line 1: has ' ||| ', so the file seems to hold source and target; leave the target file (--target)",
+            "both, line 1: has ' ||| ', so the file seems to have source and target; omit the target file (--target)",
         ),
         (("--gold", "gold", "--predicted", "latin"), "latin, line 2: byte 0xe9 is not UTF-8"),
         (("--gold", "gold", "--predicted", "outside", "--source", "both"), "outside, line 2: link 0-5 lies outside"),

@@ -294,5 +294,5 @@ def test_settings_travel_as_json():
         with pytest.raises(ValueError):
             LinkFeatures.from_header({**header, **change})
     for wrong in (None, [], "x"):
-        with pytest.raises(ValueError, match="no JSON object"):
+        with pytest.raises(ValueError, match="not a JSON object"):
             LinkFeatures.from_header(wrong)

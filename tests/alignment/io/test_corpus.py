@@ -192,7 +192,10 @@ def test_comments_empty_lines_and_empty_sides_are_allowed():
     ("line", "message"),
     [
         ("a ||| b", r"mine, line 2: 2 fields; write 'source words \|\|\| target words \|\|\| links'"),
-        ("a ||| b ||| 0:0", "mine, line 2: '0:0' is no link; write source-target such as 0-0, or 0p0 for a possible"),
+        (
+            "a ||| b ||| 0:0",
+            "mine, line 2: '0:0' is not a link; write source-target such as 0-0, or 0p0 for a possible",
+        ),
         ("a ||| b ||| 0-1", "mine, line 2: link 0-1 lies outside sentence pair 1, which has 1 source and 1 target"),
     ],
 )

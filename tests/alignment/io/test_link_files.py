@@ -138,7 +138,7 @@ def test_refused_bitext(saved):
     with pytest.raises(FileError, match="standard input can be read only once"):
         read_bitext("-", "-")
     for text in ("a\nb ||| c\n||| d\n", "a\n||| c\nb", "a\nb |||"):
-        with pytest.raises(FileError, match=r"/s, line 2: has ' \|\|\| ', .*; leave the target file \(--target\) out"):
+        with pytest.raises(FileError, match=r"/s, line 2: has ' \|\|\| ', .*; omit the target file \(--target\)"):
             read_bitext(saved(text, "s"), saved("x\ny\nz\n", "t"))
     assert read_bitext(saved("a |||b", "s"), saved("x ||| y", "t")) == Bitext([["a", "|||b"]], [["x", "|||", "y"]])
 
@@ -273,33 +273,33 @@ def test_confidences(saved):
             "\nhello there",
             r"line 2: 'hello there' is neither Pharaoh .* nor JSON .*; check that this is a file of links",
         ),
-        ("0-0\n0-0 1+2", r"line 2: '1\+2' is no link; write source-target such as 0-0, or 0p0"),
-        ("0-0\n0-0 1-", r"line 2: '1-' is no link"),
-        ("0-0 -1-2", r"line 1: '-1-2' is no link"),
-        ("0-0 1-2-3", r"line 1: '1-2-3' is no link"),
-        ("0-0 1-23\n1 2-3 4", r"line 2: '1' is no link"),
-        ("0-0 1-12345678901", r"line 1: '1-12345678901' is no link"),
-        ("0-0:0.5\n0-1", r"line 2: some links of this file have a confidence and some have none"),
+        ("0-0\n0-0 1+2", r"line 2: '1\+2' is not a link; write source-target such as 0-0, or 0p0"),
+        ("0-0\n0-0 1-", r"line 2: '1-' is not a link"),
+        ("0-0 -1-2", r"line 1: '-1-2' is not a link"),
+        ("0-0 1-2-3", r"line 1: '1-2-3' is not a link"),
+        ("0-0 1-23\n1 2-3 4", r"line 2: '1' is not a link"),
+        ("0-0 1-12345678901", r"line 1: '1-12345678901' is not a link"),
+        ("0-0:0.5\n0-1", r"line 2: some links of this file have a confidence and others have none"),
         ("0-0\n0-1:0.5", r"line 2: some links of this file have a confidence"),
-        ("0-0:1e999", r"line 1: '1e999' is no confidence"),
-        ("1 1 1 S\n1 2 S", r"line 2: '1 2 S' is no link; write sentence, source and target word"),
-        ("1 1 1 S\n1 2 -2 S", r"line 2: '1 2 -2 S' is no link"),
+        ("0-0:1e999", r"line 1: '1e999' is not a confidence"),
+        ("1 1 1 S\n1 2 S", r"line 2: '1 2 S' is not a link; write sentence, source and target word"),
+        ("1 1 1 S\n1 2 -2 S", r"line 2: '1 2 -2 S' is not a link"),
         ("1 1 1 S\n0 2 2 S", r"line 2: sentence 0; number sentences from 1"),
         ("1 1 1 X", r"line 1: 'X' is neither S, P nor a confidence; use S or P, or a finite number such as 0.93"),
         ("1 1 1 nan", r"line 1: 'nan' is neither S, P nor a confidence"),
         ("1 1 1 X 0.5", r"line 1: 'X' is neither S nor P"),
-        ("1 1 1 S nan", r"line 1: 'nan' is no confidence"),
-        ("[[0, 0]]\n[[0, 0]", r"line 2: no JSON .*; write one value per line"),
-        ("[\n[[0, 0]],\n[[0 0]]\n]", r"line 3: no JSON"),
-        ("[[0, 0]]\n[[0, -1]]", r"line 2: '\[0, -1\]' is no link; write \[0, 0\]"),
-        ("[[0, 0]]\n[[0, true]]", r"line 2: '\[0, true\]' is no link"),
-        ("[[0, 0]]\n[[0, 1.0]]", r"line 2: '\[0, 1.0\]' is no link"),
-        ('[[0, 0]]\n[[0, 1, "Q"]]', r"line 2: .* is no link"),
-        ('{"sures": []}', r"line 1: .* is no list of links"),
+        ("1 1 1 S nan", r"line 1: 'nan' is not a confidence"),
+        ("[[0, 0]]\n[[0, 0]", r"line 2: not JSON .*; write one value per line"),
+        ("[\n[[0, 0]],\n[[0 0]]\n]", r"line 3: not JSON"),
+        ("[[0, 0]]\n[[0, -1]]", r"line 2: '\[0, -1\]' is not a link; write \[0, 0\]"),
+        ("[[0, 0]]\n[[0, true]]", r"line 2: '\[0, true\]' is not a link"),
+        ("[[0, 0]]\n[[0, 1.0]]", r"line 2: '\[0, 1.0\]' is not a link"),
+        ('[[0, 0]]\n[[0, 1, "Q"]]', r"line 2: .* is not a link"),
+        ('{"sures": []}', r"line 1: .* is not a list of links"),
         ('{"links": [[0, 0]], "confidence": [1, 2]}', r"line 1: confidence must be a list with one number for each"),
-        ('{"links": [[0, 0]], "confidence": ["x"]}', r"line 1: 'x' is no confidence"),
+        ('{"links": [[0, 0]], "confidence": ["x"]}', r"line 1: 'x' is not a confidence"),
         ('{"sure": 3}', r"line 1: sure must be a list"),
-        ("[[[0, 0]],\n3]", r"file: sentence 2: '3' is no list of links"),
+        ("[[[0, 0]],\n3]", r"file: sentence 2: '3' is not a list of links"),
         ('{\n"links": []\n}', r"file: one JSON document must be a list"),
     ],
 )
@@ -326,7 +326,7 @@ def test_links_inside_sentences(saved):
             r"line 2: link 1-1 lies outside sentence pair 2, which has 1 source and 2 target words; .* 0, or read",
         ),
         ("2 1 1\n1 3 2\n", r"line 2: link 3-2 lies outside sentence pair 1, which has 3 source and 1 target words"),
-        ("0-0\n1-0\n", r"line 2: .*source and target seem to be exchanged"),
+        ("0-0\n1-0\n", r"line 2: .*source and target seem to be swapped"),
         ("1 1 1\n3 1 1\n", r"line 2: sentence 3 of 2; number sentences from 1"),
         ("38 1 1\n39 1 1\n", r"numbered 38 to 39 and there are 2; number them from 1, .*awk '\{\$1 -= 37; print\}'"),
         ("[[0, 0]]\n[[0, 2]]", r"line 2: link 0-2 lies outside"),
@@ -352,7 +352,7 @@ def test_chunks_do_not_show_in_naacl(saved, monkeypatch):
     monkeypatch.setattr(link_formats, "_CHUNK", 32)
     lines = [f"{number} 1 {number} S" for number in range(1, 60)]
     assert [len(one) for one in links_in("\n".join(lines), saved)] == [1] * 59
-    for bad, message in (("3 x 1", "'3 x 1' is no link"), ("0 1 1 S", "sentence 0"), ("4 1 1 S 0.5", "some links")):
+    for bad, message in (("3 x 1", "'3 x 1' is not a link"), ("0 1 1 S", "sentence 0"), ("4 1 1 S 0.5", "some links")):
         text = "\n".join([*lines[:40], bad, *lines[40:]])
         with pytest.raises(FileError, match=f"line 4[0-9]: {message}"):
             links_in(text, saved)
@@ -368,7 +368,7 @@ def test_chunks_do_not_show(saved, monkeypatch):
         assert np.array_equal(one.links, two)
     lines = written(links, "pharaoh").decode().splitlines()
     lines[222] += " 5-x"
-    with pytest.raises(FileError, match="line 223: '5-x' is no link"):
+    with pytest.raises(FileError, match="line 223: '5-x' is not a link"):
         read_links(saved("\n".join(lines)))
     lines[222] = "0-0:0.5"
     with pytest.raises(FileError, match=r"line \d+: some links of this file have a confidence"):
@@ -433,14 +433,14 @@ def test_writing():
 
 def test_refused_writing():
     links = as_links([(0, 0), (1, 2)])
-    with pytest.raises(ValueError, match="no format 'giza'; choose one of pharaoh"):
+    with pytest.raises(ValueError, match="unknown format 'giza'; choose one of pharaoh"):
         format_links(links, format="giza")
     for confidence in (np.ones(1), np.array([1.0, np.nan])):
         with pytest.raises(ValueError, match="sentence 1: confidence must have a finite number for each of 2 links"):
             format_links(links, confidence=confidence)
     with pytest.raises(ValueError, match="references have no confidences"):
         format_links(Reference.of(links), confidence=np.ones(2))
-    with pytest.raises(ValueError, match="no format 'giza'"):
+    with pytest.raises(ValueError, match="unknown format 'giza'"):
         open_links("-", format="giza")
 
 

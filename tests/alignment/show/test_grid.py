@@ -187,10 +187,10 @@ def test_command_prints_grids(folder):
     assert output.count("■ link") == 1
     assert output.replace("\r", "").startswith("sentence 1   2 links\n  x y\na ■ ·\nb · ■\n")
     assert run("--source", "both", "--links", "links") == output
-    assert "left out" not in run(*FILES, "--limit", "30")
+    assert "omitted" not in run(*FILES, "--limit", "30")
     chosen = run(*FILES, "--sentence", "25", "--sentence", "2")
     assert re.findall(r"sentence (\d+)", chosen) == ["25", "2"]
-    assert "left out" not in chosen
+    assert "omitted" not in chosen
 
 
 def test_command_compares_with_gold(folder):

@@ -115,7 +115,8 @@ def every_array(bitext, model, posteriors):
     cooccurrences = model.cooccurrences
     batch = bitext.batch
     return [
-        cooccurrences.row_start, cooccurrences.column, cooccurrences.counts, cooccurrences.source.counts, cooccurrences.target.counts,
+        cooccurrences.row_start, cooccurrences.column, cooccurrences.counts, cooccurrences.source.counts,
+        cooccurrences.target.counts,
         batch.source_start, batch.source, batch.target_start, batch.target, model.links, *model.model1, *model.hmm,
         model.jumps, *posteriors, np.array([(one.forward, one.backward) for one in model.history]),
     ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""The project's own small English-French corpus, with sure and possible links for every pair.
+"""The built-in small English-French corpus, with sure and possible links for every pair.
 
-The text is ``data/english-french.txt``; its header states the format and the guideline the links follow.
+The text is ``data/english-french.txt``; its header states the format and the annotation guideline.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Corpus(AnnotatedCorpus):
 
 
 def load_corpus() -> Corpus:
-    """The built-in English (source) and French (target) pairs."""
+    """Load the built-in English (source) and French (target) pairs."""
     text = resources.files("maxmargin.tasks.alignment").joinpath("data", FILE).read_text(encoding="utf-8")
     return parse_corpus(text, FILE)
 
 
 def parse_corpus(text: str, name: str = "text") -> Corpus:
-    """Pairs from lines ``source words ||| target words ||| links``; errors call the text ``name``.
+    """Parse pairs from lines ``source words ||| target words ||| links``; errors call the text ``name``.
 
     Links are ``0-0`` (sure) or ``1p2`` (possible); empty lines and lines that start with ``#`` are skipped.
     """
@@ -67,6 +67,6 @@ def parse_corpus(text: str, name: str = "text") -> Corpus:
         pair_of[number], links[number] = len(source), parts[2]
         source.append(words_of(parts[0]))
         target.append(words_of(parts[1]))
-    table = parse(name, "\n".join(links).encode(), "pharaoh")  # its pairs are lines
+    table = parse(name, "\n".join(links).encode(), "pharaoh")  # one pair per line
     table = replace(table, sentence=pair_of[table.sentence], count=len(source))
     return Corpus(source, target, LinkFile(name, "pharaoh", table).references(bitext=Bitext(source, target)))

@@ -1,8 +1,8 @@
 """Files of sentences and of links.
 
-Every path may be ``-`` for standard input, and every file may be compressed with gzip. What cannot be read is a
-:class:`FileError`: ``FILE, line N: what is wrong; what to do``. The formats of links are described in
-:mod:`~maxmargin.tasks.alignment.io.link_formats`.
+Every path may be ``-`` for standard input, and every file may be compressed with gzip. Errors are
+:class:`FileError`: ``FILE, line N: what is wrong; what to do``. :mod:`~maxmargin.tasks.alignment.io.link_formats`
+describes the formats of links.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 class Bitext:
     """Sentence pairs: ``source[i]`` and ``target[i]`` are the words of pair ``i``; either may be empty.
 
-    Iterating gives the pairs ``(source, target)``, so that a bitext can be given where sentence pairs are wanted.
+    Iterating gives the pairs ``(source, target)``, so that a bitext can be given where sentence pairs are expected.
     """
 
     source: list[list[str]]
@@ -54,14 +54,14 @@ class Bitext:
 
 
 def read_sentences(path: AnyPath) -> list[list[str]]:
-    """The words of each line, split at ASCII white space; an empty line is a sentence without words."""
+    """Read the words of each line, split at ASCII white space; an empty line is a sentence without words."""
     return [words_of(line) for line in lines_of(read_text(path))]
 
 
 def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
-    """Sentence pairs from two files with a sentence per line, or from one with lines ``source ||| target``.
+    """Read sentence pairs from two files with a sentence per line, or from one with lines ``source ||| target``.
 
-    An empty line is a sentence without words, in a file of both languages two of them.
+    An empty line is a sentence without words; in a file of both languages, a pair of them.
     """
     if target is None:
         return _joined(source)
@@ -77,15 +77,15 @@ def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
 
 
 def _source_alone(path: AnyPath) -> list[list[str]]:
-    """The source sentences where the target has a file of its own: a file of both would be aligned as nonsense."""
+    """Read source sentences, and refuse a file of both languages."""
     sentences = read_sentences(path)
     for number, words in enumerate(sentences, start=1):
         if "|||" in words:
             raise problem(
                 path,
                 number,
-                "has ' ||| ', so the file seems to hold source and target; leave the target file (--target) out, or "
-                "write this word of the text in another way",
+                "has ' ||| ', so the file seems to have source and target; omit the target file (--target), or "
+                "replace this word of the text",
             )
     return sentences
 
@@ -99,7 +99,7 @@ def _joined(path: AnyPath) -> Bitext:
             raise problem(
                 path,
                 number,
-                f"{found or 'no'} ' ||| ' where there must be one between source and target; write "
+                f"{found or 'no'} ' ||| ' instead of one between source and target; write "
                 "'source ||| target', or give the target as a second file",
             )
         at = words.index("|||")
@@ -113,7 +113,7 @@ class LinkFile:
     """The links of a file, not yet matched with sentences.
 
     Attributes:
-        path: where they come from.
+        path: the file.
         format: the format they were read in.
         table: the links in the order of the file.
     """
@@ -124,35 +124,35 @@ class LinkFile:
 
     @property
     def sentences(self) -> int:
-        """Number of sentence pairs; of NAACL files, which do not say it, the largest number seen."""
+        """Number of sentence pairs; for NAACL files, which do not say it, the largest number that occurs."""
         return self.table.count
 
     @property
     def counted(self) -> bool:
-        """Whether the file says how many pairs there are: all formats but NAACL do."""
+        """Whether the file says its number of pairs: all formats but NAACL do."""
         return self.format != "naacl"
 
     @property
     def perhaps_from_one(self) -> bool:
-        """Whether this may be a TALP file read as Pharaoh: many links, and none of a first word on either side."""
+        """Whether this may be a TALP file read as Pharaoh: many links, but none of a first word on either side."""
         links = self.table.links
         return self.format == "pharaoh" and len(links) >= 20 and bool((links > 0).all())
 
     @property
     def numbered(self) -> tuple[int, int]:
-        """The smallest and the largest number, from 1, that a NAACL file gives to sentence pairs with links."""
+        """The smallest and the largest number, from 1, of sentence pairs with links in a NAACL file."""
         return int(self.table.sentence.min(initial=max(self.sentences - 1, 0))) + 1, self.sentences
 
     def reversed(self) -> LinkFile:
-        """The same with source and target exchanged."""
+        """The links with source and target swapped."""
         return replace(self, table=replace(self.table, links=np.ascontiguousarray(self.table.links[:, ::-1])))
 
     def references(self, *, bitext: Bitext | None = None, sentences: int | None = None) -> list[Reference]:
-        """For each pair its sure and possible links; a link given as both is sure.
+        """The sure and possible links of each pair; a link given as both is sure.
 
         Args:
             bitext: the sentences; their number must be that of the file, and links must lie inside.
-            sentences: number of pairs where there is no bitext.
+            sentences: number of pairs if there is no bitext.
         """
         table, start = self._checked(bitext, sentences)
         possible = unpack(start, table.links)
@@ -160,7 +160,7 @@ class LinkFile:
         return [Reference(one, two) for one, two in zip(sure, possible, strict=True)]
 
     def predictions(self, *, bitext: Bitext | None = None, sentences: int | None = None) -> list[Prediction]:
-        """For each pair its links, sure or possible, and their confidences if the file has them."""
+        """The links of each pair, sure or possible, and their confidences if the file has them."""
         table, start = self._checked(bitext, sentences)
         links = unpack(start, table.links)
         if table.confidence is None:
@@ -170,7 +170,7 @@ class LinkFile:
         return [Prediction(one, part) for one, part in zip(links, parts, strict=True)]
 
     def _checked(self, bitext: Bitext | None, sentences: int | None) -> tuple[Table, IntArray]:
-        """Sorted distinct links of the right number of pairs, and where each pair begins."""
+        """Sorted distinct links of the right number of pairs, and the offsets of the pairs."""
         count = len(bitext) if bitext is not None else self.sentences if sentences is None else sentences
         self._check_count(count)
         if bitext is not None:
@@ -183,7 +183,7 @@ class LinkFile:
             if self.sentences != count:
                 raise FileError(
                     f"{name_of(self.path)} has links of {count_of(self.sentences, 'sentence pair')} and there "
-                    f"are {count}; it needs one line per pair, an empty one where there are no links"
+                    f"are {count}; it needs one line per pair, an empty one for a pair without links"
                 )
             return
         if self.sentences <= count:
@@ -219,7 +219,7 @@ class LinkFile:
         shown = "-".join(str(word + base) for word in table.links[at].tolist())
         swapped = bool((table.links[:, ::-1] < lengths[table.sentence]).all())
         remedy = (
-            "source and target seem to be exchanged"
+            "source and target seem to be swapped"
             if swapped
             else "check that links and sentences belong together and that positions count from "
             + ("0, or read the file as talp" if self.format == "pharaoh" else str(base))
@@ -237,7 +237,7 @@ def _offsets(sentence: IntArray, count: int) -> IntArray:
 
 
 def _distinct(table: Table) -> Table:
-    """Links sorted by (sentence, source, target); repeated ones become one: sure if any was, the largest confidence."""
+    """Sort links by (sentence, source, target) and merge repeated ones: sure if any is, the largest confidence."""
     keys = link_keys(table.sentence, table.links)
     sure, confidence, order = table.sure, table.confidence, None
     if not (keys[1:] >= keys[:-1]).all():
@@ -263,10 +263,10 @@ def open_links(path: AnyPath, *, format: str | None = None) -> LinkFile:
 
     Args:
         path: the file.
-        format: one of :data:`FORMATS`; None recognizes all but TALP, which looks like Pharaoh but counts from 1.
+        format: one of :data:`FORMATS`; None recognizes it, except TALP, which looks like Pharaoh but counts from 1.
     """
     if format is not None and format not in FORMATS:
-        raise ValueError(f"no format {format!r}; choose one of {', '.join(FORMATS)}")
+        raise ValueError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
     data = read_text(path)
     form = recognize(path, data) if format is None else format
     return LinkFile(path, form, parse(path, data, form))
@@ -275,14 +275,14 @@ def open_links(path: AnyPath, *, format: str | None = None) -> LinkFile:
 def read_references(
     path: AnyPath, *, bitext: Bitext | None = None, sentences: int | None = None, format: str | None = None
 ) -> list[Reference]:
-    """The sure and possible links of each pair; see :func:`open_links` and :meth:`LinkFile.references`."""
+    """Read the sure and possible links of each pair; see :func:`open_links` and :meth:`LinkFile.references`."""
     return open_links(path, format=format).references(bitext=bitext, sentences=sentences)
 
 
 def read_links(
     path: AnyPath, *, bitext: Bitext | None = None, sentences: int | None = None, format: str | None = None
 ) -> list[Prediction]:
-    """The links of each pair and their confidences; see :func:`open_links` and :meth:`LinkFile.predictions`."""
+    """Read the links of each pair and their confidences; see :func:`open_links` and :meth:`LinkFile.predictions`."""
     return open_links(path, format=format).predictions(bitext=bitext, sentences=sentences)
 
 
@@ -294,7 +294,7 @@ def format_links(
     sentence: int = 1,
     digits: int = 4,
 ) -> str:
-    """The links of one pair as text, without an end of line.
+    """Format the links of one pair, without an end of line.
 
     One line in all formats but NAACL, which has a line per link and none for a pair without links.
 
@@ -308,7 +308,7 @@ def format_links(
     possible = None
     if isinstance(links, Reference):
         if confidence is not None:
-            raise ValueError("references have no confidences; leave them out")
+            raise ValueError("references have no confidences; omit them")
         certain = set(map(tuple, links.sure.tolist()))
         rest = [link for link in links.possible.tolist() if tuple(link) not in certain]
         possible = np.array(rest, dtype=np.int64).reshape(-1, 2)
@@ -332,7 +332,7 @@ def write_links(
     """Write the links of all pairs: exactly one line per pair, or for NAACL one line per link.
 
     Args:
-        stream: where to, for example ``sys.stdout``.
+        stream: a text stream, such as ``sys.stdout``.
         predictions: links, predictions or references, one per pair.
         format: one of :data:`FORMATS`.
         first: number of the first pair, for NAACL.

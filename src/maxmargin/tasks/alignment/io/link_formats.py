@@ -1,10 +1,10 @@
-"""The formats that links are written in: how to tell them apart, to parse and to write them.
+"""Formats of links: recognized, parsed and written.
 
 - ``pharaoh``: a line per pair of ``0-0 1p2``, from 0; ``-`` is sure, ``p`` possible; ``0-0:0.93`` has a confidence.
-- ``talp``: the same from 1. Nothing in a file tells it from Pharaoh, so it must be asked for.
-- ``naacl``: a line per link of ``sentence source target [S|P] [confidence]``, all from 1; word 0 stands for no word.
+- ``talp``: the same from 1. Its files look like Pharaoh files, so it must be asked for.
+- ``naacl``: a line per link of ``sentence source target [S|P] [confidence]``, all from 1; word 0 is the empty word.
 - ``json``: a line per pair, or one document that is a list of pairs; a pair is a list of ``[0, 0]`` or ``[0, 0, "P"]``,
-  or an object with ``links``, or ``sure`` and ``possible``, and perhaps ``confidence``, a number for each of ``links``.
+  or an object with ``links``, or ``sure`` and ``possible``, and optionally ``confidence``, one number per link.
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ FORMATS = tuple(form.value for form in Format)
 
 _LINK = re.compile(rb"([0-9]{1,9})([-p])([0-9]{1,9})(?::([-+.0-9eE]{1,40}))?")
 _NUMBER = re.compile(rb"[0-9]{1,9}")
+_MIXED = "some links of this file have a confidence and others have none; give it to all"
 _CHUNK = 1 << 22
-"""Bytes of lines that are parsed at once."""
+"""Number of bytes that are parsed at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The links of a file in the order of the file, ``k`` of them, not yet sorted or checked against sentences.
+    """The ``k`` links of a file in the order of the file, not yet sorted or checked against sentences.
 
     Attributes:
         sentence: number of the pair of each link, from 0, shape ``(k,)``.
         links: positions from 0, shape ``(k, 2)``.
         sure: whether a link is sure, shape ``(k,)``.
         confidence: shape ``(k,)``, or None.
-        line: the line of each link, from 1; 0 where the file is one JSON document; shape ``(k,)``.
-        count: number of pairs in the file; of NAACL files the largest number seen.
+        line: the line of each link, from 1; 0 if the file is one JSON document; shape ``(k,)``.
+        count: number of pairs in the file; for NAACL files the largest number that occurs.
     """
 
     sentence: IntArray
@@ -66,7 +67,7 @@ class Table:
 
 
 def recognize(path: AnyPath, data: bytes) -> str:
-    """The format by the first line that is not empty; Pharaoh if there is none."""
+    """The format of the first nonempty line; Pharaoh if there is none."""
     stripped = data.lstrip()
     if not stripped:
         return "pharaoh"
@@ -87,7 +88,7 @@ def recognize(path: AnyPath, data: bytes) -> str:
 
 
 def parse(path: AnyPath, data: bytes, form: str) -> Table:
-    """All links of a file in the given format, one of :data:`FORMATS`."""
+    """Parse the links of a file in the given format, one of :data:`FORMATS`."""
     if form == "pharaoh":
         return _pharaoh(path, data)
     if form == "talp":
@@ -102,7 +103,7 @@ def _shown(text: bytes | str) -> str:
 
 
 class _Rows:
-    """Links gathered one by one."""
+    """Links collected one by one."""
 
     def __init__(self, path: AnyPath) -> None:
         self.path = path
@@ -113,11 +114,7 @@ class _Rows:
         if (confidence is None) != (not self.confidences) and self.numbers:
             where = line or None
             missing = f"sentence {sentence + 1}: " if where is None else ""
-            raise problem(
-                self.path,
-                where,
-                f"{missing}some links of this file have a confidence and some have none; give it to all",
-            )
+            raise problem(self.path, where, missing + _MIXED)
         self.numbers.extend((sentence, source, target, sure, line))
         if confidence is not None:
             self.confidences.append(confidence)
@@ -146,11 +143,11 @@ def _finite(text: Any) -> float | None:
 def _confidence(path: AnyPath, line: int | None, text: Any) -> float:
     value = _finite(text)
     if value is None:
-        raise problem(path, line, f"{_shown(str(text))} is no confidence; give a finite number such as 0.93")
+        raise problem(path, line, f"{_shown(str(text))} is not a confidence; give a finite number such as 0.93")
     return value
 
 
-# ---- Pharaoh and TALP, and what NAACL has in common with them
+# ---- Pharaoh and TALP, and helpers of NAACL
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:
@@ -169,7 +166,7 @@ def _by_chunks(
     fast: Callable[[bytes, int], Table | None],
     slow: Callable[[AnyPath, bytes, int], Table],
 ) -> tuple[Table, int]:
-    """The links of all chunks, each parsed the fast way if that knows it, and the number of lines."""
+    """The links of all chunks, parsed by ``fast`` unless it returns None, and the number of lines."""
     tables, lines = [], 0
     for chunk in _chunks(data):
         table = fast(chunk, lines)
@@ -181,9 +178,7 @@ def _by_chunks(
         return _Rows(path).table(count), lines
     for table in tables:
         if (table.confidence is None) != (tables[0].confidence is None):
-            raise problem(
-                path, int(table.line[0]), "some links of this file have a confidence and some have none; give it to all"
-            )
+            raise problem(path, int(table.line[0]), _MIXED)
     sure = [table.confidence for table in tables if table.confidence is not None]
     return Table(
         np.concatenate([table.sentence for table in tables]),
@@ -201,7 +196,7 @@ def _pharaoh(path: AnyPath, data: bytes) -> Table:
 
 
 def _pharaoh_vectorized(chunk: bytes, before: int) -> Table | None:
-    """The links of lines that hold nothing but ``number-number`` and ``numberpnumber``; None where something else is.
+    """The links of lines of ``number-number`` and ``numberpnumber``; None if there is anything else.
 
     About 20 ns per byte, against some 100 ns for a loop over words.
     """
@@ -228,7 +223,7 @@ def _pharaoh_vectorized(chunk: bytes, before: int) -> Table | None:
 
 
 def _numbers(text: npt.NDArray[np.uint8], begin: IntArray, end: IntArray) -> IntArray:
-    """The numbers that digits spell between the given places, at most nine each."""
+    """The numbers that are written between the given positions, with at most nine digits each."""
     numbers = np.zeros(len(begin), dtype=np.int64)
     for place in range(int((end - begin).max(initial=0))):
         here = np.flatnonzero(begin + place < end)
@@ -245,7 +240,7 @@ def _pharaoh_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
                 raise problem(
                     path,
                     number + 1,
-                    f"{_shown(word)} is no link; write source-target such as 0-0, or 0p0 for a possible link",
+                    f"{_shown(word)} is not a link; write source-target such as 0-0, or 0p0 for a possible link",
                 )
             source, joint, target, confidence = match.groups()
             certain = None if confidence is None else _confidence(path, number + 1, confidence.decode())
@@ -269,7 +264,7 @@ def _naacl(path: AnyPath, data: bytes) -> Table:
 
 
 def _naacl_vectorized(chunk: bytes, before: int) -> Table | None:
-    """The links of lines of three numbers with or without S or P; None where something else is."""
+    """The links of lines of three numbers with or without S or P; None if there is anything else."""
     text = np.frombuffer(chunk, dtype=np.uint8)
     letter = (text == ord("S")) | (text == ord("P"))
     newline = text == ord("\n")
@@ -307,7 +302,7 @@ def _naacl_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
             raise problem(
                 path,
                 number,
-                f"{_shown(b' '.join(words))} is no link; write sentence, source and target word, each from 1, "
+                f"{_shown(b' '.join(words))} is not a link; write sentence, source and target word, each from 1, "
                 "then S or P, then a confidence",
             )
         rest = words[3:]
@@ -342,12 +337,12 @@ def _json(path: AnyPath, data: bytes) -> Table:
         try:
             value = _loads(path, filled[0] + 1, first)
         except FileError:
-            # A value that goes on in the next line: then the file is one document.
+            # The value continues on the next line: the file is one document.
             return _json_document(path, _loads(path, 1, data))
         if len(filled) == 1 and _is_document(value):
             return _json_document(path, value)
     rows = _Rows(path)
-    # Values are not kept: millions of small lists would keep the garbage collector busy.
+    # Values are not kept, as millions of small lists would slow the garbage collector.
     for number in filled:
         _json_pair(rows, number, _loads(path, number + 1, lines[number]), number + 1)
     return rows.table(len(lines))
@@ -358,11 +353,11 @@ def _loads(path: AnyPath, line: int, data: bytes) -> Any:
         return json.loads(data)
     except json.JSONDecodeError as error:
         at = line if error.lineno == 1 else error.lineno
-        message = f"no JSON ({error.msg}); write one value per line, such as [[0, 0], [1, 2]]"
+        message = f"not JSON ({error.msg}); write one value per line, such as [[0, 0], [1, 2]]"
         raise problem(path, at, message) from None
     except RecursionError:
-        raise problem(path, line, "JSON with too many brackets inside each other; write [[0, 0], [1, 2]]") from None
-    except ValueError:  # an integer of thousands of digits
+        raise problem(path, line, "JSON that is nested too deeply; write [[0, 0], [1, 2]]") from None
+    except ValueError:  # an integer with thousands of digits
         raise problem(path, line, "a number with too many digits; give positions of words") from None
 
 
@@ -377,7 +372,7 @@ def _is_document(value: Any) -> bool:
 
 def _json_document(path: AnyPath, document: Any) -> Table:
     if not isinstance(document, list):
-        raise problem(path, None, "one JSON document must be a list with one entry per sentence pair; make it one")
+        raise problem(path, None, "a JSON document must be a list with one entry per sentence pair")
     rows = _Rows(path)
     for number, value in enumerate(document):
         _json_pair(rows, number, value, 0)
@@ -397,23 +392,23 @@ def _json_pair(rows: _Rows, sentence: int, value: Any, line: int) -> None:
     given = {"links": value} if isinstance(value, list) else value
     if not isinstance(given, dict) or not given or not set(given) <= _KEYS or set(given) == {"confidence"}:
         raise wrong(
-            f"{_shown(json.dumps(value))} is no list of links; write [[0, 0], [1, 2]] or an object with links, or with "
-            "sure and possible"
+            f"{_shown(json.dumps(value))} is not a list of links; write [[0, 0], [1, 2]] or an object with links, or "
+            "with sure and possible"
         )
     confidence = given.get("confidence")
     links = given.get("links", [])
     if confidence is not None and (
         not isinstance(confidence, list) or not isinstance(links, list) or len(confidence) != len(links)
     ):
-        raise wrong("confidence must be a list with one number for each of links; make it one")
+        raise wrong("confidence must be a list with one number for each of links")
     for key, mark in (("links", True), ("sure", True), ("possible", False)):
         listed = given.get(key, [])
         if not isinstance(listed, list):
-            raise wrong(f"{key} must be a list of links such as [0, 0]; make it one")
+            raise wrong(f"{key} must be a list of links such as [0, 0]")
         for place, link in enumerate(listed):
             good = isinstance(link, list) and 2 <= len(link) <= 3 and all(_is_position(word) for word in link[:2])
             if not good or (len(link) == 3 and (key != "links" or link[2] not in ("S", "P"))):
-                raise wrong(f'{_shown(json.dumps(link))} is no link; write [0, 0] or [0, 0, "P"], positions from 0')
+                raise wrong(f'{_shown(json.dumps(link))} is not a link; write [0, 0] or [0, 0, "P"], positions from 0')
             sure = mark and (len(link) == 2 or link[2] == "S")
             certain = None
             if key == "links" and confidence is not None:
@@ -422,7 +417,7 @@ def _json_pair(rows: _Rows, sentence: int, value: Any, line: int) -> None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is a list of pairs of positions and nothing else, found out without a loop in Python."""
+    """Whether a value is a list of pairs of positions, tested without a loop in Python."""
     if type(value) is not list or set(map(type, value)) != {list} or set(map(len, value)) != {2}:
         return False
     words = list(chain.from_iterable(value))
@@ -460,7 +455,7 @@ def format_pair(
         rows = [f"{sentence} {i + 1} {j + 1} S{tail}" for (i, j), tail in zip(words, tails, strict=True)]
         return "\n".join(rows + [f"{sentence} {i + 1} {j + 1} P" for i, j in also])
     if form not in FORMATS:
-        raise ValueError(f"no format {form!r}; choose one of {', '.join(FORMATS)}")
+        raise ValueError(f"unknown format {form!r}; choose one of {', '.join(FORMATS)}")
     base = 1 if form == "talp" else 0
     tails = [""] * len(words) if certain is None else [f":{value}" for value in certain]
     rows = [f"{i + base}-{j + base}{tail}" for (i, j), tail in zip(words, tails, strict=True)]

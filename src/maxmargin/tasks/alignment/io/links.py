@@ -1,7 +1,7 @@
-"""Links between the words of a sentence pair, the currency of the package.
+"""Links between the words of sentence pairs, one array per pair or packed into flat arrays.
 
 The links of one pair are an int64 array of shape ``(k, 2)``: (source position, target position), both from 0, distinct
-and sorted by (source, target). Source words are rows and left nodes, target words columns and right nodes, everywhere.
+and sorted by (source, target). Source words are rows and left nodes, target words columns and right nodes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from maxmargin.structures.base import FloatArray, IntArray
 
 
 def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
-    """Pairs in any order, with or without repetitions, as links; ValueError if they are no pairs of integers >= 0."""
+    """Sorted, distinct links from pairs in any order; ValueError unless they are pairs of integers >= 0."""
     return np.unique(as_positions(pairs), axis=0)
 
 
 def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
-    """The same in the order given, with repetitions, so that other numbers may go with them."""
+    """Links in the order given, with repetitions; ValueError unless they are pairs of integers >= 0."""
     array = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs))  # type: ignore[arg-type]
     if not array.size:
         return np.zeros((0, 2), dtype=np.int64)
@@ -38,11 +38,11 @@ def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What annotators say of one sentence pair.
+    """The links of annotators for one sentence pair.
 
     Attributes:
-        sure: links that must be there, shape ``(k, 2)``.
-        possible: links that may be there, shape ``(m, 2)``; contains the sure ones.
+        sure: links that an alignment must have, shape ``(k, 2)``.
+        possible: links that an alignment may have, shape ``(m, 2)``; contains the sure ones.
     """
 
     sure: IntArray
@@ -50,18 +50,18 @@ class Reference:
 
     @classmethod
     def of(cls, sure: Iterable[tuple[int, int]] | npt.ArrayLike, possible: Iterable[tuple[int, int]] = ()) -> Self:
-        """From pairs in any order; sure links need not be repeated among the possible ones."""
+        """Build from pairs in any order; sure links need not be repeated among the possible ones."""
         certain = as_links(sure)
         return cls(certain, as_links(np.concatenate([certain, as_links(possible)])))
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a program says of one sentence pair.
+    """The links of an aligner for one sentence pair.
 
     Attributes:
         links: shape ``(k, 2)``.
-        confidence: one number per link, shape ``(k,)``, or None where nothing is known.
+        confidence: one number per link, shape ``(k,)``, or None.
     """
 
     links: IntArray
@@ -78,7 +78,7 @@ def pack(links: Sequence[IntArray | Prediction], called: str = "sentence") -> tu
         good = flat.ndim == 2 and flat.shape[1] == 2 and flat.dtype == np.int64
     except (TypeError, ValueError):
         good = False
-    if not good:  # look for the one that is wrong only where there is one
+    if not good:  # find the wrong one
         for number, one in enumerate(arrays):
             if not isinstance(one, np.ndarray) or one.ndim != 2 or one.shape[1] != 2 or one.dtype != np.int64:
                 raise ValueError(
@@ -108,7 +108,7 @@ def sentence_of(start: IntArray) -> IntArray:
 def refuse_outside(
     start: IntArray, links: IntArray, n_source: IntArray, n_target: IntArray, called: str = "sentence pair"
 ) -> None:
-    """ValueError for the first packed link beyond its pair's words, whose numbers have shape ``(n,)``."""
+    """Raise ValueError for the first link outside its pair; ``n_source`` and ``n_target`` are numbers of words."""
     pair = sentence_of(start)
     outside = (links[:, 0] >= n_source[pair]) | (links[:, 1] >= n_target[pair])
     if outside.any():
@@ -121,13 +121,13 @@ def refuse_outside(
 
 
 def link_keys(sentence: IntArray, links: IntArray) -> IntArray:
-    """One number per link, ``(k,)``, equal where sentence and words are, in the order (sentence, source, target)."""
+    """One number per link, shape ``(k,)``, that orders links by (sentence, source, target)."""
     if not len(links):
         return np.zeros(0, dtype=np.int64)
     source, target = links[:, 0], links[:, 1]
     rows, columns = int(source.max()) + 1, int(target.max()) + 1
     if (int(sentence.max()) + 1) * rows * columns >= 1 << 62:
-        # Absurdly large positions: number those that occur.
+        # Very large positions are replaced by their ranks.
         source, target = (np.unique(values, return_inverse=True)[1] for values in (source, target))
         word = np.stack([sentence, source], axis=1)
         sentence = np.unique(word, axis=0, return_inverse=True)[1].reshape(-1)

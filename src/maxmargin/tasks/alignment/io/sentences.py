@@ -1,4 +1,4 @@
-"""Sentence pairs and references however users give them."""
+"""Sentence pairs and references as users give them, checked and converted."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from maxmargin.tasks.alignment.io.links import (
 from maxmargin.tasks.common.text import AnyPath, count_of, words_of
 
 LONGEST_ALIGNED = 1000
-"""Sentence pairs with more words than this on a side are not aligned: their cost grows with the cube of the length."""
+"""Sentence pairs with more words on a side are not aligned, as the cost grows with the cube of the length."""
 
 _PIECE = 200_000
-"""So many word pairs are treated at a time in prediction."""
+"""Number of cells that are predicted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,8 @@ class SentencePair:
     Attributes:
         source: the source words.
         target: the target words.
-        extra: columns of one's own: for each name, links, of value 1 or of their confidence (another aligner's output,
-            for example). All pairs of a fit, and those of later predictions, need the same names.
+        extra: extra feature columns: for each name, links, for example of another aligner. The feature of a link is 1,
+            or its confidence. All pairs of a fit, and those of later predictions, need the same names.
     """
 
     source: Sequence[str]
@@ -49,9 +49,9 @@ class SentencePair:
 
 
 def as_pairs(X: Iterable[Any], called: str = "sentence pair") -> list[SentencePair]:
-    """Sentence pairs however they are given: strings are split at ASCII white space, as files are.
+    """Convert sentence pairs; strings are split at ASCII white space, like files.
 
-    Errors name them ``called`` and a number from 1, here and below.
+    Here and below, errors call a pair ``called`` and a number from 1.
     """
     found = []
     for number, x in enumerate(X):
@@ -59,7 +59,7 @@ def as_pairs(X: Iterable[Any], called: str = "sentence pair") -> list[SentencePa
             source, target, extra = x.source, x.target, x.extra
         else:
             try:
-                if isinstance(x, str | Set | Mapping):  # two letters, or what has no order
+                if isinstance(x, str | Set | Mapping):  # strings of two letters, and collections without order
                     raise TypeError
                 source, target = x
             except (TypeError, ValueError):
@@ -121,7 +121,7 @@ def _is_word(word: object) -> bool:
 
 
 def _checked(extra: Any, pair: str, n_source: int, n_target: int) -> dict[str, Prediction]:
-    """The extra columns of a pair as predictions whose links lie inside."""
+    """The extra columns of a pair as predictions with links inside the pair."""
     if not isinstance(extra, Mapping) or not all(map(_is_word, extra)):
         raise ValueError(f"{pair}: extra columns must be a dictionary from names to links")
     found = {}
@@ -141,7 +141,7 @@ def _checked(extra: Any, pair: str, n_source: int, n_target: int) -> dict[str, P
 
 
 def as_references(y: Sequence[Any], n: int, called: str = "sentence pair") -> list[Reference]:
-    """References of ``n`` pairs; plain links are all sure."""
+    """Convert the references of ``n`` pairs; plain links are all sure."""
     if len(y) != n:
         raise ValueError(f"there are {n} {called}s but {len(y)} references; give one for each")
     found = []
@@ -169,7 +169,7 @@ def require_inside(
 
 
 def extra_names(pairs: Sequence[SentencePair], dev: Sequence[SentencePair] = ()) -> tuple[str, ...]:
-    """The names of the extra columns, the same for all pairs."""
+    """The names of the extra columns, which must be the same for all pairs."""
     names = tuple(sorted(pairs[0].extra)) if pairs else ()
     for called, some in (("sentence pair", pairs), ("dev pair", dev)):
         for number, pair in enumerate(some):
@@ -196,12 +196,12 @@ def require_extra(pairs: Sequence[SentencePair], names: Sequence[str]) -> None:
         unknown = min(pair.extra.keys() - wanted)
         known = f"it has: {', '.join(names)}" if names else "it has none"
         raise ValueError(
-            f"sentence pair {number + 1}: the model has no extra column {unknown!r}; {known}; leave {unknown!r} out"
+            f"sentence pair {number + 1}: the model has no extra column {unknown!r}; {known}; omit {unknown!r}"
         )
 
 
 def extra_column(pairs: Sequence[SentencePair], name: str) -> FloatArray:
-    """An extra column of all cells of pairs that :func:`as_pairs` has checked: 1, or the confidence, at a link."""
+    """An extra column of all cells of pairs from :func:`as_pairs`: 1, or the confidence, at links, 0 elsewhere."""
     n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
     n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
     values: list[npt.ArrayLike] = []
@@ -221,7 +221,7 @@ def extra_column(pairs: Sequence[SentencePair], name: str) -> FloatArray:
 
 
 def pieces(pairs: Sequence[SentencePair], numbers: Sequence[int]) -> Iterator[list[int]]:
-    """The numbers of pairs in runs that have few enough cells together."""
+    """Split the numbers of pairs into runs with a bounded number of cells."""
     piece: list[int] = []
     cells = 0
     for number in numbers:
@@ -235,12 +235,12 @@ def pieces(pairs: Sequence[SentencePair], numbers: Sequence[int]) -> Iterator[li
 
 
 def too_long(pair: SentencePair) -> bool:
-    """Whether a pair is not aligned."""
+    """Whether a pair is too long to be aligned."""
     return max(len(pair.source), len(pair.target)) > LONGEST_ALIGNED
 
 
 def alignable(pairs: Sequence[SentencePair]) -> list[SentencePair]:
-    """Pairs that are too long without their words, so that they have no links."""
+    """The pairs, with those that are too long emptied, so that they get no links."""
     return [
         SentencePair([], [], {name: np.zeros((0, 2), dtype=np.int64) for name in pair.extra})
         if too_long(pair)
@@ -250,13 +250,13 @@ def alignable(pairs: Sequence[SentencePair]) -> list[SentencePair]:
 
 
 def learnable(pairs: Sequence[SentencePair], references: Sequence[Reference]) -> list[Reference]:
-    """The references that belong to :func:`alignable` pairs: none for pairs that are too long."""
+    """The references of :func:`alignable` pairs: without links for pairs that are too long."""
     none = Reference.of([])
     return [none if too_long(pair) else one for pair, one in zip(pairs, references, strict=True)]
 
 
 def warn_of_long(pairs: list[SentencePair], consequence: str = "gets no links", called: str = "sentence pair") -> None:
-    """Say so where pairs are not aligned, or not learned from."""
+    """Warn if pairs are too long."""
     long = [number for number, pair in enumerate(pairs) if too_long(pair)]
     if long:
         warnings.warn(

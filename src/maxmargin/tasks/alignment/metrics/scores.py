@@ -1,4 +1,4 @@
-"""How good predicted links are: alignment error rate and its company, with intervals and comparisons.
+"""Alignment error rate, precision and recall of predicted links, with intervals and comparisons.
 
 With the predicted links A, the sure links S and the possible links P (which contain S), all summed over the sentences
 (Och and Ney, *A systematic comparison of various statistical alignment models*, 2003):
@@ -10,7 +10,7 @@ With the predicted links A, the sure links S and the possible links P (which con
     balance    precision - recall                           above 0: too few links; below 0: too many
 
 Intervals and comparisons are of the AER, which depends on a sentence only by the two integers ``|A| + |S|`` and
-``|A and S| + |A and P|``, as :mod:`maxmargin.tasks.common.resampling` wants it.
+``|A and S| + |A and P|``, as :mod:`maxmargin.tasks.common.resampling` needs.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _COUNTS = ("predicted", "sure", "possible", "predicted_sure", "predicted_possibl
 
 @dataclass(frozen=True)
 class Scores:
-    """Counts over one or more sentences and what follows from them; see the module for the definitions.
+    """Counts over one or more sentences and the rates that follow; the module has the definitions.
 
     Attributes:
         sentences: number of sentences.
-        exact: number of sentences with all sure links and no link that is not possible.
+        exact: number of sentences with all sure links and otherwise only possible ones.
         predicted: \\|A\\|.
         sure: \\|S\\|.
         possible: \\|P\\|, the sure links among them.
@@ -56,7 +56,7 @@ class Scores:
 
     @classmethod
     def of(cls, counts: IntArray) -> Scores:
-        """From the counts of each sentence, shape ``(sentences, 5)``."""
+        """Build from the counts of each sentence, shape ``(sentences, 5)``."""
         predicted, sure, _, predicted_sure, predicted_possible = counts.T
         exact = int(((predicted_sure == sure) & (predicted_possible == predicted)).sum())
         totals = dict(zip(_COUNTS, counts.sum(axis=0).tolist(), strict=True))
@@ -86,7 +86,7 @@ class Scores:
 
     @property
     def balance(self) -> float:
-        """Precision less recall: above 0 there are too few links, below 0 too many."""
+        """Precision minus recall: positive with too few links, negative with too many."""
         return self.precision - self.recall
 
     @property
@@ -105,7 +105,7 @@ def evaluate(references: Sequence[Reference], predictions: Sequence[IntArray | P
 
     Args:
         references: sure and possible links of each sentence pair.
-        predictions: links of each pair, shape ``(k, 2)``; confidences play no part.
+        predictions: links of each pair, shape ``(k, 2)``; confidences are ignored.
     """
     if len(references) != len(predictions):
         raise ValueError(
@@ -143,7 +143,7 @@ def evaluate(references: Sequence[Reference], predictions: Sequence[IntArray | P
 def _distinct(keys: IntArray, sentence: IntArray) -> tuple[IntArray, IntArray]:
     if (keys[1:] > keys[:-1]).all():
         return keys, sentence
-    order = np.argsort(keys, kind="stable")  # joins runs that are sorted, as these are, in linear time
+    order = np.argsort(keys, kind="stable")  # linear time for a few sorted runs, such as these
     keys = keys[order]
     first = np.concatenate([[True], keys[1:] != keys[:-1]])
     return keys[first], sentence[order[first]]
@@ -165,12 +165,12 @@ def interval(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Where the AER would lie with other sentences of the same kind: percentiles of resampled corpora."""
+    """A bootstrap interval of the AER."""
     return interval_of(evaluate(references, predictions), level=level, resamples=resamples, seed=seed)
 
 
 def interval_of(scores: Scores, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
-    """The same for scores that are there already."""
+    """A bootstrap interval of the AER of scores."""
     return resampling.interval(_total_and_hits(scores), _aer, level=level, resamples=resamples, seed=seed)
 
 
@@ -183,7 +183,7 @@ def compare(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Comparison:
-    """The paired bootstrap: both systems are scored on the same resampled sentences."""
+    """Compare two systems by the paired bootstrap, on the same resampled sentences."""
     scores = [evaluate(references, predictions) for predictions in (first, second)]
     return compare_scores(*scores, level=level, resamples=resamples, seed=seed)
 
@@ -191,7 +191,7 @@ def compare(
 def compare_scores(
     first: Scores, second: Scores, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Comparison:
-    """The same for scores that are there already, of the same sentences; below 0 the second is better."""
+    """Compare two systems by their scores on the same sentences; below 0 the second is better."""
     return resampling.compare(
         _total_and_hits(first), _total_and_hits(second), _aer, level=level, resamples=resamples, seed=seed
     )

@@ -1,19 +1,19 @@
-"""One set of links from the links of two directed aligners, each of which lets words share a partner.
+"""Symmetrization: one set of links from the links of two directed aligners.
 
     symmetrize(forward, backward, "grow-diag-final-and")
 
 Both directions are given as (source, target). ``forward`` is the aligner that gives each target word at most one source
-word, ``backward`` the other one; of the methods only the two with *final* can tell them apart.
+word, ``backward`` the other one; only the two methods with *final* distinguish them.
 
-- ``intersection``, ``union``, ``forward``, ``backward``: what they say.
-- ``grow-diag``: the intersection, and links of the union beside or diagonally next to a link that is there, as long as
-  one of their two words has no link yet, until nothing changes.
+- ``intersection``, ``union``, ``forward``, ``backward``: as named.
+- ``grow-diag``: the intersection, extended by links of the union that are next to a present link, also diagonally, and
+  have a word without links, until nothing changes.
 - ``grow-diag-final``: then the links of the forward direction that have a word without links, then the backward ones.
 - ``grow-diag-final-and``: then those of which both words have no link.
 
 The result depends on the order in which links are tried. It is that of the Moses toolkit: links by (target, source);
-neighbors above, left, below, right and then the diagonal ones; a link taken behind the present one is looked at in the
-same scan, one before it in the next scan.
+neighbors above, left, below, right and then the diagonal ones; a link added after the current one is visited in the
+same scan, one added before it in the next scan.
 
 Koehn, Och and Marcu, *Statistical phrase-based translation*, 2003; Koehn et al., *Edinburgh system description for the
 2005 IWSLT speech translation evaluation*. Cost O(k log k) per sentence pair with k links, threads over pairs.
@@ -34,7 +34,7 @@ from maxmargin.tasks.alignment.io.links import Prediction, pack, unpack
 
 
 class Method(StrEnum):
-    """The methods by name; the first five in the order of the numbers that the kernel knows them by."""
+    """The methods by name; the first five in the order of their numbers in the kernel."""
 
     intersection = "intersection"
     union = "union"
@@ -62,7 +62,7 @@ def symmetrize(
         method: one of :data:`METHODS`.
     """
     if method not in METHODS:
-        raise ValueError(f"no method {method!r}; choose one of {', '.join(METHODS)}")
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     if len(forward) != len(backward):
         raise ValueError(
             f"{len(forward)} sentence pairs forward and {len(backward)} backward; both need one entry per pair"
@@ -108,5 +108,5 @@ def _checked(links: Sequence[IntArray | Prediction], direction: str) -> tuple[In
 
 
 def _first(flags: npt.NDArray[np.bool_]) -> int:
-    """The place of the first that is set, or the number of flags."""
+    """The index of the first flag that is set, or the number of flags."""
     return int(np.argmax(flags)) if flags.any() else len(flags)

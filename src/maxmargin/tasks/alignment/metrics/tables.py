@@ -1,4 +1,4 @@
-"""Scores as tables for a terminal and as plain values for JSON."""
+"""Scores as tables for the terminal and as plain values for JSON."""
 
 from __future__ import annotations
 

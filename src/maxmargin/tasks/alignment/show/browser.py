@@ -21,25 +21,26 @@ _GOLD = {"link": 0, "wrong": 0, "possible": 1, "open": 1, "sure": 2, "missed": 2
 def page(
     pairs: Sequence[ShownPair], *, title: str = _TITLE, source_language: str = "", target_language: str = ""
 ) -> str:
-    """One HTML page that needs no network: curves and matrices, search, sorting and a threshold on confidence.
+    """Draw pairs on an HTML page that needs no network, with search, sorting and a threshold on confidence.
 
     Every drawn link is an element of class ``link`` with ``data-sentence``, ``data-source``, ``data-target`` and
-    ``data-kind`` (a key of :data:`KINDS`). Words reach the page as data only: the content security policy lets no
-    script run but the page's own.
+    ``data-kind`` (a key of :data:`KINDS`). Words reach the page only as data: the content security policy allows only
+    the script of the page.
 
     Args:
-        pairs: what to draw, in the order of the file.
+        pairs: the pairs to draw, in the order of the file.
         title: heading of the page.
         source_language: BCP 47 tag of the source, for hyphenation, fonts and screen readers.
-        target_language: likewise of the target.
+        target_language: the same for the target.
     """
     data = {"languages": [source_language, target_language], "pairs": [_record(pair) for pair in pairs]}
     folder = resources.files("maxmargin.tasks.alignment.show").joinpath("templates")
     layout, style, figures, controls = ((folder / name).read_text(encoding="utf-8") for name in _TEMPLATES)
-    script = f'"use strict";\n{{\n{figures}\n{controls}}}\n'  # a block: no name leaks
+    script = f'"use strict";\n{{\n{figures}\n{controls}}}\n'  # a block, so that no name is global
     encoded = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    encoded = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", encoded)  # halves that UTF-8 cannot hold
-    # What could end the script element, as JSON escapes.
+    # UTF-8 cannot encode lone surrogates.
+    encoded = re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", encoded)
+    # Characters that could end the script element are written as JSON escapes.
     encoded = re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", encoded)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values = {
@@ -49,12 +50,12 @@ def page(
         "script": script,
         "data": encoded,
     }
-    # In one pass, so that a word that looks like a place holder stays a word.
+    # In one pass, so that a word that looks like a placeholder stays a word.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], layout)
 
 
 def _record(pair: ShownPair) -> dict[str, object]:
-    """What the script needs: links as [source, target, predicted, 0 | 1 possible | 2 sure, confidence or null]."""
+    """The data of the script: links as [source, target, predicted, 0 | 1 possible | 2 sure, confidence or null]."""
     return {
         "number": pair.number,
         "source": list(pair.source),

@@ -20,7 +20,7 @@ from maxmargin.tasks.common.text import AnyPath, name_of
 
 
 class Kind(NamedTuple):
-    """How a kind of link is drawn in a terminal and called in a legend."""
+    """The drawing of a kind of link in the terminal, and its name in the legend."""
 
     glyph: str
     style: str
@@ -35,7 +35,7 @@ KINDS = {
     "missed": Kind("□", "bold magenta", "missed, sure"),
     "open": Kind("◇", "bright_black", "possible, not predicted"),
 }
-"""Kinds of links; ``link`` is a predicted one where there is no reference."""
+"""Kinds of links; ``link`` is a predicted one without a reference."""
 
 
 @dataclass(frozen=True, eq=False)

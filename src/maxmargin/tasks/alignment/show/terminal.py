@@ -22,14 +22,14 @@ _COUNTED = ("sure", "possible", "wrong", "missed")
 
 
 def grid(pair: ShownPair, *, width: int = 80, legend: bool = True) -> Text:
-    """The links of a pair for a terminal of some width: source words as rows, target words as columns.
+    """Draw the links of a pair for a terminal: source words as rows, target words as columns.
 
     Target words are written downwards, in columns of two cells, so that every script fits. A pair too wide for the
     terminal becomes a list of its links.
 
     Args:
-        pair: what to draw.
-        width: cells of the terminal.
+        pair: the pair to draw.
+        width: width of the terminal, in cells.
         legend: whether the last lines explain the glyphs that occur.
     """
     links = pair.drawn()
@@ -47,7 +47,7 @@ def grid(pair: ShownPair, *, width: int = 80, legend: bool = True) -> Text:
         for i, label in enumerate(labels):
             text.append(f"{' ' * (margin - cell_len(label))}{_isolated(label)} ")
             cells = [_mark(*links[i, j]) if (i, j) in links else ("·", "bright_black") for j in range(len(pair.target))]
-            # Spans of one style instead of one for each cell: what is written to the terminal stays short.
+            # One span per run of a style, not per cell, keeps the output short.
             for style, run in groupby(cells, key=lambda cell: cell[1]):
                 text.append(" ".join(glyph for glyph, _ in run) + " ", style)
             text.rstrip()
@@ -58,7 +58,7 @@ def grid(pair: ShownPair, *, width: int = 80, legend: bool = True) -> Text:
 
 
 def explain(pairs: Sequence[ShownPair], *, width: int = 80) -> Text:
-    """The legend of the glyphs that occur in some pairs, in as few lines as fit."""
+    """The legend of the glyphs that occur in some pairs."""
     shown = [link for pair in pairs for link in pair.drawn().values()]
     kinds = {kind for kind, _ in shown}
     entries = [(kind.glyph, kind.style, kind.words) for name, kind in KINDS.items() if name in kinds]
@@ -112,7 +112,7 @@ def _listed(pair: ShownPair, links: dict[tuple[int, int], tuple[str, float | Non
 
 
 def _clean(word: str) -> str:
-    """A word without characters that move the cursor or turn the writing direction; one of blanks as a sign."""
+    """A word without characters that move the cursor or change the writing direction; blank words as a sign."""
     return "".join(c if c in _JOINERS else printable(c) for c in word) if word.strip() else "∅"
 
 
@@ -121,12 +121,12 @@ def _is_right_to_left(text: str) -> bool:
 
 
 def _isolated(text: str) -> str:
-    """Followed by a mark where a terminal that reorders right-to-left text would else move what comes next."""
+    """Append a mark to right-to-left text, so that terminals do not reorder what follows."""
     return text + _LEFT_TO_RIGHT if _is_right_to_left(text) else text
 
 
 def _letters(word: str) -> Iterator[str]:
-    """The characters of a word as readers see them: a base with the marks that sit on it."""
+    """The characters of a word as readers see them: a base with its combining marks."""
     letter = ""
     for c in word:
         if letter and not (unicodedata.category(c) in ("Mn", "Me", "Mc", "Cf") or letter[-1] == _JOINERS[0]):

@@ -11,7 +11,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const FONT = getComputedStyle(document.body).fontFamily;
 const SIZE = 14; // of words in curves, in pixels
 const GAP = 28; // between the two figures of a pair, as in the style sheet
-const EAGER = 30; // pairs drawn at once, before anything scrolls
+const EAGER = 30; // pairs drawn at once, before scrolling
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 const pen = document.createElement("canvas").getContext("2d");
@@ -20,7 +20,7 @@ const measure = (word, size) => {
   return pen.measureText(word).width;
 };
 const text = (word) => (word.trim() === "" ? "\u2205" : word);
-const LONGEST = 24; // characters of a word in a figure; tips and the list of links have it whole
+const LONGEST = 24; // maximum characters of a word in a figure; tips and the list of links are complete
 const short = (word) => {
   const letters = Array.from(text(word));
   return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}\u2026` : text(word);
@@ -39,7 +39,7 @@ const draw = (name, attributes = {}, ...children) => {
 };
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
 
-// --- what is known of a pair at a threshold ---
+// --- the links of a pair at a threshold ---
 
 let threshold = 0;
 const kindOf = (pair, [, , predicted, gold, confidence]) => {
@@ -102,7 +102,7 @@ const wordBox = (side, index, word, x, y, width, height, attributes, bare) => {
   return group;
 };
 
-// Mistakes last, so that they lie on top.
+// Errors are drawn last, on top.
 const LAYERS = ["open", "link", "possible", "sure", "missed", "wrong"];
 const shown = (pair) =>
   pair.links.map((link) => [link, kindOf(pair, link)]).filter(([, kind]) => kind !== null)
@@ -127,7 +127,7 @@ const rowsOf = (pair) => widthsOf(pair).map((widths) => sum(widths) + 6 * (width
 const columnsOf = (pair) => widthsOf(pair).map((widths) => Math.max(...widths, 20));
 const fitsRows = (pair, room) => Math.max(...rowsOf(pair)) <= room;
 
-// Two rows of words where they fit the width, else two columns: nobody scrolls sideways through a long sentence.
+// Two rows of words if they fit the width, otherwise two columns, as long sentences should not scroll sideways.
 function curves(view, room, beside) {
   const { pair } = view;
   const links = shown(pair);
@@ -182,7 +182,7 @@ function curves(view, room, beside) {
     curve = ([x, y], [u, v]) => `M${x} ${y}C${(x + u) / 2} ${y} ${(x + u) / 2} ${v} ${u} ${v}`;
   }
   for (const [link, kind] of links) {
-    if (kind === "open") continue; // many of these would hide the others; the matrix has them
+    if (kind === "open") continue; // these would hide the others; the matrix shows them
     back.append(describe(draw("path", { d: curve(anchors[0][link[0]], anchors[1][link[1]]) }), pair, link, kind, "link"));
   }
   svg.append(back, front);
@@ -208,7 +208,7 @@ function cellOf(pair, room) {
   return { cell, size: Math.max(9, Math.min(13, cell - 3)), labels };
 }
 
-// One path for the lines and one mark for each link: the cells themselves are no elements.
+// One path for the lines and one mark per link; cells have no elements of their own.
 function matrix(view, room) {
   const { pair } = view;
   const links = shown(pair);

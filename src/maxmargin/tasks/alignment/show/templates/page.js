@@ -1,6 +1,6 @@
-// --- cards, drawn when they come into view ---
+// --- cards, drawn when they scroll into view ---
 
-const PAPER = 660; // pixels of a sheet between its margins and those of a card
+const PAPER = 660; // width of a printed page inside all margins, in pixels
 let paper = Infinity;
 const main = byId("pairs");
 const list = byId("list");
@@ -53,7 +53,7 @@ function render(view) {
     const rest = element("p", { dir: "auto" }, [...pair.source, ...pair.target].join(" "));
     figures.append(element("p", {}, `The ${side} is empty: there is nothing to link.`), rest);
   } else {
-    // A matrix with smaller cells leaves room for the curves beside it.
+    // Smaller cells leave room for the curves next to the matrix.
     const tight = room - GAP - 90 - 1 - sum(columnsOf(pair));
     const smaller = mode === "both" && !fitsRows(pair, room) && cellOf(pair, tight).cell >= (paper < Infinity ? 11 : 13);
     const grid = mode === "curves" ? null : matrix(view, smaller ? tight : room);
@@ -91,7 +91,7 @@ const watcher = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "1500px 0px" });
 
-// --- words and links that light up ---
+// --- highlighted words and links ---
 
 const tip = byId("tip");
 function showTip(words, x, y) {
@@ -168,7 +168,7 @@ function listen(view, figures) {
     light(view, null, null);
     showTip("");
   });
-  // Arrow keys walk through the source words (left, right) and the target words (up, down).
+  // Arrow keys move through the source words (left, right) and the target words (up, down).
   const steps = { ArrowRight: ["source", 1], ArrowLeft: ["source", -1], ArrowDown: ["target", 1], ArrowUp: ["target", -1] };
   const at = { source: -1, target: -1 };
   figures.addEventListener("keydown", (event) => {
@@ -206,7 +206,7 @@ const search = byId("search");
 const slider = byId("threshold");
 byId("threshold-label").hidden = !hasConfidence;
 
-let sequence = views; // the pairs that are shown, in their order
+let sequence = views; // the pairs that are shown, in order
 let current = null;
 
 function count() {
@@ -243,7 +243,7 @@ function arrange() {
   sequence = sequence.slice().sort(compare);
   watcher.disconnect();
   for (const view of views) if (view.drawn) forget(view);
-  // Through fragments: a call cannot take as many arguments as there may be pairs.
+  // By fragments, as a call cannot take one argument per pair.
   const items = new DocumentFragment();
   const cards = new DocumentFragment();
   for (const view of sequence) {
