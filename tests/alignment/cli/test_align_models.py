@@ -129,7 +129,7 @@ def test_train_with_dev(tmp_path):
 def test_reuse(tmp_path):
     metadata = json.loads(run("train", *TRAIN, *FAST, "--reuse", "model", "--out", str(tmp_path / "model"), "--json"))
     assert metadata["bitext_pairs"] == 260
-    assert "--reuse takes translation models" in failed(
+    assert "--reuse takes existing translation models" in failed(
         "train", *TRAIN, *BITEXT, "--reuse", "model", "--out", str(tmp_path / "model")
     )
 

@@ -300,7 +300,7 @@ def test_confidences(saved):
         ('{"links": [[0, 0]], "confidence": ["x"]}', r"line 1: 'x' is not a confidence"),
         ('{"sure": 3}', r"line 1: sure must be a list"),
         ("[[[0, 0]],\n3]", r"file: sentence 2: '3' is not a list of links"),
-        ('{\n"links": []\n}', r"file: one JSON document must be a list"),
+        ('{\n"links": []\n}', r"file: a JSON document must be a list"),
     ],
 )
 def test_refused_links(saved, text, message):

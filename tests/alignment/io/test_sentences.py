@@ -118,7 +118,7 @@ def test_extra_columns_are_those_of_the_model():
     require_extra([both], ["bar", "foo"])
     with pytest.raises(ValueError, match=r"sentence pair 2: the model has no extra column 'bar'; it has: foo; omit"):
         require_extra([foo, both], ["foo"])
-    with pytest.raises(ValueError, match=r"sentence pair 2: the model has no extra column 'foo'; it has none; leave"):
+    with pytest.raises(ValueError, match=r"sentence pair 2: the model has no extra column 'foo'; it has none; omit"):
         require_extra([none, foo], [])
     reported = (
         r"sentence pair 2 has no extra column 'bar', .* give its links: extra=\{'bar': \.\.\.\}, .* --extra bar=FILE"
