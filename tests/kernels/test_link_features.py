@@ -9,7 +9,6 @@ from oracles import alignment as twin
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.encoder.features import Evidence, LinkFeatures
 from maxmargin.tasks.alignment.translation.words import IndexedBitext
-from oracles import alignment as twin
 
 NAMES = (
     *("source_start", "target_start", "grid_start", "source_word", "target_word"),

@@ -16,7 +16,6 @@ import maxmargin as mm
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.encoder.features import _COLUMNS, GROUPS, Evidence, LinkFeatures, WordFeatures
 from maxmargin.tasks.alignment.translation.words import IndexedBitext
-from oracles import alignment as twin
 
 WORDS = ["the", "The", "house", "maison", "Président", "president", "1998", "1,998", "36e", ".", ",", "?", "a", "école"]
 WORDS += ["", "İstanbul", "ﬁn", "中文", "e\u0301cole", "parliament", "parlement", "aaaa", "aaab", "y" * 70, "\ud800"]

@@ -19,7 +19,6 @@ from maxmargin.tasks.alignment.translation import models as translation
 from maxmargin.tasks.alignment.translation.cooccurrences import BitextBatch, PreparedBitext
 from maxmargin.tasks.alignment.translation.models import EMIteration, Posteriors, learn
 from maxmargin.tasks.alignment.translation.words import IndexedBitext
-from oracles import translation as twin
 
 WORDS = ["a", "b", "c", "d"]
 NAMES = [first + second for first in ascii_lowercase[:10] for second in ascii_lowercase[:10]]
