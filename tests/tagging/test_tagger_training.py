@@ -210,7 +210,7 @@ def test_dev_data_are_checked():
         ((X, [[None] * len(x) for x in X]), "the dev data have unknown labels; leave such sentences out"),
         ((X, (np.array([0]), ["a"])), "the dev data have 1 labels for .* tokens"),
         ((X, (np.array([-1]), ["a"])), "the dev data have unknown labels"),
-        (([[], []], [[], []]), "the dev data have no token; give sentences that have some, or no dev data"),
+        (([[], []], [[], []]), "the dev data have no tokens; give sentences with tokens, or no dev data"),
     ]:
         with pytest.raises(ValueError, match=message):
             tagger.fit(X, y, *dev)

@@ -518,7 +518,7 @@ def test_bad_options_of_training(files, tmp_path):
     assert "its folder does not exist" in failed("tag", "train", train, "--out", str(tmp_path / "no" / "model"))
     (tmp_path / "items").write_text("B\tw=a\tw=b\nO\tw=c\tw=d\n")
     said = failed("tag", "train", str(tmp_path / "items"), *out, "--preset", "chunking")
-    assert "its tokens have attributes already, and need no template; leave --preset out" in said
+    assert "its tokens already have attributes; leave --preset out" in said
     assert "leave --label out" in failed("tag", "train", str(tmp_path / "items"), *out, "--label", "x")
     (tmp_path / "bad").write_text("a N B-NP\nb N I-VP\n")
     said = failed("tag", "train", str(tmp_path / "bad"), *out, "--constraints", "bio")

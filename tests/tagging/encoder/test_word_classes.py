@@ -129,7 +129,7 @@ def test_bad_input_is_refused():
         WordClasses.learn(table, (codes, names), source="form")
     with pytest.raises(ValueError, match="folds is 1; give 2 or more"):
         WordClasses.crossed(table, (codes, names), folds=1)
-    with pytest.raises(ValueError, match="a column is called 'word' already"):
+    with pytest.raises(ValueError, match="there is already a column 'word'"):
         WordClasses.learn(table, (codes, names)).columns(table, name="word")
 
 
