@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.chain import vertices, viterbi
+from oracles.chain import viterbi
+from oracles.enumeration import vertices
 
 import maxmargin
 from maxmargin import _kernels

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.second_order import product_chain, vertices, viterbi
+from oracles.enumeration import vertices
+from oracles.second_order import product_chain, viterbi
 
 import maxmargin
 from maxmargin import _kernels, _threads
@@ -552,9 +553,9 @@ def test_illegal_batches_and_shapes_are_refused():
             SecondOrderChain(*arguments)
     with pytest.raises(ValueError, match="n_labels must be between 1 and 512"):
         SecondOrderChain([1], 513)
-    with pytest.raises(ValueError, match="legal has rules for 3 labels, but the chain has 2"):
+    with pytest.raises(ValueError, match="the constraints are for 3 labels, but the chain has 2"):
         SecondOrderChain([1], 2, constraints=some_rules(np.random.default_rng(0), 3))
-    with pytest.raises(ValueError, match="legal must be a TransitionConstraints or None, got str"):
+    with pytest.raises(ValueError, match="constraints must be a TransitionConstraints or None, got str"):
         SecondOrderChain([1], 2, constraints="bio")
     chain = SecondOrderChain([2], 2)
     for method in (chain.argmax, chain.project, chain.decode, chain.labels, chain.marginals, chain.max_marginals):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.tree import gibbs, vertices
+from oracles.enumeration import gibbs, vertices
 
 import maxmargin
 from maxmargin import _kernels
@@ -301,7 +301,7 @@ def test_a_forest_is_a_junction_tree_of_width_one():
     same = JunctionTree(tree.n_nodes, tree.n_labels, tree.edges, tree.edge_offsets, width=1)
     assert set(same.width.tolist()) <= {0, 1}
     scores = rng.normal(size=tree.n_parts)
-    for method in ("argmax", "entropic", "project"):
+    for method in ("argmax", "marginals", "project"):
         np.testing.assert_array_equal(getattr(tree, method)(scores).z, getattr(same, method)(scores).z)
 
 
@@ -423,7 +423,7 @@ def test_select_with_repeats(kind):
     some = tree.select(chosen)
     parts = tree.parts_of(chosen)
     np.testing.assert_array_equal(some.part_states, tree.part_states[parts[: some.starts[1]]])
-    for method in ("argmax", "entropic"):
+    for method in ("argmax", "marginals"):
         whole, part = getattr(tree, method)(scores), getattr(some, method)(scores[parts])
         np.testing.assert_array_equal(part.z, whole.z[parts])
         np.testing.assert_array_equal(part.value, whole.value[chosen])
@@ -588,7 +588,7 @@ def test_the_binding_checks_what_it_is_given():
         with pytest.raises(ValueError):
             _kernels.TreeBatch(*given, 1e5)
     z, value, status = np.zeros(12), np.zeros(1), np.zeros(1, dtype=np.int8)
-    for method in (batch.argmax, batch.marginals):
+    for method in (batch.argmax, batch.entropic):
         for short in ((np.zeros(8), z, value, status), (z, np.zeros(8), value, status), (z, z, np.zeros(0), status)):
             with pytest.raises(ValueError):
                 method(*short, 1)
