@@ -3,9 +3,9 @@
     python benchmarks/chain_memory.py [--sentences 20000] [--seconds 120] [--threads 2]
 
 The data are synthetic: sentences of 5 to 45 words, 25 on average; every word has 8 of 20,000 attributes. Three runs are
-compared, each in its own process: the solver that "auto" picks, the memory-efficient entropic dual extragradient, and, on a
-quarter of the sentences, its stored form, whose memory grows with the data. The yardstick is one vector over all parts of
-the batch, which the memory-efficient form never makes.
+compared, each in its own process: the solver that "auto" picks, the memory-efficient entropic dual extragradient, and,
+on a quarter of the sentences, its stored form, whose memory grows with the data. The yardstick is one vector over all
+parts of the batch, which the memory-efficient form never makes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Cuts on surface-like meshes: projections inside an extragradient run, and minimum cuts. Prints JSON.
 
 The graph is a Delaunay mesh over random points thinned to mean degree 4.8, with a smooth gold labeling and noisy node
-features; the points to project are those of a real extragradient run. Projections by ``Cut.project`` are compared with plain
-dual FISTA with restarts (also C++), the argmax with ``scipy.sparse.csgraph.maximum_flow`` on rounded integer capacities.
-Times are CPU time of one thread.
+features; the points to project are those of a real extragradient run. Projections by ``Cut.project`` are compared with
+plain dual FISTA with restarts (also C++), the argmax with ``scipy.sparse.csgraph.maximum_flow`` on rounded integer
+capacities. Times are CPU time of one thread.
 
     python benchmarks/cut_projection.py [--nodes 7400] [--iterations 60] [--tol 1e-6] [--seed 0]
 """

@@ -78,8 +78,8 @@ def chains(rng: np.random.Generator) -> tuple[Encoder, list[Any], list[Any]]:
 def problems() -> Iterator[tuple[str, mm.Problem]]:
     for name, make in {"matchings": matchings, "cuts": cuts, "chains": chains}.items():
         encoder, X, y = make(np.random.default_rng(0))
-        encoder = encoder.learn(X, y)
-        packed = encoder.pack(X)
+        encoder = encoder.fit(X, y)[0]
+        packed = encoder.transform(X)
         gold = encoder.encode(packed, y)
         for label, settings in REGIONS.items():
             signs = encoder.nonnegative()

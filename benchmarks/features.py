@@ -1,7 +1,8 @@
 """Feature products and their adjoints, against NumPy and SciPy in the same run.
 
-``python benchmarks/features.py [--small] [--repeat 15]`` prints JSON: for each workload the least time of each product, and
-the time of NumPy or SciPy divided by ours (above 1: ours is faster), with one and two threads. NumPy runs on one thread.
+``python benchmarks/features.py [--small] [--repeat 15]`` prints JSON: for each workload the least time of each product,
+and the time of NumPy or SciPy divided by ours (above 1: ours is faster), with one and two threads. NumPy runs on one
+thread.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from timing import best_of
 from maxmargin import threads
 from maxmargin.features import PartFeatures
 from maxmargin.features.rows import Rows
+
 
 def on(count: int, call: Callable[[], Any]) -> Callable[[], Any]:
     def run() -> None:

@@ -2,10 +2,10 @@
 
     python benchmarks/letters.py [--data ../shared/data] [--tol 1e-3]
 
-Plain chain features: 26 x 128 node weights and 26 x 26 transitions, no bias, Hamming loss, one thread. First, training on
-fold 0 with C = 0.1 to a certified gap of --tol, tested on the other nine. Then training on folds 1 to 9, tested on fold 0:
-C is chosen by training on folds 1 to 8 (with warm starts) and testing on 9; the final gap is 0.1, below which the error does
-not fall. CRFsuite's averaged perceptron and L-BFGS get the same pixels in the same run.
+Plain chain features: 26 x 128 node weights and 26 x 26 transitions, no bias, Hamming loss, one thread. First, training
+on fold 0 with C = 0.1 to a certified gap of --tol, tested on the other nine. Then training on folds 1 to 9, tested on
+fold 0: C is chosen by training on folds 1 to 8 (with warm starts) and testing on 9; the final gap is 0.1, below which
+the error does not fall. CRFsuite's averaged perceptron and L-BFGS get the same pixels in the same run.
 """
 
 from __future__ import annotations

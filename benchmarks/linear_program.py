@@ -1,8 +1,8 @@
 """Linear programs: projection and argmax of three-way matchings, and general solvers in the same run.
 
-Microseconds of CPU time per example: Newton's method on the multipliers, cold and from the multipliers of a nearby point;
-Clarabel, one call for the whole batch; the active-set method over vertices; and the simplex method of HiGHS, cold and from
-the basis of a nearby point.
+Microseconds of CPU time per example: Newton's method on the multipliers, cold and from the multipliers of a nearby
+point; Clarabel, one call for the whole batch; the active-set method over vertices; and the simplex method of HiGHS,
+cold and from the basis of a nearby point.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/linear_program.py
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path

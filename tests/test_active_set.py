@@ -1,4 +1,4 @@
-"""Warm starts from outputs and their masses."""
+"""Warm starts from active sets: outputs and their dual variables."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from data import chains, matchings, trees
 import maxmargin as mm
 from maxmargin.features.tied import ChainFeatures
 from maxmargin.losses import Hamming
+from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import ActiveSet, Solution, Start, Status, Stop, solve
@@ -40,37 +41,37 @@ def true(problem: Problem, solution: Solution) -> None:
 
 def outputs(active_set: ActiveSet, structure: Any) -> np.ndarray:
     """Every output as a row of a dense matrix, for batches whose examples have equally many parts."""
-    rows = np.zeros((len(active_set.mass), int(structure.sizes.max())))
+    rows = np.zeros((len(active_set.alpha), int(structure.sizes.max())))
     rows[np.repeat(np.arange(len(rows)), np.diff(active_set.part_starts)), active_set.part] = active_set.value
     return rows
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
 @pytest.mark.parametrize("kind", problems.STRUCTURES)
-def test_masses_are_the_dual_point(kind: str, rescaling: str) -> None:
-    """A run of no step that starts from them has the same bound, and the masses of an example sum to 1."""
+def test_the_active_set_is_the_dual_point(kind: str, rescaling: str) -> None:
+    """A run of no step that starts from it has the same bound, and the weights of an example sum to 1."""
     problem = replace(problems.make(kind, n=5), rescaling=rescaling)
     if mm.problem.hinges.unsupported(problem):
         return
     first = run(problem, tol=1e-3)
     active_set = first.active_set
     assert active_set is not None
-    np.testing.assert_allclose(np.add.reduceat(active_set.mass, active_set.starts[:-1]), 1.0, atol=1e-12)
-    constraints = active_set.constraints(problem.structure)
-    assert constraints is not None
+    np.testing.assert_allclose(np.add.reduceat(active_set.alpha, active_set.starts[:-1]), 1.0, atol=1e-12)
+    feasible = active_set.feasible(problem.structure)
+    assert feasible is not None
     if kind in WHOLE and not problem.relaxed:
-        assert constraints is active_set
+        assert feasible is active_set
     state = BLOCK.init(runner(problem), Start(active_set=active_set))
     point = BLOCK.propose(runner(problem), state)[0]
     again = BLOCK.active_set(state)
     assert again.starts.tolist()[0] == 0
-    np.testing.assert_allclose(np.add.reduceat(again.mass, again.starts[:-1]), 1.0, atol=1e-12)
-    if constraints is active_set:
+    np.testing.assert_allclose(np.add.reduceat(again.alpha, again.starts[:-1]), 1.0, atol=1e-12)
+    if feasible is active_set:
         assert problem.region.dual(point.g, point.loss) >= first.certificate.dual - 2e-3 * first.certificate.primal
 
 
 def runner(problem: Problem) -> Any:
-    return mm.solvers.base.Run.of(problem, np.random.default_rng(0))
+    return Run.of(problem, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
@@ -143,7 +144,7 @@ def _feature_arrays(problem: Problem) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("signs", [False, True])
-def test_signs_and_balls_take_masses(signs: bool) -> None:
+def test_signs_and_balls_take_active_sets(signs: bool) -> None:
     active_set = run(problems.make("chain", n=6)).active_set
     for region in ({"C": 0.1}, {"C": 2.0, "radius": 0.5}):
         problem = problems.make("chain", n=6, region=region, signs=signs)
@@ -154,7 +155,7 @@ def test_other_numbers_of_examples_are_ignored() -> None:
     active_set = run(problems.make("chain", n=6)).active_set
     assert active_set is not None
     problem = problems.make("chain", n=5)
-    assert active_set.constraints(problem.structure) is None
+    assert active_set.feasible(problem.structure) is None
     cold, warm = run(problem), run(problem, Start(active_set=active_set))
     np.testing.assert_array_equal(cold.weights, warm.weights)
     assert cold.counters == warm.counters
@@ -169,16 +170,16 @@ def test_outputs_of_other_structures_are_left_out() -> None:
     active_set = run(Problem.build(structure, features, gold, Hamming(), L2(C=1.0))).active_set
     assert active_set is not None
     turned = Chain(lengths[::-1].copy(), 3)
-    constraints = active_set.constraints(turned)
-    assert constraints is not None
-    assert len(constraints.mass) < len(active_set.mass)
+    feasible = active_set.feasible(turned)
+    assert feasible is not None
+    assert len(feasible.alpha) < len(active_set.alpha)
     gold = turned.encode([np.arange(length) % 3 for length in lengths[::-1]])
     features = ChainFeatures(np.random.default_rng(1).normal(size=(14, 3)), lengths[::-1].copy(), 3)
     problem = Problem.build(turned, features, gold, Hamming(), L2(C=1.0))
     true(problem, run(problem, Start(active_set=active_set)))
 
 
-def test_illegal_outputs_are_found_one_by_one() -> None:
+def test_infeasible_outputs_are_found_one_by_one() -> None:
     structure = Matching.dense(np.array([[2, 2], [2, 2], [2, 2]]))
     eye, crossed, both, half = [1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5]
     rows = np.array([eye, crossed, both, eye, half, crossed])
@@ -191,40 +192,40 @@ def test_illegal_outputs_are_found_one_by_one() -> None:
         at[1].astype(np.int32),
         rows[at],
     )
-    constraints = active_set.constraints(structure)
-    assert constraints is not None
-    assert constraints.starts.tolist() == [0, 2, 3, 4]
-    np.testing.assert_array_equal(outputs(constraints, structure), [eye, crossed, eye, crossed])
-    np.testing.assert_array_equal(constraints.mass, [0.5, 0.25, 0.5, 1.0])
+    feasible = active_set.feasible(structure)
+    assert feasible is not None
+    assert feasible.starts.tolist() == [0, 2, 3, 4]
+    np.testing.assert_array_equal(outputs(feasible, structure), [eye, crossed, eye, crossed])
+    np.testing.assert_array_equal(feasible.alpha, [0.5, 0.25, 0.5, 1.0])
     bad = (
         replace(active_set, part=active_set.part + np.int32(3)),
         replace(active_set, part=-active_set.part - np.int32(1)),
         replace(active_set, part=active_set.part[::-1].copy()),
-        replace(active_set, mass=np.full(6, np.nan)),
+        replace(active_set, alpha=np.full(6, np.nan)),
         replace(active_set, value=np.full(len(active_set.part), np.inf)),
     )
     problem = problems.make("matching", n=3)
     wrong = replace(problem, structure=structure)
     assert wrong.structure.n_examples == 3
     for one in bad:
-        fitting = one.constraints(structure)
+        fitting = one.feasible(structure)
         assert fitting is not None
-        assert len(fitting.mass) < 6
+        assert len(fitting.alpha) < 6
         true(problem, run(problem, Start(active_set=one)))
     with pytest.raises(ValueError, match="must end at"):
-        replace(active_set, mass=np.ones(2))
+        replace(active_set, alpha=np.ones(2))
 
 
-def test_masses_too_large_or_twice_are_normalized() -> None:
+def test_weights_too_large_or_twice_are_normalized() -> None:
     problem = problems.make("chain", n=5)
     active_set = run(problem).active_set
     assert active_set is not None
     for factor in (0.3, 7.0):
-        true(problem, run(problem, Start(active_set=replace(active_set, mass=factor * active_set.mass))))
+        true(problem, run(problem, Start(active_set=replace(active_set, alpha=factor * active_set.alpha))))
 
 
 @pytest.mark.parametrize("make", [chains, matchings, trees])
-def test_estimators_go_on_from_their_masses(make: Any) -> None:
+def test_estimators_resume_from_their_active_sets(make: Any) -> None:
     kinds = {chains: mm.ChainSVM, matchings: mm.MatchingSVM, trees: mm.TreeSVM}
     X, y = make(12)
     model = kinds[make](C=0.3, solver=BLOCK, warm_start=True, random_state=0).fit(X, y)
@@ -244,7 +245,7 @@ def test_fewer_examples_after_a_fit_with_more() -> None:
     assert model.solution_.status is Status.CONVERGED
 
 
-def test_fitted_estimators_are_pickled_with_small_masses(tmp_path: Any) -> None:
+def test_fitted_estimators_are_pickled_with_small_active_sets(tmp_path: Any) -> None:
     X, y = chains(40)
     model = mm.ChainSVM(C=1.0, solver=BLOCK, warm_start=True, random_state=0, tol=1e-4).fit(X, y)
     bytes_of = pickle.dumps(model)
@@ -278,5 +279,5 @@ def test_structures_without_examples() -> None:
     problem = problems.make("chain", n=3).select([])
     solution = run(problem)
     assert solution.active_set is not None
-    assert len(solution.active_set.mass) == 0
+    assert len(solution.active_set.alpha) == 0
     assert run(problem, Start(active_set=solution.active_set)).status is Status.CONVERGED

@@ -202,29 +202,31 @@ def test_loss_weights(fitted, kind):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"C": -1.0}, "C must be a positive number or infinity.*larger C"),
-        ({"C": 0}, "C must be a positive"),
-        ({"C": np.nan}, "C must be a positive"),
-        ({"C": "1"}, "C must be a positive"),
-        ({"C": True}, "C must be a positive"),
-        ({"C": [1.0]}, "C must be a positive"),
-        ({"radius": -1.0}, "radius must be a positive"),
-        ({"radius": "big"}, "radius must be a positive"),
+        ({"C": -1.0}, "C must be a number > 0 or infinity.*larger C"),
+        ({"C": 0}, "C must be a number > 0"),
+        ({"C": np.nan}, "C must be a number > 0"),
+        ({"C": "1"}, "C must be a number > 0"),
+        ({"C": True}, "C must be a number > 0"),
+        ({"C": [1.0, -1.0]}, "C must be a number > 0"),
+        ({"C": []}, "C is empty"),
+        ({"C": [0.1, 1.0]}, "several values of C are compared on dev data"),
+        ({"radius": -1.0}, "radius must be a number > 0"),
+        ({"radius": "big"}, "radius must be a number > 0"),
         ({"tol": -1e-3}, "tol must be a finite number >= 0"),
         ({"tol": np.nan}, "tol must be a finite number >= 0"),
         ({"tol": np.inf}, "tol must be a finite number >= 0"),
         ({"tol": "small"}, "tol must be a finite number >= 0"),
         ({"tol": None}, "tol must be a finite number >= 0"),
-        ({"max_iter": 0}, "max_iter must be a positive integer or None"),
-        ({"max_iter": -5}, "max_iter must be a positive integer or None"),
-        ({"max_iter": 1.5}, "max_iter must be a positive integer or None"),
-        ({"max_iter": "many"}, "max_iter must be a positive integer or None"),
-        ({"max_iter": np.inf}, "max_iter must be a positive integer or None"),
-        ({"max_iter": True}, "max_iter must be a positive integer or None"),
-        ({"max_seconds": 0}, "max_seconds must be a positive number or None"),
-        ({"max_seconds": -1.0}, "max_seconds must be a positive number or None"),
-        ({"max_seconds": np.nan}, "max_seconds must be a positive number or None"),
-        ({"max_seconds": "1"}, "max_seconds must be a positive number or None"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
+        ({"max_iter": -5}, "max_iter must be an integer >= 1"),
+        ({"max_iter": 1.5}, "max_iter must be an integer >= 1"),
+        ({"max_iter": "many"}, "max_iter must be an integer >= 1"),
+        ({"max_iter": np.inf}, "max_iter must be an integer >= 1"),
+        ({"max_iter": True}, "max_iter must be an integer >= 1"),
+        ({"max_seconds": 0}, "max_seconds must be a number > 0"),
+        ({"max_seconds": -1.0}, "max_seconds must be a number > 0"),
+        ({"max_seconds": np.nan}, "max_seconds must be a number > 0"),
+        ({"max_seconds": "1"}, "max_seconds must be a number > 0"),
         ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer.*-1 for all"),
         ({"n_jobs": 1.5}, "n_jobs must be None"),
         ({"n_jobs": "2"}, "n_jobs must be None"),
@@ -305,8 +307,8 @@ def test_unknown_labels(fitted):
     refused(model, X, strange, rf"example {BAD}: label 'z' was not seen in training; give all labels", at=("score",))
     with pytest.raises(ValueError, match=rf"example {BAD}: label 'z' was not seen.*classes"):
         clone(model).set_params(classes=["a", "b", "c"]).fit(X, strange)
-    with pytest.raises(ValueError, match=rf"validation data: example {BAD}: label 'z'"):
-        clone(model).fit(X, y, validation=(X, strange))
+    with pytest.raises(ValueError, match=rf"dev data: example {BAD}: label 'z'"):
+        clone(model).fit(X, y, dev=(X, strange))
 
 
 @pytest.mark.parametrize("label", [["x"], {"x": 1}, {1}, np.zeros(2)])

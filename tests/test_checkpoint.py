@@ -23,8 +23,9 @@ from problems import STRUCTURES, make
 import maxmargin as mm
 from maxmargin import model_file
 from maxmargin.losses import Hamming
+from maxmargin.optimization import loop
 from maxmargin.optimization.callbacks import Record
-from maxmargin.optimization.interrupts import after_this
+from maxmargin.optimization.interrupts import defer_interrupts
 from maxmargin.problem import Problem
 from maxmargin.solvers import (
     AveragedPerceptron,
@@ -39,7 +40,6 @@ from maxmargin.solvers import (
     Stop,
     Subgradient,
     Validation,
-    loop,
     solve,
 )
 
@@ -201,7 +201,7 @@ def test_validation_and_patience(tmp_path):
         assert chosen.best_weights is not None
         assert again.best_weights.tobytes() == chosen.best_weights.tobytes()
         assert (again.best_score, again.best_iteration) == (chosen.best_score, chosen.best_iteration)
-    with pytest.raises(CheckpointError, match=r"saved with Validation callbacks .* this run has none; give the same"):
+    with pytest.raises(CheckpointError, match=r"stateful callbacks Validation, this run has none; give the same"):
         run(problem, BlockFrankWolfe(), tmp_path / "run")
 
 
@@ -387,7 +387,7 @@ def test_ctrl_c_waits_for_the_end_of_the_block():
     done = []
 
     def work() -> None:
-        with after_this():
+        with defer_interrupts():
             signal.raise_signal(signal.SIGINT)
             done.append(1)
 
@@ -396,7 +396,7 @@ def test_ctrl_c_waits_for_the_end_of_the_block():
     assert done
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with after_this():
+        with defer_interrupts():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
@@ -404,8 +404,8 @@ def test_ctrl_c_waits_for_the_end_of_the_block():
 
 def test_states_are_made_plain_for_writing_only(tmp_path, monkeypatch):
     frozen = []
-    plain = BlockFrankWolfe.freeze
-    monkeypatch.setattr(BlockFrankWolfe, "freeze", lambda self, state: (frozen.append(1), plain(self, state))[1])
+    plain = BlockFrankWolfe.state_dict
+    monkeypatch.setattr(BlockFrankWolfe, "state_dict", lambda self, state: (frozen.append(1), plain(self, state))[1])
     run(make("chain", n=3), BlockFrankWolfe(), tmp_path / "run", every=1e9)
     assert len(frozen) == 1
 
@@ -418,7 +418,7 @@ X, y = data()
 def tell(record):
     print(record.iteration, flush=True)
     time.sleep(0.02)
-estimator(sys.argv[1], callbacks=[tell]).fit(X, y, validation=(X[:5], y[:5]))
+estimator(sys.argv[1], callbacks=[tell]).fit(X, y, dev=(X[:5], y[:5]))
 """
 
 
@@ -438,7 +438,7 @@ def estimator(path: str | None, **options: Any) -> mm.ChainSVM:
 def test_killed_process(tmp_path):
     path = str(tmp_path / "run")
     X, y = data()
-    whole = estimator(None).fit(X, y, validation=(X[:5], y[:5]))
+    whole = estimator(None).fit(X, y, dev=(X[:5], y[:5]))
     command = [sys.executable, "-c", KILLED, path, str(Path(__file__).parent)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -449,9 +449,9 @@ def test_killed_process(tmp_path):
         process.wait()
     assert process.returncode == -signal.SIGKILL
     assert Path(path).exists()
-    again = estimator(path).fit(X, y, validation=(X[:5], y[:5]))
+    again = estimator(path).fit(X, y, dev=(X[:5], y[:5]))
     assert again.coef_.tobytes() == whole.coef_.tobytes()
-    assert again.validation_ == whole.validation_
+    assert again.dev_scores_ == whole.dev_scores_
     assert figures(again.solution_) == figures(whole.solution_)
 
 
@@ -469,7 +469,7 @@ def test_estimators_remove_it_when_done(tmp_path):
     kept.remove()
     mm.ChainSVM(C=10.0, checkpoint=str(path), max_iter=2).fit(X, y)
     assert path.exists()  # for a larger budget
-    with pytest.raises(CheckpointError, match="run: C, radius or norm differ; remove it to start afresh"):
+    with pytest.raises(CheckpointError, match="run: C, radius or norm differ; remove it to start over"):
         mm.ChainSVM(C=1.0, checkpoint=str(path)).fit(X, y)
     with pytest.raises(ValueError, match="checkpoint must be the name of a file or a Checkpoint, got 3"):
         mm.ChainSVM(checkpoint=3).fit(X, y)
@@ -516,7 +516,7 @@ def test_other_runs(tmp_path):
     assert run(problem, BlockFrankWolfe(), path).counters.iterations > 4
 
 
-NONE = "is no checkpoint, or a truncated or damaged one; name another file, or remove it to start afresh"
+NONE = "is not a checkpoint, or it is truncated or damaged; name another file, or remove it to start over"
 
 
 def test_damaged_files(tmp_path):
@@ -533,7 +533,7 @@ def test_damaged_files(tmp_path):
     path.write_bytes(bytes(flipped))
     refused(problem, path, NONE)
     model_file.write(path, {"kind": "chain"}, {})
-    refused(problem, path, "holds a model and no checkpoint; name another file")
+    refused(problem, path, "holds a model, not a checkpoint; name another file")
 
 
 def test_files_that_make_no_sense(tmp_path):
@@ -545,7 +545,7 @@ def test_files_that_make_no_sense(tmp_path):
         ({"random": {}}, {}),
         ({"random": {**header["random"], "state": {"state": 2**300, "inc": 1}}}, {}),
         ({"counters": {"iterations": "many"}}, {}),
-        ({"figures": []}, {}),
+        ({"bounds": []}, {}),
         ({"state": {}}, {}),
         ({"callbacks": 3}, {}),
         ({"next_check": None}, {}),
@@ -554,7 +554,7 @@ def test_files_that_make_no_sense(tmp_path):
         ({}, {"best": np.zeros(n + 1)}),
         ({}, {"state.g": np.zeros(n + 1)}),
         ({}, {"state.g": np.zeros(n, dtype=np.float32)}),
-        ({}, {"state.mass": -arrays["state.mass"]}),
+        ({}, {"state.alpha": -arrays["state.alpha"]}),
         ({}, {"state.idle": -1 - arrays["state.idle"]}),
         ({}, {"state.part": arrays["state.part"] + 10_000}),
         ({}, {"state.part": -1 - arrays["state.part"]}),
@@ -565,7 +565,7 @@ def test_files_that_make_no_sense(tmp_path):
     ]
     for changed, replaced in wrong:
         model_file.write(path, {**header, **changed}, {**arrays, **replaced})
-        refused(problem, path, "this checkpoint is damaged; remove it to start afresh")
+        refused(problem, path, "this checkpoint is damaged; remove it to start over")
     model_file.write(path, {**header, "run": None}, arrays)
     refused(problem, path, "it does not say which")
     model_file.write(path, {**header, "run": {**header["run"], "version": "0"}}, arrays)
@@ -587,7 +587,7 @@ def test_a_checkpoint_is_no_model(tmp_path):
 def test_places_that_cannot_be_written(tmp_path, monkeypatch):
     problem = make("chain", n=3)
     refused(problem, tmp_path, "is a folder; name a file for the checkpoint")
-    refused(problem, tmp_path / "none" / "run", "the folder of the checkpoint does not exist; make it, or name another")
+    refused(problem, tmp_path / "none" / "run", "the folder of the checkpoint does not exist; create it, or name another")
     monkeypatch.setattr(os, "access", lambda *_: False)
     refused(problem, tmp_path / "run", "the folder of the checkpoint is not writable; name another")
 
@@ -617,9 +617,9 @@ def test_solvers_that_cannot_be_saved(tmp_path):
     [
         ({"path": ""}, "the name of a file, got ''"),
         ({"path": 3}, "the name of a file, got 3"),
-        ({"path": "a", "every": -1}, "seconds >= 0, got -1; 30 is"),
-        ({"path": "a", "every": float("nan")}, "seconds >= 0, got nan"),
-        ({"path": "a", "every": "often"}, "seconds >= 0, got 'often'"),
+        ({"path": "a", "every": -1}, "every must be a number >= 0 or infinity, got -1; .*30 is"),
+        ({"path": "a", "every": float("nan")}, ">= 0 or infinity, got nan"),
+        ({"path": "a", "every": "often"}, ">= 0 or infinity, got 'often'"),
         ({"path": "a", "keep": 3}, "keep must be True or False, got 3"),
         ({"path": "a", "fingerprint": 3}, "fingerprint must be a string, got 3"),
     ],

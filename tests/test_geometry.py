@@ -259,7 +259,7 @@ def test_an_interruption_while_weights_are_made_sparse_keeps_the_solution(monkey
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("maxmargin.optimization.loop.sparser", interrupted)
+    monkeypatch.setattr("maxmargin.optimization.loop.sparsify", interrupted)
     solution = run(make("matching", region={"l1": 1.0}), mm.Extragradient(), tol=1e-2, max_iter=3000)
     assert solution.status is Status.CONVERGED
 
@@ -318,8 +318,8 @@ def test_separable_data_do_not_stall_a_restarted_run() -> None:
 
 
 def test_a_stalled_run_is_told_of_the_other_geometry() -> None:
-    assert "geometry=Euclidean()" in mm.Extragradient().when_stalled(make("chain"))
-    assert "Euclidean" not in mm.DualExtragradient().when_stalled(make("cut"))
+    assert "geometry=Euclidean()" in mm.Extragradient().stalled_remedy(make("chain"))
+    assert "Euclidean" not in mm.DualExtragradient().stalled_remedy(make("cut"))
 
 
 def test_exact_weights_lose_nothing_to_sparsity() -> None:
@@ -362,10 +362,10 @@ def test_settings_are_checked() -> None:
         mm.Entropic(structures=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="radius or C must be finite"):
         L1(np.inf)
-    with pytest.raises(ValueError, match="C must be a positive number"):
+    with pytest.raises(ValueError, match="C must be a number > 0"):
         L1(1.0, C=0.0)
     for radius in (0.0, -1.0, np.nan, "1", True):
-        with pytest.raises(ValueError, match="radius must be a positive number"):
+        with pytest.raises(ValueError, match="radius must be a number > 0"):
             L1(radius)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="boolean mask"):
         L1(1.0, np.array([0, 1]))

@@ -271,7 +271,7 @@ def test_compiled_hinges_call_no_python(monkeypatch: pytest.MonkeyPatch) -> None
             with monkeypatch.context() as patch:
                 patch.setattr("maxmargin.problem.examples.most_violated_of_scores", refuse)
                 blocks = mm.BlockFrankWolfe()
-                run = mm.solvers.base.Run.of(problem, np.random.default_rng(0))
+                run = Run.of(problem, np.random.default_rng(0))
                 state = blocks.step(run, blocks.init(run, mm.solvers.Start()))
                 assert state.passes == 1
                 assert run.counters.argmax == 1.0
@@ -330,7 +330,7 @@ def test_a_cache_saves_calls_and_counts_them() -> None:
     calls = []
     for cache in (0.0, 0.25, 1.0):
         solver = mm.BlockFrankWolfe(cache=cache, kept_passes=0)
-        run = mm.solvers.base.Run.of(problem, np.random.default_rng(0))
+        run = Run.of(problem, np.random.default_rng(0))
         state = solver.init(run, mm.solvers.Start())
         for done in range(20):
             before = run.counters.argmax

@@ -150,7 +150,7 @@ def test_facts_of_a_region():
 @pytest.mark.parametrize("name", ["C", "radius"])
 @pytest.mark.parametrize("value", [-1.0, 0, 0.0, np.nan, -np.inf, True, np.True_, "1", None, [1.0], 1j])
 def test_refused_settings(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be a positive number or infinity"):
+    with pytest.raises(ValueError, match=f"{name} must be a number > 0 or infinity"):
         L2(**{name: value})
 
 

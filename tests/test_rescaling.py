@@ -94,8 +94,8 @@ def test_worst_outputs_are_slopes(kind: str, rescaling: str, slack: str) -> None
     assert (worst.loss >= 0.0).all()
     assert (worst.value >= -1e-12).all()
     assert worst.value[1] == 0.0
-    active_set = problem.active_set(worst.value)
-    g = df.T @ (active_set * worst.factor)
+    zeta = problem.slack_slope(worst.value)
+    g = df.T @ (zeta * worst.factor)
     hinge = problem.total(worst.value)
     for seed in range(5):
         other = some_weights(problem, seed)

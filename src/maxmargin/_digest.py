@@ -83,4 +83,4 @@ def _plain(value: Any) -> bool:
 def _own(value: Any) -> bool:
     """Whether an object belongs to the package's Python code."""
     module = type(value).__module__
-    return module.startswith("maxmargin.") and not module.startswith("maxmargin._kernels")
+    return module.startswith("maxmargin.") and not module.endswith("._kernels")

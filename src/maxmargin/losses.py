@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin.structures.base import FloatArray, Structure
 
 
@@ -24,13 +25,6 @@ class Loss(ABC):
 
         ``c @ gold + offset.sum()`` must be zero. ``offset`` is kept per part so that weights per part scale both.
         """
-
-
-def _cost(name: str, value: float) -> float:
-    number = np.asarray(value)
-    if number.dtype.kind not in "fiu" or number.ndim or not np.isfinite(number) or number < 0:
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return float(value)
 
 
 @dataclass(frozen=True)
@@ -48,8 +42,8 @@ class Hamming(Loss):
 
     def costs(self, structure: Structure, gold: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See :meth:`Loss.costs`."""
-        plus = _cost("false_positive", self.false_positive)
-        minus = _cost("false_negative", self.false_negative)
+        plus = checks.number("false_positive", self.false_positive, least=0)
+        minus = checks.number("false_negative", self.false_negative, least=0)
         c, offset = np.zeros(structure.n_parts), np.zeros(structure.n_parts)
         y = gold[structure.variable_parts]
         if structure.categorical:

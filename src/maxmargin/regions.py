@@ -1,19 +1,70 @@
-"""Sets and penalties for the weights: what the weights player may choose, and what it pays.
+"""Sets and penalties for the weights: the weights player's choices and their costs.
 
-A region knows its Euclidean projection, its penalty and the smallest value ``min_{w in W} w'g + penalty(w)``, which
-is all that solvers and certificates need.
+A region knows its Euclidean projection, its penalty and the smallest value ``min_{w in W} w'g + penalty(w)``: enough
+for certificates and for general solvers. Faster solvers use more, and ask for it by name: see :data:`CAPABILITIES`. A
+region of your own is a subclass of :class:`Region` and works with every solver whose needs it offers.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
+from maxmargin._sparse import sp
 from maxmargin._vectors import norm, squared
 from maxmargin.structures.base import FloatArray
+
+_LARGER = "a larger C or radius means less regularization"
+
+CAPABILITIES = {
+    "smooth": "a penalty with the gradient curvature * w (1/C ||w||_1 has none at zero)",
+    "strongly_convex": "a strongly convex penalty, such as a ridge penalty (an L2 region with a finite C)",
+    "ridge": "a ridge penalty, an L2 region with a finite C",
+    "lasso": 'sums of absolute weights, norm="l1" (regions.L1)',
+    "l1_ball": "an L1 ball without a penalty",
+    "conic": "a conic form of the penalty",
+}
+"""The attributes of a region that a solver may need (None or False where a region lacks one), and words for errors."""
+
+
+class Ridge(NamedTuple):
+    """``1/(2C) ||w||^2`` in the ball ``||w|| <= radius``, with the region's sign constraints; C is finite."""
+
+    C: float
+    radius: float
+
+
+class Lasso(NamedTuple):
+    """``price ||w||_1`` in the ball ``||w||_1 <= radius``, with the region's sign constraints."""
+
+    price: float
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class ConicForm:
+    """The penalty and the set as a convex program over the weights and auxiliary variables ``t``.
+
+    ``penalty(w) = min_t 1/2 curvature ||w||^2 + cost't`` subject to ``rows (w, t) <= rhs`` and ``||w|| <= radius``.
+
+    Attributes:
+        curvature: a number.
+        cost: shape ``(n_t,)``.
+        rows: sparse, shape ``(n_rows, n_weights + n_t)``.
+        rhs: shape ``(n_rows,)``.
+        radius: a number or infinity.
+    """
+
+    curvature: float
+    cost: FloatArray
+    rows: sp.csr_array
+    rhs: FloatArray
+    radius: float = np.inf
 
 
 class Region(ABC):
@@ -22,13 +73,42 @@ class Region(ABC):
     sparse = False
     """Whether solutions have many zeros, which a solver should find."""
 
-    @property
-    def smooth(self) -> bool:
-        """Whether the penalty's gradient is ``curvature * w``; otherwise only its :meth:`prox` is to be used."""
-        return True
-
     nonnegative: npt.NDArray[np.bool_] | None
     """Boolean mask of the sign-constrained coordinates, shape ``(n_weights,)``, or None."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the penalty's gradient is ``curvature * w``; otherwise solvers use only its :meth:`prox`."""
+        return True
+
+    @property
+    def strongly_convex(self) -> bool:
+        """Whether :meth:`best_response` always exists and is unique."""
+        return self.ridge is not None
+
+    @property
+    def ridge(self) -> Ridge | None:
+        """The settings if this is a ridge penalty, else None."""
+        return None
+
+    @property
+    def lasso(self) -> Lasso | None:
+        """The settings if this is an L1 penalty, an L1 ball or both, else None."""
+        return None
+
+    @property
+    def l1_ball(self) -> float | None:
+        """The radius if this is an L1 ball without a penalty, else None."""
+        return None
+
+    @property
+    def conic(self) -> bool:
+        """Whether there is a :meth:`conic_form`."""
+        return type(self).conic_form is not Region.conic_form
+
+    def conic_form(self, n_weights: int) -> ConicForm:
+        """The penalty and the set as a conic program, for the reference solver."""
+        raise NotImplementedError(f"{type(self).__name__} has no conic form")
 
     def unsupported(self, n_weights: int) -> str | None:
         """The reason why this region does not fit weights of that length, or None."""
@@ -43,7 +123,7 @@ class Region(ABC):
     @property
     @abstractmethod
     def curvature(self) -> float:
-        """The penalty's gradient is ``curvature * w``; 0 without a penalty."""
+        """The modulus of strong convexity; for a smooth penalty the gradient is ``curvature * w``."""
 
     @property
     @abstractmethod
@@ -56,7 +136,7 @@ class Region(ABC):
 
     @abstractmethod
     def penalty(self, weights: FloatArray) -> float:
-        """What the weights cost."""
+        """The cost of the weights."""
 
     @abstractmethod
     def prox(self, weights: FloatArray, step: float) -> FloatArray:
@@ -67,7 +147,7 @@ class Region(ABC):
         """A lower bound of the objective: ``max_theta theta loss - theta^2/2 squares + min_w theta w'g + penalty(w)``.
 
         ``g = g(z)`` and ``loss = sum_i c_i'z_i + d_i`` for a feasible z, and theta in [0, 1] mixes z with the gold
-        output. With quadratic slack, ``squares > 0``, the masses of the examples form a cone: theta is any number >= 0.
+        output. With quadratic slack, ``squares > 0``, the dual variables form a cone: theta is any number >= 0.
         """
 
     @abstractmethod
@@ -76,14 +156,30 @@ class Region(ABC):
 
     @abstractmethod
     def norm_bound(self, hinge_at_zero: float) -> float:
-        """A radius that holds a solution, given ``H(0)``; infinity where none is known."""
+        """A radius that holds a solution, given ``H(0)``, in the region's own norm; infinity if none is known."""
+
+    def clip_norm(self, weights: FloatArray, bound: float) -> FloatArray:
+        """The nearest weights of the region to given ones of it within a bound of :meth:`norm_bound`; by default these.
+
+        Solvers may use it to keep their steps bounded.
+        """
+        return weights
+
+    def rescale(self, weights: FloatArray) -> FloatArray:
+        """Weights of the region that are a multiple of given ones where that is possible: predictions stay the same."""
+        return self.project(weights)
+
+    def _sign_rows(self, n_weights: int) -> tuple[sp.csr_array, FloatArray]:
+        """``-w_k <= 0`` for the sign-constrained coordinates."""
+        signed = np.zeros(0, dtype=np.int64) if self.nonnegative is None else np.flatnonzero(self.nonnegative)
+        return -sp.eye_array(n_weights, format="csr")[signed], np.zeros(len(signed))
 
 
 @dataclass(frozen=True, eq=False)
 class L2(Region):
     """``1/(2C) ||w||^2`` inside the ball ``||w|| <= radius``, with ``w_k >= 0`` on chosen coordinates.
 
-    ``C = inf`` is no penalty, ``radius = inf`` no ball; every combination has a certificate, except that with neither
+    ``C = inf`` means no penalty, ``radius = inf`` no ball; every combination has a certificate, except that with neither
     the dual bound is 0 and the gap equals the hinge loss.
 
     Args:
@@ -97,14 +193,29 @@ class L2(Region):
     nonnegative: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        _check_size("C", self.C)
-        _check_size("radius", self.radius)
+        checks.positive("C", self.C, infinite=True, hint=_LARGER)
+        checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
 
     @property
     def curvature(self) -> float:
         """``1/C``."""
         return 0.0 if np.isinf(self.C) else 1.0 / float(self.C)
+
+    @property
+    def ridge(self) -> Ridge | None:
+        """``C`` and ``radius`` if ``C`` is finite."""
+        return Ridge(float(self.C), float(self.radius)) if np.isfinite(self.C) else None
+
+    def conic_form(self, n_weights: int) -> ConicForm:
+        """Without auxiliary variables."""
+        return ConicForm(self.curvature, np.zeros(0), *self._sign_rows(n_weights), self.radius)
+
+    def clip_norm(self, weights: FloatArray, bound: float) -> FloatArray:
+        """A cone and two balls around its apex: scaling after the region's projection projects onto all three."""
+        if np.isinf(bound):
+            return weights
+        return weights * min(1.0, bound / max(norm(weights), np.finfo(float).tiny))
 
     @property
     def certifies(self) -> bool:
@@ -175,7 +286,7 @@ class L2(Region):
         return np.asarray(reduced * (-self.radius / steepness))
 
     def norm_bound(self, hinge_at_zero: float) -> float:
-        """``min(radius, sqrt(2 C H(0)))``: a solution is no worse than w = 0."""
+        """``min(radius, sqrt(2 C H(0)))``: a solution is not worse than w = 0."""
         if np.isinf(self.C):
             return float(self.radius)
         return float(min(self.radius, np.sqrt(2.0 * self.C * max(hinge_at_zero, 0.0))))
@@ -199,11 +310,11 @@ class L1(Region):
     sparse = True
 
     def __post_init__(self) -> None:
-        _check_size("radius", self.radius)
-        _check_size("C", self.C)
+        checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
+        checks.positive("C", self.C, infinite=True, hint=_LARGER)
         if np.isinf(self.radius) and np.isinf(self.C):
             raise ValueError(
-                "radius or C must be finite: an infinite L1 ball without a penalty is no regularization; "
+                "radius or C must be finite: an infinite L1 ball without a penalty does not regularize; "
                 'use an L2 region, norm="l2"'
             )
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
@@ -214,13 +325,41 @@ class L1(Region):
 
     @property
     def price(self) -> float:
-        """``1/C``, what a unit of weight costs."""
+        """``1/C``, the cost of a unit of weight."""
         return 0.0 if np.isinf(self.C) else 1.0 / float(self.C)
 
     @property
     def curvature(self) -> float:
         """0: the penalty has no curvature, and where ``C`` is finite no gradient either (:attr:`smooth`)."""
         return 0.0
+
+    @property
+    def lasso(self) -> Lasso | None:
+        """``1/C`` and ``radius``."""
+        return Lasso(self.price, float(self.radius))
+
+    @property
+    def l1_ball(self) -> float | None:
+        """``radius`` if ``C`` is infinite."""
+        return float(self.radius) if np.isinf(self.C) else None
+
+    def conic_form(self, n_weights: int) -> ConicForm:
+        """With bounds ``t >= |w|``."""
+        signs, zeros = self._sign_rows(n_weights)
+        none, one = sp.csr_array((signs.shape[0], n_weights)), sp.eye_array(n_weights, format="csr")
+        rows = [sp.hstack([signs, none]), sp.hstack([one, -one]), sp.hstack([-one, -one])]
+        rhs = [zeros, np.zeros(2 * n_weights)]
+        if np.isfinite(self.radius):
+            ones = sp.csr_array(np.ones((1, n_weights)))
+            rows.append(sp.hstack([sp.csr_array((1, n_weights)), ones]))
+            rhs.append(np.array([self.radius]))
+        cost = np.full(n_weights, self.price)
+        return ConicForm(0.0, cost, sp.csr_array(sp.vstack(rows)), np.concatenate(rhs))
+
+    def rescale(self, weights: FloatArray) -> FloatArray:
+        """Scaled into the ball."""
+        size = np.abs(weights).sum()
+        return self.project(weights * (self.radius / size) if size > self.radius else weights)
 
     @property
     def smooth(self) -> bool:
@@ -257,7 +396,7 @@ class L1(Region):
         return self.price * float(np.abs(weights).sum()) if self.price else 0.0
 
     def prox(self, weights: FloatArray, step: float) -> FloatArray:
-        """Toward zero by ``step / C``, then the projection, which goes on toward zero: this is exact."""
+        """Soft thresholding by ``step / C``, then the projection, which continues toward zero: this is exact."""
         if self.price == 0.0:
             return self.project(weights)
         shrunk = np.maximum(np.abs(weights) - step * self.price, 0.0)
@@ -292,7 +431,7 @@ class L1(Region):
         return value
 
     def best_response(self, g: FloatArray) -> FloatArray | None:
-        """A corner of the ball, or zero where every weight costs; None where neither is the only one."""
+        """A corner of the ball, or zero where every weight costs; None where neither is unique."""
         at, steepness = self._steepest(g)
         if steepness == self.price or (steepness > self.price and np.isinf(self.radius)):
             return None
@@ -302,19 +441,10 @@ class L1(Region):
         return w
 
     def norm_bound(self, hinge_at_zero: float) -> float:
-        """``min(radius, C H(0))``: no weights of the ball are longer, and a solution is no worse than w = 0."""
+        """``min(radius, C H(0))``: no weights of the ball are longer, and a solution is not worse than w = 0."""
         if np.isinf(self.C):
             return float(self.radius)
         return float(min(self.radius, self.C * max(hinge_at_zero, 0.0)))
-
-
-def _check_size(name: str, value: float) -> None:
-    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-    if not number or np.isnan(value) or value <= 0:
-        raise ValueError(
-            f"{name} must be a positive number or infinity, got {value!r}; "
-            "a larger C or radius means less regularization"
-        )
 
 
 def _mask(nonnegative: npt.ArrayLike | None) -> npt.NDArray[np.bool_] | None:

@@ -76,7 +76,7 @@ def test_standard_input(monkeypatch):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"good\nbad \xff\n", r"file, line 2: byte 0xff is no UTF-8; save the file as UTF-8, for example with iconv"),
+        (b"good\nbad \xff\n", r"file, line 2: byte 0xff is not UTF-8; save the file as UTF-8, for example with iconv"),
         (b"good\n\nbad \xe9t\xe9\n", r"file, line 3: byte 0xe9"),
         ("good\n".encode("utf-16"), r"file, line 1: byte 0xff"),
         ("good\nbad\n".encode("utf-16-le"), r"file, line 1: a NUL byte, .*iconv"),
@@ -134,7 +134,7 @@ def test_refused_bitext(saved):
         read_bitext(saved("a ||| b\nc\n"))
     with pytest.raises(FileError, match=r"file, line 1: 2 ' \|\|\| '"):
         read_bitext(saved("a ||| b ||| c\n"))
-    with pytest.raises(FileError, match="standard input can be read once"):
+    with pytest.raises(FileError, match="standard input can be read only once"):
         read_bitext("-", "-")
     for text in ("a\nb ||| c\n||| d\n", "a\n||| c\nb", "a\nb |||"):
         with pytest.raises(FileError, match=r"/s, line 2: has ' \|\|\| ', .*; leave the target file \(--target\) out"):

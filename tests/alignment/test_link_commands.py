@@ -131,7 +131,7 @@ def test_names_cannot_move_the_cursor(at):
             ("--gold", "gold", "--predicted", "good", "--source", "both", "--target", "target"),
             "both, line 1: has ' ||| ', so the file seems to hold source and target; leave the target file (--target)",
         ),
-        (("--gold", "gold", "--predicted", "latin"), "latin, line 2: byte 0xe9 is no UTF-8"),
+        (("--gold", "gold", "--predicted", "latin"), "latin, line 2: byte 0xe9 is not UTF-8"),
         (("--gold", "gold", "--predicted", "outside", "--source", "both"), "outside, line 2: link 0-5 lies outside"),
         (("--gold", "gold", "--predicted", "good", "--source", "source"), "source, line 1: no ' ||| '"),
         (("--gold", "gold", "--predicted", "good", "--target", "target"), "--target needs --source"),
@@ -139,7 +139,7 @@ def test_names_cannot_move_the_cursor(at):
             ("--gold", "gold", "--predicted", "good", "--source", "source", "--target", "short"),
             "source has 3 lines and",
         ),
-        (("--gold", "-", "--predicted", "-"), "standard input (-) can be read once only"),
+        (("--gold", "-", "--predicted", "-"), "standard input (-) can be read only once"),
     ],
 )
 def test_refused_evaluate(at, arguments, message):
@@ -185,7 +185,7 @@ def test_symmetrize_reversed(at):
     [
         (("--forward", "forward", "--backward", "missing"), "missing: No such file"),
         (("--forward", "forward", "--backward", "short"), "forward has 3 lines and short has 1"),
-        (("--forward", "-", "--backward", "-"), "standard input (-) can be read once"),
+        (("--forward", "-", "--backward", "-"), "standard input (-) can be read only once"),
         (("--forward", "forward", "--backward", "outside", "--source", "both"), "outside, line 2"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles import alignment as twin
 
 import maxmargin as mm
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.features import _COLUMNS, GROUPS, Evidence, LinkFeatures, WordFeatures
 
 WORDS = ["the", "The", "house", "maison", "Président", "president", "1998", "1,998", "36e", ".", ",", "?", "a", "école"]

@@ -73,7 +73,7 @@ def test_projection_of_long_lists_is_certified_by_the_argmax(scale: float) -> No
 
 @settings(deadline=None, derandomize=True, max_examples=30)
 @given(sizes=lists, seed=st.integers(0, 10_000), scale=st.sampled_from([1e-3, 1.0, 1e4]))
-def test_entropic_is_a_softmax(sizes: list[int], seed: int, scale: float) -> None:
+def test_marginals_is_a_softmax(sizes: list[int], seed: int, scale: float) -> None:
     structure = Candidates(sizes)
     potentials = scale * np.random.default_rng(seed).normal(size=structure.n_parts)
     found = structure.marginals(potentials)

@@ -16,7 +16,8 @@ from maxmargin import _kernels
 from maxmargin.features.tied import ChainFeatures
 from maxmargin.losses import Hamming
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.loop import Stop, solve
+from maxmargin.optimization.loop import solve
+from maxmargin.optimization.stopping import Stop
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.structures import Chain, TransitionConstraints
@@ -303,7 +304,7 @@ def test_rules_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="constraints must be a TransitionConstraints or None, got ndarray"):
         Chain([1], 2, constraints=np.ones((2, 2)))
     few = np.zeros(4)
-    with pytest.raises(ValueError, match="rules do not fit the labels"):
+    with pytest.raises(ValueError, match="constraints do not fit the labels"):
         _kernels.ChainOracle(np.array([2]), 3, True, few, few, few, 1)
 
 
@@ -320,9 +321,9 @@ def test_masses_keep_only_legal_outputs():
         np.concatenate(parts).astype(np.int32),
         np.concatenate([z[at] for z, at in zip(outputs, parts, strict=True)]),
     )
-    kept = active_set.constraints(Chain([3, 2], 5, constraints=TransitionConstraints.bio(BIO)))
+    kept = active_set.feasible(Chain([3, 2], 5, constraints=TransitionConstraints.bio(BIO)))
     assert kept.starts.tolist() == [0, 2, 4]
-    assert active_set.constraints(free).starts.tolist() == [0, 3, 6]
+    assert active_set.feasible(free).starts.tolist() == [0, 3, 6]
 
 
 def problem_of(transitions, rescaling="margin"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles import alignment as twin
 
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.features import Evidence, LinkFeatures
 
 NAMES = (
@@ -58,7 +58,7 @@ WIDTH = sum(_kernels.link_group_sizes()) + 1
         ({"target_word": np.array([0, -1, 1], dtype=np.int32)}, "outside the list of words"),
         ({"letters_start": np.array([0, 2, 4])}, "offsets do not span"),
         ({"letters_start": np.array([0, 3])}, "one entry per word"),
-        ({"letters": np.array([97, 98, 2**32 - 1], dtype=np.uint32)}, "no code point"),
+        ({"letters": np.array([97, 98, 2**32 - 1], dtype=np.uint32)}, "not a code point"),
         ({"letters": np.full(70, 97, dtype=np.uint32), "letters_start": np.array([0, 65, 70])}, "too many letters"),
         ({"shape": np.zeros(1, dtype=np.int32)}, "one entry per word"),
         ({"hmm_forward": np.zeros(3)}, "same size"),

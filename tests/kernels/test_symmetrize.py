@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import maxmargin as mm
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.links import Prediction, as_links
 from maxmargin.tasks.alignment.symmetrize import METHODS, symmetrize
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles.tagging import rows_of_items, rows_of_template
 
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.attributes import Vocabulary
 from maxmargin.tasks.tagging.table import TokenTable
 from maxmargin.tasks.tagging.templates import Template

@@ -163,7 +163,7 @@ def test_k_best_equals_enumeration(case, k):
 @pytest.mark.usefixtures("every_vector_length")
 @at_one_width(max_examples=60)
 @given(small_graphs())
-def test_entropic_equals_enumeration(case):
+def test_marginals_equals_enumeration(case):
     tree, potentials = case
     points = tree.marginals(potentials)
     assert (points.status == OK).all()
@@ -214,7 +214,7 @@ def test_log_partition_function_has_the_marginals_as_gradient(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_entropic_is_stable_for_large_potentials(kind):
+def test_marginals_is_stable_for_large_potentials(kind):
     rng = np.random.default_rng(5)
     tree = random_graphs(rng, kind, 20, nodes=6)
     whole = rng.integers(-1, 2, size=tree.n_parts).astype(float)

@@ -11,7 +11,6 @@ import numpy as np
 from maxmargin.structures import Candidates, Chain, Cut, LinearProgram, Matching, SecondOrderChain, Structure
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.sparse import SparsePoint
 from oracles import linear_program, matching
 
 
@@ -25,8 +24,7 @@ def vertices(structure: Structure) -> list[FloatArray]:
     for i in range(structure.n_examples):
         outputs = list(_labelings(structure.select([i])))
         many = structure.select([i] * len(outputs))
-        encoded = many.encode(outputs)
-        z = encoded.dense() if isinstance(encoded, SparsePoint) else encoded
+        z = np.asarray(many.encode(outputs))
         blocks = [block.reshape(len(outputs), -1) for block in np.split(z, many.starts[1:-1]) if outputs]
         found.append(np.hstack(blocks) if outputs else np.zeros((0, int(structure.sizes[i]))))
     return found

@@ -15,7 +15,7 @@ import pytest
 from commands import runner
 
 from maxmargin.cli import app
-from maxmargin.optimization.checkpoint import Saver
+from maxmargin.optimization.checkpoint import FileCheckpointer
 from maxmargin.tasks.tagging import load_tagger
 from maxmargin.tasks.tagging.commands import learn
 from maxmargin.tasks.tagging.corpus import load_corpus
@@ -82,15 +82,15 @@ def test_training_that_is_killed_goes_on_to_the_same_model(files, tmp_path):
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, certificates: int) -> None:
     """Ctrl-C at a certificate of the process, counted from 1."""
-    keep, left = Saver.keep, [certificates]
+    save, left = FileCheckpointer.save_if_due, [certificates]
 
-    def keep_or_stop(self, moment):
+    def save_or_stop(self, carry):
         left[0] -= 1
         if left[0] == 0:
             raise KeyboardInterrupt
-        keep(self, moment)
+        save(self, carry)
 
-    monkeypatch.setattr(Saver, "keep", keep_or_stop)
+    monkeypatch.setattr(FileCheckpointer, "save_if_due", save_or_stop)
 
 
 CASES = {
@@ -151,7 +151,7 @@ def test_a_damaged_checkpoint_is_refused(files, tmp_path):
     save.write_bytes(b"nonsense")
     answer = runner.invoke(app, [*arguments(files, tmp_path / "model"), "--resume"])
     assert answer.exit_code == 2
-    assert "is no checkpoint, or a truncated or damaged one" in answer.stderr
+    assert "is not a checkpoint, or it is truncated or damaged" in answer.stderr
 
 
 def test_an_interruption_before_anything_was_saved(files, tmp_path, monkeypatch):

@@ -222,7 +222,7 @@ class SupportedRows(Features):
         """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
         self._write_sums(self.rows.transposed.arrays, vector(z, self.n_parts, "z"), out)
 
-    def _write_sums(self, turned: tuple[Any, ...], z: FloatArray, out: FloatArray) -> None:
+    def _write_sums(self, turned: tuple[Any, Any, FloatArray], z: FloatArray, out: FloatArray) -> None:
         threads = _threads.current()
         if self.constant:
             ones = np.ones(self.rows.n)

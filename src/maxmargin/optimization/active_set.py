@@ -1,29 +1,28 @@
-"""The masses that a run ends with: for every example a few outputs and how much each counts in the dual point.
+"""The active set that a run ends with: for every example a few outputs (atoms) and their weights in the dual point.
 
-They do not depend on the penalty, the example weights or the loss, so that a later run on other settings can start from
-them: its factors, losses and inner products are made anew from its own problem.
+It does not depend on the penalty, the example weights or the loss, so that a later run with other settings can start
+from it: that run computes factors, losses and inner products from its own problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import offsets_of, ranges
+from maxmargin.structures._arrays import pieces, offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 
 PIECE = 1 << 18
-"""Parts of the batches in which outputs are looked at: packed vectors that stay in the cache."""
+"""Parts of the batches in which outputs are checked: packed vectors that stay in the cache."""
 
 Flags = npt.NDArray[np.bool_]
 
 
-def small_numbers(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """As uint8 where all are numbers that it holds exactly."""
+def as_bytes(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array as uint8 if that holds all its numbers exactly, else itself."""
     with np.errstate(invalid="ignore"):
         small = value.astype(np.uint8, copy=False)
     return small if (small == value).all() else value
@@ -31,64 +30,65 @@ def small_numbers(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
-    """Outputs with mass, by their non-zero parts.
+    """Outputs with positive dual variables, by their non-zero parts.
 
     Attributes:
         starts: example ``i`` has the outputs from ``starts[i]`` up to ``starts[i + 1]``, shape ``(n_examples + 1,)``.
-        mass: shape ``(n_outputs,)``, > 0; those of an example sum to 1, or what they lack belongs to the gold output.
+        alpha: the dual variables, shape ``(n_outputs,)``, > 0; if those of an example sum to less than 1, the gold
+            output has the rest.
         part_starts: output ``r`` has the entries from ``part_starts[r]`` up to ``part_starts[r + 1]`` of ``part`` and
             ``value``, shape ``(n_outputs + 1,)``.
-        part: parts of the example, counted from 0 block after block, rising, int32.
-        value: what the output has there; as uint8 where all are such small whole numbers.
+        part: parts of the example, counted from 0 block after block, in increasing order, int32.
+        value: the output's entries there; uint8 if all are such small integers.
     """
 
     starts: IntArray
-    mass: FloatArray
+    alpha: FloatArray
     part_starts: IntArray
     part: npt.NDArray[np.int32]
     value: npt.NDArray[np.uint8] | FloatArray
 
     def __post_init__(self) -> None:
-        fits = len(self.part_starts) == len(self.mass) + 1 and len(self.part) == len(self.value)
-        if not fits or self.starts[-1] != len(self.mass) or self.part_starts[-1] != len(self.part):
-            raise ValueError("masses: starts must end at the number of outputs, part_starts at the number of parts")
+        fits = len(self.part_starts) == len(self.alpha) + 1 and len(self.part) == len(self.value)
+        if not fits or self.starts[-1] != len(self.alpha) or self.part_starts[-1] != len(self.part):
+            raise ValueError("active set: starts must end at the number of outputs, part_starts at the number of parts")
 
     @classmethod
     def packed(
         cls,
         starts: IntArray,
-        mass: FloatArray,
+        alpha: FloatArray,
         part_starts: IntArray,
         part: npt.NDArray[np.int32],
         value: npt.NDArray[Any],
     ) -> ActiveSet:
-        """With small whole numbers stored as such: a fitted estimator keeps them, also when it is pickled."""
-        return cls(starts, mass, part_starts, part, small_numbers(value))
+        """An active set with small integers stored as bytes: a fitted estimator keeps it, also when it is pickled."""
+        return cls(starts, alpha, part_starts, part, as_bytes(value))
 
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """As kernels take them."""
-        return self.starts, self.mass, self.part_starts, self.part, self.value
+        """The arrays in the order in which kernels take them."""
+        return self.starts, self.alpha, self.part_starts, self.part, self.value
 
-    def constraints(self, structure: Structure) -> ActiveSet | None:
-        """Those outputs that are legal in a batch; None where it does not have as many examples.
+    def feasible(self, structure: Structure) -> ActiveSet | None:
+        """The outputs that are feasible in a batch; None if the batch has another number of examples.
 
-        What an output makes of itself by ``decode`` and ``encode`` must be that output: any other point might lie
-        outside the polytope, and a certificate that rests on it be wrong.
+        Decoding and encoding an output must give that output: any other point might lie outside the polytope, and a
+        certificate that uses it would be wrong.
         """
         if len(self.starts) != structure.n_examples + 1:
             return None
         owner = np.repeat(np.arange(structure.n_examples), np.diff(self.starts))
         fine = self._well_formed(structure.sizes[owner])
         candidates = np.flatnonzero(fine)
-        for piece in _pieces(structure.sizes[owner[candidates]]):
+        for piece in pieces(structure.sizes[owner[candidates]], PIECE):
             outputs = candidates[piece]
             batch = structure.select(owner[outputs])
             fine[outputs] = _round_trip(batch, self._dense(batch, outputs))
         return self._only(fine, owner)
 
     def _well_formed(self, sizes: IntArray) -> Flags:
-        """Per output: a mass above 0, parts that rise and lie in an example of that size, values that are finite."""
-        fine = np.isfinite(self.mass) & (self.mass > 0.0)
+        """Per output: whether alpha is positive, parts increase and lie in an example of that size, values are finite."""
+        fine = np.isfinite(self.alpha) & (self.alpha > 0.0)
         counts = np.diff(self.part_starts)
         output = np.repeat(np.arange(len(counts)), counts)
         wrong = (self.part < 0) | (self.part >= sizes[output]) | ~np.isfinite(self.value) | (self.value == 0.0)
@@ -117,29 +117,18 @@ class ActiveSet:
         entries = ranges(self.part_starts[outputs], self.part_starts[outputs + 1])
         return ActiveSet(
             offsets_of(np.bincount(owner[outputs], minlength=len(self.starts) - 1)),
-            self.mass[outputs],
+            self.alpha[outputs],
             offsets_of(np.diff(self.part_starts)[outputs]),
             self.part[entries],
             self.value[entries],
         )
 
 
-def _pieces(sizes: IntArray) -> Iterator[slice]:
-    """Consecutive outputs, so many parts (or one output, if that is larger) at a time."""
-    ends = np.cumsum(sizes)
-    first = 0
-    while first < len(ends):
-        before = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
-        yield slice(first, last)
-        first = last
-
-
 def _round_trip(batch: Structure, z: FloatArray) -> Flags:
-    """Which examples of a packed vector ``encode`` gives back from what ``decode`` makes of them."""
+    """The examples of a packed vector that decoding and encoding leave unchanged."""
     try:
         again = batch.encode(batch.decode(z))
-    except (ValueError, TypeError, LookupError):  # an illegal one: look for it in halves
+    except (ValueError, TypeError, LookupError):  # an infeasible one: look for it in halves
         n = batch.n_examples
         if n <= 1:
             return np.zeros(n, dtype=bool)

@@ -1,7 +1,7 @@
-"""What a solver is: a frozen record of settings with a few methods, and nothing else.
+"""A solver: a frozen record of settings with a few methods; and the run that counts its work.
 
-``solve`` (in :mod:`maxmargin.optimization.loop`) owns the loop, the clock, the certificate and the best weights so far; a
-solver only says how to start, how to step and what to propose for certification.
+``solve`` (in :mod:`maxmargin.optimization.loop`) owns the loop, the clock, the certificate and the best weights so far;
+a solver only says what it needs of a problem, how to start, how to step and what to propose for certification.
 """
 
 from __future__ import annotations
@@ -15,85 +15,23 @@ import numpy as np
 
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.certificate import Certificate, Proposal
-from maxmargin.problem import MostViolated, Problem
-from maxmargin.regions import L1, L2
+from maxmargin.problem import RESCALINGS, SLACKS, MostViolated, Problem
+from maxmargin.regions import CAPABILITIES
 from maxmargin.structures.base import FloatArray, Points, PointStatus
 
-Frozen = dict[str, Any]
-"""Arrays (float64, float32, int64, int32 or uint8) and numbers by name: what a checkpoint stores of a solver's state
-or of a callback's."""
+StateDict = dict[str, Any]
+"""Arrays (float64, float32, int64, int32 or uint8) and numbers by name: the state of a solver or of a callback, as a
+checkpoint stores it."""
 
 
 @dataclass
 class Counters:
-    """How much work was done: iterations, argmax passes over all examples (parts of one counted as such), projections
-    of single examples."""
+    """The work done: iterations, argmax passes over all examples (parts of one counted as such), projections of single
+    examples."""
 
     iterations: int = 0
     argmax: float = 0
     projections: int = 0
-
-
-def check_positive(**settings: Any) -> None:
-    """ValueError naming the first setting that is not a finite number above 0."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
-            raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-
-
-def check_count(at_least: int = 1, **settings: Any) -> None:
-    """ValueError naming the first setting that is not an integer of at least ``at_least``."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
-            raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}")
-
-
-def check_share(**settings: Any) -> None:
-    """ValueError naming the first setting that is not a number from 0 to 1."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= 1:
-            raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
-
-
-def check_choice(options: Sequence[str], **settings: Any) -> None:
-    """ValueError naming the first setting that is none of the options."""
-    for name, value in settings.items():
-        if not isinstance(value, str) or value not in options:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
-
-
-def check_flags(**settings: Any) -> None:
-    """ValueError naming the first setting that is not True or False."""
-    for name, value in settings.items():
-        if not isinstance(value, (bool, np.bool_)):
-            raise ValueError(f"{name} must be True or False, got {value!r}")
-
-
-def saddle_point_only(problem: Problem) -> str | None:
-    """Why a method for ``min_w max_z`` with a bilinear coupling cannot solve the problem, or None."""
-    if problem.rescaling != "margin" or problem.slack != "linear":
-        return (
-            f'it needs the margin rescaled and linear slack, not rescaling="{problem.rescaling}" with '
-            f'slack="{problem.slack}"; use {instead(problem)}'
-        )
-    return None
-
-
-def needs_ridge(problem: Problem) -> str | None:
-    """Why a method for the smooth dual of the penalty form cannot solve the problem, or None."""
-    if isinstance(problem.region, L2) and np.isfinite(problem.region.C):
-        return None
-    return f"it needs a ridge penalty, an L2 region with a finite C; use {instead(problem)}"
-
-
-def instead(problem: Problem) -> str:
-    """Solvers that do take a problem which one has refused."""
-    plain = problem.rescaling == "margin" and problem.slack == "linear"
-    if isinstance(problem.region, L1):
-        return "ColumnGeneration" if problem.slack == "linear" else "ProjectedGradient"
-    if isinstance(problem.region, L2) and np.isfinite(problem.region.C):
-        return "SimplicialDecomposition or CuttingPlane" + (" or BlockFrankWolfe" if problem.slack == "linear" else "")
-    return "Extragradient or DualExtragradient" if plain else "ProjectedGradient, or give C, which faster solvers need"
 
 
 class NonFiniteError(ArithmeticError):
@@ -101,7 +39,7 @@ class NonFiniteError(ArithmeticError):
 
 
 def checked_points(points: Points) -> Points:
-    """The points; NonFiniteError where some example met NaN or infinite numbers."""
+    """The points; NonFiniteError if NaN or infinite numbers came up in some example."""
     if (points.status == PointStatus.NONFINITE).any():
         raise NonFiniteError("an argmax or a projection met NaN or infinite numbers")
     return points
@@ -114,14 +52,14 @@ class Run:
     Attributes:
         problem: the whole problem.
         random: for solvers that draw random numbers.
-        shards: the problem in pieces that are treated one after the other; one piece for solvers that store packed
-            vectors.
+        shards: the problem in consecutive pieces that are processed one by one; one piece for solvers that store
+            packed vectors.
         tol: the relative gap aimed at.
         counters: the work done so far.
-        keeps_most_violated: whether the last worst outputs are kept, so that asking again at the same weights costs nothing:
-            for solvers whose step starts from the weights that were just certified. Not with several shards.
+        caches_oracle: whether the last most violated outputs are kept, so that another call at the same weights costs
+            nothing: for solvers whose step starts from the weights that were just certified. Not with several shards.
         deadline: the value of ``time.perf_counter()`` at which ``max_seconds`` are over, for long steps; None for none.
-        warm: for each shard what its next argmax starts from; empty before the first.
+        warm: for each shard where its next argmax starts from; empty before the first.
     """
 
     problem: Problem
@@ -129,10 +67,10 @@ class Run:
     shards: tuple[Problem, ...]
     tol: float = 1e-3
     counters: Counters = field(default_factory=Counters)
-    keeps_most_violated: bool = False
+    caches_oracle: bool = False
     deadline: float | None = None
     warm: list[Any] = field(default_factory=list)
-    _kept: tuple[FloatArray, MostViolated] | None = None
+    _cached: tuple[FloatArray, MostViolated] | None = None
 
     @classmethod
     def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None, tol: float = 1e-3) -> Run:
@@ -140,33 +78,33 @@ class Run:
         return cls(problem, random, (problem,) if shard_size is None else tuple(problem.shards(shard_size)), tol)
 
     def most_violated(self, weights: FloatArray) -> Iterator[tuple[Problem, MostViolated]]:
-        """Shard by shard, the outputs that violate the margin most; each call starts from the last one's warm."""
-        if self._kept is not None and np.array_equal(self._kept[0], weights):
-            yield self.problem, self._kept[1]
+        """Shard by shard, loss-augmented inference; each call is warm-started by the last one."""
+        if self._cached is not None and np.array_equal(self._cached[0], weights):
+            yield self.problem, self._cached[1]
             return
         self.counters.argmax += 1
         self.warm = self.warm or [None] * len(self.shards)
         first = 0
         for i, shard in enumerate(self.shards):
-            worst = shard.most_violated(weights, warm=self.warm[i], first=first)
-            self.warm[i] = worst.warm
+            violated = shard.most_violated(weights, warm=self.warm[i], first=first)
+            self.warm[i] = violated.warm
             first += shard.structure.n_examples
-            if self.keeps_most_violated and len(self.shards) == 1:
-                self._kept = (np.array(weights), worst)
-            yield shard, worst
-            del worst
+            if self.caches_oracle and len(self.shards) == 1:
+                self._cached = (np.array(weights), violated)
+            yield shard, violated
+            del violated
 
     def most_violated_of(self, part: Problem, weights: FloatArray, first: int = 0) -> MostViolated:
-        """The same for a part of the problem, counted as the fraction of a pass that it is."""
+        """Loss-augmented inference on a part of the problem, counted as a fraction of a pass."""
         self.counters.argmax += part.structure.n_examples / max(1, self.problem.structure.n_examples)
         return part.most_violated(weights, first=first)
 
     def hinge(self, weights: FloatArray) -> float:
         """``H(w)`` of the whole problem."""
         total = 0.0
-        for shard, worst in self.most_violated(weights):
-            total += shard.total(worst.value)
-            del worst  # its packed vector, before the next one is made
+        for shard, violated in self.most_violated(weights):
+            total += shard.total(violated.value)
+            del violated  # its packed vector, before the next one is made
         return total
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
@@ -183,9 +121,9 @@ class Run:
         return points
 
 
-def weight_sized(run: Run, frozen: Any) -> FloatArray:
-    """A copy of a saved vector; ValueError where it does not have one number per weight."""
-    array = np.array(frozen, dtype=np.float64)
+def weight_sized(run: Run, saved: Any) -> FloatArray:
+    """A copy of a saved vector; ValueError unless it has one number per weight."""
+    array = np.array(saved, dtype=np.float64)
     if array.shape != (run.problem.n_weights,):
         raise ValueError(f"a vector of shape {array.shape} does not fit {run.problem.n_weights} weights")
     return array
@@ -199,7 +137,7 @@ class Start:
         weights: the weights; None for zeros.
         z: a packed feasible point of the structures player, for Euclidean geometry; None for the gold outputs.
         potentials: those of its distributions, for entropic geometry; None for the geometry's center.
-        masses: outputs and their masses, for solvers over outputs; None for the gold outputs.
+        active_set: outputs and their weights, for solvers over outputs; None for the gold outputs.
     """
 
     weights: FloatArray | None = None
@@ -238,43 +176,70 @@ class Solver(ABC):
     max_iter = 1000
     """Iteration limit when the caller gives none."""
 
-    one_step = False
+    direct = False
     """Whether the first step is also the last, whatever the limit."""
 
     minimizes = True
     """Whether the method minimizes the objective; one that does not keeps its last weights and ends when it is done."""
 
-    remedy = "raise max_iter or max_seconds, raise tol, or regularize more (smaller C or radius)"
-    """What to do when the gap did not close."""
+    takes_rescaling: tuple[str, ...] = RESCALINGS
+    takes_slack: tuple[str, ...] = SLACKS
+    """The hinges that the method can handle."""
 
-    def when_stalled(self, problem: Problem) -> str:
-        """What to do when the gap stopped shrinking."""
+    needs: tuple[str, ...] = ()
+    """The capabilities that the method needs of the region: names in :data:`maxmargin.regions.CAPABILITIES`."""
+
+    remedy = "raise max_iter or max_seconds, raise tol, or regularize more (smaller C or radius)"
+    """The advice when the gap did not close."""
+
+    def stalled_remedy(self, problem: Problem) -> str:
+        """The advice when the gap stopped shrinking."""
         return "raise tol, scale the features, or try another solver"
 
     def unsupported(self, problem: Problem) -> str | None:
-        """The plain reason why this solver cannot solve the problem, or None."""
+        """The reason why this solver cannot solve the problem, or None."""
+        return self.unsupported_hinge(problem) or self.missing(problem, *self.needs)
+
+    def unsupported_hinge(self, problem: Problem) -> str | None:
+        """The reason why this solver cannot handle the problem's rescaling and slack, or None."""
+        wanted = []
+        if problem.rescaling not in self.takes_rescaling:
+            wanted.append(f'rescaling="{self.takes_rescaling[0]}", not "{problem.rescaling}"')
+        if problem.slack not in self.takes_slack:
+            wanted.append(f'slack="{self.takes_slack[0]}", not "{problem.slack}"')
+        return f"it needs {' and '.join(wanted)}; use {alternatives(problem)}" if wanted else None
+
+    def missing(self, problem: Problem, *needs: str) -> str | None:
+        """The first of some capabilities that the problem's region lacks, as a sentence, or None."""
+        region = problem.region
+        for name in needs:
+            if getattr(region, name) in (None, False):
+                return (
+                    f"it needs {CAPABILITIES[name]}, which {type(region).__name__} does not offer with these settings; "
+                    f"use {alternatives(problem)}"
+                )
         return None
 
     checkpoint_unsupported = (
         "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or AveragedPerceptron"
     )
-    """Where a run cannot be saved in a checkpoint: the reason, and what to use. Empty where :meth:`freeze` and
-    :meth:`thaw` are given."""
+    """The reason why a run cannot be saved in a checkpoint, and what to use instead. Empty for solvers with
+    :meth:`state_dict` and :meth:`load_state_dict`."""
 
-    def freeze(self, state: Any) -> Frozen:
-        """The state as arrays and numbers for :meth:`thaw`, good until the next step: they are written before it."""
+    def state_dict(self, state: Any) -> StateDict:
+        """The state as arrays and numbers, valid until the next step: they are written before it."""
         raise TypeError(f"a run of {type(self).__name__} cannot be saved: {self.checkpoint_unsupported}")
 
-    def thaw(self, run: Run, frozen: Frozen) -> Any:
-        """The state again, in place of :meth:`init`: all that follows has the same bits as without the interruption.
+    def load_state_dict(self, run: Run, saved: StateDict) -> Any:
+        """The state again, in place of :meth:`init`; the run continues with the same bits as an uninterrupted one.
 
-        Arrays are read-only. ValueError (or KeyError) where they do not fit the problem.
+        Arrays are read-only. ValueError (or KeyError) if they do not fit the problem.
         """
         raise TypeError(f"a run of {type(self).__name__} cannot be saved: {self.checkpoint_unsupported}")
 
     @property
     def shard_size(self) -> int | None:
-        """Parts of the pieces in which the data are treated; None for solvers that store packed vectors."""
+        """Parts of a shard; None for solvers that store packed vectors of all examples."""
         return None
 
     @abstractmethod
@@ -306,5 +271,17 @@ class Solver(ABC):
         return None
 
     def active_set(self, state: Any) -> ActiveSet | None:
-        """The outputs with mass, if the state holds such: for a later warm start."""
+        """The outputs with their weights, if the state holds them: for a later warm start."""
         return None
+
+
+def alternatives(problem: Problem) -> str:
+    """Solvers that take a problem which another one has refused."""
+    region, linear = problem.region, problem.slack == "linear"
+    if region.lasso is not None:
+        return "ColumnGeneration" if linear else "ProjectedGradient"
+    if region.ridge is not None:
+        return "SimplicialDecomposition or CuttingPlane" + (" or BlockFrankWolfe" if linear else "")
+    if problem.rescaling == "margin" and linear:
+        return "Extragradient" + (" or DualExtragradient" if region.smooth else "")
+    return "ProjectedGradient, or give C, which faster solvers need"

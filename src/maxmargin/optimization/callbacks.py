@@ -1,10 +1,10 @@
-"""What may watch a run: a callback gets a frozen :class:`Record` at every certificate and may stop the run.
+"""Callbacks: functions that get a frozen :class:`Record` at every certificate and may stop the run.
 
 A callback is any function of a record; returning True stops the run. The ones here draw a progress bar, write JSON
 lines and choose the stopping point on validation data.
 
-A callback that remembers something may have ``freeze()``, which gives arrays and numbers by name that it does not
-change later, and ``thaw(frozen)``, which takes them back: a run that goes on from a checkpoint finds it as it was.
+A callback with a state may have ``state_dict()``, which returns arrays and numbers by name that it does not change
+later, and ``load_state_dict(state)``: a run that resumes from a checkpoint restores the callback as it was.
 """
 
 from __future__ import annotations
@@ -83,6 +83,11 @@ class ProgressBar:
 
     def __call__(self, record: Record) -> None:
         """Draw or move the bar."""
+        gap = f"relative gap {record.certificate.relative_gap:.2e} (aim {record.tol:.0e})"
+        self.show("training", record.iteration, record.limit, gap)
+
+    def show(self, what: str, done: int, total: int, figures: str = "") -> None:
+        """Draw or move the bar: what is being done, how much of it is done, and figures to show beside it."""
         stream = self._given or sys.stderr
         if stream is None or not stream.isatty():
             return
@@ -91,20 +96,20 @@ class ProgressBar:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             self._bar = Progress(
-                TextColumn("training"),
+                TextColumn("{task.description}"),
                 BarColumn(),
                 TextColumn("{task.completed}/{task.total}"),
-                TextColumn("relative gap {task.fields[gap]:.2e} (aim {task.fields[tol]:.0e})"),
+                TextColumn("{task.fields[figures]}"),
                 TimeElapsedColumn(),
                 console=Console(file=stream),
                 transient=True,
             )
-            self._task = self._bar.add_task("fit", total=record.limit, gap=np.inf, tol=record.tol)
+            self._task = self._bar.add_task(what, total=total, figures=figures)
             self._bar.start()
-        self._bar.update(self._task, completed=record.iteration, gap=record.certificate.relative_gap)
+        self._bar.update(self._task, description=what, completed=done, total=total, figures=figures)
 
     def close(self) -> None:
-        """Take the bar off the screen; the loop calls it at the end of every run."""
+        """Remove the bar from the screen; the loop calls it at the end of every run."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -153,7 +158,7 @@ class Validation:
             self._waited += 1
         return self.patience is not None and self._waited >= self.patience
 
-    def freeze(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """The best weights so far and all scores, for a checkpoint."""
         iterations, scores = zip(*self.history, strict=True) if self.history else ((), ())
         return {
@@ -166,12 +171,12 @@ class Validation:
             "scores": np.array(scores, dtype=np.float64),
         }
 
-    def thaw(self, frozen: dict[str, Any]) -> None:
-        """Go on from what :meth:`freeze` gave."""
-        self.best_weights = np.array(frozen["weights"]) if frozen["found"] else None
-        self.best_score, self.best_iteration = float(frozen["score"]), int(frozen["iteration"])
-        self._waited = int(frozen["waited"])
-        self.history = list(zip(frozen["iterations"].tolist(), frozen["scores"].tolist(), strict=True))
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.best_weights = np.array(state["weights"]) if state["found"] else None
+        self.best_score, self.best_iteration = float(state["score"]), int(state["iteration"])
+        self._waited = int(state["waited"])
+        self.history = list(zip(state["iterations"].tolist(), state["scores"].tolist(), strict=True))
 
     @property
     def reason(self) -> str:

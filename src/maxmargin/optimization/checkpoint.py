@@ -1,43 +1,44 @@
-"""Checkpoints: a run that was killed goes on from its last save and ends with the same bits.
+"""Checkpoints: a run that was killed resumes from its last save and ends with the same bits.
 
-A save holds all that decides what comes next: the solver's state (:meth:`Solver.freeze`), the state of the random
-numbers, the counters, the best weights, the figures of the history and what callbacks remember. It is taken between two
-steps, at a certificate or where Ctrl-C ends the run, and written beside the old one, which it then replaces as a whole.
+A snapshot holds everything that decides what comes next: the solver's state (:meth:`Solver.state_dict`), the state of
+the random numbers, the counters, the best weights, the history and the states of callbacks. It is taken between two
+steps, at a certificate or where Ctrl-C ends the run, and written to a new file that then replaces the old one.
 The format is that of model files (:mod:`maxmargin.model_file`): plain arrays, and numbers that are exact.
 
-Cost: nothing between saves; for a save the state as plain arrays, which are hashed, written and let go.
+Cost: nothing between saves; for a save the state as plain arrays, which are hashed, written and released.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import model_file
 from maxmargin._callers import callers_level
 from maxmargin._version import __version__
-from maxmargin.optimization.base import Counters, Frozen, Solver, check_flags
+from maxmargin.optimization.base import Counters, Solver, StateDict, weight_sized
 from maxmargin.optimization.callbacks import Callback, Record
+from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import Certificate
+from maxmargin.optimization.interrupts import defer_interrupts
 from maxmargin.problem import Problem
 from maxmargin.structures.base import FloatArray
 
-CHECKPOINT = "checkpoint"
-"""The kind of such files, where model files have that of their model."""
-
-_AFRESH = "remove it to start afresh"
+_START_OVER = "remove it to start over"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be gone on from, or not be written."""
+    """A checkpoint cannot be resumed, or cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,10 @@ class Checkpoint:
     """Where a run is saved, how often, and what it belongs to.
 
     Attributes:
-        path: the file. Where it exists a run goes on from it.
+        path: the file. If it exists, a run resumes from it.
         every: seconds between saves, which are made at certificates; 0 saves at each.
-        fingerprint: a word for what the problem itself does not show, such as the files that it was made from; a save
-            with another one is refused.
+        fingerprint: a string for what the problem itself does not show, such as the files that it was made from; a
+            checkpoint with a different one is refused.
         keep: whether an estimator leaves the file when it is done, for :meth:`remove` once the model is stored.
     """
 
@@ -59,15 +60,17 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         path: Any = self.path
-        every: Any = self.every
         fingerprint: Any = self.fingerprint
         if not isinstance(path, (str, Path)) or not str(path):
             raise ValueError(f"the path of a checkpoint must be the name of a file, got {path!r}")
-        if isinstance(every, bool) or not isinstance(every, (int, float, np.number)) or not every >= 0:
-            raise ValueError(f"every must be a number of seconds >= 0, got {every!r}; 30 is a good choice")
+        checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
         if not isinstance(fingerprint, str):
             raise ValueError(f"fingerprint must be a string, got {fingerprint!r}")
-        check_flags(keep=self.keep)
+        checks.flag("keep", self.keep)
+
+    def beside(self, suffix: str) -> Checkpoint:
+        """The same with a file whose name has a suffix more, for one of several runs."""
+        return dataclasses.replace(self, path=f"{self.path}{suffix}")
 
     def remove(self) -> None:
         """Delete the file, if there is one."""
@@ -75,58 +78,110 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
-    """A run between two steps.
+class Snapshot:
+    """A run between two steps, as it is stored.
 
     Attributes:
-        state: the solver's, frozen.
+        state: the solver's state.
         random: the state of the random numbers.
         counters: the work done.
         best: the best weights so far, or None before the first certificate.
-        figures: primal, dual, hinge and size that go with them.
+        bounds: primal, dual, hinge and largest objective that go with them.
         history: the records so far.
-        callbacks: for each callback with a memory its type's name and what it remembers.
-        warm: for each shard what its next argmax starts from.
+        callbacks: the type's name and the state of each callback that has one.
+        warm: for each shard where its next argmax starts from.
         next_check: the iteration of the next certificate.
         seconds: time spent.
-        asked: why a callback wants the run to stop; empty if none does.
+        asked: why a callback asks to stop; empty if none does.
     """
 
-    state: Frozen
+    state: StateDict
     random: dict[str, Any]
     counters: Counters
     best: FloatArray | None
-    figures: tuple[float, ...]
+    bounds: tuple[float, ...]
     history: tuple[Record, ...]
-    callbacks: tuple[tuple[str, Frozen], ...]
+    callbacks: tuple[tuple[str, StateDict], ...]
     warm: tuple[FloatArray | None, ...]
     next_check: int
     seconds: float
     asked: str
 
 
-@dataclass(eq=False)
-class Saver:
-    """What the loop talks to: reads the file at the start, writes it when it is time."""
+class Checkpointer:
+    """The loop's view of checkpoints; this one saves nothing."""
 
-    checkpoint: Checkpoint
-    identity: dict[str, Any]
-    relaxed: bool
-    _written: bool = False
-    _saved_at: float = field(default_factory=time.perf_counter)
+    def resume(self, carry: Carry) -> bool:
+        """Restore the run from the file; False if there is none."""
+        return False
 
-    @classmethod
-    def of(cls, checkpoint: Checkpoint, problem: Problem, solver: Solver, random_state: Any) -> Saver:
-        """Check that runs of this solver can be saved, and there."""
+    def step(self) -> contextlib.AbstractContextManager[None]:
+        """Surround a step of the solver, in the middle of which nothing can be saved."""
+        return contextlib.nullcontext()
+
+    def certificate(self, carry: Carry) -> contextlib.AbstractContextManager[None]:
+        """Surround a certificate, after which the run is saved if it is time."""
+        return contextlib.nullcontext()
+
+    def finish(self, carry: Carry) -> None:
+        """Save the run where it ends, unless that is in the middle of a step."""
+
+
+class FileCheckpointer(Checkpointer):
+    """Restores a run from a file and saves it there.
+
+    Args:
+        checkpoint: where and how often.
+        problem: the run's problem.
+        solver: the run's solver; CheckpointError if it has no ``state_dict``.
+        random_state: the run's seed.
+        callbacks: the run's callbacks.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        problem: Problem,
+        solver: Solver,
+        random_state: Any,
+        callbacks: Sequence[Callback],
+    ) -> None:
         if solver.checkpoint_unsupported:
             raise CheckpointError(f"a run of {type(solver).__name__} cannot be saved: {solver.checkpoint_unsupported}")
         if random_state is not None and not isinstance(random_state, (int, np.integer)):
             raise CheckpointError(f"with a checkpoint random_state must be None or an integer, got {random_state!r}")
         _check_folder(Path(checkpoint.path))
-        return cls(checkpoint, _identity(checkpoint, problem, solver, random_state), problem.relaxed)
+        self.checkpoint, self.solver, self.callbacks, self.relaxed = checkpoint, solver, callbacks, problem.relaxed
+        self.identity = _identity(checkpoint, problem, solver, random_state)
+        self._between_steps = self._written = False
+        self._before_certificate: Callable[[], Snapshot] | None = None
+        self._saved_at = time.perf_counter()
 
-    def load(self) -> Moment | None:
-        """The moment in the file; None where there is no file. CheckpointError where it is not this run's."""
+    def resume(self, carry: Carry) -> bool:
+        """Restore the run from the file; CheckpointError if it is damaged or of another run."""
+        snapshot = self._load()
+        if snapshot is None:
+            return False
+        damaged = CheckpointError(f"{self.checkpoint.path}: this checkpoint is damaged; {_START_OVER}")
+        run, carry.clock.began = carry.run, carry.clock.began - snapshot.seconds
+        run.counters = snapshot.counters
+        try:
+            carry.state = self.solver.load_state_dict(run, snapshot.state)
+            best = None if snapshot.best is None else weight_sized(run, snapshot.best)
+            carry.best.restore(best, snapshot.bounds)
+            run.random.bit_generator.state = snapshot.random
+            run.warm = [None if one is None else np.array(one) for one in snapshot.warm]
+            restore_callbacks(self.callbacks, snapshot.callbacks)
+        except CheckpointError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise damaged from None
+        carry.history, carry.asked = list(snapshot.history), snapshot.asked
+        carry.schedule.next_check = snapshot.next_check
+        self._between_steps = True
+        return True
+
+    def _load(self) -> Snapshot | None:
         path = self.checkpoint.path
         try:
             header, arrays = model_file.read(path)
@@ -136,44 +191,77 @@ class Saver:
             raise CheckpointError(f"{path}: the checkpoint cannot be read: {error.strerror}") from None
         except model_file.ModelFileError:
             raise CheckpointError(
-                f"{path} is no checkpoint, or a truncated or damaged one; name another file, or {_AFRESH}"
+                f"{path} is not a checkpoint, or it is truncated or damaged; name another file, or {_START_OVER}"
             ) from None
-        if header.get("kind") != CHECKPOINT:
-            raise CheckpointError(f"{path} holds a model and no checkpoint; name another file")
+        if header.get("kind") != model_file.CHECKPOINT:
+            raise CheckpointError(f"{path} holds a model, not a checkpoint; name another file")
         if difference := _difference(header.get("run"), self.identity):
-            raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_AFRESH}")
+            raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_START_OVER}")
         try:
-            restored = _restored(header, arrays, self.relaxed)
+            snapshot = _decoded(header, arrays, self.relaxed)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-            raise self.damaged() from None
+            raise CheckpointError(f"{path}: this checkpoint is damaged; {_START_OVER}") from None
         self._written = True
-        return restored
+        return snapshot
 
-    def damaged(self) -> CheckpointError:
-        """The error for a file whose contents make no sense."""
-        return CheckpointError(f"{self.checkpoint.path}: this checkpoint is damaged; {_AFRESH}")
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Ctrl-C waits until the step is complete, so that the run can be saved there."""
+        with defer_interrupts():
+            self._between_steps = self._written = False
+            yield
+            self._between_steps = True
 
-    def moved(self) -> None:
-        """The run is about to leave the moment that was written."""
-        self._written = False
+    @contextlib.contextmanager
+    def certificate(self, carry: Carry) -> Iterator[None]:
+        """If the certificate is interrupted, the run before it is saved and a resumed run takes it again."""
+        self._between_steps, self._before_certificate = True, self._capture(carry)
+        yield
+        self._before_certificate, self._written = None, False
+        # Warm starts that are not arrays are dropped before saving, so that a resumed run matches an uninterrupted one.
+        carry.run.warm = [one if isinstance(one, np.ndarray) else None for one in carry.run.warm]
+        self.save_if_due(carry)
 
-    def keep(self, moment: Callable[[], Moment]) -> None:
-        """Write the moment if it is time; it is made only then, and not kept."""
-        self.moved()
+    def save_if_due(self, carry: Carry) -> None:
+        """Save the run if the last save is long enough ago."""
         if time.perf_counter() - self._saved_at >= self.checkpoint.every:
-            self.finish(moment)
+            self._save(carry)
 
-    def finish(self, moment: Callable[[], Moment]) -> None:
-        """Write the moment, unless that was done; a disk that fails is told and does not end the run."""
+    def finish(self, carry: Carry) -> None:
+        """Save the run where it ends; Ctrl-C leaves the file that is there."""
+        if self._between_steps:
+            with contextlib.suppress(KeyboardInterrupt):
+                self._save(carry)
+
+    def _capture(self, carry: Carry) -> Callable[[], Snapshot]:
+        """The run as it stands; the solver's state, which changes in steps only, is turned into arrays when called."""
+        state, run = carry.state, carry.run
+        values = {
+            "random": dict(run.random.bit_generator.state),
+            "counters": replace(run.counters),
+            "best": carry.best.weights,
+            "bounds": carry.best.bounds,
+            "history": tuple(carry.history),
+            "callbacks": callback_states(self.callbacks),
+            "warm": tuple(run.warm),
+            "next_check": carry.schedule.next_check,
+            "asked": carry.asked,
+        }
+        return lambda: Snapshot(self.solver.state_dict(state), seconds=carry.clock.seconds, **values)  # type: ignore[arg-type]
+
+    def _save(self, carry: Carry) -> None:
+        """Write the run unless that was done; a disk that fails gives a warning and does not end the run."""
         if self._written:
             return
-        header, arrays = _stored(moment())
+        header, arrays = _encoded((self._before_certificate or self._capture(carry))())
         try:
-            model_file.write(self.checkpoint.path, {"kind": CHECKPOINT, "run": self.identity, **header}, arrays)
+            model_file.write(
+                self.checkpoint.path, {"kind": model_file.CHECKPOINT, "run": self.identity, **header}, arrays
+            )
         except OSError as error:
             warnings.warn(
-                f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training goes on, and "
-                "if it is interrupted, from the last checkpoint that could",
+                f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training continues, "
+                "and if it is interrupted it resumes from the last checkpoint that was written",
                 RuntimeWarning,
                 stacklevel=callers_level(),
             )
@@ -182,40 +270,40 @@ class Saver:
         self._saved_at = time.perf_counter()
 
 
-def remembered(callbacks: Sequence[Callback]) -> tuple[tuple[str, Frozen], ...]:
-    """What the callbacks with a memory remember."""
-    return tuple((type(one).__name__, one.freeze()) for one in _with_memory(callbacks))
+def callback_states(callbacks: Sequence[Callback]) -> tuple[tuple[str, StateDict], ...]:
+    """The states of the callbacks that have one, with the names of their types."""
+    return tuple((type(one).__name__, one.state_dict()) for one in _stateful(callbacks))
 
 
-def remind(callbacks: Sequence[Callback], frozen: Sequence[tuple[str, Frozen]]) -> None:
-    """Give callbacks back what they remembered; CheckpointError where they are not the same ones."""
-    found = _with_memory(callbacks)
-    names, saved = [type(one).__name__ for one in found], [name for name, _ in frozen]
+def restore_callbacks(callbacks: Sequence[Callback], states: Sequence[tuple[str, StateDict]]) -> None:
+    """Load the states into callbacks of the same types; CheckpointError if these are not the same."""
+    found = _stateful(callbacks)
+    names, saved = [type(one).__name__ for one in found], [name for name, _ in states]
     if names != saved:
         raise CheckpointError(
-            f"the checkpoint was saved with {', '.join(saved) or 'no'} callbacks that remember something, this run has "
-            f"{', '.join(names) or 'none'}; give the same ones, or remove the checkpoint to start afresh"
+            f"the checkpoint was saved with the stateful callbacks {', '.join(saved) or 'none'}, this run has "
+            f"{', '.join(names) or 'none'}; give the same ones, or remove the checkpoint to start over"
         )
-    for callback, (_, values) in zip(found, frozen, strict=True):
-        callback.thaw(values)
+    for callback, (_, state) in zip(found, states, strict=True):
+        callback.load_state_dict(state)
 
 
-def _with_memory(callbacks: Sequence[Callback]) -> list[Any]:
-    return [one for one in callbacks if hasattr(one, "freeze") and hasattr(one, "thaw")]
+def _stateful(callbacks: Sequence[Callback]) -> list[Any]:
+    return [one for one in callbacks if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")]
 
 
 def _check_folder(path: Path) -> None:
-    """Whether a file can be written there: to learn so after an hour would be late."""
+    """CheckpointError unless a file can be written there, so that a run fails at its start and not after an hour."""
     if path.is_dir():
         raise CheckpointError(f"{path} is a folder; name a file for the checkpoint")
     if not path.parent.is_dir():
-        raise CheckpointError(f"{path}: the folder of the checkpoint does not exist; make it, or name another")
+        raise CheckpointError(f"{path}: the folder of the checkpoint does not exist; create it, or name another")
     if not os.access(path.parent, os.W_OK):
         raise CheckpointError(f"{path}: the folder of the checkpoint is not writable; name another")
 
 
 def _identity(checkpoint: Checkpoint, problem: Problem, solver: Solver, random_state: Any) -> dict[str, Any]:
-    """What must be the same for a run to go on with the same bits, as JSON."""
+    """Everything that must be the same for a run to resume with the same bits, as JSON."""
     names = [one.name for one in dataclasses.fields(solver)] if dataclasses.is_dataclass(solver) else list(vars(solver))
     seed = random_state if random_state is None else str(random_state)
     return {
@@ -234,7 +322,7 @@ def _identity(checkpoint: Checkpoint, problem: Problem, solver: Solver, random_s
 
 
 def _difference(saved: Any, now: dict[str, Any]) -> str:
-    """The first thing in which two runs differ, in words; empty where they agree."""
+    """The first difference between two runs, in words; empty if they agree."""
     if not isinstance(saved, dict):
         return "it does not say which"
     for key, says in (("version", "maxmargin"), ("solver", "the solver"), ("random_state", "random_state")):
@@ -256,15 +344,15 @@ def _difference(saved: Any, now: dict[str, Any]) -> str:
     return ""
 
 
-_FIGURES = ("iteration", "seconds", "primal", "norm", "argmax", "projections", "limit", "tol")
+_FIELDS = ("iteration", "seconds", "primal", "norm", "argmax", "projections", "limit", "tol")
 _BOUNDS = ("primal", "dual", "hinge")
-_WHOLE = ("iteration", "projections", "limit")
+_INTEGERS = ("iteration", "projections", "limit")
 
 
-def _split(frozen: Frozen, prefix: str, arrays: dict[str, Any]) -> dict[str, int | str]:
-    """Arrays go to the file's arrays, numbers to its header: whole ones as they are, others in hexadecimal."""
+def _split(state: StateDict, prefix: str, arrays: dict[str, Any]) -> dict[str, int | str]:
+    """Arrays go to the file's arrays, numbers to its header: integers as they are, floats in hexadecimal."""
     numbers: dict[str, int | str] = {}
-    for name, value in frozen.items():
+    for name, value in state.items():
         if isinstance(value, np.ndarray):
             arrays[prefix + name] = value
         else:
@@ -272,58 +360,58 @@ def _split(frozen: Frozen, prefix: str, arrays: dict[str, Any]) -> dict[str, int
     return numbers
 
 
-def _joined(numbers: Any, prefix: str, arrays: dict[str, Any]) -> Frozen:
-    frozen: Frozen = {name: _number(value) for name, value in numbers.items()}
-    return frozen | {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
+def _joined(numbers: Any, prefix: str, arrays: dict[str, Any]) -> StateDict:
+    state: StateDict = {name: _number(value) for name, value in numbers.items()}
+    return state | {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
 
 
 def _number(value: Any) -> int | float:
     return float.fromhex(value) if isinstance(value, str) else int(value)
 
 
-def _stored(moment: Moment) -> tuple[dict[str, Any], dict[str, Any]]:
+def _encoded(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays: dict[str, Any] = {}
     rows = [
-        [*(getattr(one, name) for name in _FIGURES), *(getattr(one.certificate, name) for name in _BOUNDS)]
-        for one in moment.history
+        [*(getattr(one, name) for name in _FIELDS), *(getattr(one.certificate, name) for name in _BOUNDS)]
+        for one in snapshot.history
     ]
-    arrays["history"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(_FIGURES) + len(_BOUNDS))
-    if moment.best is not None:
-        arrays["best"] = moment.best
-    for number, warm in enumerate(moment.warm):
+    arrays["history"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(_FIELDS) + len(_BOUNDS))
+    if snapshot.best is not None:
+        arrays["best"] = snapshot.best
+    for number, warm in enumerate(snapshot.warm):
         if warm is not None:
             arrays[f"warm.{number}"] = warm
     header = {
-        "state": _split(moment.state, "state.", arrays),
-        "random": moment.random,
-        "counters": _split(vars(moment.counters), "", {}),
-        "figures": [value.hex() for value in map(float, moment.figures)],
+        "state": _split(snapshot.state, "state.", arrays),
+        "random": snapshot.random,
+        "counters": _split(vars(snapshot.counters), "", {}),
+        "bounds": [value.hex() for value in map(float, snapshot.bounds)],
         "callbacks": [
-            {"type": name, "numbers": _split(frozen, f"callback.{number}.", arrays)}
-            for number, (name, frozen) in enumerate(moment.callbacks)
+            {"type": name, "numbers": _split(state, f"callback.{number}.", arrays)}
+            for number, (name, state) in enumerate(snapshot.callbacks)
         ],
-        "shards": len(moment.warm),
-        "next_check": moment.next_check,
-        "seconds": float(moment.seconds).hex(),
-        "asked": moment.asked,
+        "shards": len(snapshot.warm),
+        "next_check": snapshot.next_check,
+        "seconds": float(snapshot.seconds).hex(),
+        "asked": snapshot.asked,
     }
     return header, arrays
 
 
-def _restored(header: dict[str, Any], arrays: dict[str, Any], relaxed: bool) -> Moment:
+def _decoded(header: dict[str, Any], arrays: dict[str, Any], relaxed: bool) -> Snapshot:
     history = []
     for row in arrays["history"].tolist():
-        values = dict(zip(_FIGURES, row[: len(_FIGURES)], strict=True))
-        bounds = dict(zip(_BOUNDS, row[len(_FIGURES) :], strict=True))
-        values |= {name: int(values[name]) for name in _WHOLE}
+        values = dict(zip(_FIELDS, row[: len(_FIELDS)], strict=True))
+        bounds = dict(zip(_BOUNDS, row[len(_FIELDS) :], strict=True))
+        values |= {name: int(values[name]) for name in _INTEGERS}
         history.append(Record(**values, certificate=Certificate(**bounds, relaxed=relaxed), weights=np.zeros(0)))
     counters = {name: _number(value) for name, value in header["counters"].items()}
-    return Moment(
+    return Snapshot(
         state=_joined(header["state"], "state.", arrays),
         random=dict(header["random"]),
         counters=Counters(**counters),  # type: ignore[arg-type]
         best=arrays.get("best"),
-        figures=tuple(float.fromhex(value) for value in header["figures"]),
+        bounds=tuple(float.fromhex(value) for value in header["bounds"]),
         history=tuple(history),
         callbacks=tuple(
             (str(one["type"]), _joined(one["numbers"], f"callback.{number}.", arrays))

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits: what must not be left half done is done first."""
+"""Ctrl-C that waits until a step is complete."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from types import FrameType
 
 
 @contextlib.contextmanager
-def after_this() -> Iterator[None]:
-    """Within the block SIGINT is only remembered; the handler that was there is called for it at the end.
+def defer_interrupts() -> Iterator[None]:
+    """Hold back SIGINT within the block; the handler that was set before is called for it at the end.
 
-    Does nothing outside the main thread, which alone may set handlers, and where Ctrl-C is none of Python's business.
+    Does nothing outside the main thread, where handlers cannot be set, and where the handler is not a Python function.
     """
     before = signal.getsignal(signal.SIGINT)
     seen: list[tuple[int, FrameType | None]] = []
-    if not callable(before):  # ignored, left to the system, or set by other than Python code
+    if not callable(before):  # ignored, left to the system, or not set by Python code
         yield
         return
     try:

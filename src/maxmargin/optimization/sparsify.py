@@ -16,7 +16,7 @@ SHARE_OF_GAP = 0.01
 """How much of the gap a run that did not converge may lose."""
 
 
-def sparser(run: Run, weights: FloatArray, certificate: Certificate, tol: float) -> tuple[FloatArray, Certificate]:
+def sparsify(run: Run, weights: FloatArray, certificate: Certificate, tol: float) -> tuple[FloatArray, Certificate]:
     """The weights with as many zeros as found whose gap is still within ``tol`` (or hardly above what it was).
 
     ``tol`` is the run's for a method that stops there, 0 for one that is exact anyway.

@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin._vectors import norm
 from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.estimators import StructuredSVM
 from maxmargin.model import Model
-from maxmargin.optimization.base import saddle_point_only
 from maxmargin.path.result import PathPoint, RegularizationPath
 from maxmargin.problem import Problem
 from maxmargin.regions import L2, Region
@@ -46,6 +45,7 @@ from maxmargin.solvers import (
 )
 from maxmargin.solvers.auto import fits_in_memory
 from maxmargin.structures.base import FloatArray
+from maxmargin.training import Examples
 
 Data = tuple[Sequence[Any], Sequence[Any]]
 Error = Callable[[Sequence[Any], Sequence[Any]], Any]
@@ -103,30 +103,29 @@ def regularization_path(
     _check_estimator(estimator)
     if radii is not None and Cs is not None:
         raise ValueError("give radii or Cs, not both: they are two scales of the same path")
-    iterations = checks.integer(iterations, "iterations")
+    iterations = _checks.integer("iterations", iterations, least=0)
     if radii is None and Cs is None and iterations == 0:
         raise ValueError("with iterations=0 there is nothing to do: give radii or Cs")
     if error is not None and not callable(error):
         raise ValueError(f"error must be a function of gold outputs and predictions, got {error!r}")
-    _check_ball(ball)
+    _checks.positive("ball", ball, infinite=True)
     parameter = "radius" if Cs is None else "C"
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
     with _threads.threads(estimator.n_jobs), _Bar(estimator.verbose) as bar:
         first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
-        encoder, problem = first._problem(X, y, sample_weight, loss_weight)
-        if iterations and (reason := saddle_point_only(problem)):
+        examples, chosen = first._examples(X, y, sample_weight, loss_weight), first._settings()
+        encoder, problem = examples.encoder, examples.problem(chosen, chosen.grid[0])
+        if iterations and (reason := DualExtragradient().unsupported_hinge(problem)):
             raise ValueError(
                 f"the dual-extragradient run of the path is not possible: {reason} for exact points alone, with "
                 "iterations=0 and radii or Cs"
             )
-        first._solver(problem)  # what these two refuse is refused before the run, not after it
-        first._callbacks()
         course = _Course(
             estimator=estimator,
             encoder=encoder,
             problem=problem,
-            judges=_judges(encoder, problem, y, validation, test, error),
-            stop=Stop(tol=estimator.tol, max_iter=estimator.max_iter, max_seconds=estimator.max_seconds),
+            judges=_judges(examples, y, validation, test, error),
+            stop=chosen.stop,
             bar=bar,
         )
         iterates, finished = course.trace(dual_extragradient, iterations, ball) if iterations else ((), True)
@@ -149,8 +148,8 @@ class _Course:
 
     def within(self, **settings: Any) -> Problem:
         """The same data in the region that the estimator makes of other settings."""
-        region = copy(self.estimator).set_params(**settings)._region(self.encoder, self.problem.n_weights)
-        return replace(self.problem, region=region)
+        other = copy(self.estimator).set_params(**settings)._settings()
+        return replace(self.problem, region=other.region(self.encoder, self.problem.n_weights, other.grid[0]))
 
     def unregularized(self, ball: float) -> Problem:
         """The same data without a penalty, and without a ball unless one is given."""
@@ -185,7 +184,7 @@ class _Course:
         for place, setting in enumerate(settings):
             self.bar.say(f"{parameter} = {setting:.3g}", place, len(settings))
             problem = self.within(**{parameter: setting})
-            solver, why = self.estimator._solver(problem)
+            solver, why = self.estimator._settings().solver_for(problem)
             start = Start()
             if before is not None:
                 growth = setting / before[0] if parameter == "C" else 1.0
@@ -194,7 +193,7 @@ class _Course:
                 problem,
                 solver,
                 stop=self.stop,
-                callbacks=self.estimator._callbacks(),
+                callbacks=list(self.estimator.callbacks),
                 start=start,
                 random_state=self.estimator.random_state,
                 why=why,
@@ -325,11 +324,6 @@ def _check_estimator(estimator: Any) -> None:
         raise ValueError(f"estimator must be an estimator of maxmargin such as mm.ChainSVM(), got {kind}")
 
 
-def _check_ball(ball: Any) -> None:
-    if isinstance(ball, bool) or not isinstance(ball, Real) or not float(ball) > 0:
-        raise ValueError(f"ball must be a positive radius, or infinity for none, got {ball!r}")
-
-
 def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:
     """Radii or Cs in increasing order without repeats."""
     name = "radii" if parameter == "radius" else "Cs"
@@ -349,7 +343,7 @@ def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:
 
 def _automatic(iterates: Sequence[PathPoint], region: Region) -> list[float]:
     """Radii from a hundredth of the largest norm of the iterates to all of it, closer together where they are small."""
-    if not isinstance(region, L2):
+    if region.lasso is not None:
         raise ValueError("radii are chosen for Euclidean balls alone: give radii or Cs")
     norms = [point.norm for point in iterates if point.norm > 0]
     if not norms:
@@ -358,10 +352,11 @@ def _automatic(iterates: Sequence[PathPoint], region: Region) -> list[float]:
 
 
 def _judges(
-    encoder: Encoder, problem: Problem, y: Sequence[Any], validation: Any, test: Any, error: Error | None
+    examples: Examples, y: Sequence[Any], validation: Any, test: Any, error: Error | None
 ) -> dict[str, Callable[[FloatArray], float]]:
     """Weights to error, by the name of the data; each data set is checked and packed once."""
-    judges = {"train": _judge(encoder, Batch(problem.structure, problem.features), list(y), error)}
+    encoder = examples.encoder
+    judges = {"train": _judge(encoder, examples.batch, list(y), error)}
     for name, data in (("validation", validation), ("test", test)):
         if data is None:
             continue
@@ -370,21 +365,21 @@ def _judges(
         try:
             inputs, outputs = checks.examples(data[0]), checks.examples(data[1], "y")
             checks.same_length(inputs, outputs)
-            packed = encoder.pack(inputs)
+            batch = encoder.transform(inputs)
             if error is None:
-                encoder.gold(packed, outputs)  # refuses outputs that are not legal
+                encoder.encode(batch, outputs)  # refuses outputs that are not legal
         except ValueError as problem_found:
             raise ValueError(f"{name} data: {problem_found}") from None
-        judges[name] = _judge(encoder, packed, outputs, error)
+        judges[name] = _judge(encoder, batch, outputs, error)
     return judges
 
 
-def _judge(encoder: Encoder, packed: Batch, y: Sequence[Any], error: Error | None) -> Callable[[FloatArray], float]:
+def _judge(encoder: Encoder, batch: Batch, y: Sequence[Any], error: Error | None) -> Callable[[FloatArray], float]:
     def judge(weights: FloatArray) -> float:
         model = Model(weights, encoder)
         if error is None:
-            return 1.0 - model._agreement(packed, y, None)
-        found = error(y, model._outputs(packed))
+            return 1.0 - model.agreement(batch, y)
+        found = error(y, model.outputs(batch))
         if not isinstance(found, (Real, np.number)) or not np.isfinite(float(found)):
             raise ValueError(f"error must return a finite number, got {found!r}")
         return float(found)

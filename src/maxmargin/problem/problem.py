@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin._digest import digest
 from maxmargin._sparse import sp
@@ -98,10 +99,8 @@ class Problem:
             slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
             good: several good outputs per example, on lists of candidates; ``gold`` is then one of them.
         """
-        if not isinstance(rescaling, str) or rescaling not in RESCALINGS:
-            raise ValueError(f"rescaling must be one of {', '.join(map(repr, RESCALINGS))}, got {rescaling!r}")
-        if not isinstance(slack, str) or slack not in SLACKS:
-            raise ValueError(f"slack must be one of {', '.join(map(repr, SLACKS))}, got {slack!r}")
+        checks.one_of("rescaling", rescaling, RESCALINGS)
+        checks.one_of("slack", slack, SLACKS)
         if features.n_parts != structure.n_parts:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")
         if reason := region.unsupported(features.n_weights):

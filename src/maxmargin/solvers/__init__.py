@@ -5,7 +5,9 @@ from maxmargin.optimization.base import Counters, Solver, Start
 from maxmargin.optimization.callbacks import JsonLines, ProgressBar, Record, Validation
 from maxmargin.optimization.certificate import Certificate, Proposal, certify
 from maxmargin.optimization.checkpoint import Checkpoint, CheckpointError
-from maxmargin.optimization.loop import Solution, Status, Stop, solve
+from maxmargin.optimization.loop import solve
+from maxmargin.optimization.solution import Solution
+from maxmargin.optimization.stopping import Status, Stop
 from maxmargin.solvers.auto import choose
 from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
 from maxmargin.solvers.decomposition.cutting_plane import CuttingPlane

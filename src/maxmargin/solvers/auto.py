@@ -5,16 +5,12 @@ The rules follow what ``benchmarks/solvers.py`` measured, see docs/choosing-a-so
 
 from __future__ import annotations
 
-import numpy as np
-
 from maxmargin.optimization.base import Solver
 from maxmargin.problem import Problem
-from maxmargin.regions import L1, L2
 from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
 from maxmargin.solvers.decomposition.simplicial_decomposition import SimplicialDecomposition
 from maxmargin.solvers.first_order.dual_extragradient import DualExtragradient
 from maxmargin.solvers.first_order.extragradient import Extragradient
-from maxmargin.solvers.first_order.geometry import in_l1_ball
 from maxmargin.solvers.first_order.projected_gradient import ProjectedGradient
 from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
 
@@ -39,13 +35,13 @@ def fits_in_memory(problem: Problem) -> bool:
 
 def choose(problem: Problem) -> tuple[Solver, str]:
     """A solver for the problem, and the sentence that says why."""
-    solver, why = _with_l1_norm(problem) if isinstance(problem.region, L1) else _with_l2_norm(problem)
+    solver, why = _with_l1_norm(problem) if problem.region.lasso is not None else _with_l2_norm(problem)
     return solver, f"{problem.structure.called} of {problem.structure.n_parts} parts, {why}"
 
 
 def _with_l2_norm(problem: Problem) -> tuple[Solver, str]:
     n = problem.n_weights
-    if not isinstance(problem.region, L2) or np.isinf(problem.region.C):
+    if problem.region.ridge is None:
         return _without_penalty(problem)
     if problem.slack == "quadratic":
         return SimplicialDecomposition(), "a ridge penalty and quadratic slack: simplicial decomposition"
@@ -61,7 +57,7 @@ def _with_l2_norm(problem: Problem) -> tuple[Solver, str]:
 
 
 def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
-    if in_l1_ball(problem) and problem.rescaling == "margin" and problem.slack == "linear":
+    if problem.region.l1_ball is not None and problem.rescaling == "margin" and problem.slack == "linear":
         return _saddle_point(problem, ", multiplicative weights in the L1 ball")
     if problem.slack == "linear":
         return ColumnGeneration(), "an L1 norm: column generation, whose linear programs find vertices"
@@ -88,7 +84,7 @@ def _saddle_point(problem: Problem, weights: str) -> tuple[Solver, str]:
             "too many to store the structures player's vectors, and no ridge penalty: memory-efficient dual "
             f"extragradient, {geometry}",
         )
-    if entropic and not isinstance(problem.region, L1) and problem.structure.n_parts >= MANY_POTENTIALS:
+    if entropic and problem.region.l1_ball is None and problem.structure.n_parts >= MANY_POTENTIALS:
         return (
             DualExtragradient(),
             "which fit in memory, and no ridge penalty: dual extragradient, the fastest here on so many parts, "

@@ -15,6 +15,27 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
+class Ragged(Sequence[npt.NDArray[Any]]):
+    """One array per example, stored end to end.
+
+    Attributes:
+        flat: all entries, shape ``(n,)``.
+        offsets: where each example begins, and the end; shape ``(n_examples + 1,)``.
+    """
+
+    def __init__(self, flat: npt.NDArray[Any], offsets: IntArray) -> None:
+        self.flat, self.offsets = flat, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        return self.flat[self.offsets[i] : self.offsets[i + 1]]
+
+
 def offsets_of(sizes: npt.ArrayLike) -> IntArray:
     """Where consecutive pieces of the given sizes begin, and where the last ends: shape ``(n,)`` to ``(n + 1,)``."""
     ends = np.cumsum(sizes, dtype=np.int64)

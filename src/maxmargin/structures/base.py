@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,11 @@ from maxmargin._sparse import sp
 from maxmargin._vectors import squared
 from maxmargin.structures._arrays import FloatArray as FloatArray
 from maxmargin.structures._arrays import IntArray as IntArray
+from maxmargin.structures._arrays import Ragged as Ragged
 from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, ranges, sums_of
+
+if TYPE_CHECKING:
+    from maxmargin.structures.sparse import SparsePoint
 
 SHARD_PARTS = 1_000_000
 """Batch vectors of more parts than this are made shard by shard where the whole is not needed."""
@@ -59,20 +63,22 @@ class Points:
     warm: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Labeling:
-    """Best label sequences by their labels alone.
+    """The predicted output of each example.
 
     Attributes:
-        labels: of all positions of the batch, example after example, shape ``(n_positions,)``; -1 throughout an example
-            that has none (status ABSENT or NONFINITE).
-        value: score of each example's sequence, shape ``(n_examples,)``.
+        outputs: one per example, as :meth:`Structure.decode` gives them; for labels of positions a :class:`Ragged`
+            array, with -1 throughout an example that has no output (status ABSENT or NONFINITE).
+        value: the score of each output, shape ``(n_examples,)``.
         status: shape ``(n_examples,)``, :class:`PointStatus` codes.
+        z: the packed point that was decoded, if one was made.
     """
 
-    labels: npt.NDArray[np.int32]
+    outputs: Sequence[Any]
     value: FloatArray
     status: npt.NDArray[np.int8]
+    z: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -258,8 +264,11 @@ class Structure(ABC):
         return float(farthest.value.sum()) + 0.5 * squared(center)
 
     @abstractmethod
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
-        """The packed vertex of the given outputs; ValueError naming the example if one is not legal."""
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
+        """The vertices of the given outputs by their nonzeros; ValueError naming the example if one is not legal.
+
+        A structure of your own may return a packed vector, shape ``(n_parts,)``.
+        """
 
     @abstractmethod
     def decode(self, z: FloatArray) -> list[Any]:
@@ -275,6 +284,11 @@ class Structure(ABC):
         Status INEXACT marks an example whose output is not known to be the best one.
         """
         return self.argmax(scores)
+
+    def labels(self, scores: FloatArray) -> Labeling:
+        """The outputs of :meth:`predict`, decoded."""
+        points = self.predict(scores)
+        return Labeling(self.decode(points.z), points.value, points.status, points.z)
 
     @abstractmethod
     def select(self, indices: npt.ArrayLike) -> Self:

@@ -32,7 +32,8 @@ from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, lengths_of, offsets_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
+from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_constraints
 from maxmargin.structures.tree import Tree
 
@@ -159,21 +160,18 @@ class Chain(Structure):
         nodes, second = self.blocks
         return nodes.offsets, second.offsets + self.starts[1], self.n_labels, self.transitions == "shared"
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one legal label sequence per example (integers in ``0 .. K - 1``, one per position)."""
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
         if self._rules is not None:
             self._rules.refuse(flat, self.lengths)
-        z = np.zeros(self.n_parts)
-        z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
+        nodes = np.arange(len(flat)) * self.n_labels + flat
         first, owner_of = self._edges
         kind = flat[first] * self.n_labels + flat[first + 1]
         row = owner_of if self.transitions == "shared" else np.arange(len(first))
-        second = np.bincount(row * self.n_labels**2 + kind, minlength=self.n_parts - self.starts[1])
-        z[self.starts[1] :] = second
-        return z
+        return SparsePoint.counting(self, np.concatenate([nodes, self.starts[1] + row * self.n_labels**2 + kind]))
 
     @cached_property
     def _edges(self) -> tuple[IntArray, IntArray]:
@@ -209,7 +207,7 @@ class Chain(Structure):
             _kernels.chain_labels(*self._layout, self._masked(vector(scores, self.n_parts, "scores")), *outputs)
         else:
             _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
-        return Labeling(labels, value, status)
+        return Labeling(Ragged(labels, self.blocks[0].offsets // self.n_labels), value, status)
 
     def max_marginals(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> FloatArray:
         """The score of the best output that has label ``k`` at position ``t``, shape ``(n_positions, K)``.
@@ -336,7 +334,7 @@ class Chain(Structure):
     def _sum_product(self, potentials: FloatArray, edges: FloatArray) -> Points:
         outputs = self._buffers()
         potentials = self._masked(vector(potentials, self.n_parts, "potentials"))
-        _kernels.chain_entropic(*self._layout, False, potentials, *outputs, edges, _threads.current())
+        _kernels.chain_marginals(*self._layout, False, potentials, *outputs, edges, _threads.current())
         return Points(*outputs)
 
     def oracle(self, ranks: int = 1) -> Any:

@@ -41,6 +41,7 @@ from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, tolerance, vector
 from maxmargin.structures._labeled import check_edges, edge_lists
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 _AUGMENTATIONS_PER_ARC = 20
 _STEP_LIMIT = 200_000
@@ -83,7 +84,7 @@ class Cut(Structure):
         """Number of nodes of each example, shape ``(n_examples,)``."""
         return np.diff(self.blocks[0].offsets)
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """Batch vertex of 0/1 arrays, one per example: the labels on nodes, ``|z_j - z_k|`` on edges."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} labelings for {self.n_examples} examples; give one array per example")
@@ -102,7 +103,7 @@ class Cut(Structure):
                 raise ValueError(f"example {example}, node {node} has the label {array[node]}; give 0 or 1")
         nodes = np.concatenate([np.zeros(0), *arrays]).astype(np.float64)
         tails = self._ends()
-        return np.concatenate([nodes, np.abs(nodes[tails[:, 0]] - nodes[tails[:, 1]])])
+        return SparsePoint.of(self, np.concatenate([nodes, np.abs(nodes[tails[:, 0]] - nodes[tails[:, 1]])]))
 
     def decode(self, z: FloatArray) -> list[npt.NDArray[np.int64]]:
         """0/1 node labels of each example: 1 where the node part is over one half."""

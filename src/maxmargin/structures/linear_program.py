@@ -28,6 +28,7 @@ from maxmargin._sparse import sp
 from maxmargin.structures import generic, linear_projection
 from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 GROUP = 2048
 """Examples are solved together up to this many parts."""
@@ -191,7 +192,7 @@ class LinearProgram(Structure):
     def _newton(self) -> linear_projection.NewtonProjection:
         return linear_projection.NewtonProjection([(p.A, p.b, p.E, p.e, p.u) for p in self.programs])
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """Batch points of the given vectors, each checked against its constraints."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} outputs for {self.n_examples} examples; give one vector per example")
@@ -204,7 +205,7 @@ class LinearProgram(Structure):
                     "give a point with A z <= b, A_eq z = b_eq, 0 <= z <= upper"
                 )
             found.append(z)
-        return np.concatenate([np.zeros(0), *found])
+        return SparsePoint.of(self, np.concatenate([np.zeros(0), *found]))
 
     def decode(self, z: FloatArray) -> list[FloatArray]:
         """The vector of each example."""

@@ -49,6 +49,7 @@ from maxmargin._sparse import sp
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, started, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 MOST_RANKS = 1 << 31
 """``k_best`` counts ranks below this."""
@@ -200,7 +201,7 @@ class Matching(Structure):
         out[self._order] = z
         return out
 
-    def encode(self, labels: Sequence[npt.ArrayLike]) -> FloatArray:
+    def encode(self, labels: Sequence[npt.ArrayLike]) -> SparsePoint:
         """The packed 0/1 vector of matchings given as ``(k, 2)`` arrays of (left, right) pairs, one per example."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} matchings for {self.n_examples} examples; give one per example")
@@ -229,10 +230,9 @@ class Matching(Structure):
                 f"example {i}: pair {tuple(pairs[p].tolist())} is no edge of its graph "
                 f"({int(self.shapes[i, 0])} x {int(self.shapes[i, 1])} nodes); drop it or add the edge to the graph"
             )
-        z = np.zeros(self.n_parts)
-        np.add.at(z, place, 1.0)
-        if (z > 1).any():
-            e = int(np.flatnonzero(z > 1)[0])
+        point = SparsePoint.counting(self, place)
+        if (point.value > 1).any():
+            e = int(point.index[np.argmax(point.value > 1)])
             raise ValueError(
                 f"example {int(self._example[e])}: pair {tuple(self.edges[e].tolist())} is given more than once; "
                 "list every pair once"
@@ -250,7 +250,7 @@ class Matching(Structure):
                     f"example {i}: {word} node {node - int(start[i])} has {int(links[node])} links, "
                     f"capacity {int(capacity[node])}; drop links or raise {word}_capacity"
                 )
-        return z
+        return point
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """The matched pairs of a packed vertex: per example an int64 array ``(k, 2)`` sorted by (left, right)."""

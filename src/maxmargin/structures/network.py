@@ -40,6 +40,7 @@ from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, st
 from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.cut import Cut
+from maxmargin.structures.sparse import SparsePoint
 
 HIGHS_PARTS = 20_000
 """Largest example, in parts, that goes to the simplex method where messages and proximal steps leave a gap."""
@@ -115,16 +116,14 @@ class Network(Structure):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_examples} examples, n_labels={self.n_labels})"
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one labeling per example (integers in ``0 .. K - 1``, one per node)."""
         wrong_count = f"{len(labels)} labelings for {self.n_examples} examples; give one array per example"
         flat = joined_labels(labels, self.n_nodes, wrong_count)
         check_range(flat, self.n_labels, self.n_nodes, self.name)
-        z = np.zeros(self.n_parts)
-        z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
         ends = flat[self._graphs._ends()]
-        z[self.starts[1] + self._pair_parts(ends[:, 0], ends[:, 1])] = 1.0
-        return z
+        pairs = self.starts[1] + self._pair_parts(ends[:, 0], ends[:, 1])
+        return SparsePoint.from_index(self, np.concatenate([np.arange(len(flat)) * self.n_labels + flat, pairs]))
 
     @abstractmethod
     def _pair_parts(self, first: IntArray, second: IntArray) -> IntArray:

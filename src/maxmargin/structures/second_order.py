@@ -31,9 +31,12 @@ from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, lengths_of, offsets_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
+from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_constraints
 
+_Flags = npt.NDArray[np.uint8]
+_Batch = tuple[IntArray, int, _Flags, _Flags, _Flags, FloatArray, FloatArray, FloatArray]
 MOST_LABELS = 512
 """With more labels the triples of one example would take more than a gigabyte."""
 
@@ -92,35 +95,33 @@ class SecondOrderChain(Structure):
         bound[self.starts[2] :] = (-(-triples[:, None, None, None] // period)).ravel()
         return bound
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one label sequence per example (integers in ``0 .. K - 1``, one per position)."""
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
         if self.constraints is not None:
             self.constraints.refuse(flat, self.lengths)
-        k, z = self.n_labels, np.zeros(self.n_parts)
-        z[np.arange(len(flat)) * k + flat] = 1.0
+        k = self.n_labels
+        nodes = np.arange(len(flat)) * k + flat
         owner = np.repeat(np.arange(self.n_examples), self.lengths)
         second = np.flatnonzero(owner[1:] == owner[:-1]) + 1
         pairs = (owner[second] * k + flat[second - 1]) * k + flat[second]
-        z[self.starts[1] : self.starts[2]] = np.bincount(pairs, minlength=self.n_examples * k**2)
         third = np.flatnonzero(owner[2:] == owner[:-2]) + 2
         triples = ((owner[third] * k + flat[third - 2]) * k + flat[third - 1]) * k + flat[third]
-        z[self.starts[2] :] = np.bincount(triples, minlength=self.n_examples * k**3)
-        return z
+        return SparsePoint.counting(self, np.concatenate([nodes, self.starts[1] + pairs, self.starts[2] + triples]))
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""
         return largest(vector(z, self.n_parts, "z")[self.variable_parts], self.n_labels, self.lengths)
 
-    def _packed(self, scores: FloatArray, what: str = "scores") -> tuple[Any, ...]:
+    def _packed(self, scores: FloatArray, what: str = "scores") -> _Batch:
         """First arguments of every kernel: offsets, constraints, and the three blocks of a packed vector."""
         scores = vector(scores, self.n_parts, what)
         _, pairs, triples, _ = self.starts
         return *self._head, scores[:pairs], scores[pairs:triples], scores[triples:]
 
-    def _tables(self, nodes: npt.ArrayLike, pairs: npt.ArrayLike, triples: npt.ArrayLike | None) -> tuple[Any, ...]:
+    def _tables(self, nodes: npt.ArrayLike, pairs: npt.ArrayLike, triples: npt.ArrayLike | None) -> _Batch:
         """The same from tables for all examples."""
         k = self.n_labels
         given = np.ascontiguousarray(pairs, dtype=np.float64)
@@ -133,7 +134,7 @@ class SecondOrderChain(Structure):
         return *self._head, vector(flat, self.starts[1], "node scores"), given.ravel(), three.ravel()
 
     @property
-    def _head(self) -> tuple[Any, ...]:
+    def _head(self) -> tuple[IntArray, int, _Flags, _Flags, _Flags]:
         return self.blocks[0].offsets, self.n_labels, *self._rules
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
@@ -156,7 +157,7 @@ class SecondOrderChain(Structure):
         found = np.empty(int(self.lengths.sum()), dtype=np.int32)
         value, status = np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
         _kernels.second_order_labels(*args, found, value, status, _threads.current())
-        return Labeling(found, value, status)
+        return Labeling(Ragged(found, self.blocks[0].offsets // self.n_labels), value, status)
 
     def max_marginals(
         self, scores: npt.ArrayLike, pairs: npt.ArrayLike | None = None, triples: npt.ArrayLike | None = None
@@ -197,7 +198,7 @@ class SecondOrderChain(Structure):
         size (marginals are as exact as sums of such numbers); ``-inf`` forbids.
         """
         outputs = self._buffers()
-        _kernels.second_order_entropic(*self._packed(potentials, "potentials"), False, *outputs, _threads.current())
+        _kernels.second_order_marginals(*self._packed(potentials, "potentials"), False, *outputs, _threads.current())
         return Points(*outputs)
 
     def oracle(self, ranks: int = 1) -> Any:
@@ -260,7 +261,8 @@ class SecondOrderChain(Structure):
         )
 
 
-def _flags(constraints: TransitionConstraints | None, k: int) -> tuple[npt.NDArray[np.uint8], ...]:
+def _flags(constraints: TransitionConstraints | None, k: int) -> tuple[_Flags, _Flags, _Flags]:
     """Allowed pairs, first and last labels as kernels take them."""
     allowed = TransitionConstraints.anything(k) if constraints is None else constraints
-    return tuple(flags.astype(np.uint8).reshape(-1) for flags in (allowed.pairs, allowed.first, allowed.last))
+    pairs, first, last = (flags.astype(np.uint8).reshape(-1) for flags in (allowed.pairs, allowed.first, allowed.last))
+    return pairs, first, last

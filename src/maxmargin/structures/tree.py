@@ -32,6 +32,7 @@ from maxmargin.structures._arrays import assembled, example_numbers, integers, o
 from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 from maxmargin.structures.cliques import MOST_JOINT, Cliques
+from maxmargin.structures.sparse import SparsePoint
 
 MOST_LABELS = 1 << 15
 """Labels of one node."""
@@ -145,7 +146,7 @@ class Tree(Structure):
         return numbers
 
     @cached_property
-    def _graphs(self) -> tuple[Any, ...]:
+    def _graphs(self) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32], IntArray]:
         """First arguments of kernels: node offsets, labels, edges and edge offsets."""
         labels, edges = (np.ascontiguousarray(array, dtype=np.int32) for array in (self.n_labels, self.edges))
         return self.node_offsets, labels, edges, self.edge_offsets
@@ -218,16 +219,14 @@ class Tree(Structure):
         """Which labels each clique part stands for: the digits of one number of base ``n_labels``, first node first."""
         return self.cliques.joint_labels(self.part_states, self._node_begin, n_labels)
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one labeling per example: an integer label per node."""
         flat = joined_labels(labels, self.n_nodes, f"expected {self.n_examples} labelings, got {len(labels)}")
         at = self._places(flat)
-        z = np.zeros(self.n_parts)
-        z[self._node_begin[:-1] + at] = 1.0
         u, v = self.ends
-        z[self.starts[1] + self._tables[:-1] + at[u] * self.n_labels[v] + at[v]] = 1.0
-        z[self.starts[2] + self.cliques.parts(at)] = 1.0
-        return z
+        edges = self.starts[1] + self._tables[:-1] + at[u] * self.n_labels[v] + at[v]
+        cliques = self.starts[2] + self.cliques.parts(at)
+        return SparsePoint.from_index(self, np.concatenate([self._node_begin[:-1] + at, edges, cliques]))
 
     def _find(self, flat: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Of one label per node of the batch: its place among those of its node, and whether it is one of them."""

@@ -43,25 +43,19 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin._sparse import sp
 from maxmargin.optimization.base import (
     NonFiniteError,
     Run,
     Solver,
     Start,
-    check_choice,
-    check_count,
-    check_flags,
-    instead,
 )
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem, hinges
-from maxmargin.regions import L1
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, OutputRows
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
-
-MASTERS = ("auto", "highs", "extragradient")
 
 MANY = 300_000
 """From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
@@ -147,24 +141,25 @@ class ColumnGeneration(Solver):
     stabilize: bool = True
     master_step: Literal["norm", "frobenius"] = "norm"
     max_iter: int = 1000
+    needs = ("lasso",)
+    takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
-        check_choice(MASTERS, master=self.master)
-        check_choice(("norm", "frobenius"), master_step=self.master_step)
-        check_count(k_best=self.k_best, max_iter=self.max_iter)
+        checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
+        checks.one_of("master_step", self.master_step, ("norm", "frobenius"))
+        checks.integer("k_best", self.k_best, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
         if self.age is not None:
-            check_count(age=self.age)
-        check_flags(stabilize=self.stabilize)
+            checks.integer("age", self.age, least=1)
+        checks.flag("stabilize", self.stabilize)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Linear programs: an L1 region, linear slack."""
-        region = problem.region
-        if not isinstance(region, L1):
-            return f'it minimizes sums of absolute weights; give norm="l1" (regions.L1), or use {instead(problem)}'
-        if problem.slack != "linear":
-            return 'quadratic slack makes no linear program; use slack="linear", or ProjectedGradient'
-        if self.master == "extragradient" and np.isfinite(region.radius):
-            return 'the extragradient master knows no ball; use master="highs", or C without a radius'
+        if reason := super().unsupported(problem):
+            return reason
+        lasso = problem.region.lasso
+        if self.master == "extragradient" and lasso is not None and np.isfinite(lasso.radius):
+            return 'the extragradient master does not support a ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
             return 'the k worst outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
         if self.k_best > 1 and problem.good is not None:
@@ -179,9 +174,9 @@ class ColumnGeneration(Solver):
         return SHARD_PARTS
 
     def _master(self, problem: Problem) -> Master:
-        assert isinstance(problem.region, L1)
         region, n_examples = problem.region, problem.structure.n_examples
-        many = n_examples * problem.n_weights > MANY and np.isinf(region.radius)
+        assert region.lasso is not None
+        many = n_examples * problem.n_weights > MANY and np.isinf(region.lasso.radius)
         if self.master == "extragradient" or (self.master == "auto" and many):
             return ExtragradientMaster(region, n_examples, paper_step=self.master_step == "frobenius")
         return HighsMaster(region, n_examples)

@@ -19,11 +19,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from maxmargin.optimization.base import Run, Start, check_choice, check_count, check_positive
+from maxmargin import _checks as checks
+from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.solvers.decomposition.simplex_masters import Found, Iterate, MasterSolver
-
-SLACKS = ("n", "one")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +45,10 @@ class CuttingPlane(MasterSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(SLACKS, slacks=self.slacks)
+        checks.one_of("slacks", self.slacks, ("n", "one"))
         if self.eps is not None:
-            check_positive(eps=self.eps)
-        check_count(solves_per_pass=self.solves_per_pass)
+            checks.positive("eps", self.eps)
+        checks.integer("solves_per_pass", self.solves_per_pass, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a ridge penalty; one slack must be linear."""

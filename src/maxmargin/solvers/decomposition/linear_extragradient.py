@@ -32,7 +32,7 @@ from maxmargin._sparse import sp
 from maxmargin._vectors import norm
 from maxmargin.features.base import operator_norm
 from maxmargin.optimization.base import NonFiniteError
-from maxmargin.regions import L1
+from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, Master, OutputRows, over
 from maxmargin.structures.base import FloatArray, IntArray
@@ -59,8 +59,9 @@ _Point = tuple[FloatArray, FloatArray, FloatArray]
 class _Program:
     """One master in the coordinates of its own columns and examples, scaled."""
 
-    def __init__(self, rows: OutputRows, region: L1, box: Box, columns: IntArray, *, scaled: bool) -> None:
-        self.rows, self.price, self.scaled = rows, region.price, scaled
+    def __init__(self, rows: OutputRows, region: Region, box: Box, columns: IntArray, *, scaled: bool) -> None:
+        assert region.lasso is not None
+        self.rows, self.price, self.scaled = rows, region.lasso.price, scaled
         self.columns = columns
         self.examples, owner = np.unique(rows.owner, return_inverse=True)
         self.owner = owner.astype(np.int32)
@@ -81,11 +82,7 @@ class _Program:
         self.boxed, self.center = np.isfinite(box.size), box.center[self.columns] / self.of_columns
         self.lower, self.upper = box.bounds(region, self.columns)
         self.bounds = self.lower / self.of_columns, self.upper / self.of_columns
-        self.compressed = [
-            part
-            for x in (self.matrix, self.transposed)
-            for part in (x.indptr.astype(np.int32), x.indices.astype(np.int32), np.ascontiguousarray(x.data))
-        ]
+        self.compressed = *_compressed(self.matrix), *_compressed(self.transposed)
 
     def point(self, weights: FloatArray, multipliers: FloatArray) -> _Point:
         """A start in scaled coordinates, with the slacks that the weights need."""
@@ -144,8 +141,9 @@ class ExtragradientMaster(Master):
     What it remembers from one to the next is the balance of the steps.
     """
 
-    def __init__(self, region: L1, n_examples: int, *, paper_step: bool = False) -> None:
-        self.region, self.n_examples, self.paper_step = region, n_examples, paper_step
+    def __init__(self, region: Region, n_examples: int, *, paper_step: bool = False) -> None:
+        assert region.lasso is not None
+        self.region, self.n_examples, self.price, self.paper_step = region, n_examples, region.lasso.price, paper_step
         self.balance: float | None = 1.0 if paper_step else None
 
     def solve(
@@ -177,7 +175,7 @@ class ExtragradientMaster(Master):
         """The columns with ``|A'lambda| > share / C`` (signed ones: ``-A'lambda``)."""
         g = rows.aggregate(multipliers)[0]
         pull = np.abs(g) if self.region.nonnegative is None else np.where(self.region.nonnegative, -g, np.abs(g))
-        return np.flatnonzero(pull > share * self.region.price)
+        return np.flatnonzero(pull > share * self.price)
 
     def _priced(self, rows: OutputRows, multipliers: FloatArray, held: npt.NDArray[np.bool_]) -> IntArray:
         """The columns to begin with: all without multipliers to judge them by, else the held ones and the near ones."""
@@ -256,6 +254,10 @@ class _Best:
     def gap(self) -> float:
         """Of the best points."""
         return self.value - self.bound
+
+
+def _compressed(x: sp.csr_array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], FloatArray]:
+    return x.indptr.astype(np.int32), x.indices.astype(np.int32), np.ascontiguousarray(x.data)
 
 
 def _copied(at: _Point) -> _Point:

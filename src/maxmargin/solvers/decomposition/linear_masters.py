@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError
-from maxmargin.regions import L1
+from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Box:
     center: FloatArray
     size: float
 
-    def bounds(self, region: L1, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+    def bounds(self, region: Region, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """The smallest and largest values of some weights."""
         lower, upper = self.center[columns] - self.size, self.center[columns] + self.size
         if region.nonnegative is not None:
@@ -205,8 +205,9 @@ class HighsMaster(Master):
     PIECE = 2000
     """Simplex iterations without a look at the keyboard."""
 
-    def __init__(self, region: L1, n_examples: int) -> None:
-        self.region, self.n_examples = region, n_examples
+    def __init__(self, region: Region, n_examples: int) -> None:
+        assert region.lasso is not None
+        self.region, self.n_examples, (self.price, self.radius) = region, n_examples, region.lasso
         self.rows: OutputRows | None = None
 
     def _begin(self, n_weights: int, now: OutputRows) -> None:
@@ -221,9 +222,9 @@ class HighsMaster(Master):
         self.unit = self._unit(now)
         self.n_columns = 0
         self.ball = 0
-        if np.isfinite(self.region.radius):
+        if np.isfinite(self.radius):
             nothing = np.zeros(0, dtype=np.int32)
-            _taken(self.solver.addRow(-np.inf, float(self.region.radius) / self.unit, 0, nothing, np.zeros(0)))
+            _taken(self.solver.addRow(-np.inf, float(self.radius) / self.unit, 0, nothing, np.zeros(0)))
             self.ball = 1
 
     def _unit(self, now: OutputRows) -> float:
@@ -232,7 +233,7 @@ class HighsMaster(Master):
         largest = float(np.abs(now.matrix.data).max(initial=0.0))
         if largest >= SMALL or largest == 0.0:
             return 1.0
-        most = MOST_COST / self.region.price if self.region.price > 0.0 else np.inf
+        most = MOST_COST / self.price if self.price > 0.0 else np.inf
         return float(max(1.0, min(2.0 ** -np.floor(np.log2(largest)), most)))
 
     def _columns(self, count: int, cost: float, in_ball: bool) -> IntArray:
@@ -259,7 +260,7 @@ class HighsMaster(Master):
         for table, wanted in ((self.positive, touched), (self.negative, unsigned)):
             new = wanted[table[wanted] < 0]
             if len(new):
-                table[new] = self._columns(len(new), self.region.price * self.unit, True)
+                table[new] = self._columns(len(new), self.price * self.unit, True)
         owners = np.unique(fresh.owner)
         new = owners[self.slack[owners] < 0]
         if len(new):

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin._vectors import squared
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, check_count, check_positive, needs_ridge
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import MostViolated, Problem
-from maxmargin.regions import L2
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
 
 _NEWTON_STEPS = 100
@@ -53,22 +53,19 @@ class MasterSolver(Solver):
     sweeps: int = 60
     age: int = 4
     max_iter: int = 1000
+    needs = ("ridge",)
 
     def __post_init__(self) -> None:
-        check_positive(accuracy=self.accuracy)
-        if self.accuracy >= 1.0:
-            raise ValueError(f"accuracy must be below 1, got {self.accuracy!r}")
-        check_count(joint=self.joint, sweeps=self.sweeps, max_iter=self.max_iter)
-        check_count(age=self.age, at_least=0)
+        checks.number("accuracy", self.accuracy, above=0, below=1)
+        checks.integer("joint", self.joint, least=1)
+        checks.integer("sweeps", self.sweeps, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.integer("age", self.age, least=0)
 
     @property
     def shard_size(self) -> int | None:
         """Points outlive the packed vectors, which are made piece by piece."""
         return SHARD_PARTS
-
-    def unsupported(self, problem: Problem) -> str | None:
-        """Needs a ridge penalty."""
-        return needs_ridge(problem)
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
         """The master's solution."""
@@ -102,7 +99,7 @@ class Iterate:
     @classmethod
     def first(cls, run: Run, start: Start, group: int = 1) -> Iterate:
         """All mass on the gold outputs, at the start weights."""
-        run.keeps_most_violated = True
+        run.caches_oracle = True
         problem = run.problem
         state = cls(Masters(problem, group), start.weights_for(problem), np.zeros(problem.n_weights))
         state.masters.evaluate(state.weights)
@@ -174,10 +171,10 @@ class Masters:
     """
 
     def __init__(self, problem: Problem, group: int = 1) -> None:
-        region = problem.region
-        assert isinstance(region, L2)
+        region, ridge = problem.region, problem.region.ridge
+        assert ridge is not None
         n = problem.structure.n_examples
-        self.problem, self.region, self.group = problem, region, group
+        self.problem, self.region, self.C, self.group = problem, region, ridge.C, group
         self.quadratic = problem.slack == "quadratic"
         self.n_blocks = -(-n // group)
         mask = np.zeros(0, dtype=np.bool_) if region.nonnegative is None else region.nonnegative
@@ -185,12 +182,11 @@ class Masters:
             self.n_blocks,
             problem.n_weights,
             n if self.quadratic else 0,
-            float(region.C),
-            float(region.radius),
+            *ridge,
             np.ascontiguousarray(mask),
             self.quadratic,
         )
-        self.unit_mass = np.sqrt(problem.scale / region.C)
+        self.unit_mass = np.sqrt(problem.scale / self.C)
         """The coordinate that holds an example's mass, at mass 1."""
         self.squares = np.zeros(n)
         """``s_i zeta_i^2``, shape ``(n_examples,)``; 0 with linear slack."""
@@ -244,7 +240,7 @@ class Masters:
 
     def _sums(self, part: Problem, worst: MostViolated, first: int, hinges: FloatArray) -> Found:
         """One point per block: the sum over its examples, each with its mass."""
-        mass, numbers = part.active_set(worst.value), first + np.arange(len(worst.value))
+        mass, numbers = part.slack_slope(worst.value), first + np.arange(len(worst.value))
         blocks, of = np.unique(numbers // self.group, return_inverse=True)
         factor = mass * worst.factor
         if len(blocks) == 1:
@@ -354,8 +350,8 @@ class Masters:
         sums = np.empty(n + (len(self.squares) if self.quadratic else 0))
         self.kernel.g(sums)
         if self.quadratic:
-            self.squares = self.region.C * sums[n:] ** 2
-        return sums[:n].copy(), self.kernel.loss(), self.region.C * squared(sums[n:])
+            self.squares = self.C * sums[n:] ** 2
+        return sums[:n].copy(), self.kernel.loss(), self.C * squared(sums[n:])
 
 
 def _sums_of(of: IntArray, values: FloatArray, n: int) -> FloatArray:

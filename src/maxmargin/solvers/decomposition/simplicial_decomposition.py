@@ -26,12 +26,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin.optimization.base import Run, Start, check_choice, check_count, check_share
+from maxmargin import _checks as checks
+from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.solvers.decomposition.simplex_masters import Iterate, MasterSolver
 
-MASTERS = ("product", "one")
-WORKING_SETS = ("all", "cyclic", "violation")
 _EXACT = 1e-4
 """The accuracy of masters without a new point."""
 
@@ -59,16 +58,13 @@ class SimplicialDecomposition(MasterSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(MASTERS, master=self.master)
-        check_choice(WORKING_SETS, working_set=self.working_set)
-        number = isinstance(self.r, (int, float, np.integer, np.floating)) and not isinstance(self.r, bool)
-        if not number or not self.r >= 1 or not (np.isinf(self.r) or self.r == int(self.r)):
-            raise ValueError(f"r must be a whole number of points >= 1 or infinity, got {self.r!r}")
+        checks.one_of("master", self.master, ("product", "one"))
+        checks.one_of("working_set", self.working_set, ("all", "cyclic", "violation"))
+        if self.r != np.inf:
+            checks.integer("r", self.r, least=1, hint="infinity keeps all points")
         if self.working_set_size is not None:
-            check_count(working_set_size=self.working_set_size)
-        check_share(stabilize=self.stabilize)
-        if self.stabilize >= 1.0:
-            raise ValueError(f"stabilize must be below 1, got {self.stabilize!r}")
+            checks.integer("working_set_size", self.working_set_size, least=1)
+        checks.number("stabilize", self.stabilize, least=0, below=1)
 
     def _size(self, problem: Problem) -> int:
         n = problem.structure.n_examples

@@ -23,15 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import dot
 from maxmargin.optimization.base import (
     NonFiniteError,
     Run,
     Solver,
     Start,
-    check_flags,
-    check_positive,
-    saddle_point_only,
 )
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import Problem
@@ -44,15 +42,13 @@ from maxmargin.solvers.first_order.geometry import (
     WeightsPoint,
     check_geometry,
     geometry_for,
-    needs_gradient,
-    when_stalled,
+    stalled_remedy,
 )
 from maxmargin.solvers.first_order.players import (
     Average,
     BalanceSetting,
     adapted_balance,
     check_balance,
-    check_inexact,
     projection_tolerance,
     start_balance,
 )
@@ -196,13 +192,20 @@ class DualExtragradient(Solver):
     inexact: float = 1e-2
     shard_parts: int = 1_000_000
     max_iter: int = 5000
+    needs = ("smooth",)
+    takes_rescaling = ("margin",)
+    takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
-        check_positive(step_factor=self.step_factor, shard_parts=self.shard_parts, max_iter=self.max_iter)
-        check_inexact(self.inexact)
+        checks.positive("step_factor", self.step_factor)
+        checks.integer("shard_parts", self.shard_parts, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.number("inexact", self.inexact, least=0)
         check_balance(self.balance)
         check_geometry(self.geometry)
-        check_flags(store_duals=self.store_duals, restart=self.restart, adaptive=self.adaptive)
+        checks.flag("store_duals", self.store_duals)
+        checks.flag("restart", self.restart)
+        checks.flag("adaptive", self.adaptive)
 
     @classmethod
     def plain(cls, **settings: Any) -> DualExtragradient:
@@ -221,14 +224,13 @@ class DualExtragradient(Solver):
         """None if duals are stored."""
         return None if self.store_duals else self.shard_parts
 
-    def when_stalled(self, problem: Problem) -> str:
+    def stalled_remedy(self, problem: Problem) -> str:
         """Entropic geometry is slow at small gaps."""
-        return when_stalled(problem, self.geometry)
+        return stalled_remedy(problem, self.geometry)
 
     def unsupported(self, problem: Problem) -> str | None:
         """The geometry must fit, and the penalty have a gradient."""
-        reason = saddle_point_only(problem) or needs_gradient(problem)
-        return reason or geometry_for(problem, self.geometry).unsupported(problem)
+        return super().unsupported(problem) or geometry_for(problem, self.geometry).unsupported(problem)
 
     def _eta(self, run: Run, balance: float) -> float:
         """``1/L``; features that are all zero allow any step."""

@@ -28,21 +28,18 @@ from typing import Literal
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import dot
 from maxmargin.optimization.base import (
     NonFiniteError,
     Run,
     Solver,
     Start,
-    check_count,
-    check_flags,
-    check_positive,
-    needs_ridge,
-    saddle_point_only,
 )
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
 from maxmargin.solvers.first_order.geometry import GibbsStructures
+from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray
 
 HALVINGS = 12
@@ -87,32 +84,33 @@ class ExponentiatedGradient(Solver):
     eta: float | Literal["auto"] = "auto"
     growth: float = 1.2
     max_iter: int = 1000
+    needs = ("strongly_convex",)
+    takes_rescaling = ("margin",)
+    takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
-        check_flags(online=self.online)
-        check_positive(growth=self.growth)
-        check_count(block_size=self.block_size, max_iter=self.max_iter)
-        if self.growth < 1:
-            raise ValueError(f"growth must be at least 1, got {self.growth!r}")
+        checks.flag("online", self.online)
+        checks.number("growth", self.growth, least=1)
+        checks.integer("block_size", self.block_size, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
         if self.eta != "auto":
-            check_positive(eta=self.eta)
+            checks.positive("eta", self.eta)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel and a smooth dual."""
-        if reason := saddle_point_only(problem):
-            return reason
         if problem.structure.marginals_unsupported:
             return f"{problem.structure.called} has no distributions to update; use Extragradient or DualExtragradient"
-        return needs_ridge(problem)
+        return super().unsupported(problem)
 
     def init(self, run: Run, start: Start) -> ExponentiatedGradientState:
         """The uniform distributions, or those of the given potentials, softened unless they are all but a solution."""
         problem = run.problem
         point = GibbsStructures(0.0).start(run, start)
-        size = int(self.block_size) if self.online else max(1, problem.structure.n_examples)
-        cuts = range(0, max(1, problem.structure.n_examples), size)
-        pieces = [np.arange(first, min(first + size, problem.structure.n_examples)) for first in cuts]
-        blocks = (problem,) if len(pieces) == 1 else tuple(problem.select(examples) for examples in pieces)
+        n = problem.structure.n_examples
+        chosen = list(pieces(np.ones(n, dtype=np.int64), int(self.block_size))) if self.online else []
+        blocks: tuple[Problem, ...] = (problem,)
+        if len(chosen) > 1:
+            blocks = tuple(problem.select(numbers) for numbers in chosen)
         potentials, z = _cut(problem, blocks, point.coordinates), _cut(problem, blocks, point.z)
         g = problem.gradient(point.z)
         eta = tuple(float(self.eta) for _ in blocks) if self.eta != "auto" else _first_steps(blocks, _response(run, g))
@@ -162,7 +160,7 @@ class ExponentiatedGradient(Solver):
 
 
 def _response(run: Run, g: FloatArray) -> FloatArray:
-    """``argmin_{w in W} w'g + penalty(w)``, unique where C is finite."""
+    """``argmin_{w in W} w'g + penalty(w)``, unique as the penalty is strongly convex."""
     w = run.problem.region.best_response(g)
     assert w is not None
     return w

@@ -22,15 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import dot, squared
 from maxmargin.optimization.base import (
     NonFiniteError,
     Run,
     Solver,
     Start,
-    check_flags,
-    check_positive,
-    saddle_point_only,
 )
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
@@ -41,15 +39,13 @@ from maxmargin.solvers.first_order.geometry import (
     WeightsPoint,
     check_geometry,
     geometry_for,
-    needs_gradient,
-    when_stalled,
+    stalled_remedy,
 )
 from maxmargin.solvers.first_order.players import (
     Average,
     BalanceSetting,
     adapted_balance,
     check_balance,
-    check_inexact,
     projection_tolerance,
     start_balance,
 )
@@ -97,15 +93,18 @@ class Extragradient(Solver):
     implicit_penalty: bool = True
     inexact: float = 1e-2
     max_iter: int = 5000
+    takes_rescaling = ("margin",)
+    takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
-        check_positive(beta=self.beta, nu=self.nu, growth=self.growth, max_iter=self.max_iter)
-        if self.nu >= 1 or self.growth < 1:
-            raise ValueError(f"nu must be below 1 and growth at least 1, got {self.nu!r} and {self.growth!r}")
-        check_inexact(self.inexact)
+        checks.positive("beta", self.beta)
+        checks.number("nu", self.nu, above=0, below=1)
+        checks.number("growth", self.growth, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.number("inexact", self.inexact, least=0)
         check_balance(self.balance)
         check_geometry(self.geometry)
-        check_flags(implicit_penalty=self.implicit_penalty)
+        checks.flag("implicit_penalty", self.implicit_penalty)
 
     @classmethod
     def plain(cls, **settings: Any) -> Extragradient:
@@ -119,14 +118,14 @@ class Extragradient(Solver):
         }
         return cls(**(paper | settings))
 
-    def when_stalled(self, problem: Problem) -> str:
+    def stalled_remedy(self, problem: Problem) -> str:
         """Entropic geometry is slow at small gaps."""
-        return when_stalled(problem, self.geometry)
+        return stalled_remedy(problem, self.geometry)
 
     def unsupported(self, problem: Problem) -> str | None:
         """The geometry must fit, and the penalty have a gradient unless it is implicit."""
-        reason = None if self.implicit_penalty else needs_gradient(problem)
-        return reason or saddle_point_only(problem) or geometry_for(problem, self.geometry).unsupported(problem)
+        reason = None if self.implicit_penalty else self.missing(problem, "smooth")
+        return reason or super().unsupported(problem) or geometry_for(problem, self.geometry).unsupported(problem)
 
     def init(self, run: Run, start: Start) -> ExtragradientState:
         """Start at zero weights and the gold outputs or the uniform distribution, unless told otherwise."""

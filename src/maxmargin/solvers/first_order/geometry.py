@@ -23,11 +23,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import dot, norm, squared
-from maxmargin.optimization.base import Run, Start, check_flags
+from maxmargin.optimization.base import Run, Start
 from maxmargin.optimization.certificate import Proposal, certify
 from maxmargin.problem import Problem
-from maxmargin.regions import L1, Region
+from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray
 
 
@@ -124,9 +125,10 @@ class SplitSimplex(WeightsPlayer):
     SMOOTHING = 1e-3
     """How far given weights are moved toward the center, where every entry of v is positive."""
 
-    def __init__(self, region: L1) -> None:
+    def __init__(self, region: Region) -> None:
         super().__init__(region)
-        self.radius = float(region.radius)
+        assert region.l1_ball is not None
+        self.radius = region.l1_ball
 
     def _entries(self, n_weights: int) -> int:
         signed = 0 if self.region.nonnegative is None else int(self.region.nonnegative.sum())
@@ -342,7 +344,7 @@ class Geometry(ABC):
         weights, structures = self.players(problem)
         if structures.euclidean and weights.euclidean:
             return problem.norm
-        radius = 1.0 if weights.euclidean else problem.region.norm_bound(0.0)
+        radius = 1.0 if weights.euclidean else problem.region.l1_ball or 1.0
         if structures.euclidean:
             squares = sum(np.square(shard.weight_norms()) for shard in run.shards)
             return radius * float(np.sqrt(np.max(squares, initial=0.0)))
@@ -382,43 +384,27 @@ class Entropic(Geometry):
     gold_potential: float = 0.0
 
     def __post_init__(self) -> None:
-        check_flags(structures=self.structures)
-        number = isinstance(self.gold_potential, (int, float)) and not isinstance(self.gold_potential, bool)
-        if not number or not 0 <= self.gold_potential < np.inf:
-            raise ValueError(f"gold_potential must be a finite number >= 0, got {self.gold_potential!r}")
+        checks.flag("structures", self.structures)
+        checks.number("gold_potential", self.gold_potential, least=0)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel, or an L1 ball."""
         if self.structures and problem.structure.marginals_unsupported:
-            remedy = ", or Entropic(structures=False)" if in_l1_ball(problem) else ""
-            return f"{problem.structure.called} has no entropic geometry: {problem.structure.marginals_unsupported}{remedy}"
-        if not self.structures and not in_l1_ball(problem):
+            remedy = ", or Entropic(structures=False)" if problem.region.l1_ball is not None else ""
+            reason = problem.structure.marginals_unsupported
+            return f"{problem.structure.called} has no entropic geometry: {reason}{remedy}"
+        if not self.structures and problem.region.l1_ball is None:
             return "with structures=False only the weights in an L1 ball are entropic; use geometry=Euclidean()"
         return None
 
     def weights_player(self, problem: Problem) -> WeightsPlayer:
         """Multiplicative steps in an L1 ball, projected ones elsewhere."""
         region = problem.region
-        return SplitSimplex(region) if isinstance(region, L1) and region.smooth else EuclideanWeights(region)
+        return EuclideanWeights(region) if region.l1_ball is None else SplitSimplex(region)
 
     def structures_player(self, problem: Problem) -> StructuresPlayer:
         """Sum-product."""
         return GibbsStructures(float(self.gold_potential)) if self.structures else EuclideanStructures()
-
-
-def in_l1_ball(problem: Problem) -> bool:
-    """Whether the weights live in an L1 ball without a penalty: there steps may be multiplicative."""
-    return isinstance(problem.region, L1) and problem.region.smooth
-
-
-def needs_gradient(problem: Problem) -> str | None:
-    """Why a method that takes the gradient of the penalty cannot solve the problem, or None."""
-    if problem.region.smooth:
-        return None
-    return (
-        "it takes the gradient of the penalty, and 1/C ||w||_1 has none at zero; use ColumnGeneration, Extragradient, "
-        "or a radius without C"
-    )
 
 
 GeometrySetting = Geometry | Literal["auto"]
@@ -440,10 +426,10 @@ def geometry_for(problem: Problem, geometry: GeometrySetting) -> Geometry:
         return geometry
     if not problem.structure.marginals_unsupported:
         return Entropic()
-    return Entropic(structures=False) if in_l1_ball(problem) else Euclidean()
+    return Euclidean() if problem.region.l1_ball is None else Entropic(structures=False)
 
 
-def when_stalled(problem: Problem, geometry: GeometrySetting) -> str:
-    """What may help a run of that geometry whose gap stopped shrinking."""
+def stalled_remedy(problem: Problem, geometry: GeometrySetting) -> str:
+    """The advice for a run of that geometry whose gap stopped shrinking."""
     other = "" if isinstance(geometry_for(problem, geometry), Euclidean) else "geometry=Euclidean(), "
     return f"raise tol, scale the features, or try {other}another solver"

@@ -12,7 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from maxmargin.optimization.base import Run, Start, check_positive
+from maxmargin import _checks as checks
+from maxmargin.optimization.base import Run, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
 from maxmargin.solvers.first_order.geometry import StructuresPlayer, StructuresPoint, WeightsPlayer, WeightsPoint
@@ -24,13 +25,7 @@ BalanceSetting = float | Literal["auto"]
 def check_balance(balance: BalanceSetting) -> None:
     """ValueError unless "auto" or a positive number."""
     if balance != "auto":
-        check_positive(balance=balance)
-
-
-def check_inexact(inexact: float) -> None:
-    """ValueError unless 0 or a positive number."""
-    if inexact != 0:
-        check_positive(inexact=inexact)
+        checks.positive("balance", balance)
 
 
 def start_balance(

@@ -35,11 +35,11 @@ from typing import Literal
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._vectors import norm, squared
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, check_count, check_flags, check_positive
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import MostViolated, Problem
-from maxmargin.regions import L1, L2
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 
@@ -50,48 +50,48 @@ class Outputs:
     Attributes:
         g: ``sum_i zeta_i m_i df_i``, shape ``(n_weights,)``.
         loss: ``sum_i zeta_i l_i``, with the example weights.
-        masses: ``zeta_i`` with quadratic slack, shape ``(n_examples,)``; else empty.
+        zeta: ``zeta_i`` with quadratic slack, shape ``(n_examples,)``; else empty.
     """
 
     g: FloatArray
     loss: float
-    active_set: FloatArray
+    zeta: FloatArray
 
     @classmethod
     def gold(cls, problem: Problem) -> Outputs:
         """The gold outputs: nothing is wrong."""
-        active_set = problem.structure.n_examples if problem.slack == "quadratic" else 0
-        return cls(np.zeros(problem.n_weights), 0.0, np.zeros(active_set))
+        size = problem.structure.n_examples if problem.slack == "quadratic" else 0
+        return cls(np.zeros(problem.n_weights), 0.0, np.zeros(size))
 
     def mix(self, other: Outputs, share: float) -> Outputs:
         """``(1 - share) self + share other``."""
         return Outputs(
             self.g + share * (other.g - self.g),
             self.loss + share * (other.loss - self.loss),
-            self.active_set + share * (other.active_set - self.active_set),
+            self.zeta + share * (other.zeta - self.zeta),
         )
 
     def proposal(self, problem: Problem, weights: FloatArray) -> Proposal:
         """With these weights, as a candidate for certification."""
-        squares = float((problem.scale * self.active_set**2).sum()) if problem.slack == "quadratic" else 0.0
+        squares = float((problem.scale * self.zeta**2).sum()) if problem.slack == "quadratic" else 0.0
         return Proposal(weights, self.g, self.loss, squares)
 
 
-def worst_outputs(run: Run, weights: FloatArray) -> tuple[float, Outputs]:
+def most_violated_outputs(run: Run, weights: FloatArray) -> tuple[float, Outputs]:
     """``H(w)`` and the outputs that attain it: one argmax pass; NonFiniteError if something is not finite."""
     problem = run.problem
-    hinge, loss, active_set = 0.0, 0.0, [np.zeros(0)]
+    hinge, loss, zetas = 0.0, 0.0, [np.zeros(0)]
     g = np.zeros(problem.n_weights)
     for shard, worst in run.most_violated(weights):
-        zeta = shard.active_set(worst.value)
+        zeta = shard.slack_slope(worst.value)
         hinge += shard.total(worst.value)
         loss += float((zeta * worst.loss).sum())
         g += _difference(shard, worst, zeta)
         if problem.slack == "quadratic":
-            active_set.append(zeta)
+            zetas.append(zeta)
     if not (np.isfinite(hinge) and np.isfinite(g).all()):
         raise NonFiniteError("a subgradient is not finite")
-    return hinge, Outputs(g, loss, np.concatenate(active_set))
+    return hinge, Outputs(g, loss, np.concatenate(zetas))
 
 
 def _difference(shard: Problem, worst: MostViolated, zeta: FloatArray) -> FloatArray:
@@ -139,9 +139,9 @@ class ProjectedGradient(Solver):
 
     def __post_init__(self) -> None:
         if self.step_size != "auto":
-            check_positive(step_size=self.step_size)
-        check_count(max_iter=self.max_iter)
-        check_flags(average=self.average)
+            checks.positive("step_size", self.step_size)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.flag("average", self.average)
 
     @property
     def shard_size(self) -> int:
@@ -156,7 +156,7 @@ class ProjectedGradient(Solver):
     def step(self, run: Run, state: ProjectedGradientState) -> ProjectedGradientState:
         """One subgradient step; the averages take in the point where the subgradient was taken."""
         region, t = run.problem.region, state.iteration + 1
-        hinge, outputs = worst_outputs(run, state.weights)
+        hinge, outputs = most_violated_outputs(run, state.weights)
         bound, late = state.bound, state.late
         if t == 1:
             # No solution is worse than the first weights.
@@ -164,7 +164,8 @@ class ProjectedGradient(Solver):
             if run.problem.slack == "quadratic" and hinge > 0.0 and region.curvature > 0.0:
                 # H is smooth: 2 L / mu with L >= ||g||^2 / (2 H).
                 late = squared(outputs.g) / (region.curvature * hinge)
-        gradient = region.curvature * state.weights + outputs.g
+        # A penalty without a gradient enters by its proximal step.
+        gradient = (region.curvature if region.smooth else 0.0) * state.weights + outputs.g
         squares = state.squares + squared(gradient)
         amount = 1.0
         if self.step_size != "auto":
@@ -178,12 +179,8 @@ class ProjectedGradient(Solver):
             # Without regularization: at first as far as the hinge's linear model needs to reach 0.
             far = bound if np.isfinite(bound) else max(state.distance, hinge / length if length > 0.0 else 0.0)
             eta = far / np.sqrt(squares) if squares > 0.0 else 0.0
-        # The L1 penalty has no gradient at zero weights, which are most: a proximal step.
         moved = state.weights - eta * gradient
-        w = region.prox(moved, eta) if isinstance(region, L1) else region.project(moved)
-        if isinstance(region, L2) and np.isfinite(bound):
-            # A cone and two balls around its apex: scaling after the region's projection projects onto all three.
-            w = w * min(1.0, bound / max(norm(w), np.finfo(float).tiny))
+        w = region.clip_norm(region.project(moved) if region.smooth else region.prox(moved, eta), bound)
         share = amount / (state.total + amount)
         assert state.first is not None
         return replace(

@@ -1,4 +1,4 @@
-"""What online solvers share: their bases, regions as compiled passes take them, errors as the loop takes them."""
+"""Base classes of online solvers, and helpers that translate regions and errors for compiled passes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.optimization.base import NonFiniteError, Solver, instead, needs_ridge
+from maxmargin.optimization.base import NonFiniteError, Solver
 from maxmargin.problem import InexactError, Problem
+from maxmargin.regions import Ridge
 from maxmargin.structures.base import FloatArray
 
 ONLINE_SHARD_PARTS = 1 << 18
@@ -24,22 +25,24 @@ class OnlineSolver(Solver):
 
 
 class RidgeSolver(OnlineSolver):
-    """One that minimizes the penalty form: it needs a ridge, and terms that are linear in the hinges."""
+    """One that minimizes the penalty form: it needs a ridge, and an objective that is linear in the hinges."""
 
-    def unsupported(self, problem: Problem) -> str | None:
-        """Needs linear slack and a finite C."""
-        if problem.slack != "linear":
-            return f"it needs linear slack; use {instead(problem)}"
-        return needs_ridge(problem)
+    needs = ("ridge",)
+    takes_slack = ("linear",)
+
+    def ridge(self, problem: Problem) -> Ridge:
+        """The penalty of a problem that is supported."""
+        assert problem.region.ridge is not None
+        return problem.region.ridge
 
 
 def saved_memory(examples: Any) -> FloatArray:
-    """What the oracle of a compiled view keeps between calls, for a checkpoint."""
+    """The memory of a compiled view's oracle between calls, for a checkpoint."""
     return np.asarray(examples.memory())
 
 
 def with_memory(examples: Any, memory: FloatArray) -> Any:
-    """The view with such a memory."""
+    """The view with the memory of :func:`saved_memory`."""
     if not np.isfinite(memory).all():
         raise ValueError("the oracle's memory is not finite")
     examples.remember(memory)
@@ -53,7 +56,7 @@ def signs_of(problem: Problem) -> Any:
 
 
 def finite_pass(run_pass: Any, *arguments: Any) -> Any:
-    """Call a compiled pass; NonFiniteError where it met NaN or infinite numbers, InexactError where no output."""
+    """Call a compiled pass; NonFiniteError for NaN or infinite numbers, InexactError if an argmax finds no output."""
     try:
         return run_pass(*arguments)
     except LookupError as error:

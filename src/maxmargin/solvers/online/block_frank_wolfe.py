@@ -34,19 +34,15 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import (
-    Frozen,
     Run,
     Start,
-    check_choice,
-    check_count,
-    check_flags,
-    check_share,
+    StateDict,
 )
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.regions import L2
 from maxmargin.solvers.online.base import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -66,8 +62,8 @@ def _is_mark(passes: int) -> bool:
     return at == passes
 
 
-_FROZEN = (
-    *("starts", "mass", "idle", "part_starts", "part", "change"),
+_BLOCKS = (
+    *("starts", "alpha", "idle", "part_starts", "part", "change"),
     *("g", "late", "w", "gap", "asked", "older", "newer", "numbers"),
 )
 """What the compiled blocks give and take back, in this order."""
@@ -106,31 +102,29 @@ class BlockFrankWolfe(RidgeSolver):
     max_iter: int = 10_000
 
     def __post_init__(self) -> None:
-        check_choice(DIRECTIONS, direction=self.direction)
-        check_choice(SAMPLINGS, sampling=self.sampling)
-        check_count(steps=self.steps, max_iter=self.max_iter)
-        check_count(kept_passes=self.kept_passes, at_least=0)
-        check_count(outputs=self.outputs, at_least=2)
-        check_share(cache=self.cache)
-        check_flags(average=self.average)
+        checks.one_of("direction", self.direction, DIRECTIONS)
+        checks.one_of("sampling", self.sampling, SAMPLINGS)
+        checks.integer("steps", self.steps, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.integer("kept_passes", self.kept_passes, least=0)
+        checks.integer("outputs", self.outputs, least=2)
+        checks.number("cache", self.cache, least=0, most=1)
+        checks.flag("average", self.average)
 
     def init(self, run: Run, start: Start) -> BlockState:
         """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""
         weights = start.weights_for(run.problem)  # checked, but masses cannot be found from weights
         blocks = self._blocks(run, run.problem.examples())
-        active_set = None if start.active_set is None else start.active_set.constraints(run.problem.structure)
+        active_set = None if start.active_set is None else start.active_set.feasible(run.problem.structure)
         if active_set is None:
             return BlockState(blocks)
         finite_pass(blocks.seed, *active_set.arrays())
         return BlockState(blocks, None if start.weights is None else weights)
 
     def _blocks(self, run: Run, examples: Any) -> Any:
-        region = run.problem.region
-        assert isinstance(region, L2)
-        return _kernels.BlockDescent(
+        return _kernels.BlockFrankWolfe(
             examples,
-            float(region.C),
-            float(region.radius),
+            *self.ridge(run.problem),
             signs_of(run.problem),
             DIRECTIONS.index(self.direction),
             self.steps,
@@ -141,23 +135,23 @@ class BlockFrankWolfe(RidgeSolver):
 
     checkpoint_unsupported = ""
 
-    def freeze(self, state: BlockState) -> Frozen:
+    def state_dict(self, state: BlockState) -> StateDict:
         """The kept outputs by where they differ from the gold ones, and the sums where they stand."""
         return {
-            **dict(zip(_FROZEN, state.blocks.freeze(), strict=True)),
+            **dict(zip(_BLOCKS, state.blocks.freeze(), strict=True)),
             "memory": saved_memory(state.blocks.examples),
             "passes": state.passes,
         }
 
-    def thaw(self, run: Run, frozen: Frozen) -> BlockState:
+    def load_state_dict(self, run: Run, saved: StateDict) -> BlockState:
         """The same blocks over a new view."""
-        blocks = self._blocks(run, with_memory(run.problem.examples(), frozen["memory"]))
-        values = {**frozen, "change": frozen["change"].astype(np.float64)}
+        blocks = self._blocks(run, with_memory(run.problem.examples(), saved["memory"]))
+        values = {**saved, "change": saved["change"].astype(np.float64)}
         try:
-            blocks.restore(*(values[name] for name in _FROZEN))
+            blocks.restore(*(values[name] for name in _BLOCKS))
         except (ArithmeticError, TypeError) as error:
             raise ValueError(str(error)) from None
-        return BlockState(blocks, None, int(frozen["passes"]))
+        return BlockState(blocks, None, int(saved["passes"]))
 
     def _order(self, run: Run, state: BlockState) -> IntArray:
         """The examples of the next pass."""

@@ -20,8 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels
-from maxmargin.optimization.base import Run, check_count, check_flags, check_positive
+from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
 from maxmargin.solvers.online.base import finite_pass, signs_of
 from maxmargin.solvers.online.perceptron import OnlinePasses, PassesState
@@ -46,9 +47,11 @@ class Mira(OnlinePasses):
     max_iter: int = 10
 
     def __post_init__(self) -> None:
-        check_count(k=self.k, max_iter=self.max_iter)
-        check_positive(aggressiveness=self.aggressiveness)
-        check_flags(average=self.average, shuffle=self.shuffle)
+        checks.integer("k", self.k, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
+        checks.positive("aggressiveness", self.aggressiveness)
+        checks.flag("average", self.average)
+        checks.flag("shuffle", self.shuffle)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Lists of the worst outputs are those of the margin rescaled."""

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels
-from maxmargin.optimization.base import Frozen, Run, Start, check_count, check_flags, checked_points, weight_sized
+from maxmargin.optimization.base import Run, Start, StateDict, checked_points, weight_sized
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.regions import L1
 from maxmargin.solvers.online.base import OnlineSolver, finite_pass, saved_memory, signs_of, with_memory
 from maxmargin.structures.base import FloatArray
 
@@ -63,7 +63,7 @@ class OnlinePasses(OnlineSolver):
 
     checkpoint_unsupported = ""
 
-    def freeze(self, state: PassesState) -> Frozen:
+    def state_dict(self, state: PassesState) -> StateDict:
         """Both sums, and what the oracle remembers."""
         memory = np.zeros(0) if state.examples is None else saved_memory(state.examples)
         return {
@@ -74,13 +74,13 @@ class OnlinePasses(OnlineSolver):
             "memory": memory,
         }
 
-    def thaw(self, run: Run, frozen: Frozen) -> PassesState:
+    def load_state_dict(self, run: Run, saved: StateDict) -> PassesState:
         """The same sums over a new view."""
         view = self.view(run)
         if view is not None:
-            with_memory(view, frozen["memory"])
-        weights, late = weight_sized(run, frozen["weights"]), weight_sized(run, frozen["late"])
-        return PassesState(view, weights, late, float(frozen["visits"]), int(frozen["changes"]))
+            with_memory(view, saved["memory"])
+        weights, late = weight_sized(run, saved["weights"]), weight_sized(run, saved["late"])
+        return PassesState(view, weights, late, float(saved["visits"]), int(saved["changes"]))
 
     def view(self, run: Run) -> Any:
         """The compiled view of the examples."""
@@ -97,11 +97,8 @@ class OnlinePasses(OnlineSolver):
 
     def propose(self, run: Run, state: PassesState) -> Sequence[Proposal]:
         """The average, or the last weights, scaled into the ball if there is one: predictions stay the same."""
-        region, weights = run.problem.region, state.average if self.average else state.weights
-        size = np.abs(weights).sum() if isinstance(region, L1) else np.inf
-        if isinstance(region, L1) and size > region.radius:
-            weights = weights * (region.radius / size)
-        return [Proposal(region.project(weights), np.zeros(len(weights)), 0.0)]
+        weights = state.average if self.average else state.weights
+        return [Proposal(run.problem.region.rescale(weights), np.zeros(len(weights)), 0.0)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +118,10 @@ class AveragedPerceptron(OnlinePasses):
     max_iter: int = 10
 
     def __post_init__(self) -> None:
-        check_flags(average=self.average, shuffle=self.shuffle, batch=self.batch)
-        check_count(max_iter=self.max_iter)
+        checks.flag("average", self.average)
+        checks.flag("shuffle", self.shuffle)
+        checks.flag("batch", self.batch)
+        checks.integer("max_iter", self.max_iter, least=1)
 
     def view(self, run: Run) -> Any:
         """None in batch form."""

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels
-from maxmargin.optimization.base import Frozen, Run, Start, check_count, check_flags, weight_sized
+from maxmargin.optimization.base import Run, Start, StateDict, weight_sized
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.regions import L2
 from maxmargin.solvers.online.base import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
 from maxmargin.structures.base import FloatArray
 
@@ -53,8 +53,9 @@ class Subgradient(RidgeSolver):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        check_flags(average=self.average, shuffle=self.shuffle)
-        check_count(max_iter=self.max_iter)
+        checks.flag("average", self.average)
+        checks.flag("shuffle", self.shuffle)
+        checks.integer("max_iter", self.max_iter, least=1)
 
     def init(self, run: Run, start: Start) -> SubgradientState:
         """Zero weights: the first steps, which are long, would forget any other."""
@@ -64,7 +65,7 @@ class Subgradient(RidgeSolver):
 
     checkpoint_unsupported = ""
 
-    def freeze(self, state: SubgradientState) -> Frozen:
+    def state_dict(self, state: SubgradientState) -> StateDict:
         """Both sums, and what the oracle remembers."""
         return {
             "total": state.total,
@@ -74,21 +75,19 @@ class Subgradient(RidgeSolver):
             "memory": saved_memory(state.examples),
         }
 
-    def thaw(self, run: Run, frozen: Frozen) -> SubgradientState:
+    def load_state_dict(self, run: Run, saved: StateDict) -> SubgradientState:
         """The same sums over a new view."""
-        view = with_memory(run.problem.examples(), frozen["memory"])
-        total, late = weight_sized(run, frozen["total"]), weight_sized(run, frozen["late"])
-        return SubgradientState(view, total, late, float(frozen["visits"]), float(frozen["loss"]))
+        view = with_memory(run.problem.examples(), saved["memory"])
+        total, late = weight_sized(run, saved["total"]), weight_sized(run, saved["late"])
+        return SubgradientState(view, total, late, float(saved["visits"]), float(saved["loss"]))
 
     def step(self, run: Run, state: SubgradientState) -> SubgradientState:
         """One pass."""
-        region, n = run.problem.region, run.problem.structure.n_examples
-        assert isinstance(region, L2)
+        n = run.problem.structure.n_examples
         total, late = state.total.copy(), state.late.copy()
         order = run.random.permutation(n) if self.shuffle else np.arange(n)
         sums = total, late, state.visits
-        radius = float(region.radius)
-        arguments = state.examples, order, float(region.C), radius, signs_of(run.problem), *sums
+        arguments = state.examples, order, *self.ridge(run.problem), signs_of(run.problem), *sums
         loss = finite_pass(_kernels.subgradient_pass, *arguments)
         run.counters.argmax += 1
         return SubgradientState(state.examples, total, late, state.visits + n, state.loss + loss)
@@ -97,8 +96,7 @@ class Subgradient(RidgeSolver):
         """The last weights and the average, both with the mean of the outputs met."""
         problem, t = run.problem, max(state.visits, 1.0)
         region = problem.region
-        assert isinstance(region, L2)
-        g = state.total / (-region.C * t)
+        g = state.total / (-self.ridge(problem).C * t)
         loss = state.loss * problem.structure.n_examples / t
         found = [Proposal(region.project(state.total / t), g, loss)]
         if self.average and state.visits:

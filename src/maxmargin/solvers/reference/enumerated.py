@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import NonFiniteError, Run, instead
+from maxmargin.optimization.base import NonFiniteError, Run, alternatives
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
 from maxmargin.solvers.reference.conic import minimize
@@ -55,7 +55,7 @@ def unsupported(problem: Problem) -> str | None:
     if structure.relaxed or (problem.rescaling == "slack" and structure.slack_relaxed):
         return (
             f'with rescaling="{problem.rescaling}" and slack="{problem.slack}" it lists all outputs, but the hinges of '
-            f"{structure.called} are relaxed to a larger set; use {instead(problem)}"
+            f"{structure.called} are relaxed to a larger set; use {alternatives(problem)}"
         )
     return None
 
@@ -77,7 +77,7 @@ def constraints(run: Run, limit: int) -> Constraints:
         if z is None or len(z) > room:
             raise ValueError(
                 f"Exact cannot solve this problem: the examples up to number {i} have more outputs than "
-                f"max_constraints = {limit}; use {instead(problem)}, or raise max_constraints"
+                f"max_constraints = {limit}; use {alternatives(problem)}, or raise max_constraints"
             )
         room -= len(z)
         delta = z - gold[at]

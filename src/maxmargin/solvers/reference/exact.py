@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, check_count, check_positive
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
-from maxmargin.regions import L1, L2
 from maxmargin.solvers.reference import enumerated
 from maxmargin.solvers.reference.conic import minimize
 from maxmargin.structures.base import FloatArray, Polytope, Structure
@@ -51,17 +51,20 @@ class Exact(Solver):
     max_entries: int = 20_000_000
     max_constraints: int = 20_000
     max_iter: int = 1
-    one_step = True
+    direct = True
+    needs = ("conic",)
     remedy = "the interior-point method got no further; scale the features, or use Extragradient"
 
     def __post_init__(self) -> None:
-        check_positive(accuracy=self.accuracy)
-        check_count(max_entries=self.max_entries, max_constraints=self.max_constraints, max_iter=self.max_iter)
+        checks.positive("accuracy", self.accuracy)
+        checks.integer("max_entries", self.max_entries, least=1)
+        checks.integer("max_constraints", self.max_constraints, least=1)
+        checks.integer("max_iter", self.max_iter, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""
-        if not isinstance(problem.region, (L1, L2)):
-            return f"it knows L1 and L2 balls and penalties and signs, not {type(problem.region).__name__}"
+        if reason := super().unsupported(problem):
+            return reason
         if problem.structure.n_parts * problem.n_weights > self.max_entries:
             return (
                 f"{problem.structure.n_parts} parts x {problem.n_weights} weights is more than max_entries = "

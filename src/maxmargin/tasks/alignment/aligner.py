@@ -27,7 +27,6 @@ from maxmargin.tasks.alignment.fertility import FertileBatch
 from maxmargin.tasks.alignment.links import Prediction, Reference
 from maxmargin.tasks.alignment.metrics import Scores, evaluate
 from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
-from maxmargin.tasks.alignment.progress import Stages
 from maxmargin.tasks.alignment.selection import folds, select
 from maxmargin.tasks.alignment.sentences import (
     LONGEST_ALIGNED,
@@ -46,6 +45,7 @@ from maxmargin.tasks.alignment.sentences import (
 from maxmargin.tasks.alignment.symmetrize import symmetrize
 from maxmargin.tasks.alignment.training import BoolArray, Choice, GoldBatch, LinkModel, train
 from maxmargin.tasks.alignment.translation import LONGEST_LEARNED
+from maxmargin.tasks.common.progress import Stages
 
 _ROUGH = 1e-2
 """The relative gap of the runs that only serve to compare settings."""

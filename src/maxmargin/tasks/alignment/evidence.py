@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
 from maxmargin.structures._arrays import offsets_of, vector
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.words import normalize
 
 _LETTERS_MOST = 64

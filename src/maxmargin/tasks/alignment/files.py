@@ -67,7 +67,7 @@ def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
     if target is None:
         return _joined(source)
     if str(source) == str(target) == "-":
-        raise FileError("standard input can be read once only; give the source or the target as a file")
+        raise FileError("standard input can be read only once; give the source or the target as a file")
     pair = Bitext(_source_alone(source), read_sentences(target))
     if len(pair.source) != len(pair.target):
         raise FileError(

@@ -27,9 +27,10 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels, _threads
+from maxmargin import _threads
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.links import Prediction
 from maxmargin.tasks.alignment.packed import pack, unpack
 

@@ -31,9 +31,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels, _threads
+from maxmargin import _threads
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.words import Vocabulary, normalize
 
 Sentences = Sequence[Sequence[str]]

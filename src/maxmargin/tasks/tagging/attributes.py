@@ -15,12 +15,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
 from maxmargin._sparse import sp
 from maxmargin._terminal import printable
 from maxmargin.features.entries import Entries
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.table import AttributeText
 
 

@@ -46,11 +46,11 @@ class Decoder:
         with _threads.threads(self.n_jobs):
             for examples, tokens, scores in self._node_scores(rows, known):
                 labeling = self._labeling(self.layout, rows, examples, scores)
-                codes = labeling.labels
+                codes = labeling.outputs.flat
                 for some, at in self._lawless(labeling.status, rows, examples, known):
                     again = self._labeling(self._without_rules, rows, some, scores[at])
                     self._check(again.status, some)
-                    codes[at] = again.labels
+                    codes[at] = again.outputs.flat
                 found[tokens] = codes
         return found
 

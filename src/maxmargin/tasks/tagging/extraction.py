@@ -406,13 +406,12 @@ def first_token(sentences: Sequence[Any]) -> Any:
 def _stacked(matrices: Sequence[Any], width: int | None, what: str) -> Attributes:
     if not matrices:
         return Attributes(np.zeros(1, np.int64), np.zeros(0, np.int32), None, width or 0, np.zeros(0, np.int64))
-    checked = [checks.matrix(matrix, index, what) for index, matrix in enumerate(matrices)]
-    checks.width(checked, width, what)
-    stacked, offsets = checks.stack(checked, what)
-    rows = sp.csr_array(stacked)
+    found = checks.rows(matrices, what)
+    found.require(found.width if width is None else width)
+    rows = sp.csr_array(found.matrix)
     values = None if (rows.data == 1.0).all() else rows.data
     columns = rows.indices.astype(np.int32, copy=False)
-    return Attributes(rows.indptr.astype(np.int64), columns, values, rows.shape[1], np.diff(offsets))
+    return Attributes(rows.indptr.astype(np.int64), columns, values, rows.shape[1], np.diff(found.offsets))
 
 
 EXTRACTORS: dict[str, type[Extractor]] = {one.kind: one for one in (TemplateExtractor, ItemExtractor, MatrixExtractor)}

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, name_of, problem, read_text
 from maxmargin.tasks.tagging import json_lines, line_formats
 from maxmargin.tasks.tagging.line_formats import CONLLU, Layout

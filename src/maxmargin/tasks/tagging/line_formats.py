@@ -18,9 +18,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from maxmargin import _kernels
 from maxmargin._terminal import printable
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.tagging.table import WORD, AttributeText
 

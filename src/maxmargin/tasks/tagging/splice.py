@@ -9,9 +9,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import _kernels
 
 Number = TypeVar("Number", bound=np.generic)
 

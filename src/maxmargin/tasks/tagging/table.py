@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import _kernels
 
 Codes = npt.NDArray[np.int32]
 """Numbers of labels or words, one per token."""
@@ -206,9 +206,9 @@ class AttributeText(_InSentences):
             raise ValueError(f"{where(int(found[1]), int(found[2]))}: {found[3]}") from None
         if labels is not None:
             sizes = [(len(sentence), len(some)) for sentence, some in zip(sentences, labels, strict=True)]
-            for i, (tokens, found) in enumerate(sizes):
-                if tokens != found:
-                    raise ValueError(f"sentence {i}: {found} labels for {tokens} tokens; give each token one")
+            for i, (tokens, given) in enumerate(sizes):
+                if tokens != given:
+                    raise ValueError(f"sentence {i}: {given} labels for {tokens} tokens; give each token one")
         gold = [] if labels is None else [label.encode() for sentence in labels for label in sentence]
         text, ends = known.strings()
         places = np.cumsum([len(text), *map(len, gold)], dtype=np.int64)

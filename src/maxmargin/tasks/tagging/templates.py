@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import FileError, name_of
 from maxmargin.tasks.tagging.attributes import Attributes, Vocabulary, decoded
 from maxmargin.tasks.tagging.table import TokenTable

@@ -307,7 +307,7 @@ def _gold(structure: Structure, codes: Codes, offsets: IntArray) -> SparsePoint:
     for examples in structure.consecutive():
         batch = structure.select(examples)
         labels = [codes[offsets[i] : offsets[i + 1]].astype(np.int64) for i in examples.tolist()]
-        pieces.append((examples, SparsePoint.of(batch, batch.encode(labels))))
+        pieces.append((examples, batch.encode(labels)))
     return SparsePoint.joined(structure, pieces)
 
 

@@ -186,7 +186,7 @@ def _same_tokens(system: TaggedText, gold: TaggedText) -> None:
     """FileError, naming the lines of both, where two files do not have the same tokens."""
     import numpy as np
 
-    from maxmargin import _kernels
+    from maxmargin.tasks import _kernels
     from maxmargin.tasks.common.text import FileError
 
     sides = system.tokens, gold.tokens
@@ -201,8 +201,8 @@ def _same_tokens(system: TaggedText, gold: TaggedText) -> None:
             )
         for table in (system.table, gold.table):
             numbers = np.empty(table.n_tokens, dtype=np.int32)
-            places = (np.ascontiguousarray(ends[:, at]) for ends in (table.begin, table.end))
-            strings.number(table.bytes, *places, True, numbers)
+            begin, end = (np.ascontiguousarray(ends[:, at]) for ends in (table.begin, table.end))
+            strings.number(table.bytes, begin, end, True, numbers)
             numbered.append(numbers)
         differ = numbered[0][:n] != numbered[1][:n]
         if differ.any():

@@ -1,0 +1,44 @@
+"""Everything that changes while a run goes on, and nothing else: what the loop carries from step to step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from maxmargin.optimization.base import Run
+from maxmargin.optimization.callbacks import Record
+from maxmargin.optimization.certificate import BestBounds
+from maxmargin.optimization.stopping import Clock, Schedule
+
+
+@dataclass(eq=False)
+class Carry:
+    """A run between two steps.
+
+    Attributes:
+        run: the problem's operations, with the counters, random numbers and warm starts.
+        best: the best bounds so far, and their weights.
+        clock: the time spent.
+        state: the solver's state.
+        history: one record per certificate, without the weights.
+        schedule: when the next certificate is due.
+        asked: why a callback asks to stop; empty if none does.
+    """
+
+    run: Run
+    best: BestBounds
+    clock: Clock
+    state: Any = None
+    history: list[Record] = field(default_factory=list)
+    schedule: Schedule = field(default_factory=Schedule)
+    asked: str = ""
+
+    @property
+    def iteration(self) -> int:
+        """Iterations done."""
+        return self.run.counters.iterations
+
+    @property
+    def certified(self) -> bool:
+        """Whether the last certificate is that of the current iteration."""
+        return bool(self.history) and self.history[-1].iteration == self.iteration

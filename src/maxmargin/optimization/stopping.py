@@ -1,0 +1,169 @@
+"""When a run takes its certificates, when it stops, and the sentence that says how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from maxmargin import _checks as checks
+from maxmargin.optimization.base import Solver
+from maxmargin.optimization.callbacks import Record
+from maxmargin.optimization.certificate import Certificate
+from maxmargin.problem import Problem
+
+_UNREGULARIZED = "without a finite C or radius the gap is the hinge loss, which only separable data bring to 0"
+
+
+class Status(StrEnum):
+    """How a run ended."""
+
+    CONVERGED = "converged"
+    BUDGET = "budget"
+    STOPPED = "stopped"
+    STALLED = "stalled"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    NONFINITE = "nonfinite"
+    INEXACT = "inexact"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop: at a relative gap, after so many iterations, after so many seconds.
+
+    Attributes:
+        tol: relative gap ``(primal - dual) / |primal|`` aimed at.
+        max_iter: iteration limit; None takes the solver's own.
+        max_seconds: time limit; None for none.
+    """
+
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice")
+        if self.max_iter is not None:
+            checks.integer("max_iter", self.max_iter, least=1, hint="None takes the solver's own limit")
+        if self.max_seconds is not None:
+            checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
+
+
+@dataclass
+class Clock:
+    """Seconds spent on a run, those before it was resumed included."""
+
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """The time spent so far."""
+        return time.perf_counter() - self.began
+
+
+@dataclass
+class Schedule:
+    """The iterations at which certificates are taken: every one up to 8, then spaced by an eighth of the iterations
+    done, at most 50 apart. It does not depend on the clock, so that runs give the same bits on a busy machine."""
+
+    next_check: int = 0
+
+    def due(self, iteration: int) -> bool:
+        """Whether a certificate is due."""
+        return iteration >= self.next_check
+
+    def advance(self, iteration: int) -> None:
+        """Plan the next certificate after one that was due."""
+        self.next_check = iteration + max(1, min(50, iteration // 8))
+
+
+@dataclass(frozen=True, eq=False)
+class StopRules:
+    """The rules that end a run between two steps.
+
+    Attributes:
+        problem: what is solved.
+        solver: by which method.
+        stop: the caller's limits.
+        clock: the time spent.
+    """
+
+    problem: Problem
+    solver: Solver
+    stop: Stop
+    clock: Clock
+
+    @property
+    def limit(self) -> int:
+        """The iteration limit."""
+        return 1 if self.solver.direct else self.stop.max_iter or self.solver.max_iter
+
+    def out_of_budget(self, iteration: int) -> bool:
+        """Whether iterations or time are used up."""
+        late = self.stop.max_seconds is not None and self.clock.seconds > self.stop.max_seconds
+        return iteration >= self.limit or late
+
+    def finished(self, iteration: int, state: Any) -> bool:
+        """Whether a method that does not minimize the objective has done its passes."""
+        return not self.solver.minimizes and (iteration >= self.limit or self.solver.done(state))
+
+    def last(self, iteration: int, state: Any) -> bool:
+        """Whether no step can follow."""
+        return self.finished(iteration, state) or self.out_of_budget(iteration)
+
+    def status(
+        self, iteration: int, state: Any, best: Certificate, rounding: float, history: Sequence[Record], asked: str
+    ) -> Status | None:
+        """How the run ends here, or None if it continues.
+
+        Args:
+            iteration: iterations done.
+            state: the solver's state.
+            best: the best bounds so far.
+            rounding: a gap that is only rounding error.
+            history: the certificates so far.
+            asked: why a callback asks to stop; empty if none does.
+        """
+        if best.relative_gap <= self.stop.tol or best.gap <= rounding:
+            return Status.CONVERGED
+        if asked:
+            return Status.STOPPED
+        if self.finished(iteration, state):
+            return Status.FINISHED
+        if self.out_of_budget(iteration):
+            return Status.BUDGET
+        if self.solver.minimizes and self.problem.region.certifies and stalled(history):
+            return Status.STALLED
+        return None
+
+    def message(self, status: Status, certificate: Certificate, iterations: int, asked: str) -> str:
+        """The sentence that says how the run ended, and what to do."""
+        remedy = self.solver.remedy if self.problem.region.certifies else _UNREGULARIZED
+        times = f"{iterations} iteration{'' if iterations == 1 else 's'}"
+        done = f"after {times} and {self.clock.seconds:.1f} s: {certificate}, aim {self.stop.tol:g}"
+        kept = "the best weights so far are kept"
+        return {
+            Status.CONVERGED: f"converged {done}",
+            Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",
+            Status.STOPPED: f"{asked} {done}",
+            Status.FINISHED: f"finished {done}; this method does not minimize the objective",
+            Status.STALLED: f"the gap stopped shrinking {done}; {self.solver.stalled_remedy(self.problem)}",
+            Status.INTERRUPTED: f"interrupted {done}; {kept}",
+            Status.INEXACT: f"an argmax was not exact and certifies nothing {done}; {kept}",
+            Status.NONFINITE: f"numbers became NaN or infinite {done}; scale the features down; {kept}",
+        }[status]
+
+
+def stalled(history: Sequence[Record]) -> bool:
+    """Whether the second half of the run, at least 500 iterations of it, closed less than a thousandth of the gap.
+
+    While the dual bound is still 0 a flat gap says nothing: the bound is cut off there.
+    """
+    now = history[-1]
+    if now.iteration < 1000 or now.certificate.dual <= 0.0:
+        return False
+    earlier = [record.certificate.gap for record in history if record.iteration <= now.iteration // 2]
+    return bool(earlier) and now.certificate.gap > 0.999 * earlier[-1]
