@@ -588,7 +588,7 @@ def test_the_binding_checks_what_it_is_given():
         with pytest.raises(ValueError):
             _kernels.TreeBatch(*given, 1e5)
     z, value, status = np.zeros(12), np.zeros(1), np.zeros(1, dtype=np.int8)
-    for method in (batch.argmax, batch.entropic):
+    for method in (batch.argmax, batch.marginals):
         for short in ((np.zeros(8), z, value, status), (z, np.zeros(8), value, status), (z, z, np.zeros(0), status)):
             with pytest.raises(ValueError):
                 method(*short, 1)
