@@ -17,7 +17,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from scipy.spatial import cKDTree
 
 from maxmargin.tasks.alignment import Bitext, BitextModels, Reference, read_bitext, read_references
-from maxmargin.tasks.alignment.evidence import best_links
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links
+from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 FOLDER = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -216,8 +217,9 @@ def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matri
 
 
 def agreed_links(pairs: Bitext) -> list[Alignment]:
-    """The pairs with the links on which hidden Markov models of both directions, trained on these pairs, agree."""
-    evidence = BitextModels.learn(pairs.source, pairs.target).evidence(pairs.source, pairs.target)
+    """The pairs with the links on which hidden Markov models, learned from these pairs, agree in both directions."""
+    models = BitextModels.learn(pairs.source, pairs.target)
+    evidence = Evidence.of(models, IndexedBitext.of(pairs.source, pairs.target))
     forward, backward = best_links(evidence)
     grids = np.split(forward & backward, evidence.grid_start[1:-1])
     return [

@@ -64,13 +64,13 @@ def test_inspect_a_word_aligner(tmp_path):
     metadata = json.loads(run("inspect", str(tmp_path / "aligner"), "--json"))
     assert metadata["kind"] == "word alignment"
     assert metadata["trained C"] == 0.1
-    assert metadata["sentence pairs of the translation models"] == 12
+    assert metadata["bitext_pairs"] == 12
     lines = [re.split(r"\s{2,}", line.strip()) for line in run("inspect", str(tmp_path / "aligner")).splitlines()]
     rows = {line[0]: line[-1] for line in lines}
-    assert metadata["trained held-out AER"] is None
-    assert rows["trained held-out AER"] == "-"
-    assert rows["trained relative gap"] == f"{metadata['trained relative gap']:.4g}"
-    assert rows["extra columns"] == "-"
+    assert metadata["trained held_out_aer"] is None
+    assert rows["trained held_out_aer"] == "-"
+    assert rows["trained relative_gap"] == f"{metadata['trained relative_gap']:.4g}"
+    assert rows["extra_columns"] == "-"
     with pytest.raises(mm.ModelFileError, match=r"load it with maxmargin\.tasks\.alignment\.load_aligner"):
         mm.load(tmp_path / "aligner")
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import pickle
 import pydoc
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import typer
@@ -117,7 +115,7 @@ def test_short_commands_import_no_task():
 
 
 def test_commands_know_of_their_tasks():
-    from maxmargin.tasks.alignment.commands import app
+    from maxmargin.tasks.alignment.cli import app
 
     group = typer.main.get_command(cli.app).commands["align"]
     own = typer.main.get_command(app)

@@ -75,7 +75,11 @@ def test_hamming_counts_wrong_labels(edges, seed, price):
     encoder, packed, gold = packed_of(ChainEncoder(), X, y)
     problem = problem_of(packed, gold, Hamming(price, price))
     z, _ = random_output(packed, seed)
-    wrong = sum(a != b for f, g in zip(encoder.decode(packed, packed.structure.decode(z)), y, strict=True) for a, b in zip(f, g, strict=True))
+    wrong = sum(
+        a != b
+        for f, g in zip(encoder.decode(packed, packed.structure.decode(z)), y, strict=True)
+        for a, b in zip(f, g, strict=True)
+    )
     assert problem.loss(z) == pytest.approx(price * wrong, abs=1e-9)
     assert problem.loss(gold) == 0.0
 
@@ -97,7 +101,9 @@ def test_label_costs_example_weights_and_loss_weights(seed):
     )
     z, _ = random_output(packed, seed)
     counted = 0.0
-    for s, weights, f, g in zip(per_example, per_position, encoder.decode(packed, packed.structure.decode(z)), y, strict=True):
+    for s, weights, f, g in zip(
+        per_example, per_position, encoder.decode(packed, packed.structure.decode(z)), y, strict=True
+    ):
         counted += s * sum(w * matrix["abc".index(b), "abc".index(a)] for w, a, b in zip(weights, f, g, strict=True))
     assert problem.loss(z) == pytest.approx(counted, abs=1e-9)
     assert problem.loss(gold) == pytest.approx(0.0, abs=1e-12)

@@ -236,5 +236,7 @@ def test_bad_settings():
     model = mm.CutSVM(potentials="regular", warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="warm_start: the features"):
         model.set_params(potentials="potts").fit(X, y)
-    assert "an L1 ball with regular potentials has no cheap projection" in CutEncoder(potentials="regular").l1_unsupported
+    assert (
+        "an L1 ball with regular potentials has no cheap projection" in CutEncoder(potentials="regular").l1_unsupported
+    )
     assert CutEncoder().l1_unsupported == ""

@@ -40,10 +40,8 @@ def _add_task(name: str, module: str, help: str) -> None:
     app.add_typer(typer.Typer(cls=Task, help=help, no_args_is_help=True), name=name)
 
 
-_add_task(
-    "align", "maxmargin.tasks.alignment.commands", "Word alignment: learn it, predict it, measure it, look at it."
-)
-_add_task("tag", "maxmargin.tasks.tagging.commands", "Sequence tagging: learn it, predict it, measure it, look at it.")
+_add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, look at links.")
+_add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, predict, evaluate, inspect.")
 
 
 def _never_applied(sizes: IntArray) -> Structure:

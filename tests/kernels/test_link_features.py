@@ -7,7 +7,8 @@ import pytest
 from oracles import alignment as twin
 
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.alignment.features import Evidence, LinkFeatures
+from maxmargin.tasks.alignment.encoder.features import Evidence, LinkFeatures
+from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 NAMES = (
     *("source_start", "target_start", "grid_start", "source_word", "target_word"),
@@ -190,10 +191,7 @@ def test_whole_tiles_and_their_remainders(shape, every_vector_length):
     J, K = shape
     words = ["parlement", "parliament", "1998", ",", "The", "x" * 64, "xy" * 40]
     case = Evidence(
-        np.array([0, J]),
-        np.array([0, K]),
-        [words[i] for i in rng.integers(0, len(words), J)],
-        [words[i] for i in rng.integers(0, len(words), K)],
+        IndexedBitext.of(*([[words[i] for i in rng.integers(0, len(words), n)]] for n in shape)),
         *rng.random((4, J * K)),
         rng.random(J),
         rng.random(K),

@@ -110,7 +110,7 @@ def _dice(evidence: Any, pair: int) -> FloatArray:
     for j in range(J):
         for k in range(K):
             if e[j] + f[k] > 0:
-                dice[j, k] = min(2 * grids["together"].at(j, k) / (e[j] + f[k]), 1.0)
+                dice[j, k] = min(2 * grids["joint_count"].at(j, k) / (e[j] + f[k]), 1.0)
     return dice
 
 
@@ -118,7 +118,7 @@ def _parts(evidence: Any, pair: int) -> tuple[int, int, dict[str, _Grid], tuple[
     s, t = evidence.source_start[pair : pair + 2], evidence.target_start[pair : pair + 2]
     J, K = int(s[1] - s[0]), int(t[1] - t[0])
     cells = slice(evidence.grid_start[pair], evidence.grid_start[pair + 1])
-    names = ("model1_forward", "model1_backward", "hmm_forward", "hmm_backward", "together")
+    names = ("model1_forward", "model1_backward", "hmm_forward", "hmm_backward", "joint_count")
     grids = {name: _Grid(getattr(evidence, name)[cells].reshape(J, K)) for name in names}
     return J, K, grids, (evidence.count_source[s[0] : s[1]], evidence.count_target[t[0] : t[1]])
 
@@ -152,9 +152,9 @@ def _orthography(e: str, f: str) -> list[float]:
 
 
 def link_features(evidence: Any) -> dict[str, FloatArray]:
-    """Features of all cells by group, each of shape ``(cells, columns of the group)``, without identity and user."""
+    """Features of all cells by group, each of shape ``(cells, columns of the group)``, without lexical and extra."""
     rows: dict[str, list[list[float]]] = {}
-    n = float(evidence.n_pairs)
+    n, bitext, words = float(evidence.n_pairs), evidence.bitext, evidence.bitext.words.words
     for pair in range(len(evidence.source_start) - 1):
         J, K, grids, counts = _parts(evidence, pair)
         dice = _Grid(_dice(evidence, pair))
@@ -164,8 +164,8 @@ def link_features(evidence: Any) -> dict[str, FloatArray]:
         for j in range(J):
             for k in range(K):
                 at_e, at_f = int(evidence.source_start[pair]) + j, int(evidence.target_start[pair]) + k
-                e, f = evidence.source_tokens[at_e], evidence.target_tokens[at_f]
-                c_e, c_f, both = float(counts[0][j]), float(counts[1][k]), grids["together"].at(j, k)
+                e, f = words[bitext.source[at_e]], words[bitext.target[at_f]]
+                c_e, c_f, both = float(counts[0][j]), float(counts[1][k]), grids["joint_count"].at(j, k)
                 g, d = product.at(j, k), dice.at(j, k)
                 far = abs((j + 0.5) / J - (k + 0.5) / K)
                 spelling = _orthography(e, f)
@@ -242,7 +242,7 @@ def link_features(evidence: Any) -> dict[str, FloatArray]:
 
 def word_features(evidence: Any, side: str) -> FloatArray:
     """Features of all words of one side, shape ``(words, 14)``."""
-    rows, n = [], float(evidence.n_pairs)
+    rows, n, bitext, words = [], float(evidence.n_pairs), evidence.bitext, evidence.bitext.words.words
     source = side == "source"
     for pair in range(len(evidence.source_start) - 1):
         _, _, grids, counts = _parts(evidence, pair)
@@ -251,7 +251,7 @@ def word_features(evidence: Any, side: str) -> FloatArray:
             many, few = few.T, many.T
         begin = int((evidence.source_start if source else evidence.target_start)[pair])
         for i, count in enumerate(counts[0 if source else 1].tolist()):
-            word = (evidence.source_tokens if source else evidence.target_tokens)[begin + i]
+            word = words[(bitext.source if source else bitext.target)[begin + i]]
             own, products = many[i].tolist(), (many[i] * few[i]).tolist()
             order = sorted(range(len(own)), key=own.__getitem__, reverse=True)
             second = own[order[1]] if len(own) > 1 else 0.0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import pieces, offsets_of, ranges
+from maxmargin.structures._arrays import offsets_of, pieces, ranges
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 
 PIECE = 1 << 18

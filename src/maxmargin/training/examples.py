@@ -28,6 +28,8 @@ class Examples:
         example_weight: how much each example counts, shape ``(n_examples,)``; None for 1.
         loss_weight: how much each variable part counts in the loss, packed; None for 1.
         good: several good outputs per example (:mod:`maxmargin.problem.good`), or None.
+        anchor: weights ``w_0`` that the new ones are to stay close to: the penalty is then ``1/(2C) ||w - w_0||^2``,
+            and the certificate is about that objective; None for 0.
     """
 
     encoder: Encoder
@@ -36,6 +38,7 @@ class Examples:
     example_weight: FloatArray | None = None
     loss_weight: FloatArray | None = None
     good: GoodOutputs | None = None
+    anchor: FloatArray | None = None
 
     @classmethod
     def fit(
@@ -73,7 +76,7 @@ class Examples:
 
     def problem(self, settings: Settings, C: float) -> Problem:
         """The training problem."""
-        return Problem.build(
+        problem = Problem.build(
             self.batch.structure,
             self.batch.features,
             self.gold,
@@ -85,3 +88,8 @@ class Examples:
             slack=settings.slack,
             good=self.good,
         )
+        return problem if self.anchor is None else problem.around(self.anchor)
+
+    def weights_of(self, weights: FloatArray) -> FloatArray:
+        """Weights of the model from those of :meth:`problem`."""
+        return weights if self.anchor is None else weights + self.anchor

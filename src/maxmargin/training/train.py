@@ -161,7 +161,7 @@ def _run(
     shell = Model(np.zeros(0), examples.encoder, n_jobs=settings.n_jobs)
     chooser = None
     if score is not None:
-        chooser = Validation(lambda weights: score(replace(shell, weights=weights)), settings.patience)
+        chooser = Validation(lambda weights: score(replace(shell, weights=examples.weights_of(weights))), settings.patience)
     solver, why = settings.solver_for(problem)
     solution = solve(
         problem,
@@ -178,7 +178,7 @@ def _run(
     if chooser is not None and chooser.best_weights is not None:
         weights, dev_scores = chooser.best_weights, tuple(chooser.history)
         metadata |= _dev_metadata(chooser, solution)
-    encoder, weights = examples.encoder.to_model(weights)
+    encoder, weights = examples.encoder.to_model(examples.weights_of(weights))
     interrupted = solution.status is Status.INTERRUPTED
     record = Training(solution, 0.0, dev_scores, interrupted=interrupted)
     return replace(shell, weights=weights, encoder=encoder, metadata=metadata, training=record)

@@ -88,7 +88,7 @@ def compare(
         seed: random seed.
     """
     if len(first) != len(second):
-        raise ValueError(f"the first system has {len(first)} sentences and the second {len(second)}; give the same ones")
+        raise ValueError(f"the first system has {len(first)} sentences and the second {len(second)}; give the same")
     _check(level)
     rates = _resampled([first, second], rate, resamples, seed)
     differences = rates[:, 1] - rates[:, 0]
