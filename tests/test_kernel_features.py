@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import cuts, matchings, same
-from oracles import cut, matching
+from oracles.enumeration import vertices
 from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -135,7 +135,7 @@ def test_matchings_against_an_independent_dual(name, C):
     (X, y), (new, _) = matchings(4), matchings(3, seed=5)
     rows = np.concatenate([x.reshape(-1, 3) for x in X])
     packed = MatchingEncoder().fit(X, y)[1]
-    outputs, gold = matching.vertices(packed.structure), packed.structure.encode(y).dense()
+    outputs, gold = vertices(packed.structure), packed.structure.encode(y).dense()
     offsets = packed.structure.blocks[0].offsets
     golds = [gold[first:last] for first, last in pairwise(offsets)]
 
@@ -167,7 +167,7 @@ def test_cuts_against_an_independent_dual(potentials):
     rows = np.concatenate([x.node_features for x in X])
     starts = offsets_of([len(x.node_features) for x in X])
     packed = CutEncoder().fit(X, y)[1]
-    outputs = [np.asarray(found) for found in cut.vertices(packed.structure)]
+    outputs = [np.asarray(found) for found in vertices(packed.structure)]
 
     def difference(i, z):
         full = np.zeros(len(rows))
@@ -339,7 +339,7 @@ def test_files_that_deceive(tmp_path):
     where = header["arrays"]["support_columns"]["offset"]
     for column in (-1, 3, 2**40):
         bad = payload[:where] + struct.pack("<q", column) + payload[where + 8 :]
-        refused(tmp_path / "bad", sealed(json.dumps(header).encode(), bad), "number of features")
+        refused(tmp_path / "bad", sealed(json.dumps(header).encode(), bad), "sparse matrix of 3 columns")
     where = header["arrays"]["support_starts"]["offset"]
     for start in (-1, 3, 2**40):
         bad = payload[:where] + struct.pack("<q", start) + payload[where + 8 :]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import cuts, graphs
-from oracles import network as twin
 from oracles import reference
+from oracles.enumeration import vertices
 from problems import make
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -56,7 +56,7 @@ def test_the_certificate_is_that_of_the_relaxation(kind):
     scores = problem.augmented(w)
     relaxed = reference.maximum(problem.structure, scores) + problem.constant - w @ problem.gold_features
     assert problem.hinge(w) == pytest.approx(relaxed, abs=1e-7)
-    outputs = twin.vertices(problem.structure)
+    outputs = vertices(problem.structure)
     best = sum((rows @ scores[problem.structure.parts_of([i])]).max() for i, rows in enumerate(outputs))
     assert problem.hinge(w) >= best + problem.constant - w @ problem.gold_features - 1e-9
     solution = solve(problem, mm.Exact(), stop=Stop(tol=1e-6))
@@ -72,7 +72,7 @@ def test_a_fractional_example_raises_the_relaxed_hinge_above_the_true_one():
     structure = mm.structures.PairwiseGraph([3], [[0, 1], [1, 2], [2, 0]], [0, 3], 2)
     scores = np.concatenate([np.zeros(6), np.tile([0.0, 1.0, 1.0, 0.0], 3)])
     assert structure.argmax(scores).value[0] == pytest.approx(3.0)
-    assert max(rows @ scores for rows in twin.vertices(structure)[0]) == 2.0
+    assert max(rows @ scores for rows in vertices(structure)[0]) == 2.0
 
 
 def test_two_labels_agree_with_cuts():

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.slack import best_mix, best_output, pairs, vertices
+from oracles.enumeration import vertices
+from oracles.slack import best_mix, best_output, pairs
 from problems import REGIONS, RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.chain import vertices
+from oracles.enumeration import vertices
 from problems import STRUCTURES, make
 from sklearn.exceptions import ConvergenceWarning
 

@@ -11,7 +11,8 @@ import pytest
 from data import PickOne
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import candidates, chain, cut, matching, reference, second_order, tree
+from oracles import reference
+from oracles.enumeration import vertices
 from problems import RELAXED, STRUCTURES, make
 
 from maxmargin.structures import Chain, Cut, Matching, PairwiseGraph, Points, PointStatus, Structure, Tree
@@ -19,19 +20,6 @@ from maxmargin.testing import check_structure
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
 OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
-VERTICES = {
-    "chain": chain.vertices,
-    "cut": cut.vertices,
-    "junction tree": tree.vertices,
-    "list of candidates": candidates.vertices,
-    "matching": matching.vertices,
-    "second-order chain": second_order.vertices,
-    "tree": tree.vertices,
-}
-
-
-def vertices(structure: Structure) -> list[np.ndarray]:
-    return VERTICES[structure.name](structure)
 
 
 def scores_for(structure: Structure, rng: np.random.Generator) -> np.ndarray:

@@ -111,7 +111,10 @@ def test_reachable_labels():
         (lambda: TransitionConstraints.forbid(["A"], [("A", "Z")]), "there is no label 'Z'"),
         (lambda: TransitionConstraints.forbid(["A"], ["AA"]), "must be pairs of labels"),
         (lambda: TransitionConstraints.forbid(["A"], [(None, None)]), "name at least one label"),
-        (lambda: TransitionConstraints.anything(2) & TransitionConstraints.anything(3), "rules for 2 and for 3 labels"),
+        (
+            lambda: TransitionConstraints.anything(2) & TransitionConstraints.anything(3),
+            "2 and on 3 labels",
+        ),
         (lambda: TransitionConstraints.anything(2).broken([0.5], [1]), "labels must be integers"),
     ],
 )

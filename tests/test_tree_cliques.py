@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import chains, trees
-from oracles.tree import vertices
+from oracles.enumeration import vertices
 
 import maxmargin as mm
 from maxmargin.encoders import TreeEncoder

@@ -212,7 +212,7 @@ def test_labels_that_are_refused():
 
 def test_widths():
     X, y = trees(ring=True)
-    with pytest.raises(ValueError, match="example 0: its edges form a cycle, so it is no forest; use JunctionTree"):
+    with pytest.raises(ValueError, match="example 0: its edges form a cycle, so it is not a forest; use JunctionTree"):
         mm.TreeSVM(width=1).fit(X, y)
     encoder = TreeEncoder().fit(X, y)[0]
     assert isinstance(encoder.transform(X).structure, JunctionTree)

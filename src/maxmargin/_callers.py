@@ -1,4 +1,4 @@
-"""Whose line a warning should show: the first caller outside the library."""
+"""The line that a warning should show: that of the first caller outside the library."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Fingerprints of packed data: which problem a file of intermediate results belongs to.
 
 Everything is hashed by its type, shape and bytes (BLAKE2b, about a gigabyte a second), so that two fingerprints are
-equal where training would meet the same numbers. An object of the package is known by its attributes, but for those
-that are worked out when first needed, or by what its ``told()`` lists.
+equal if training would see the same numbers. An object of the package is hashed by its ``fingerprint_data()`` or, if it
+has none, by its attributes except cached properties.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _add(state: Any, value: Any) -> None:
             _add(state, one)
     else:
         _word(state, "object", type(value).__qualname__)
-        for one in _told(value):
+        for one in _identity(value):
             _add(state, one)
 
 
@@ -56,8 +56,8 @@ def _word(state: Any, *words: str) -> None:
         state.update(len(data).to_bytes(8, "little") + data)
 
 
-def _told(value: Any) -> Iterator[Any]:
-    """What an object is made of."""
+def _identity(value: Any) -> Iterator[Any]:
+    """The values that identify an object."""
     if hasattr(value, "fingerprint_data"):
         yield from value.fingerprint_data()
     elif dataclasses.is_dataclass(value) or _own(value):
@@ -65,7 +65,7 @@ def _told(value: Any) -> Iterator[Any]:
 
 
 def attributes(value: Any, *, numbers: bool = True) -> Iterator[Any]:
-    """Names and values of an object's attributes, but for those made when first needed and foreign objects."""
+    """Names and values of an object's attributes, except cached properties and foreign objects."""
     for name, one in sorted(getattr(value, "__dict__", {}).items()):
         made = isinstance(getattr(type(value), name, None), cached_property)
         if not made and _plain(one) and (numbers or isinstance(one, bool) or not isinstance(one, (int, float))):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import grid, one, random_batch
-from oracles import network as twin
 from oracles import reference
+from oracles.enumeration import vertices
 
 from maxmargin.structures import Associative, Cut, PairwiseGraph, PointStatus
 
@@ -46,7 +46,7 @@ def test_negative_edge_scores_are_not_taken(seed: int, labels: int) -> None:
     if structure.n_parts:
         assert relaxed.value.sum() == pytest.approx(reference.maximum(structure, scores), abs=1e-8)
     np.testing.assert_allclose(points.value, structure.by_example(scores * points.z), atol=1e-9)
-    for i, outputs in enumerate(twin.vertices(structure)):
+    for i, outputs in enumerate(vertices(structure)):
         best = (outputs @ scores[structure.parts_of([i])]).max()
         assert points.value[i] <= best + 1e-9
         assert relaxed.value[i] >= best - 1e-9

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.candidates import vertices
+from oracles.enumeration import vertices
 from oracles.reference import project as reference_project
 
 import maxmargin as mm

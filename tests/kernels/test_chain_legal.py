@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import reference, slack
-from oracles.chain import gibbs, vertices
+from oracles.chain import gibbs
+from oracles.enumeration import vertices
 
 import maxmargin as mm
 from maxmargin import _kernels
@@ -284,7 +285,7 @@ def test_select_and_repr_keep_the_rules():
     at = chain.parts_of([3, 0, 3])
     np.testing.assert_array_equal(part.argmax(scores[at]).z, chain.argmax(scores).z[at])
     np.testing.assert_array_equal(part.part_bound, chain.part_bound[at])
-    assert "legal=TransitionConstraints(5 labels; forbidden: 6 pairs, 2 first, 0 last)" in repr(chain)
+    assert "constraints=TransitionConstraints(5 labels; forbidden: 6 pairs, 2 first, 0 last)" in repr(chain)
 
 
 def test_warm_starts_of_other_rules_are_ignored():
@@ -298,9 +299,9 @@ def test_warm_starts_of_other_rules_are_ignored():
 
 
 def test_rules_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="legal has rules for 5 labels, but the chain has 4"):
+    with pytest.raises(ValueError, match="the constraints are for 5 labels, but the chain has 4"):
         Chain([1], 4, constraints=TransitionConstraints.bio(BIO))
-    with pytest.raises(ValueError, match="legal must be a TransitionConstraints or None, got ndarray"):
+    with pytest.raises(ValueError, match="constraints must be a TransitionConstraints or None, got ndarray"):
         Chain([1], 2, constraints=np.ones((2, 2)))
     few = np.zeros(4)
     with pytest.raises(ValueError, match="constraints do not fit the labels"):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracles.chain import max_marginals, vertices
+from oracles.chain import max_marginals
+from oracles.enumeration import vertices
 
 import maxmargin
 from maxmargin.structures import Chain, TransitionConstraints

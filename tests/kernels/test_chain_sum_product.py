@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracles.chain import gibbs, sum_product, vertices
+from oracles.chain import gibbs, sum_product
+from oracles.enumeration import vertices
 
 import maxmargin
 from maxmargin import _kernels

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from oracles import reference
-from oracles.tree import gibbs, vertices
+from oracles.enumeration import gibbs, vertices
 
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from networks import random_graphs
 from oracles import cut as twin
 from oracles import reference
+from oracles.enumeration import vertices
 from scipy.spatial import Delaunay
 
 from maxmargin import _kernels
@@ -87,7 +88,7 @@ def test_argmax_equals_enumeration_for_attractive_edges(seed: int, kind: int) ->
     points = structure.argmax(scores)
     node_scores = np.split(scores[:nodes], structure.blocks[0].offsets[1:-1])
     edge_scores = np.split(scores[nodes:], structure.blocks[1].offsets[1:-1])
-    for example, table in enumerate(twin.vertices(structure)):
+    for example, table in enumerate(vertices(structure)):
         best = (table @ np.concatenate([node_scores[example], edge_scores[example]])).max()
         assert points.value[example] == pytest.approx(best, abs=1e-12)
     np.testing.assert_allclose(points.value, structure.by_example(scores * points.z), atol=1e-12)

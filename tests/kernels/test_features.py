@@ -449,7 +449,7 @@ def test_norm_refuses_bad_features():
         (lambda: PartFeatures(sp.csc_array(np.eye(3)), [0, 3]), "tocsr"),
         (lambda: PartFeatures(np.zeros((3, 2)), [0, 2]), "number of rows, 3"),
         (lambda: PartFeatures(np.zeros((3, 2)), [0, 4, 3]), "must rise"),
-        (lambda: PartFeatures(np.zeros((3, 2)), []), "n_examples"),
+        (lambda: PartFeatures(np.zeros((3, 2)), []), "offsets must rise from 0"),
         (lambda: PartFeatures(np.zeros((3, 2)), [0, 3], sign=np.nan), "finite"),
         (lambda: Stacked(), "at least one"),
         (

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.chain import vertices
+from oracles.enumeration import vertices
 
 import maxmargin
 from maxmargin import _kernels

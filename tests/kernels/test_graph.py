@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from networks import certificate, grid, one, random_batch
 from oracles import network as twin
 from oracles import reference
+from oracles.enumeration import vertices
 
 from maxmargin import _kernels
 from maxmargin._threads import threads
@@ -74,7 +75,7 @@ def test_labelings_against_enumeration(kind: type[network.Network], seed: int, l
     relaxed, points = structure.relax(scores)
     np.testing.assert_array_equal(structure.encode(structure.decode(points.z)), points.z)
     np.testing.assert_allclose(points.value, structure.by_example(scores * points.z), atol=1e-9)
-    for i, outputs in enumerate(twin.vertices(structure)):
+    for i, outputs in enumerate(vertices(structure)):
         best = (outputs @ scores[structure.parts_of([i])]).max()
         assert relaxed.value[i] >= best - 1e-9
         if points.status[i] == PointStatus.OK:
@@ -91,7 +92,7 @@ def test_predictions_where_the_relaxation_is_fractional(strength: float) -> None
     scores = np.concatenate([rng.normal(size=structure.starts[1]), strength * couplings.ravel()])
     relaxed, points = structure.relax(scores)
     assert (relaxed.z[structure.variable_parts] == 0.5).any()
-    outputs = twin.vertices(structure.select([0]))[0]
+    outputs = vertices(structure.select([0]))[0]
     best = np.array([(outputs @ scores[structure.parts_of([i])]).max() for i in range(n)])
     assert np.all(points.value <= best + 1e-9)
     assert np.sum(points.value >= best - 1e-9) >= n - 1  # by search, not by proof

@@ -156,7 +156,7 @@ def test_a_matching_is_a_linear_program():
 def test_promises():
     choice = [np.array([[1.0, 1.0, 1.0]]), np.array([[1.0, 1.0]]), np.array([[1.0]])]
     check_structure(LinearProgram(choice, [np.ones(1)] * 3), np.random.default_rng(1))
-    exactly = LinearProgram([None] * 3, [None] * 3, A_eq=choice, b_eq=[np.ones(1)] * 3)
+    exactly = LinearProgram([None] * 3, [None] * 3, A_eq=choice, b_eq=[[2.0], [1.0], [1.0]])
     check_structure(exactly, np.random.default_rng(1))
     counts = LinearProgram(choice, [np.full(1, 3.0)] * 3, upper=[2.0, np.array([1.0, 2.0]), 3])
     np.testing.assert_array_equal(counts.part_bound, [2, 2, 2, 1, 2, 3])

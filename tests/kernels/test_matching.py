@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.matching import random_matching, residual, vertices
+from oracles.enumeration import vertices
+from oracles.matching import random_matching, residual
 from scipy.optimize import linear_sum_assignment
 
 from maxmargin import _kernels, threads

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.matching import random_matching, vertices
+from oracles.enumeration import vertices
+from oracles.matching import random_matching
 
 import maxmargin as mm
 from maxmargin import _kernels, threads

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.slack import best_mix, best_output, pairs, vertices
+from oracles.enumeration import vertices
+from oracles.slack import best_mix, best_output, pairs
 from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 

@@ -270,7 +270,7 @@ def test_chains_refuse_supports_that_do_not_fit():
     for arguments, message in (
         ({"support": Support.full(3, 3)}, "the support of tokens has 3 columns, but there must be 2"),
         ({"support": Support.full(4, 2)}, "the matrix has 3 columns, the support 4 features"),
-        ({"edge_support": Support.full(1, 4)}, "give edge_features, too"),
+        ({"edge_support": Support.full(1, 4)}, "edge_support needs edge_features"),
         ({"edge_features": edges, "edge_support": Support.full(1, 2)}, "the support of edge_features has 2 columns"),
         ({"edge_features": sp.csr_array((3, 1)), "edge_support": Support.full(1, 4)}, "edge_features has 3 rows"),
     ):

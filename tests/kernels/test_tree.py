@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.tree import gibbs, vertices
+from oracles.enumeration import gibbs, vertices
 
 import maxmargin
 from maxmargin import _kernels

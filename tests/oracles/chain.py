@@ -1,36 +1,13 @@
-"""Slow twins of the chain kernels: enumeration of all label sequences, Viterbi and sum-product passes in NumPy."""
+"""Slow twins of the chain kernels: Viterbi, max-marginals and sum-product passes in NumPy."""
 
 from __future__ import annotations
-
-from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.transitions import TransitionConstraints
-
-
-def vertices(structure: Chain) -> list[FloatArray]:
-    """All legal outputs of every example, each as a row of node parts followed by pair (or edge) parts.
-
-    Rows are in lexicographic order of the label sequences; only for tiny examples.
-    """
-    found = []
-    for length in structure.lengths.tolist():
-        one = Chain([length], structure.n_labels, transitions=structure.transitions)
-        sequences = [y for y in product(range(structure.n_labels), repeat=length) if _legal(structure.constraints, y)]
-        rows = [one.encode([np.array(y, dtype=np.int64)]) for y in sequences]
-        found.append(np.array(rows).reshape(len(rows), one.n_parts))
-    return found
-
-
-def _legal(rules: TransitionConstraints | None, labels: tuple[int, ...]) -> bool:
-    if rules is None or not labels:
-        return True
-    ends = bool(rules.first[labels[0]]) and bool(rules.last[labels[-1]])
-    return ends and all(bool(rules.pairs[a, b]) for a, b in pairwise(labels))
+from oracles.enumeration import vertices
 
 
 def viterbi(nodes: FloatArray, pairs: FloatArray) -> tuple[IntArray, float]:

@@ -1,24 +1,11 @@
-"""Enumeration and slow twins for cuts."""
+"""A slow projection onto the polytopes of cuts."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.cut import Cut
-
-
-def vertices(structure: Cut) -> list[FloatArray]:
-    """All labelings of each example as rows of node parts, then edge parts: shape ``(2^nodes, parts)`` each."""
-    offsets = structure.blocks[1].offsets
-    listed = []
-    for example, nodes in enumerate(structure.n_nodes):
-        labels = np.array(list(itertools.product((0.0, 1.0), repeat=int(nodes)))).reshape(2 ** int(nodes), int(nodes))
-        edges = structure.edges[offsets[example] : offsets[example + 1]]
-        listed.append(np.hstack([labels, np.abs(labels[:, edges[:, 0]] - labels[:, edges[:, 1]])]))
-    return listed
 
 
 def project(structure: Cut, point: FloatArray, *, steps: int = 20_000, gap: float = 1e-18) -> FloatArray:

@@ -1,24 +1,12 @@
-"""For tests of general graphs and associative networks: enumeration of labelings, and a dynamic program on trees."""
+"""For tests of general graphs and associative networks: feasibility, and a dynamic program on trees."""
 
 from __future__ import annotations
-
-from itertools import product
 
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.graph import PairwiseGraph
 from maxmargin.structures.network import Network
-
-
-def vertices(structure: Network) -> list[FloatArray]:
-    """All labelings of each example as rows of node parts, then edge parts: shape ``(K^nodes, parts)`` each."""
-    found = []
-    for example, nodes in enumerate(structure.n_nodes.tolist()):
-        one = structure.select([example])
-        labelings = product(range(structure.n_labels), repeat=nodes)
-        found.append(np.array([one.encode([np.array(labels, dtype=np.int64)]) for labels in labelings]))
-    return found
 
 
 def feasibility(structure: Network, z: FloatArray) -> float:

@@ -1,37 +1,11 @@
-"""Slow twins of the kernels of second-order chains: enumeration, Viterbi, and the same batch as a chain over pairs."""
+"""Slow twins of the kernels of second-order chains: Viterbi, and the same batch as a chain over pairs."""
 
 from __future__ import annotations
-
-from itertools import pairwise, product
 
 import numpy as np
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
-from maxmargin.structures.second_order import SecondOrderChain
-from maxmargin.structures.transitions import TransitionConstraints
-
-
-def is_legal(labels: tuple[int, ...], constraints: TransitionConstraints | None) -> bool:
-    """Whether a label sequence keeps the rules."""
-    if constraints is None or not labels:
-        return True
-    joins = all(bool(constraints.pairs[a, b]) for a, b in pairwise(labels))
-    return joins and bool(constraints.first[labels[0]]) and bool(constraints.last[labels[-1]])
-
-
-def vertices(structure: SecondOrderChain) -> list[FloatArray]:
-    """All outputs of every example, each as a row of node, pair and triple parts.
-
-    Rows are in lexicographic order of the label sequences; only for tiny examples.
-    """
-    found = []
-    for length in structure.lengths.tolist():
-        one = SecondOrderChain([length], structure.n_labels, constraints=structure.constraints)
-        sequences = product(range(structure.n_labels), repeat=length)
-        rows = [one.encode([np.array(y, dtype=np.int64)]) for y in sequences if is_legal(y, structure.constraints)]
-        found.append(np.array(rows).reshape(-1, one.n_parts))
-    return found
 
 
 def viterbi(nodes: FloatArray, pairs: FloatArray, triples: FloatArray) -> tuple[IntArray, float]:

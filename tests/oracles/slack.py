@@ -2,47 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
-
 import numpy as np
 
-from maxmargin.structures.base import FloatArray, Structure
-from maxmargin.structures.candidates import Candidates
-from maxmargin.structures.chain import Chain
-from maxmargin.structures.cut import Cut
-from maxmargin.structures.linear_program import LinearProgram
-from maxmargin.structures.matching import Matching
-from maxmargin.structures.network import Network
-from maxmargin.structures.second_order import SecondOrderChain
-from maxmargin.structures.tree import Tree
-from oracles import candidates, chain, cut, linear_program, matching, network, second_order
-
-
-def vertices(structure: Structure) -> list[FloatArray]:
-    """All outputs of each example of any structure of the library, as rows of its parts; for tiny examples only."""
-    if isinstance(structure, Tree):
-        found = []
-        for i in range(structure.n_examples):
-            one = structure.select([i])
-            begin = one._node_begin.tolist()
-            labels = [one.part_states[a:b] for a, b in pairwise(begin)]
-            found.append(np.array([one.encode([np.array(y, dtype=np.int64)]) for y in product(*labels)]))
-        return found
-    if isinstance(structure, Chain):
-        return chain.vertices(structure)
-    if isinstance(structure, SecondOrderChain):
-        return second_order.vertices(structure)
-    if isinstance(structure, Cut):
-        return cut.vertices(structure)
-    if isinstance(structure, Matching):
-        return matching.vertices(structure)
-    if isinstance(structure, Network):
-        return network.vertices(structure)
-    if isinstance(structure, Candidates):
-        return candidates.vertices(structure)
-    if isinstance(structure, LinearProgram):
-        return linear_program.vertices(structure)
-    raise ValueError(f"the outputs of {structure.called} cannot be listed")
+from maxmargin.structures.base import FloatArray
 
 
 def pairs(

@@ -1,7 +1,7 @@
-"""What features are: a linear map ``F`` between weights and the packed parts of one batch.
+"""Feature maps: a linear map ``F`` between weights and the packed parts of one batch.
 
 ``scores(w) = F'w`` gives every part its score, ``adjoint(z) = F z`` adds up the features of a packed point over all
-examples. Parts are laid out as :mod:`maxmargin.structures.base` says. Nothing here checks user data: packing does.
+examples. Parts are laid out as :mod:`maxmargin.structures.base` says. User data is checked by encoders, not here.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Features(ABC):
         return rows[0] if len(rows) == 1 else _kernels.joined_map(rows, [0] * len(rows), self.n_weights, True)
 
     def fingerprint_data(self) -> Iterable[Any]:
-        """What the map is made of, for fingerprints of problems. The fallback: its scores at fixed random weights."""
+        """The data that identifies the map in fingerprints. The fallback: scores at fixed random weights."""
         probe = np.random.default_rng(0).standard_normal((2, self.n_weights))
         return self.n_weights, self.n_parts, self.n_examples, *(self.scores(weights) for weights in probe)
 

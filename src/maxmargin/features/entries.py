@@ -1,7 +1,7 @@
 """A sparse matrix by its non-zeros, for maps with weights of some pairs only.
 
-Features of words and the like are there or not: where all values are 1 they are not kept, and a non-zero takes 4 bytes
-instead of 12.
+Features of words are mostly indicators: values that are all 1 are not stored, and a non-zero takes 4 bytes instead of
+12.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Entries:
         return Entries(starts, self.columns[places], self.d, values)
 
     def fingerprint_data(self) -> tuple[Any, ...]:
-        """What the matrix is made of, for fingerprints."""
+        """The data that identifies the matrix in fingerprints."""
         return self.d, *self.arrays
 
     def to_sparse(self) -> sp.csr_array:

@@ -69,7 +69,7 @@ class Kernel:
             raise ValueError(f"gamma must be a finite number > 0, got {self.gamma!r}")
         if not _is_number(self.coef0) or self.coef0 < 0:
             raise ValueError(
-                f"coef0 must be a finite number >= 0 (or the kernel is no inner product), got {self.coef0!r}"
+                f"coef0 must be a finite number >= 0 (or the kernel is not an inner product), got {self.coef0!r}"
             )
         for name, value in (("degree", self.degree), ("max_parts", self.max_parts)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
@@ -122,7 +122,7 @@ class Kernel:
     def from_header(cls, header: Any) -> Self:
         """The inverse of ``header``; ValueError if it makes no sense."""
         if not isinstance(header, dict) or not isinstance(header["function"], str):
-            raise ValueError("its kernel is none")
+            raise ValueError("its kernel is invalid")
         kernel = cls(header["function"], gamma=header["gamma"], degree=header["degree"], coef0=header["coef0"])
         if kernel.gamma is None:
             raise ValueError("its kernel has no gamma")
@@ -288,7 +288,7 @@ def _factor(gram: FloatArray) -> tuple[FloatArray, IntArray]:
         coordinates[pivot, : i + 1] = row[: min(i + 1, rank)]
     if np.abs(coordinates @ (coordinates.T @ probe) - image).max() > 1e-8 * size:
         raise ValueError(
-            "the kernel is not positive semidefinite, so it is no inner product of features and training has no "
+            "the kernel is not positive semidefinite, so it is not an inner product and training has no "
             "optimum; use another kernel"
         )
     return coordinates, pivots[:rank]

@@ -1,4 +1,4 @@
-"""A tall matrix, dense or sparse, and its threaded products with a few columns: what all features are made of.
+"""A tall matrix, dense or sparse, and its threaded products with a few columns: the base of all feature maps.
 
 Cost of a product with ``k`` columns: one pass over the matrix, ``2 n d k`` or ``2 nnz k`` operations. The adjoint of a
 sparse matrix whose sums ``d k`` fit in cache (:data:`SCATTER_LIMIT`) scatters rows into at most 32 such sums; a larger
@@ -199,7 +199,7 @@ class Rows:
         return other
 
     def fingerprint_data(self) -> tuple[Any, ...]:
-        """What the matrix is made of, for fingerprints."""
+        """The data that identifies the matrix in fingerprints."""
         return (self.dense,) if self.dense is not None else (self.d, self.starts, self.columns, self.values)
 
     def to_sparse(self) -> sp.csr_array:

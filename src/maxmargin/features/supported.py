@@ -2,7 +2,7 @@
 
 Row ``x_r`` of an item gives its part ``c`` the score ``sum_f x_rf W[f, c]`` over those features ``f`` that have a
 weight for ``c``: :class:`Support` says which do. With hundreds of thousands of features, each of which occurs with one
-or two of the labels, all pairs would be mostly weights that nothing speaks for, and ten times the memory.
+or two of the labels, weights of all pairs would mostly be unsupported by data, and take ten times the memory.
 
 Cost per call: one addition per non-zero of the matrix and weight of its feature; with AVX-512 and up to 64 columns one
 per non-zero and eight columns, with AVX2 and up to 32 one per non-zero and four. The adjoint goes over a transposed
@@ -62,7 +62,7 @@ class Support:
 
     @cached_property
     def compiled(self) -> Any:
-        """As kernels take it; ValueError where the arrays are no pattern."""
+        """As kernels take it; ValueError if the arrays are not a pattern."""
         return _kernels.Support(self.starts, self.columns, self.m)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -211,7 +211,7 @@ class PairwiseFeatures(Stacked):
             TiedRows(edges, edge_offsets, n_labels**2, constant=True, kept=kept[1]),
         )
 
-    # No map here reads its matrix once for two vectors, so nothing is won by joining pieces.
+    # These maps do not read their matrices once for two vectors, so joining pieces gains nothing.
     scores_pair = Features.scores_pair
     adjoint_pair = Features.adjoint_pair
 
@@ -253,7 +253,7 @@ class ChainFeatures(PairwiseFeatures):
             raise ValueError(f"tokens has {rows.n} rows, but the lengths add up to {offsets[-1]}")
         if edge_features is None:
             if edge_support is not None:
-                raise ValueError("edge_support says which edge features have weights; give edge_features, too")
+                raise ValueError("edge_support needs edge_features; give both")
             # Transitions do not see the input: one item per chain, its pair counts.
             edge_features, edge_offsets = np.zeros((len(counts), 0)), np.arange(len(counts) + 1)
         edges = _rows(edge_features, "edge_features", edge_support, n_labels**2)

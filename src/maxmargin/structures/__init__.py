@@ -1,4 +1,4 @@
-"""What outputs are legal."""
+"""Output spaces: the polytopes whose vertices are the outputs of a batch."""
 
 from maxmargin.structures.associative import Associative
 from maxmargin.structures.base import Block, Labeling, Points, PointStatus, Polytope, Structure

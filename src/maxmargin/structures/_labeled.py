@@ -1,4 +1,4 @@
-"""What structures of labeled nodes share: checks of labelings and of lists of edges, and reading labels off parts."""
+"""Helpers of structures with labeled nodes: checks of labelings and edge lists, and labels of parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, integers
 def joined_labels(labels: Sequence[Any], counts: IntArray, count_error: str, node: str = "node") -> IntArray:
     """One vector of all examples' integer labels; ValueError unless example ``i`` has ``counts[i]`` of them.
 
-    ``count_error``: what is wrong where there are more or fewer labelings than examples; ``node``: what has a label.
+    ``count_error``: the message if there are more or fewer labelings than examples; ``node``: the item with a label.
     """
     if len(labels) != len(counts):
         raise ValueError(count_error)
@@ -77,7 +77,7 @@ def edge_lists(
 
 
 def check_edges(counts: IntArray, pairs: IntArray, offsets: IntArray, loop: str, twice: str) -> None:
-    """Refuse edges that leave their example, join a node to itself or come twice; ``loop``, ``twice``: the remedies."""
+    """Refuse edges that leave their example, join a node to itself or are repeated; ``loop``, ``twice``: remedies."""
     owner = np.repeat(np.arange(len(counts)), np.diff(offsets))
     nodes = counts[owner]
 

@@ -1,6 +1,6 @@
 """Output spaces: a packed batch of polytopes, one per example.
 
-A structure describes, for every example of a batch, the polytope ``Z_i`` whose vertices are the legal outputs. All
+A structure describes, for every example of a batch, the polytope ``Z_i`` whose vertices are the possible outputs. All
 examples live in one flat vector of *parts*. Parts come in *blocks* (a chain has nodes and pairs, a cut has nodes and
 edges); a packed vector holds the first block of all examples, then the second block of all examples, and so on, and
 ``block.offsets[i]:block.offsets[i + 1]`` are the parts of example ``i`` inside a block. Every method treats the whole

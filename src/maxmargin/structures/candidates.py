@@ -45,7 +45,7 @@ class Candidates(Structure):
 
     @property
     def states_per_variable(self) -> IntArray:
-        """All candidates of an example are one decision."""
+        """The candidates of an example are the states of one variable."""
         return self.sizes
 
     @cached_property

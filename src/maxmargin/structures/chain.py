@@ -10,12 +10,12 @@ Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
 Cost per example: argmax and ``labels`` ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers,
 predecessors found again on the way back), ``max_marginals`` ``2 T K^2``; ``k_best`` ``O(T K^2 k)`` at worst, by lists
 of the ``k`` best prefixes per label; ``project`` one Viterbi pass per vertex that enters the active set (see
-:mod:`maxmargin.structures.generic`); ``entropic`` ``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and
+:mod:`maxmargin.structures.generic`); ``marginals`` ``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and
 others 1970, in scaled probabilities). Where potentials spread so far (a standard deviation above 120) that these might
 underflow: another ``2 T K^2`` maxima, and log-sum-exp over the labels that these leave, about one in ten for potentials
 of size 300, one or two for larger ones; ``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss
 (Viterbi with the number of errors as a second state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are
-not whole multiples of one unit. Rules (:mod:`maxmargin.structures.transitions`) cost one copy of the scores.
+not whole multiples of one unit. Constraints (:mod:`maxmargin.structures.transitions`) cost one copy of the scores.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from maxmargin.structures._arrays import assembled, example_numbers, lengths_of,
 from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.structures.transitions import TransitionConstraints, checked_rules
+from maxmargin.structures.transitions import TransitionConstraints, checked_constraints
 from maxmargin.structures.tree import Tree
 
 Transitions = Literal["shared", "each"]
@@ -50,12 +50,11 @@ class Chain(Structure):
         lengths: number of positions of every example, shape ``(n_examples,)``; 0 is allowed.
         n_labels: number of labels ``K``; labels are ``0 .. K - 1``.
         transitions: ``"shared"`` for one transition matrix per example, ``"each"`` for one per edge.
-        legal: rules which labels may follow each other, come first and come last; outputs that break one do not exist.
-            None: there are no rules.
+        constraints: which labels may follow each other, come first and come last; None for any.
 
-    A score of ``-inf`` forbids a label or a pair, too; an example without an output has value ``-inf`` and status
-    ABSENT (a projection has value ``inf``). Among outputs of equal score the argmax takes the lowest last label, then
-    the lowest label before it, and so on.
+    A score of ``-inf`` also forbids a label or a pair; an example without a possible output has value ``-inf`` and
+    status ABSENT (a projection has value ``inf``). Among outputs of equal score the argmax takes the lowest last label,
+    then the lowest label before it, and so on.
     """
 
     name = "chain"
@@ -79,7 +78,7 @@ class Chain(Structure):
         self.transitions: Transitions = transitions
         if not 1 <= self.n_labels <= 1 << 15:
             raise ValueError(f"n_labels must be between 1 and 32768, got {n_labels}")
-        self.constraints = checked_rules(constraints, self.n_labels)
+        self.constraints = checked_constraints(constraints, self.n_labels)
         self._rules = None if constraints is None or constraints.allows_all else constraints
         square = self.n_labels**2
         if transitions == "shared":
@@ -101,7 +100,7 @@ class Chain(Structure):
     def part_bound(self) -> FloatArray:
         """1 for nodes and edges; pairs (a, a) come ``length - 1`` times at most, others ``length // 2`` times.
 
-        0 for nodes and edges that are in no legal output, and for pairs that are forbidden.
+        0 for nodes and edges that no possible output has, and for forbidden pairs.
         """
         bound = np.ones(self.n_parts)
         if self._rules is not None:
@@ -116,13 +115,13 @@ class Chain(Structure):
         return bound
 
     def _possible_nodes(self, rules: TransitionConstraints) -> npt.NDArray[np.bool_]:
-        """Whether some legal output has a label at a position, shape ``(n_positions, K)``."""
+        """Whether some output has a label at a position, shape ``(n_positions, K)``."""
         before, behind = self._places
         ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
         return np.asarray(ahead[before] & back[behind])
 
     def _possible_edges(self, rules: TransitionConstraints) -> npt.NDArray[np.bool_]:
-        """Whether some legal output has a pair at an edge, shape ``(n_edges, K, K)``."""
+        """Whether some output has a pair at an edge, shape ``(n_edges, K, K)``."""
         before, behind = self._places
         ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
         first, _ = self._edges
@@ -136,7 +135,7 @@ class Chain(Structure):
         return at - ends + np.repeat(self.lengths, self.lengths), ends - 1 - at
 
     def _masked(self, scores: FloatArray) -> FloatArray:
-        """Batch scores with -inf added to what the rules forbid; themselves where there are none."""
+        """Packed scores with -inf where the constraints forbid; the scores themselves if there are none."""
         if self._rules is None:
             return scores
         pairs, first, last = self._rules.masks
@@ -152,12 +151,12 @@ class Chain(Structure):
 
     @property
     def _masks(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What kernels add to scores that they make themselves; empty where there are no rules."""
+        """Masks for kernels that make scores themselves; empty without constraints."""
         return (np.empty(0),) * 3 if self._rules is None else self._rules.masks
 
     @cached_property
     def _layout(self) -> tuple[IntArray, IntArray, int, bool]:
-        """What every kernel takes first: absolute offsets of both blocks, labels, and the kind of transitions."""
+        """First arguments of every kernel: absolute offsets of both blocks, labels, and the kind of transitions."""
         nodes, second = self.blocks
         return nodes.offsets, second.offsets + self.starts[1], self.n_labels, self.transitions == "shared"
 
@@ -228,7 +227,7 @@ class Chain(Structure):
     def _once(
         self, scores: FloatArray, pairs: npt.ArrayLike
     ) -> tuple[IntArray, int, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """What kernels take where one matrix of pair scores is given for all examples."""
+        """Arguments of kernels for one matrix of pair scores that all examples share."""
         nodes = vector(scores, self.starts[1], "scores of the nodes, which go with pairs,")
         matrix = np.ascontiguousarray(pairs, dtype=np.float64)
         if matrix.shape != (self.n_labels, self.n_labels):
@@ -299,8 +298,8 @@ class Chain(Structure):
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of label sequences in the kernel; ``warm`` from an earlier call."""
         point = vector(point, self.n_parts, "point")
-        rules = None if self._rules is None else self._rules.key
-        key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes(), rules)
+        constraints = None if self._rules is None else self._rules.key
+        key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes(), constraints)
         return generic.project_in_kernel(
             self,
             tol,
@@ -353,7 +352,7 @@ class Chain(Structure):
         """The marginal polytope: ``q`` holds one ``K x K`` table per edge, or the node parts where ``T = 1``.
 
         Tables sum to 1 and neighboring tables agree on the position they share; nodes are sums over a table. Entries
-        that are in no legal output are left out.
+        that no output has are left out.
         """
         k, square = self.n_labels, self.n_labels**2
         sizes = np.where(self.lengths > 1, (self.lengths - 1) * square, np.where(self.lengths == 1, k, 0))
@@ -391,7 +390,7 @@ class Chain(Structure):
         return whole if self._rules is None else self._only_possible(whole, self._rules)
 
     def _only_possible(self, whole: Polytope, rules: TransitionConstraints) -> Polytope:
-        """The polytope without the entries of tables that are in no legal output, and without conditions on none."""
+        """The polytope without table entries that no output has, and without equations that are left empty."""
         edges, nodes = self._possible_edges(rules), self._possible_nodes(rules)
         ends, edge_ends = np.cumsum(self.lengths), np.cumsum(np.maximum(self.lengths - 1, 0))
         kept = [

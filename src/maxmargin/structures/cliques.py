@@ -50,7 +50,7 @@ class Cliques:
 
     @classmethod
     def of(cls, given: Sequence[Any], node_offsets: IntArray, n_labels: IntArray) -> Self:
-        """From a list per example of sequences of node numbers; ValueError naming the example if one is not legal."""
+        """From a list per example of sequences of node numbers; ValueError naming the example of an invalid clique."""
         if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__len__"):
             raise ValueError("cliques must be a list with, for each example, a list of tuples of node numbers")
         if len(given) != len(node_offsets) - 1:

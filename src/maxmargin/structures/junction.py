@@ -6,11 +6,11 @@ Messages are tables over separators, the cluster without its node, so no table o
 *width* of an order is the size of its largest cluster less one: 1 for forests, 2 for cycles, ``n`` for an ``n x n``
 grid at best. Least fill-in finds good orders, not always the best one.
 
-*Cliques* of any number of nodes can be scored, too: each has a table of parts over its joint labels, in a third block
+*Cliques* of any number of nodes can be scored: each has a table of parts over its joint labels, in a third block
 ``"cliques"``, and lies within a cluster.
 
-Cost per example: argmax and ``entropic`` the entries of all clusters (``K^(width + 1)`` per node) times the tables that
-meet there; the rest as :mod:`maxmargin.structures.tree`. The polytope is the hull of the outputs, not a relaxation.
+Cost per example: argmax and ``marginals`` the entries of all clusters (``K^(width + 1)`` per node) times the tables
+that meet there; the rest as :mod:`maxmargin.structures.tree`. The polytope is the hull of the outputs, not relaxed.
 """
 
 from __future__ import annotations

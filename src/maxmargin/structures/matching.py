@@ -18,7 +18,7 @@ paths between all pairs of nodes in its residual graph: ``O(n^3)`` for ``n`` nod
 
     z_jk = clip(point_jk - alpha_j - beta_k, 0, 1)
 
-by a primal-dual active set Newton method, globalised by step halving, a line search and exact minimization over rows
+by a primal-dual active set Newton method, globalized by step halving, a line search and exact minimization over rows
 and columns in turn (semismooth Newton: Qi and Sun 1993; active sets: Hintermüller, Ito and Kunisch 2003). It stops when
 every node satisfies ``|min(dual, capacity - sum)| <= tol / (1000 nodes)``, or rounding if that is larger. The dual is
 piecewise quadratic, so the last Newton step is exact and the answer is usually correct to rounding. The sums are then
@@ -314,7 +314,7 @@ class Matching(Structure):
         nodes = len(self.left_capacity) + len(self.right_capacity)
         duals = started(warm, (nodes,))
         z, value, status = self._buffers()
-        steps = np.empty((self.n_examples, 2), dtype=np.int32)  # Newton steps and fallbacks, for who measures
+        steps = np.empty((self.n_examples, 2), dtype=np.int32)  # Newton steps and fallbacks, for benchmarks
         arguments = (values, tolerance(tol), warm is not None, duals, z, value, status, steps, _threads.current())
         _kernels.matching_project(self._batch, *arguments)
         return Points(self._unsorted(z), value, status, duals)

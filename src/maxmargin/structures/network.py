@@ -1,4 +1,4 @@
-"""What general graphs and associative networks share: labeled nodes, pairwise edges, relaxed to a local polytope.
+"""Base of general graphs and associative networks: labeled nodes, pairwise edges, relaxed to a local polytope.
 
 Every node lies in a simplex, ``sum_k z_i(k) = 1``; :mod:`~maxmargin.structures.graph` and
 :mod:`~maxmargin.structures.associative` say what an edge adds. For both
@@ -12,8 +12,8 @@ over the polytope.
 minimization", 2006), at ``O(edge parts)`` a pass, until a labeling meets it: then that is the maximum. Where none does
 in a few dozen passes, one minimum cut on a graph of twice the size settles tables of two labels, with a point of 0, 1/2
 and 1 (roof duality: Hammer, Hansen and Simeone 1984); otherwise proximal steps ``z <- project(z + step * scores)``
-(Rockafellar 1976) bring bound and point together to ``1e-11`` of the range of the scores. What they leave over, graphs
-with strong conflicting edges, goes to HiGHS (Huangfu and Hall 2018): to the simplex method up to :data:`HIGHS_PARTS`
+(Rockafellar 1976) bring bound and point together to ``1e-11`` of the range of the scores. The rest, graphs with
+strong conflicting edges, goes to HiGHS (Huangfu and Hall 2018): to the simplex method up to :data:`HIGHS_PARTS`
 parts, and to the interior-point method beyond. OK means a gap of ``1e-9`` of that range, for larger graphs ``1e-6``.
 ``value`` is the bound, so it is never below the true maximum even where the status is INEXACT, and ``z`` is feasible to
 rounding; ``scores'z`` may be lower by that tolerance, and where several points are best, ``z`` need not be a vertex.
@@ -162,7 +162,7 @@ class Network(Structure):
         value: FloatArray,
         status: npt.NDArray[np.int8],
     ) -> None:
-        """One linear program for the chosen examples; they keep what they have where HiGHS gets no further."""
+        """Solve one linear program for the chosen examples; those that HiGHS does not improve stay as they are."""
         part, parts, own = self.select(chosen), self.parts_of(chosen), self._multipliers_of(chosen)
         solved = _solve(part, scores[parts], method)
         if solved is None:
@@ -223,9 +223,9 @@ class Network(Structure):
         return Points(z, value, status, multipliers)
 
     def k_best(self, scores: FloatArray, k: int) -> NoReturn:
-        """Refused: the second best labeling of a graph with cycles cannot be told from a relaxation."""
+        """Refused: a relaxation does not give the second best labeling of a graph with cycles."""
         raise ValueError(
-            f"the k best labelings of {self.called} are not known: its maximum is that of a relaxation; use predict, "
+            f"the k best labelings of {self.called} are not available, as it is relaxed; use predict, "
             "or ChainSVM or TreeSVM where the graphs are chains or trees"
         )
 
@@ -264,7 +264,7 @@ class Network(Structure):
 
     @property
     def _layout(self) -> tuple[Any, int, bool]:
-        """What every kernel takes first."""
+        """First arguments of every kernel."""
         return self._graphs._batch, self.n_labels, self._table
 
     def _multipliers_of(self, chosen: IntArray) -> IntArray:

@@ -12,7 +12,7 @@ Prediction and the like give tables once for all examples (:meth:`SecondOrderCha
 Cost per example: argmax ``T K^3`` additions and maxima (Viterbi 1967 over pairs of labels), up to four chains with the
 same tables at a time, and twice that for chains of more than a thousand positions, whose layers are not all kept;
 ``k_best`` ``O(T K^3 k)`` at worst, by lists of the ``k`` best prefixes per pair; ``project`` one Viterbi pass per
-vertex that enters the active set; ``entropic`` ``3 T K^3`` multiplications in scaled probabilities and ``2 T K^2``
+vertex that enters the active set; ``marginals`` ``3 T K^3`` multiplications in scaled probabilities and ``2 T K^2``
 numbers of memory, and about ten times the time where potentials spread by hundreds; ``max_marginals`` two Viterbi
 passes; ``slack_argmax`` is relaxed.
 """
@@ -33,7 +33,7 @@ from maxmargin.structures._arrays import assembled, example_numbers, lengths_of,
 from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.structures.transitions import TransitionConstraints, checked_rules
+from maxmargin.structures.transitions import TransitionConstraints, checked_constraints
 
 _Flags = npt.NDArray[np.uint8]
 _Batch = tuple[IntArray, int, _Flags, _Flags, _Flags, FloatArray, FloatArray, FloatArray]
@@ -47,7 +47,7 @@ class SecondOrderChain(Structure):
     Args:
         lengths: number of positions of every example, shape ``(n_examples,)``; 0 is allowed.
         n_labels: number of labels ``K``, at most 512; labels are ``0 .. K - 1``.
-        legal: which labels may follow one another, begin and end a sequence; None for all.
+        constraints: which labels may follow each other, come first and come last; None for any.
 
     A score of ``-inf`` forbids a label, a pair or a triple; an example with every output forbidden has value ``-inf``
     and status ABSENT. Among outputs of equal score the argmax takes the lowest last label, then the lowest label before
@@ -65,7 +65,7 @@ class SecondOrderChain(Structure):
         self.n_labels = operator.index(n_labels)
         if not 1 <= self.n_labels <= MOST_LABELS:
             raise ValueError(f"n_labels must be between 1 and {MOST_LABELS}, got {n_labels}; use Chain for more")
-        self.constraints = checked_rules(constraints, self.n_labels)
+        self.constraints = checked_constraints(constraints, self.n_labels)
         self._rules = _flags(self.constraints, self.n_labels)
         k, n = self.n_labels, len(self.lengths)
         self.blocks = (
@@ -116,7 +116,7 @@ class SecondOrderChain(Structure):
         return largest(vector(z, self.n_parts, "z")[self.variable_parts], self.n_labels, self.lengths)
 
     def _packed(self, scores: FloatArray, what: str = "scores") -> _Batch:
-        """What every kernel takes first: offsets, rules, and the three blocks of a packed vector."""
+        """First arguments of every kernel: offsets, constraints, and the three blocks of a packed vector."""
         scores = vector(scores, self.n_parts, what)
         _, pairs, triples, _ = self.starts
         return *self._head, scores[:pairs], scores[pairs:triples], scores[triples:]
@@ -214,8 +214,8 @@ class SecondOrderChain(Structure):
         """Marginals of three labels in a row: ``q`` holds one ``K x K x K`` table per place that has two labels before
         it, or the table of the only pair, or the node parts where there is one position.
 
-        Tables sum to 1 and neighboring tables agree on the pair they share. Illegal outputs have no entries: their
-        ``q`` are zero by an equation. ``T K^3`` variables: for reference solvers and small examples.
+        Tables sum to 1 and neighboring tables agree on the pair they share. Entries of forbidden outputs are zero by
+        an equation. ``T K^3`` variables: for reference solvers and small examples.
         """
         k = self.n_labels
         follow, first, last = (rule.astype(bool) for rule in self._rules)
@@ -262,7 +262,7 @@ class SecondOrderChain(Structure):
 
 
 def _flags(constraints: TransitionConstraints | None, k: int) -> tuple[_Flags, _Flags, _Flags]:
-    """Legal pairs, first and last labels as kernels take them."""
-    rules = TransitionConstraints.anything(k) if constraints is None else constraints
-    pairs, first, last = (flags.astype(np.uint8).reshape(-1) for flags in (rules.pairs, rules.first, rules.last))
+    """Allowed pairs, first and last labels as kernels take them."""
+    allowed = TransitionConstraints.anything(k) if constraints is None else constraints
+    pairs, first, last = (flags.astype(np.uint8).reshape(-1) for flags in (allowed.pairs, allowed.first, allowed.last))
     return pairs, first, last

@@ -1,4 +1,4 @@
-"""Batch vectors that are mostly zero: an output has a few non-zero parts per decision, whatever the labels."""
+"""Sparse packed vectors: an output has a few non-zero parts per variable, however many states there are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which labels of a sequence may follow each other, come first and come last: hard rules for chains.
+"""Transition constraints: which labels of a sequence may follow each other, come first and come last.
 
-An output that breaks a rule does not exist for a :class:`~maxmargin.structures.chain.Chain` that has the rules: it is
-never found, has no probability, and is refused as a gold output.
+A :class:`~maxmargin.structures.chain.Chain` with constraints has only the label sequences that satisfy them: others are
+never predicted, have no probability, and are refused as gold outputs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TransitionConstraints:
-    """Rules for the labels ``0 .. K - 1`` of a sequence; two are equal if they allow the same.
+    """Constraints on sequences of the labels ``0 .. K - 1``; equal if they allow the same sequences.
 
     Attributes:
         pairs: whether label ``b`` may follow label ``a``, shape ``(K, K)``, entry ``[a, b]``.
-        first: whether an output may begin with a label, shape ``(K,)``.
-        last: whether an output may end with a label, shape ``(K,)``.
+        first: whether a sequence may begin with a label, shape ``(K,)``.
+        last: whether a sequence may end with a label, shape ``(K,)``.
 
     ``one & other`` allows what both allow.
     """
@@ -48,14 +48,14 @@ class TransitionConstraints:
 
     @classmethod
     def anything(cls, n_labels: int) -> TransitionConstraints:
-        """No rules."""
+        """No constraints."""
         return cls(np.ones((n_labels, n_labels), dtype=bool), np.ones(n_labels, dtype=bool), np.ones(n_labels, bool))
 
     @classmethod
     def bio(cls, labels: Sequence[str]) -> TransitionConstraints:
-        """Chunks as ``B-X I-X I-X``: ``I-X`` comes only after ``B-X`` or ``I-X``, and never first.
+        """BIO tags, chunks as ``B-X I-X I-X``: ``I-X`` comes only after ``B-X`` or ``I-X``, and never first.
 
-        Labels of no such form, ``O`` among them, come anywhere else. ``B`` and ``I`` alone are chunks of one more type.
+        Labels of other forms, such as ``O``, are outside chunks. ``B`` and ``I`` alone are chunks without a type.
         """
         kinds, types = _chunks(labels, {"B": "B", "I": "I"})
         continues = kinds == "I"
@@ -65,10 +65,10 @@ class TransitionConstraints:
 
     @classmethod
     def iobes(cls, labels: Sequence[str]) -> TransitionConstraints:
-        """Chunks as ``B-X I-X E-X``, or ``S-X`` alone. ``L-X`` and ``U-X`` of BILOU are like ``E-X`` and ``S-X``.
+        """IOBES tags, chunks as ``B-X I-X E-X`` or ``S-X``; or BILOU tags, ``L-X`` for ``E-X``, ``U-X`` for ``S-X``.
 
-        After ``B-X`` and ``I-X`` there must be ``I-X`` or ``E-X``, which come nowhere else; so no output ends with the
-        former or begins with the latter. Labels of no such form come wherever ``O`` may.
+        ``B-X`` and ``I-X`` are followed by ``I-X`` or ``E-X``, which come nowhere else; so no sequence ends with the
+        former or begins with the latter. Labels of other forms, such as ``O``, are outside chunks.
         """
         kinds, types = _chunks(labels, {"B": "B", "I": "I", "E": "E", "L": "E", "S": "S", "U": "S"})
         opens, continues = np.isin(kinds, ["B", "I"]), np.isin(kinds, ["I", "E"])
@@ -78,9 +78,9 @@ class TransitionConstraints:
 
     @classmethod
     def forbid(cls, labels: Sequence[str], pairs: Iterable[tuple[str | None, str | None]]) -> TransitionConstraints:
-        """All but the given pairs of neighbors: ``("A", "B")`` says that no ``B`` follows an ``A``.
+        """Any transitions but the given ones: ``("A", "B")`` forbids a ``B`` that follows an ``A``.
 
-        ``(None, "B")`` forbids outputs that begin with ``B``, ``("A", None)`` those that end with ``A``.
+        ``(None, "B")`` forbids sequences that begin with ``B``, ``("A", None)`` those that end with ``A``.
         """
         number = {name: at for at, name in enumerate(_names(labels))}
         allowed, first, last = (flags.copy() for flags in cls.anything(len(number))._flags)
@@ -105,7 +105,7 @@ class TransitionConstraints:
         if not isinstance(other, TransitionConstraints):
             return NotImplemented
         if other.n_labels != self.n_labels:
-            raise ValueError(f"rules for {self.n_labels} and for {other.n_labels} labels cannot be joined")
+            raise ValueError(f"constraints on {self.n_labels} and on {other.n_labels} labels cannot be combined")
         return TransitionConstraints(*(one & two for one, two in zip(self._flags, other._flags, strict=True)))
 
     def __eq__(self, other: object) -> bool:
@@ -115,8 +115,8 @@ class TransitionConstraints:
         return hash(self.key)
 
     def __repr__(self) -> str:
-        without = [int((~flags).sum()) for flags in self._flags]
-        return f"TransitionConstraints({self.n_labels} labels; forbidden: {without[0]} pairs, {without[1]} first, {without[2]} last)"
+        pairs, first, last = (int((~flags).sum()) for flags in self._flags)
+        return f"TransitionConstraints({self.n_labels} labels; forbidden: {pairs} pairs, {first} first, {last} last)"
 
     @property
     def _flags(self) -> tuple[BoolArray, BoolArray, BoolArray]:
@@ -134,25 +134,25 @@ class TransitionConstraints:
 
     @cached_property
     def inside(self) -> TransitionConstraints:
-        """The rules of pieces of sequences, which may begin and end with any label."""
+        """The constraints on pieces of sequences, which may begin and end with any label."""
         return TransitionConstraints(self.pairs, np.ones_like(self.first), np.ones_like(self.last))
 
     @cached_property
     def key(self) -> bytes:
-        """The rules as bytes, for comparisons."""
+        """The constraints as bytes, for comparisons."""
         return b"".join(flags.tobytes() for flags in self._flags)
 
     @cached_property
     def masks(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What to add to scores of pairs ``(K, K)``, of first and of last labels ``(K,)``: 0, or -inf for forbidden."""
+        """Masks to add to scores of pairs ``(K, K)``, first and last labels ``(K,)``: 0, or -inf if forbidden."""
         pairs, first, last = (np.where(flags, 0.0, -np.inf) for flags in self._flags)
         return pairs, first, last
 
     def broken(self, labels: npt.ArrayLike, lengths: npt.ArrayLike) -> BoolArray:
-        """Where label sequences break a rule: flags, shape ``(n_positions,)``.
+        """Positions that violate a constraint: flags, shape ``(n_positions,)``.
 
-        A position is flagged if its label may not follow the one before, may not come first and does, or may not come
-        last and does.
+        A position is flagged if its label may not follow the one before, is first and may not be, or is last and may
+        not be.
 
         Args:
             labels: of all positions, sequence after sequence, integers in ``0 .. K - 1``, shape ``(n_positions,)``.
@@ -168,7 +168,7 @@ class TransitionConstraints:
         return wrong
 
     def refuse(self, labels: IntArray, lengths: IntArray) -> None:
-        """ValueError that names the first example and position that break a rule; arguments as for :meth:`broken`."""
+        """ValueError naming the first position that violates a constraint; arguments as for :meth:`broken`."""
         wrong = np.flatnonzero(self.broken(labels, lengths))
         if not wrong.size:
             return
@@ -183,28 +183,28 @@ class TransitionConstraints:
             what = f"label {label} at position {position} (from 0) may not follow label {labels[at - 1]}"
         else:
             what = f"label {label} at position {position} (from 0) may not come last"
-        raise ValueError(f"example {example}: {what}; correct its labels, or build the chain with other rules")
+        raise ValueError(f"example {example}: {what}; correct its labels, or build the chain with other constraints")
 
     def reachable(self, longest: int) -> tuple[BoolArray, BoolArray]:
-        """Labels that some legal beginning can lead to, and that some legal end can follow.
+        """Labels that allowed prefixes can lead to, and that allowed suffixes can follow.
 
         Two arrays of shape ``(longest, K)``: row ``t`` of the first is about a label with ``t`` positions before it,
-        row ``t`` of the second about one with ``t`` positions behind it.
+        row ``t`` of the second about one with ``t`` positions after it.
         """
         return _powers(self.first, self.pairs, longest), _powers(self.last, self.pairs.T, longest)
 
 
-def checked_rules(constraints: TransitionConstraints | None, n_labels: int) -> TransitionConstraints | None:
-    """``legal`` itself; ValueError unless it is None or has rules for as many labels as the chain."""
+def checked_constraints(constraints: TransitionConstraints | None, n_labels: int) -> TransitionConstraints | None:
+    """The constraints themselves; ValueError unless None or for as many labels as the chain has."""
     if constraints is not None and not isinstance(constraints, TransitionConstraints):
         raise ValueError(f"constraints must be a TransitionConstraints or None, got {type(constraints).__name__}")
     if constraints is not None and constraints.n_labels != n_labels:
-        raise ValueError(f"legal has rules for {constraints.n_labels} labels, but the chain has {n_labels}")
+        raise ValueError(f"the constraints are for {constraints.n_labels} labels, but the chain has {n_labels}")
     return constraints
 
 
 def _powers(start: BoolArray, follows: BoolArray, count: int) -> BoolArray:
-    """Labels reached in ``0 .. count - 1`` steps. Sets of labels come again soon: from then on they are repeated."""
+    """Labels reached in ``0 .. count - 1`` steps; sets of labels soon recur and then repeat periodically."""
     rows, seen = [start], {start.tobytes(): 0}
     while len(rows) < count:
         after = np.asarray(follows[rows[-1]].any(axis=0))
@@ -237,7 +237,7 @@ def _names(labels: Sequence[str]) -> list[str]:
 
 
 def _chunks(labels: Sequence[str], prefixes: dict[str, str]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Per label: what it says about a chunk (empty where it is of no chunk), and the type of the chunk."""
+    """Per label: its place in a chunk (empty outside chunks), and the type of the chunk."""
     kinds, types = [], []
     for name in _names(labels):
         prefix, dash, rest = name.partition("-")

@@ -7,12 +7,12 @@ Output ``y`` of an example with nodes ``v`` of ``K_v`` labels has the parts
   row-major, with the ends as they were given.
 
 Nodes are eliminated leaf by leaf, in an order worked out once. Cost per example, with ``N`` entries in its edge tables:
-argmax ``N`` additions and maxima (max-product, Pearl 1982); ``entropic`` ``N`` exponentials (sum-product); ``k_best``
+argmax ``N`` additions and maxima (max-product, Pearl 1982); ``marginals`` ``N`` exponentials (sum-product); ``k_best``
 one argmax and then at most one new list entry per node and rank, found on demand (Huang and Chiang, "Better k-best
 parsing", 2005); ``project`` one argmax per vertex that enters the active set (:mod:`maxmargin.structures.generic`);
 ``slack_argmax`` max-product over fronts of (loss, score), with Hamming loss up to ``n N`` steps for ``n`` nodes.
 
-A tree is the case of width one of :class:`maxmargin.structures.junction.JunctionTree`; both share all that is here.
+A tree is a :class:`maxmargin.structures.junction.JunctionTree` of width one; both share everything here.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Tree(Structure):
         self._order, width, _ = self._eliminate(fill=False)
         if (width < 0).any():
             raise ValueError(
-                f"example {int(np.argmax(width < 0))}: its edges form a cycle, so it is no forest; use JunctionTree "
+                f"example {int(np.argmax(width < 0))}: its edges form a cycle, so it is not a forest; use JunctionTree "
                 "(TreeSVM with a larger width) for graphs of small tree width, or GraphSVM for others"
             )
 
@@ -147,7 +147,7 @@ class Tree(Structure):
 
     @cached_property
     def _graphs(self) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32], IntArray]:
-        """What kernels take first: node offsets, labels, edges and edge offsets."""
+        """First arguments of kernels: node offsets, labels, edges and edge offsets."""
         labels, edges = (np.ascontiguousarray(array, dtype=np.int32) for array in (self.n_labels, self.edges))
         return self.node_offsets, labels, edges, self.edge_offsets
 
@@ -164,7 +164,7 @@ class Tree(Structure):
         return order, width, entries
 
     def _skeleton(self) -> tuple[npt.NDArray[np.int32], IntArray]:
-        """Edges and edge offsets of the graph in which the nodes of a clique are joined, too."""
+        """Edges and edge offsets of the graph in which the nodes of each clique are joined as well."""
         pairs, owner = self.cliques.pairs()
         pairs = np.concatenate([self.edges, pairs])
         owner = np.concatenate([np.repeat(np.arange(self.n_examples), np.diff(self.edge_offsets)), owner])
@@ -303,7 +303,7 @@ class Tree(Structure):
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
         outputs = self._buffers()
-        self._batch.entropic(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
+        self._batch.marginals(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
         return Points(*outputs)
 
     def slack_argmax(

@@ -1,0 +1,59 @@
+"""All outputs of tiny examples of any structure of the library, and distributions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from maxmargin.structures import Candidates, Chain, Cut, LinearProgram, Matching, SecondOrderChain, Structure
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import FloatArray
+from oracles import linear_program, matching
+
+
+def vertices(structure: Structure) -> list[FloatArray]:
+    """All outputs of each example as rows of its parts, block after block; labelings in lexicographic order."""
+    if isinstance(structure, LinearProgram):
+        return linear_program.vertices(structure)
+    if isinstance(structure, Matching):
+        return matching.vertices(structure)
+    found = []
+    for i in range(structure.n_examples):
+        outputs = list(_labelings(structure.select([i])))
+        many = structure.select([i] * len(outputs))
+        z = np.asarray(many.encode(outputs))
+        blocks = [block.reshape(len(outputs), -1) for block in np.split(z, many.starts[1:-1]) if outputs]
+        found.append(np.hstack(blocks) if outputs else np.zeros((0, int(structure.sizes[i]))))
+    return found
+
+
+def _labelings(one: Structure) -> Iterator[Any]:
+    """All labels of a batch of one example, as ``encode`` takes them."""
+    if isinstance(one, Candidates):
+        yield from range(one.n_parts)
+        return
+    states = [one.part_states[first:last].tolist() for first, last in pairwise(offsets_of(one.n_states).tolist())]
+    if isinstance(one, Cut):
+        states = [[0, 1] for _ in states]
+    constraints = one.constraints if isinstance(one, (Chain, SecondOrderChain)) else None
+    for labels in product(*states):
+        if constraints is not None and labels:
+            ends = constraints.first[labels[0]] and constraints.last[labels[-1]]
+            if not (ends and all(constraints.pairs[a, b] for a, b in pairwise(labels))):
+                continue
+        yield np.array(labels, dtype=np.int64)
+
+
+def gibbs(vertices: FloatArray, potentials: FloatArray) -> tuple[FloatArray, float]:
+    """Expected parts and log-partition function of ``p(y) ~ exp(potentials'y)`` over the listed outputs.
+
+    Potentials of ``-inf`` forbid.
+    """
+    with np.errstate(invalid="ignore"):
+        scores = np.where(vertices > 0, potentials * vertices, 0.0).sum(axis=1)
+    top = scores.max()
+    weights = np.exp(scores - top)
+    return weights @ vertices / weights.sum(), float(top + np.log(weights.sum()))
