@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/include/maxmargin/*.hpp cpp/bindings/*)
+KERNELS := $(shell find cpp -name '*.[ch]pp')
+SOURCES := pyproject.toml CMakeLists.txt $(KERNELS)
 
-.PHONY: demo test build check pytest sanitize clean
+.PHONY: demo test build check pytest stubs sanitize clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -18,6 +19,7 @@ check: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 
 pytest: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/python -m pytest
@@ -38,6 +40,10 @@ $(VENV)/.test-tools: $(VENV)/.built
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test]"
 	touch $@
 
+# The type stubs of the compiled modules; run this after a change of their bindings.
+stubs: $(VENV)/.built
+	$(BIN)/python cpp/stubs.py
+
 # The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, in a build tree and a folder of their own. Without
 # -S the import hook of the editable install would come first and the tests would run the plain build; --capture=sys
 # lets the report of a sanitizer through.
@@ -49,7 +55,7 @@ sanitize: $(VENV)/.test-tools
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target $(SANITIZED) \
 		-C cmake.define.MAXMARGIN_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C install.strip=false \
 		-C build-dir=build/sanitize/cmake .
-	$(SANITIZE_RUN) -c "from maxmargin import _kernels; assert '/$(SANITIZED)/' in _kernels.__file__, _kernels.__file__"
+	$(SANITIZE_RUN) -c "from maxmargin.tasks import _kernels; assert '/$(SANITIZED)/' in _kernels.__file__, _kernels.__file__"
 	$(SANITIZE_RUN) -m pytest -n 0 --capture=sys tests/kernels
 
 clean:

@@ -10,7 +10,7 @@ are learned once, from the unlabeled pairs and the text (not the links) of the a
 Solvers are compared on sure links alone (no rounds: one convex problem per fold), with a limit of seconds for each;
 ``Exact``, the referee, is not among them.
 
-Prints one JSON object; progress and a table go to standard error. Every result is written to a ``.jsonl`` file beside
+Prints one JSON object; iteration and a table go to standard error. Every result is written to a ``.jsonl`` file beside
 the plot as soon as it is there: --redraw draws it again without measuring, --only measures some parts and keeps the
 rest. --quick takes a small part of the bitext and fixed settings: two minutes, other figures. --peers also runs eflomal
 if its command is there (``pip install eflomal``).
@@ -58,8 +58,10 @@ from tasks import DATA, need
 import maxmargin as mm
 from maxmargin import _threads
 from maxmargin.tasks.alignment import BitextModels, WordAligner, evaluate, load_aligner
-from maxmargin.tasks.alignment.symmetrize import symmetrize
-from maxmargin.tasks.alignment.translation import PreparedBitext, TranslationModel, learn
+from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
+from maxmargin.tasks.alignment.translation.cooccurrences import PreparedBitext
+from maxmargin.tasks.alignment.translation.models import TranslationModel, learn
+from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 FOLDS = 10
 
@@ -198,7 +200,7 @@ def translation(results: Results, task: Task, jobs: int) -> tuple[BitextModels, 
 
     def plain() -> dict[str, Any]:
         with _threads.threads(jobs):
-            model = learn(PreparedBitext(source, target), agreement=False)
+            model = learn(PreparedBitext(IndexedBitext.of(source, target)), agreement=False)
         learned.append(model)
         rising = all(b.forward >= a.forward and b.backward >= a.backward for a, b in pairwise(model.history))
         return {"pairs": len(source), "threads": jobs, "log-likelihoods never fall": rising}

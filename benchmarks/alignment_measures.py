@@ -30,14 +30,14 @@ from maxmargin.tasks.alignment import (
     read_links,
     read_references,
 )
-from maxmargin.tasks.alignment.evidence import best_links
-from maxmargin.tasks.alignment.features import LinkFeatures
-from maxmargin.tasks.alignment.metrics import interval_of
-from maxmargin.tasks.alignment.opinions import OPINION_NAMES
+from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence, best_links
+from maxmargin.tasks.alignment.encoder.features import LinkFeatures
+from maxmargin.tasks.alignment.metrics.scores import interval_of
+from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
 from maxmargin.tasks.alignment.selection import folds
-from maxmargin.tasks.alignment.symmetrize import symmetrize
 from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, train
-from maxmargin.tasks.alignment.translation import TranslationModel
+from maxmargin.tasks.alignment.translation.models import TranslationModel
+from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 SEED = 0
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -56,8 +56,8 @@ STEPS = (
     "hmm",
     "neighbors",
     "null",
-    "opinions",
-    "identity",
+    "posteriors",
+    "lexical",
 )
 """Groups of features in the order in which they are added; the first comes with the bias."""
 
@@ -173,12 +173,12 @@ def learning_curve(task: Task, settings: dict[str, Any], size: int, draws: int) 
 def gold_batch(task: Task, models: BitextModels) -> GoldBatch:
     """All annotated pairs with the features and the fertility that the aligner has by default."""
     plain = WordAligner()
-    identity = models.words.frequent(plain.frequent_pairs)
+    lexical = models.words.frequent(plain.frequent_pairs)
     links = LinkFeatures(
-        groups=("bias", *STEPS), n_identity=len(identity), opinion_names=OPINION_NAMES, identity_names=()
+        groups=("bias", *STEPS), n_lexical=len(lexical), posterior_names=POSTERIOR_NAMES, lexical_names=()
     )
     source, target = [pair.source for pair in task.pairs], [pair.target for pair in task.pairs]
-    evidence = models.evidence(source, target, identity=models.words.numbered(identity))
+    evidence = Evidence.of(models, IndexedBitext.of(source, target), lexical=models.words.numbered(lexical))
     return GoldBatch.build(LinkModel(links, plain.fertility), evidence, task.references)
 
 
@@ -221,9 +221,9 @@ def directed(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The links of each direction of a model of words."""
     source, target = [pair.source for pair in task.pairs], [pair.target for pair in task.pairs]
-    evidence = models.evidence(source, target)
-    batch = model.lexicon.batch(source, target)
-    p = model.posteriors(batch, model.lexicon.slots(batch), model=kind)
+    evidence = Evidence.of(models, IndexedBitext.of(source, target))
+    batch = model.cooccurrences.batch(IndexedBitext.of(source, target))
+    p = model.posteriors(batch, model.cooccurrences.entries(batch), model=kind)
     evidence = replace(
         evidence,
         hmm_forward=p.forward,

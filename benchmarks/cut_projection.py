@@ -1,9 +1,9 @@
 """Cuts on surface-like meshes: projections inside an extragradient run, and minimum cuts. Prints JSON.
 
-Each graph is a Delaunay mesh over random points thinned to mean degree 4.8, with a smooth gold labeling and noisy node
-features; each target is one of a real extragradient run. Every projection is done twice in the same run, by
-``Cut.project`` and by plain dual FISTA with restarts (C++ too), and every argmax also by
-``scipy.sparse.csgraph.maximum_flow`` on rounded integer capacities. Times are processor time of one thread.
+The graph is a Delaunay mesh over random points thinned to mean degree 4.8, with a smooth gold labeling and noisy node
+features; the points to project are those of a real extragradient run. Projections by ``Cut.project`` are compared with
+plain dual FISTA with restarts (also C++), the argmax with ``scipy.sparse.csgraph.maximum_flow`` on rounded integer
+capacities. Times are CPU time of one thread.
 
     python benchmarks/cut_projection.py [--nodes 7400] [--iterations 60] [--tol 1e-6] [--seed 0]
 """
@@ -20,13 +20,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import maximum_flow
 from scipy.spatial import Delaunay
+from timing import timed
 
 from maxmargin import _kernels
 from maxmargin.structures.cut import Cut
 
 
 def mesh(rng: np.random.Generator, nodes: int, degree: float = 4.8) -> tuple[np.ndarray, np.ndarray]:
-    """Edges and gold labels."""
+    """Edges and gold labels of a random mesh."""
     place = rng.random((nodes, 2))
     sides = Delaunay(place).simplices[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2)
     edges = np.unique(np.sort(sides, axis=1), axis=0).astype(np.int64)
@@ -37,13 +38,9 @@ def mesh(rng: np.random.Generator, nodes: int, degree: float = 4.8) -> tuple[np.
     return edges[np.sort(kept)], gold.astype(np.float64)
 
 
-def timed(call: Callable[[], Any], repeat: int = 1) -> tuple[Any, float]:
-    best = np.inf
-    for _ in range(repeat):
-        start = time.thread_time()
-        answer = call()
-        best = min(best, time.thread_time() - start)
-    return answer, 1e3 * best
+def milliseconds(call: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
+    result, seconds = timed(call, repeats, time.thread_time)
+    return result, 1e3 * seconds
 
 
 def fista(structure: Cut, point: np.ndarray, tol: float, warm: np.ndarray | None) -> np.ndarray:
@@ -94,18 +91,18 @@ def run(nodes: int, iterations: int, tol: float, seed: int, yardstick_every: int
     rows: list[dict[str, float]] = []
 
     def project(point: np.ndarray, warm: np.ndarray | None, iteration: int) -> Any:
-        points, spent = timed(lambda: structure.project(point, tol=tol, warm=warm))
+        points, spent = milliseconds(lambda: structure.project(point, tol=tol, warm=warm))
         row = {"iteration": iteration, "warm_ms": spent, "status": int(points.status[0])}
         row["fractional_nodes"] = float(((points.z[:nodes] > 0) & (points.z[:nodes] < 1)).mean())
         if iteration % yardstick_every == yardstick_every - 1:
-            cold, row["cold_ms"] = timed(lambda: structure.project(point, tol=tol))
-            plain, row["fista_warm_ms"] = timed(lambda: fista(structure, point, tol, warm))
-            _, row["fista_cold_ms"] = timed(lambda: fista(structure, point, tol, None))
+            cold, row["cold_ms"] = milliseconds(lambda: structure.project(point, tol=tol))
+            plain, row["fista_warm_ms"] = milliseconds(lambda: fista(structure, point, tol, warm))
+            _, row["fista_cold_ms"] = milliseconds(lambda: fista(structure, point, tol, None))
             row["difference"] = float(max(np.abs(plain - points.z).max(), np.abs(cold.z - points.z).max()))
         rows.append(row)
         return points
 
-    _, plan_ms = timed(lambda: structure._plan)
+    _, plan_ms = milliseconds(lambda: structure._plan)
     w, z, beta = np.zeros(split + y.shape[1]), gold.copy(), 0.02
     ahead = after = None
     for iteration in range(iterations):
@@ -128,10 +125,10 @@ def run(nodes: int, iterations: int, tol: float, seed: int, yardstick_every: int
 
     settled = [row for row in rows if row["iteration"] >= iterations // 3]
     cut_scores = scores(w) + cost
-    best, cold_cut = timed(lambda: structure.argmax(cut_scores), 5)
+    best, cold_cut = milliseconds(lambda: structure.argmax(cut_scores), 5)
     near = cut_scores + 0.01 * np.concatenate([rng.standard_normal(nodes), np.zeros(len(edges))])
-    _, warm_cut = timed(lambda: structure.argmax(near, warm=best.warm), 5)
-    scipy_value, scipy_ms = timed(lambda: scipy_cut(structure, cut_scores), 3)
+    _, warm_cut = milliseconds(lambda: structure.argmax(near, warm=best.warm), 5)
+    scipy_value, scipy_ms = milliseconds(lambda: scipy_cut(structure, cut_scores), 3)
     return {
         "nodes": nodes,
         "edges": len(edges),

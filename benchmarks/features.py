@@ -1,8 +1,8 @@
-"""Products of features with weights and of their adjoints, against NumPy and SciPy in the same run.
+"""Feature products and their adjoints, against NumPy and SciPy in the same run.
 
-``python benchmarks/features.py [--small] [--repeat 15]`` prints JSON: for each workload the least seconds of each
-product and the ratio of the library in use elsewhere to ours (above 1: ours is faster), with one and two threads.
-Set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1 so that NumPy uses one thread as well.
+``python benchmarks/features.py [--small] [--repeat 15]`` prints JSON: for each workload the least time of each product,
+and the time of NumPy or SciPy divided by ours (above 1: ours is faster), with one and two threads. NumPy runs on one
+thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,12 +19,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import scipy.sparse as sp
+from timing import best_of
 
 from maxmargin import threads
 from maxmargin.features import PartFeatures
 from maxmargin.features.rows import Rows
-
-Calls = dict[str, Callable[[], Any]]
 
 
 def on(count: int, call: Callable[[], Any]) -> Callable[[], Any]:
@@ -36,31 +34,19 @@ def on(count: int, call: Callable[[], Any]) -> Callable[[], Any]:
     return run
 
 
-def best(calls: Calls, repeat: int) -> dict[str, float]:
-    """Least seconds of each call; the calls take turns so that a busy machine slows all alike."""
-    seconds = dict.fromkeys(calls, float("inf"))
-    for turn in range(repeat + 1):
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            taken = time.perf_counter() - begin
-            if turn:  # the first turn warms up: page faults, the transposed copy
-                seconds[name] = min(seconds[name], taken)
-    return seconds
-
-
-def compare(theirs: str, other: Callable[[], Any], ours: Callable[[], Any], repeat: int) -> dict[str, float]:
-    taken = best({theirs: other, "one thread": on(1, ours), "two threads": on(2, ours)}, repeat)
+def compare(theirs: str, other: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> dict[str, float]:
+    calls = {theirs: other, "one_thread": on(1, ours), "two_threads": on(2, ours)}
+    taken = best_of(repeats, calls, warm_up=True)
     return {
-        **{f"{name} (ms)": round(1e3 * value, 3) for name, value in taken.items()},
-        f"one thread against {theirs}": round(taken[theirs] / taken["one thread"], 2),
-        f"two threads against {theirs}": round(taken[theirs] / taken["two threads"], 2),
-        "two threads against one": round(taken["one thread"] / taken["two threads"], 2),
+        **{f"{name}_ms": round(1e3 * value, 3) for name, value in taken.items()},
+        f"{theirs}_over_one_thread": round(taken[theirs] / taken["one_thread"], 2),
+        f"{theirs}_over_two_threads": round(taken[theirs] / taken["two_threads"], 2),
+        "one_thread_over_two": round(taken["one_thread"] / taken["two_threads"], 2),
     }
 
 
 def vectors(matrix: Any, name: str, repeat: int, rng: np.random.Generator) -> dict[str, Any]:
-    """One weight vector, and the fused pair against two products one after the other."""
+    """One weight vector; the fused pair against two separate products."""
     n, d = matrix.shape
     features = PartFeatures(matrix, [0, n])
     w1, w2 = rng.standard_normal((2, d))
@@ -69,10 +55,10 @@ def vectors(matrix: Any, name: str, repeat: int, rng: np.random.Generator) -> di
         "scores": compare(name, lambda: matrix @ w1, lambda: features.scores(w1), repeat),
         "adjoint": compare(name, lambda: matrix.T @ z1, lambda: features.adjoint(z1), repeat),
         "scores_pair": compare(
-            f"{name} twice", lambda: (matrix @ w1, matrix @ w2), lambda: features.scores_pair(w1, w2), repeat
+            f"{name}_twice", lambda: (matrix @ w1, matrix @ w2), lambda: features.scores_pair(w1, w2), repeat
         ),
         "adjoint_pair": compare(
-            f"{name} twice", lambda: (matrix.T @ z1, matrix.T @ z2), lambda: features.adjoint_pair(z1, z2), repeat
+            f"{name}_twice", lambda: (matrix.T @ z1, matrix.T @ z2), lambda: features.adjoint_pair(z1, z2), repeat
         ),
     }
 
@@ -95,7 +81,7 @@ def labels(matrix: Any, k: int, name: str, repeat: int, rng: np.random.Generator
 
 
 def sparse(n: int, d: int, per_row: int, rng: np.random.Generator, *, skewed: bool) -> sp.csr_array:
-    """Rows of `per_row` non-zeros, most of value 1; skewed: column frequencies fall like those of words."""
+    """Rows of ``per_row`` nonzeros, most of them 1; ``skewed``: column frequencies are distributed like words."""
     if skewed:
         columns = np.minimum((d ** rng.random((n, per_row))).astype(np.int32), d - 1)
         columns[:, 0] = 0
@@ -109,7 +95,7 @@ def sparse(n: int, d: int, per_row: int, rng: np.random.Generator, *, skewed: bo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="a tenth of the rows, to see that it runs")
+    parser.add_argument("--small", action="store_true", help="a tenth of the rows, as a smoke test")
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--only", default="", help="run workloads whose name contains this")
     options = parser.parse_args()
@@ -143,7 +129,7 @@ def main() -> None:
         ),
     }
     results = {name: run() for name, run in workloads.items() if options.only in name}
-    json.dump({"rows divided by": part, "repeat": repeat, "results": results}, sys.stdout, indent=2)
+    json.dump({"rows_divided_by": part, "repeat": repeat, "results": results}, sys.stdout, indent=2)
     sys.stdout.write("\n")
 
 

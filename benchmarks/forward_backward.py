@@ -1,38 +1,27 @@
-"""Forward-backward on 1,000 chains x 50 positions x 45 labels, in units of Viterbi of the same run, and two peers.
+"""Forward-backward on 1,000 chains x 50 positions x 45 labels, relative to Viterbi in the same run, and two peers.
 
-One command, one JSON object on standard output: ``python benchmarks/forward_backward.py [--examples N] ...``.
-Seconds are best of several, the two kernels in turns; ``kernel`` leaves out the arrays that Python makes for each call.
-``same_matrix`` gives all examples one transition matrix, as training does, and ``times_1e4`` potentials so large that
-the examples go the way of logarithms. Peers: log-sum-exp over all chains at once in NumPy, and ``hmmlearn`` (compiled,
-one call per chain and pass, scaled probabilities made in NumPy), which is left out where it is not installed.
+``python benchmarks/forward_backward.py [--examples N] ...`` prints one JSON object. Times are the best of several,
+taken in turn; ``kernel`` excludes the arrays that Python allocates for each call. ``same_matrix`` gives all examples
+the same transition matrix, as training does; ``times_1e4`` has potentials so large that the kernel works with
+logarithms. Peers: log-sum-exp over all chains at once in NumPy, and ``hmmlearn`` (compiled, one call per chain and
+pass), which is skipped if not installed.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.metadata
 import json
 import time
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from timing import best_of, timed
+from viterbi import chain_options
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.chain import Chain
-
-
-def best_of(repeats: int, *calls: Callable[[], object]) -> list[float]:
-    """Seconds of the fastest of several calls, the calls in turns."""
-    times = np.full((repeats, len(calls)), np.inf)
-    for row in times:
-        for i, call in enumerate(calls):
-            begin = time.perf_counter()
-            call()
-            row[i] = time.perf_counter() - begin
-    return [float(t) for t in times.min(axis=0)]
 
 
 def log_sum_exp(x: np.ndarray, axis: int) -> np.ndarray:
@@ -41,7 +30,7 @@ def log_sum_exp(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def numpy_forward_backward(nodes: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All chains at once: ``nodes (n, T, K)``, ``pairs (n, K, K)`` to node marginals, pair sums and values."""
+    """Node marginals, pair sums and values of all chains at once, from ``nodes (n, T, K)`` and ``pairs (n, K, K)``."""
     length = nodes.shape[1]
     forward, backward = nodes.copy(), np.zeros_like(nodes)
     for t in range(1, length):
@@ -74,12 +63,7 @@ def hmmlearn_forward_backward(nodes: np.ndarray, pairs: np.ndarray) -> tuple[np.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--examples", type=int, default=1000)
-    parser.add_argument("--length", type=int, default=50)
-    parser.add_argument("--labels", type=int, default=45)
-    parser.add_argument("--repeats", type=int, default=15)
-    options = parser.parse_args()
+    options = chain_options(__doc__)
     n, length, k = options.examples, options.length, options.labels
 
     chain = Chain(np.full(n, length), k)
@@ -95,51 +79,48 @@ def main() -> None:
         _kernels.chain_argmax(*chain._layout, potentials, z, value, status, threads)
 
     def kernel(given: np.ndarray, threads: int) -> None:
-        _kernels.chain_entropic(*chain._layout, False, given, z, value, status, np.empty(0), threads)
+        _kernels.chain_marginals(*chain._layout, False, given, z, value, status, np.empty(0), threads)
 
     for threads, word in ((1, "one_thread"), (2, "two_threads")):
         with maxmargin.threads(threads):
             found = best_of(
                 options.repeats,
-                lambda: chain.argmax(potentials),
-                lambda: chain.marginals(potentials),
-                partial(viterbi_kernel, threads),
-                partial(kernel, potentials, threads),
-                partial(kernel, alike, threads),
-                partial(kernel, large, threads),
+                {
+                    "viterbi": lambda: chain.argmax(potentials),
+                    "forward_backward": lambda: chain.marginals(potentials),
+                    "kernel_viterbi": partial(viterbi_kernel, threads),
+                    "kernel_forward_backward": partial(kernel, potentials, threads),
+                    "kernel_same_matrix": partial(kernel, alike, threads),
+                    "kernel_times_1e4": partial(kernel, large, threads),
+                },
             )
-        report[word] = {
-            "viterbi_ms": round(1e3 * found[0], 2),
-            "forward_backward_ms": round(1e3 * found[1], 2),
-            "times_viterbi": round(found[1] / found[0], 2),
-            "kernel_viterbi_ms": round(1e3 * found[2], 2),
-            "kernel_forward_backward_ms": round(1e3 * found[3], 2),
-            "kernel_times_viterbi": round(found[3] / found[2], 2),
-            "kernel_same_matrix_times_viterbi": round(found[4] / found[2], 2),
-            "kernel_times_1e4_times_viterbi": round(found[5] / found[2], 2),
+        report[word] = {f"{name}_ms": round(1e3 * seconds, 2) for name, seconds in found.items()} | {
+            f"{name}_over_viterbi": round(seconds / found["kernel_viterbi" if "kernel" in name else "viterbi"], 2)
+            for name, seconds in found.items()
+            if "viterbi" not in name
         }
         if threads == 1:
-            alone = found[1]
+            alone = found["forward_backward"]
 
     nodes, pairs = potentials[: chain.starts[1]].reshape(n, length, k), potentials[chain.starts[1] :].reshape(n, k, k)
     points = chain.marginals(potentials)
-    (seconds,) = best_of(1, lambda: numpy_forward_backward(nodes, pairs))
-    means, sums, logs = numpy_forward_backward(nodes, pairs)
+    (means, sums, logs), seconds = timed(lambda: numpy_forward_backward(nodes, pairs), 1, time.perf_counter)
     report["numpy_ms"] = round(1e3 * seconds, 2)
     report["times_faster_than_numpy"] = round(seconds / alone, 1)
     report["largest_difference_to_numpy"] = float(
         max(np.abs(points.z - np.concatenate([means.ravel(), sums.ravel()])).max(), np.abs(points.value - logs).max())
     )
     try:
-        (seconds,) = best_of(2, lambda: hmmlearn_forward_backward(nodes, pairs))
+        theirs, seconds = timed(lambda: hmmlearn_forward_backward(nodes, pairs), 2, time.perf_counter)
     except ImportError:
         pass
     else:
-        theirs = np.concatenate([part.ravel() for part in hmmlearn_forward_backward(nodes, pairs)])
         report["hmmlearn"] = importlib.metadata.version("hmmlearn")
         report["hmmlearn_ms"] = round(1e3 * seconds, 2)
         report["times_faster_than_hmmlearn"] = round(seconds / alone, 1)
-        report["largest_difference_to_hmmlearn"] = float(np.abs(points.z - theirs).max())
+        report["largest_difference_to_hmmlearn"] = float(
+            np.abs(points.z - np.concatenate([part.ravel() for part in theirs])).max()
+        )
     print(json.dumps(report))
 
 

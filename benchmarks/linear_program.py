@@ -1,8 +1,8 @@
-"""Linear programs: projection and argmax of three-way matchings, beside general solvers in the same run.
+"""Linear programs: projection and argmax of three-way matchings, and general solvers in the same run.
 
-Per example, in microseconds of processor time: Newton's method on the multipliers from scratch and from the multipliers
-of a nearby point, one call of Clarabel for the whole batch, the active set over vertices, and the simplex method of
-HiGHS from scratch and from the basis of a nearby point.
+Microseconds of CPU time per example: Newton's method on the multipliers, cold and from the multipliers of a nearby
+point; Clarabel, one call for the whole batch; the active-set method over vertices; and the simplex method of HiGHS,
+cold and from the basis of a nearby point.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/linear_program.py
 """
@@ -10,15 +10,19 @@ HiGHS from scratch and from the basis of a nearby point.
 from __future__ import annotations
 
 import json
-import time
+import sys
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from timing import significant, timed
 
 from maxmargin.structures import LinearProgram, generic
-from maxmargin.testing import reference
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from oracles import reference
 
 EXAMPLES = 60
 
@@ -31,13 +35,9 @@ def constraints(size: int) -> np.ndarray:
     return A
 
 
-def timed(call: Callable[[], Any], rounds: int = 3) -> tuple[Any, float]:
-    best, found = np.inf, None
-    for _ in range(rounds):
-        start = time.process_time()
-        found = call()
-        best = min(best, time.process_time() - start)
-    return found, best / EXAMPLES * 1e6
+def microseconds(call: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
+    result, seconds = timed(call, repeats)
+    return result, seconds / EXAMPLES * 1e6
 
 
 def main() -> None:
@@ -49,12 +49,12 @@ def main() -> None:
         point = rng.normal(size=structure.n_parts)
         near = point + 0.02 * rng.normal(size=structure.n_parts)
         structure.project(point)
-        found, cold = timed(lambda s=structure, a=point: s.project(a))
-        _, warm = timed(lambda s=structure, a=near, w=found.warm: s.project(a, warm=w))
-        _, interior = timed(lambda s=structure, a=point: reference.project(s, a), 1)
-        slow, vertices = timed(lambda s=structure, a=point: generic.project(s, a), 1)
-        best, simplex = timed(lambda s=structure, a=point: s.argmax(a))
-        _, again = timed(lambda s=structure, a=near, w=best.warm: s.argmax(a, warm=w))
+        found, cold = microseconds(lambda s=structure, a=point: s.project(a))
+        _, warm = microseconds(lambda s=structure, a=near, w=found.warm: s.project(a, warm=w))
+        _, interior = microseconds(lambda s=structure, a=point: reference.project(s, a), 1)
+        slow, vertices = microseconds(lambda s=structure, a=point: generic.project(s, a), 1)
+        best, simplex = microseconds(lambda s=structure, a=point: s.argmax(a))
+        _, again = microseconds(lambda s=structure, a=near, w=best.warm: s.argmax(a, warm=w))
         rows[f"{size}^3 triples"] = {
             "newton_us": round(cold),
             "newton_warm_us": round(warm),
@@ -62,7 +62,7 @@ def main() -> None:
             "vertices_us": round(vertices),
             "simplex_us": round(simplex),
             "simplex_warm_us": round(again),
-            "newton_and_vertices_differ_by": float(f"{np.abs(found.z - slow.z).max():.1e}"),
+            "newton_and_vertices_differ_by": significant(np.abs(found.z - slow.z).max()),
         }
     print(json.dumps({"benchmark": "linear_program", "examples": EXAMPLES, "per_example": rows}))
 

@@ -1,27 +1,27 @@
 """Time matchings with capacities against SciPy's linear assignment; prints one JSON object.
 
-Workload: word alignments with fertility. Each of 12 source and 14 target words has capacity 2 and a private edge to a
-dummy node of its own on the other side, which a second link gives up: 26 x 26 nodes, 168 + 26 edges. Most scores are
-negative; the dummy edges are positive, and so are about 15 links (``sparse``), or three times as many as in training
-with a cost on wrong links (``crowded``). The other cases are full graphs: one link per word, capacities of 2 at mixed
-scores, and capacities of 2 where nearly all scores are positive.
+Workload: word alignments with fertility. Each of 12 source and 14 target words has capacity 2 and an edge to a private
+dummy node on the other side, which it gives up for a second link: 26 x 26 nodes, 168 + 26 edges. Most scores are
+negative; the dummy edges are positive, and so are about 15 links (``sparse``) or three times as many, as in
+loss-augmented inference (``crowded``). The other cases are complete graphs: one link per word, capacity 2 with mixed
+scores, and capacity 2 with mostly positive scores.
 
-The peer is ``scipy.optimize.linear_sum_assignment`` in a Python loop over matrices with each node as often as its
-capacity says. That may take an edge between two nodes of capacity 2 twice, so the peer solves a relaxation of the same
-size; ``gain_of_peer`` says by how much its values are larger (0 for one link per word). ``ten_best`` is ``k_best`` with
-k = 10. All times are the best of several repeats, taken in turn, in one thread.
+The peer is ``scipy.optimize.linear_sum_assignment`` in a Python loop over matrices that repeat each node as often as
+its capacity. It may use an edge between two nodes of capacity 2 twice, so it solves a relaxation; ``gain_of_peer`` is
+the relative excess of its values (0 for one link per word). ``ten_best`` is ``k_best`` with k = 10. All times are the
+best of several repeats, on one thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from timing import best_of
 
 from maxmargin import threads
 from maxmargin.structures.matching import Matching
@@ -30,7 +30,7 @@ SOURCE, TARGET = 12, 14
 
 
 def fertile(n: int, positive: float, seed: int) -> tuple[Matching, np.ndarray]:
-    """Words of capacity 2 with private dummy nodes; about ``positive`` links have a positive score."""
+    """A batch of words of capacity 2 with private dummy nodes, and scores; about ``positive`` links score above 0."""
     rng = np.random.default_rng(seed)
     nodes = SOURCE + TARGET
     words = np.argwhere(np.ones((SOURCE, TARGET)))
@@ -47,7 +47,7 @@ def fertile(n: int, positive: float, seed: int) -> tuple[Matching, np.ndarray]:
     )
     scores = -1.0 - np.abs(rng.normal(size=(n, len(edges))))
     gold = np.zeros((n, SOURCE, TARGET), dtype=bool)
-    for one in gold:  # most words near the diagonal, some beside it
+    for one in gold:  # close to the diagonal
         links = min(SOURCE, TARGET)
         one[np.arange(links), np.clip(np.arange(links) + rng.integers(-1, 3, links), 0, TARGET - 1)] = True
     likely = np.zeros((n, len(edges)), dtype=bool)
@@ -59,13 +59,13 @@ def fertile(n: int, positive: float, seed: int) -> tuple[Matching, np.ndarray]:
 
 
 def full(n: int, capacity: int, mean: float, seed: int) -> tuple[Matching, np.ndarray]:
-    """All edges between the words."""
+    """A batch of complete graphs, and scores."""
     structure = Matching.dense(np.full((n, 2), (SOURCE, TARGET)), left_capacity=capacity, right_capacity=capacity)
     return structure, np.random.default_rng(seed).normal(mean, 1.0, structure.n_parts)
 
 
 def expanded(structure: Matching, scores: np.ndarray) -> list[np.ndarray]:
-    """For each example a matrix with a row or column per unit of capacity, edges of score 0 or less at 0."""
+    """For each example a matrix with a row or column per unit of capacity; negative scores are set to 0."""
     matrices = []
     offsets, left, right = structure.blocks[0].offsets, structure._left_start, structure._right_start
     for i, (rows, columns) in enumerate(structure.shapes):
@@ -75,16 +75,6 @@ def expanded(structure: Matching, scores: np.ndarray) -> list[np.ndarray]:
         matrix = np.repeat(matrix, structure.left_capacity[left[i] : left[i + 1]], axis=0)
         matrices.append(np.repeat(matrix, structure.right_capacity[right[i] : right[i + 1]], axis=1))
     return matrices
-
-
-def best_of(repeats: int, calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
 
 
 def measure(structure: Matching, scores: np.ndarray, repeats: int) -> dict[str, Any]:

@@ -1,27 +1,27 @@
 """Time matching projections and argmax against SciPy's linear assignment; prints one JSON object.
 
 Workload: an extragradient-like run on random word alignments. Each matrix has a random gold matching; its scores are
-noise plus a bonus on the gold edges, and the loss-augmented scores change a little at every iteration, as the weights
-do. Iteration ``t`` projects ``point_t = z_{t-1} + step * scores_t``. After 12 iterations the last point is timed:
+noise plus a bonus on the gold edges, and change a little at every iteration. Iteration ``t`` projects
+``point_t = z_{t-1} + step * scores_t``. The last of 12 points is timed:
 
-    warm   from the duals of the projection before (a slightly different point)
+    warm   from the duals of the previous projection (a slightly different point)
     cold   without duals
-    again  from the duals of the same point, the floor
+    again  from the duals of the same point, a lower limit
 
 The peer is ``scipy.optimize.linear_sum_assignment`` in a Python loop over the same matrices, in the same process. All
-times are the best of several repeats, taken in turn.
+times are the best of several repeats.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from timing import best_of
 
 from maxmargin import _kernels, threads
 from maxmargin.structures.matching import Matching
@@ -53,16 +53,6 @@ def workload(n: int, size: int, density: float, mean: float, seed: int) -> tuple
             answer = structure.project(point, warm=warm)
             z, warm = answer.z, answer.warm
     return structure, point, warm
-
-
-def best_of(repeats: int, calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
 
 
 def steps(structure: Matching, point: np.ndarray, warm: Any) -> list[float]:
@@ -140,7 +130,7 @@ def main() -> None:
             "warm": "duals of the previous iteration's projection",
             "cold": "no duals, warm=None",
             "again": "duals of the same point",
-            "peer": "scipy linear_sum_assignment in a Python loop over the same matrices (holes are 0)",
+            "peer": "scipy linear_sum_assignment in a Python loop over the same matrices (missing edges are 0)",
             "mean_score": "mean loss-augmented score of an edge; above 0 nearly all nodes are at capacity",
             "steps": "Newton steps and fallbacks: mean, mean, max, max",
         },

@@ -1,12 +1,12 @@
 """Relaxed maxima and projections on grids of growing size, against general solvers. Prints JSON.
 
-Every grid is solved twice in the same run: by the library's own solver alone (messages, then proximal steps) and by
-HiGHS on the same linear program; and one projection each by ``project`` and by Clarabel. Node scores are normal,
+Every grid is solved twice in the same run: by the library's own solver alone (message passing, then proximal steps) and
+by HiGHS on the same linear program; and one point is projected by ``project`` and by Clarabel. Node scores are normal,
 pair scores normal with the given strength (for associative networks their absolute values): at 0.5 most relaxations of
-general graphs are nearly integral, at 1.0 many nodes are fractional. Times are processor time of one thread.
+general graphs are nearly integral, at 1.0 many nodes are fractional. Times are CPU time of one thread.
 
-``--training N`` instead makes ``N`` iterations of extragradient on 15 grids of the first of ``--sides`` and reports
-what the projections and maxima of that sequence took: warm, slowly moving points with the tolerances of training.
+``--training N`` instead runs ``N`` iterations of extragradient on 15 grids of the first of ``--sides`` and reports the
+time of the projections and maxima: warm starts, slowly moving points and the tolerances of training.
 
     python benchmarks/relaxation.py [--sides 10 20 30] [--labels 3] [--strength 0.5] [--seed 0] [--clarabel-parts 30000]
     python benchmarks/relaxation.py --training 100 --sides 12
@@ -16,12 +16,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
+import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tasks import grid_edges
+from timing import timed
 
 from maxmargin import threads
 from maxmargin.features import Stacked, TiedRows
@@ -31,23 +34,13 @@ from maxmargin.regions import L2
 from maxmargin.solvers import Extragradient, Stop
 from maxmargin.solvers import solve as solve_problem
 from maxmargin.structures import Associative, PairwiseGraph, network
-from maxmargin.testing import reference
 
-
-def grid(side: int) -> np.ndarray:
-    at = np.arange(side * side).reshape(side, side)
-    across = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)
-    return np.concatenate([across, np.stack([at[:-1].ravel(), at[1:].ravel()], axis=1)])
-
-
-def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.process_time()
-    answer = call()
-    return answer, time.process_time() - start
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from oracles import reference
 
 
 def solve(structure: network.Network, scores: np.ndarray, *, highs: bool) -> tuple[Any, float]:
-    """The maximum by HiGHS alone or by the library's own solver alone."""
+    """The maximum and the seconds it took, by HiGHS alone or by the library's own solver alone."""
     if highs:
         return timed(lambda: network._solve(structure, scores, "simplex"))
     limit = network.HIGHS_PARTS
@@ -60,7 +53,7 @@ def solve(structure: network.Network, scores: np.ndarray, *, highs: bool) -> tup
 
 def run(side: int, kind: type[network.Network], args: argparse.Namespace) -> dict[str, Any]:
     rng = np.random.default_rng(args.seed)
-    edges = grid(side)
+    edges = grid_edges(side, side)
     structure = kind([side * side], edges, [0, len(edges)], args.labels)
     scores = rng.normal(size=structure.n_parts)
     scores[structure.starts[1] :] *= args.strength
@@ -86,10 +79,10 @@ def run(side: int, kind: type[network.Network], args: argparse.Namespace) -> dic
         "highs_seconds": round(highs, 4),
         "highs_over_own": round(highs / own, 2),
         "bound": float(points.value[0]),
-        "bound_less_score": float(points.value[0] - scores @ points.z),
-        "bound_less_highs": float(points.value[0] - scores @ z),
+        "bound_minus_score": float(points.value[0] - scores @ points.z),
+        "bound_minus_highs": float(points.value[0] - scores @ z),
         "fractional_nodes": float(((nodes > 1e-6) & (nodes < 1 - 1e-6)).any(axis=1).mean()),
-        "bound_less_labeling": float(points.value[0] - labeling.value[0]),
+        "bound_minus_labeling": float(points.value[0] - labeling.value[0]),
         "projection_cold_seconds": round(cold, 4),
         "projection_warm_seconds": round(warm, 4),
         "projection_status": int(near.status[0]),
@@ -105,7 +98,7 @@ def run(side: int, kind: type[network.Network], args: argparse.Namespace) -> dic
 def training_problem(side: int, kind: type[network.Network], args: argparse.Namespace) -> Problem:
     """15 grids with random features; gold labels from hidden weights and noise."""
     rng = np.random.default_rng(args.seed)
-    edges, n, k = grid(side), 15, args.labels
+    edges, n, k = grid_edges(side, side), 15, args.labels
     node_offsets, edge_offsets = np.arange(n + 1) * side**2, np.arange(n + 1) * len(edges)
     structure = kind(np.full(n, side**2), np.tile(edges, (n, 1)), edge_offsets, k)
     nodes = TiedRows(rng.normal(size=(node_offsets[-1], 5)), node_offsets, k)

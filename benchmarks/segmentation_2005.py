@@ -4,8 +4,8 @@ Synthetic surface scans of the papers' shape: points on a folded surface joined 
 45 node features and one constant edge feature, an object that covers a third of the points. The papers needed about
 4 hours for 600 iterations on a 2.8 GHz Pentium 4.
 
-The limit in the same run: the same number of plain loss-augmented argmax passes (max-flow from scratch), which is what
-a perceptron of equal iterations would pay.
+For comparison, the same number of loss-augmented argmax passes (max-flow from scratch) is timed in the same run: the
+cost of a perceptron with as many iterations.
 
     python benchmarks/segmentation_2005.py [--iterations 600] [--jobs 2] [--solver extragradient|dual]
 """

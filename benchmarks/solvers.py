@@ -1,12 +1,12 @@
-"""Every solver on real data: objective gap against seconds and against passes.
+"""Every solver on real data: objective gap against seconds and passes.
 
     python benchmarks/solvers.py [letters hansards horses] [--seconds 20] [--jobs 1] [--data ../shared/data] [--out out]
 
-Tasks: OCR letters fold 0 (26 labels, C = 0.1), 100 hand-aligned Hansards pairs (matchings, false negatives cost 3),
-40 Weizmann horses reduced to grids 40 cells wide (cuts). Each solver runs to a certified gap of 1e-4 or its seconds.
-The objective gap is ``(primal - best dual of all) / best dual``; a pass is one argmax or one projection of every
-example. Perceptron and MIRA do not minimize the objective: of them, the error. CRFsuite runs beside on the letters, for
-its seconds and error. Writes one plot a task and the curves to --out, prints one JSON object.
+Tasks: OCR letters fold 0 (26 labels, C = 0.1), 100 hand-aligned Hansards pairs (matchings, false negatives cost 3), 40
+Weizmann horses reduced to grids 40 cells wide (cuts). Each solver runs to a certified gap of 1e-4 or its seconds. The
+objective gap is ``(primal - best dual of all) / best dual``; a pass is one argmax or one projection of every example.
+Perceptron and MIRA do not minimize the objective, so only their errors are reported. CRFsuite trains on the letters
+too. Writes one plot per task and the curves to --out, prints one JSON object.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from tasks import DATA, hansards, horses, letters
+from timing import significant
 
 import maxmargin as mm
 
@@ -72,7 +73,7 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     best = max(solution.certificate.dual for solution in solutions.values())
     curves = {label: curve(solution, problem, best) for label, solution in solutions.items()}
     rows = {label: row(solutions[label], curves[label], encoder, test) for label in solutions}
-    lists = name == "letters"  # elsewhere the k best come from as many argmax calls as there are decisions
+    lists = name == "letters"  # elsewhere k-best lists take an argmax call per variable
     for label, solver in ONLINE.items():
         if "best" in label and not lists:
             continue
@@ -109,8 +110,8 @@ def row(solution: mm.Solution, curve: dict[str, list[float]], encoder: Any, test
     return {
         "status": str(solution.status),
         "seconds": round(solution.seconds, 2),
-        "gap": float(f"{solution.certificate.relative_gap:.2g}"),
-        "to certified gap": reached,
+        "relative_gap": significant(solution.certificate.relative_gap),
+        "to_certified_gap": reached,
         **errors(encoder, solution.weights, test),
     }
 
@@ -118,11 +119,11 @@ def row(solution: mm.Solution, curve: dict[str, list[float]], encoder: Any, test
 def errors(encoder: Any, weights: np.ndarray, test: Any) -> dict[str, float]:
     if test is None:
         return {}
-    return {"test error %": round(100 * (1 - mm.Model(weights, encoder).score(*test)), 2)}
+    return {"test_error_percent": round(100 * (1 - mm.Model(weights, encoder).score(*test)), 2)}
 
 
 def crfsuite(X: list[np.ndarray], y: list[list[int]], test: Any) -> dict[str, Any]:
-    """Its two best trainers on the same pixels; pixel features only where a pixel is on, as its users write them."""
+    """CRFsuite's two best trainers on the same pixels, with one attribute per black pixel."""
     try:
         import pycrfsuite
     except ImportError:
@@ -135,8 +136,8 @@ def crfsuite(X: list[np.ndarray], y: list[list[int]], test: Any) -> dict[str, An
     rows = {}
     training, testing = items(X), items(test[0])
     with TemporaryDirectory() as folder:
-        for algorithm, settings in (("ap", {}), ("lbfgs", {})):
-            trainer = pycrfsuite.Trainer(algorithm=algorithm, params=settings, verbose=False)
+        for algorithm in ("ap", "lbfgs"):
+            trainer = pycrfsuite.Trainer(algorithm=algorithm, verbose=False)
             for sequence, labels in zip(training, y, strict=True):
                 trainer.append(sequence, [str(label) for label in labels])
             began = time.perf_counter()
@@ -150,7 +151,7 @@ def crfsuite(X: list[np.ndarray], y: list[list[int]], test: Any) -> dict[str, An
                 total += len(labels)
             rows[f"CRFsuite {algorithm}"] = {
                 "seconds": round(seconds, 2),
-                "test error %": round(100 * wrong / total, 2),
+                "test_error_percent": round(100 * wrong / total, 2),
             }
     return rows
 

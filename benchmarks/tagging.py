@@ -52,7 +52,7 @@ def chunking(folder: Path, quick: bool) -> dict[str, Any]:
         "CRFsuite averaged perceptron": run("crfsuite", "chunking", folder, algorithm="ap", max_iterations=10),
         "maxmargin, early": run("maxmargin", "chunking", folder, **QUICK),
         "maxmargin, certified": run("maxmargin", "chunking", folder, **CERTIFIED),
-        "maxmargin, all pairs": run("maxmargin", "chunking", folder, **CERTIFIED, states="all"),
+        "maxmargin, all pairs": run("maxmargin", "chunking", folder, **CERTIFIED, support="all"),
     }
     ratios = {"early / perceptron": round(cpu(rows["maxmargin, early"]) / cpu(rows["CRFsuite averaged perceptron"]), 2)}
     if not quick:

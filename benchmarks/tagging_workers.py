@@ -241,8 +241,8 @@ def _numbered(line: str, columns: dict[str, str]) -> str:
 
 
 def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    from maxmargin.tasks.tagging.files import read_tagged
-    from maxmargin.tasks.tagging.fitting import TagTrainer  # SequenceTagger without scikit-learn
+    from maxmargin.tasks.tagging.fitting import BaseTagger  # SequenceTagger without scikit-learn
+    from maxmargin.tasks.tagging.io.files import read_tagged
     from maxmargin.tasks.tagging.model import load_tagger
 
     preset = settings.pop("preset", None)
@@ -252,7 +252,7 @@ def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str,
         clock = Clock()
         text = read_tagged(train, labeled=True, join=dataset == "genia")
         loading = clock.lap()
-        tagger = TagTrainer(preset=preset, template=template, **settings)
+        tagger = BaseTagger(preset=preset, template=template, **settings)
         tagger.fit(text.tokens, text.label_codes())
         training = clock.lap()
         memory = peak()
@@ -279,7 +279,7 @@ def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str,
             "reading": loading,
             "attributes and training": training,
             "peak MB": memory,
-            "relative gap": float(f"{metadata['relative_gap']:.3g}"),
+            "relative_gap": float(f"{metadata['relative_gap']:.3g}"),
             "passes": metadata["iterations"],
             "attributes": model.extractor.n_attributes,
             "weights": len(model.weights),

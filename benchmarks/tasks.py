@@ -16,17 +16,18 @@ import maxmargin as mm
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("MAXMARGIN_DATA", str(ROOT / "../shared/data")))
-"""Where the data are, unless a benchmark is told otherwise."""
+"""The default folder of the data."""
 
 
 def need(file: Path) -> Path:
+    """The file, or the end of the program if it does not exist."""
     if not file.exists():
-        sys.exit(f"{file} is not there: give --data or set MAXMARGIN_DATA")
+        sys.exit(f"{file} does not exist: give --data or set MAXMARGIN_DATA")
     return file
 
 
 def letters(folder: Path, folds: Iterable[int]) -> tuple[list[np.ndarray], list[list[int]]]:
-    """Words of the given folds: one row of 128 pixels a letter, labels 0 to 25."""
+    """Words of the given folds: a row of 128 pixels per letter, labels 0 to 25."""
     data = np.load(need(folder / "letters/letters.npz"))
     chosen = np.isin(data["fold"][data["word"]], list(folds))
     X, y, word = data["X"][chosen].astype(np.float64), data["y"][chosen], data["word"][chosen]
@@ -46,11 +47,18 @@ def hansards(folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return [links(pair) for pair in pairs], [pair.matching() for pair in pairs]
 
 
-def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) -> tuple[list[mm.Graph], list[Any]]:
-    """Images and masks reduced to a grid ``width`` cells wide, neighbors joined.
+def grid_edges(height: int, width: int) -> np.ndarray:
+    """Pairs of horizontal, then of vertical neighbors of a grid numbered row by row, shape ``(n_edges, 2)``."""
+    index = np.arange(height * width).reshape(height, width)
+    across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], axis=1)
+    return np.concatenate([across, np.stack([index[:-1].ravel(), index[1:].ravel()], axis=1)])
 
-    A cell has its mean color, the squares and products of that, its place and the square of it, and a one; an edge has
-    a one and how alike the two colors are.
+
+def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) -> tuple[list[mm.Graph], list[Any]]:
+    """Images and masks reduced to grids of ``width`` columns.
+
+    Features of a cell: mean color, its squares and products, position, its squares and product, and 1. Features of an
+    edge: 1 and the similarity of the two colors.
     """
     from PIL import Image
 
@@ -59,20 +67,14 @@ def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) 
     for file in images:
         mask = Image.open(next((file.parents[1] / "figure_ground").glob(f"{file.stem}.*"))).convert("L")
         size = width, max(1, round(width * mask.height / mask.width))
-        color = (
-            np.asarray(Image.open(file).convert("RGB").resize(size, Image.Resampling.BOX)).reshape(-1, 3) / 127.5 - 1
-        )
+        image = Image.open(file).convert("RGB").resize(size, Image.Resampling.BOX)
+        color = np.asarray(image).reshape(-1, 3) / 127.5 - 1
         label = (np.asarray(mask.resize(size, Image.Resampling.BOX)) > 127).astype(np.int64)
-        shape = label.shape
-        place = np.stack(np.meshgrid(*(np.linspace(-1, 1, size) for size in shape), indexing="ij"), axis=2).reshape(
-            -1, 2
-        )
+        axes = (np.linspace(-1, 1, n) for n in label.shape)
+        place = np.stack(np.meshgrid(*axes, indexing="ij"), axis=2).reshape(-1, 2)
         products = np.stack([color[:, a] * color[:, b] for a in range(3) for b in range(a, 3)], axis=1)
         nodes = np.column_stack([color, products, place, place**2, place.prod(axis=1), np.ones(len(color))])
-        index = np.arange(label.size).reshape(shape)
-        across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], axis=1)
-        down = np.stack([index[:-1].ravel(), index[1:].ravel()], axis=1)
-        edges = np.concatenate([across, down])
+        edges = grid_edges(*label.shape)
         alike = np.exp(-2.0 * ((color[edges[:, 0]] - color[edges[:, 1]]) ** 2).sum(axis=1))
         X.append(mm.Graph(nodes, edges, np.column_stack([np.ones(len(edges)), alike])))
         y.append(label.ravel())
@@ -84,7 +86,7 @@ def chunking(
 ) -> tuple[list[list[list[str]]], list[list[str]]]:
     """CoNLL-2000: for each sentence the attributes of each word, and the chunk tags.
 
-    Words and part-of-speech tags in a window of two, and their bigrams next to the word.
+    Attributes are words and part-of-speech tags in a window of two, and their bigrams next to the word.
     """
     X, y = [], []
     with gzip.open(need(folder / "tagging/conll2000" / f"{part}.txt.gz"), "rt", encoding="utf-8") as lines:
@@ -107,18 +109,14 @@ def _attributes(words: tuple[str, ...], tags: tuple[str, ...], t: int) -> list[s
 def indicators(
     X: list[list[list[str]]], known: dict[str, int] | None = None
 ) -> tuple[list[sp.csr_array], dict[str, int]]:
-    """Attributes as 0/1 columns; those not ``known`` are left out."""
-    grow = known is None
-    columns: dict[str, int] = {} if known is None else known
+    """Attributes as 0/1 columns, and the column of each; attributes that are not ``known`` are dropped."""
+    if known is None:
+        names = dict.fromkeys(name for sentence in X for word in sentence for name in word)
+        known = {name: column for column, name in enumerate(names)}
     rows = []
     for sentence in X:
-        if grow:
-            for word in sentence:
-                for name in word:
-                    columns.setdefault(name, len(columns))
-    for sentence in X:
-        index = [[columns[name] for name in word if name in columns] for word in sentence]
+        index = [[known[name] for name in word if name in known] for word in sentence]
         starts = np.cumsum([0, *map(len, index)])
         flat = np.array([c for word in index for c in word], dtype=np.int64)
-        rows.append(sp.csr_array((np.ones(len(flat)), flat, starts), shape=(len(sentence), len(columns))))
-    return rows, columns
+        rows.append(sp.csr_array((np.ones(len(flat)), flat, starts), shape=(len(sentence), len(known))))
+    return rows, known

@@ -1,7 +1,7 @@
-"""Viterbi on 1,000 chains x 50 positions x 45 labels: the library, a NumPy twin and a compiled twin with backpointers.
+"""Viterbi on 1,000 chains x 50 positions x 45 labels: the library, batched NumPy, and C++ with backpointers.
 
-One command, one JSON object on standard output: ``python benchmarks/viterbi.py [--examples N] [--length T] ...``.
-All are timed in the same run, best of several; the compiled twin needs ``g++`` and is left out where there is none.
+``python benchmarks/viterbi.py [--examples N] [--length T] ...`` prints one JSON object. All are timed in the same run,
+best of several; the C++ baseline is skipped without ``g++``.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from timing import timed
 
 import maxmargin
 from maxmargin.structures.chain import Chain
 
-TWIN = r"""
+BASELINE = r"""
 #include <cstdint>
 #include <vector>
 extern "C" void viterbi(int64_t n, int64_t T, int64_t K, const double* nodes, const double* pairs, int32_t* labels) {
@@ -57,18 +57,18 @@ extern "C" void viterbi(int64_t n, int64_t T, int64_t K, const double* nodes, co
 """
 
 
-def best_of(call: Callable[[], object], repeats: int) -> float:
-    """Seconds of the fastest of several calls."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+def chain_options(description: str) -> argparse.Namespace:
+    """The sizes of a workload of chains."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--examples", type=int, default=1000)
+    parser.add_argument("--length", type=int, default=50)
+    parser.add_argument("--labels", type=int, default=45)
+    parser.add_argument("--repeats", type=int, default=15)
+    return parser.parse_args()
 
 
 def numpy_viterbi(nodes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """All chains at once: ``nodes (n, T, K)``, ``pairs (n, K, K)`` to labels ``(n, T)``."""
+    """Labels ``(n, T)`` of all chains at once, from ``nodes (n, T, K)`` and ``pairs (n, K, K)``."""
     n, length, _ = nodes.shape
     into = np.ascontiguousarray(pairs.transpose(0, 2, 1))
     forward = nodes.copy()
@@ -82,16 +82,16 @@ def numpy_viterbi(nodes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return labels
 
 
-def backpointer_viterbi(nodes: np.ndarray, pairs: np.ndarray, repeats: int) -> tuple[float, np.ndarray] | None:
-    """Seconds and labels of the compiled twin, or None without a compiler."""
+def backpointer_viterbi(nodes: np.ndarray, pairs: np.ndarray, repeats: int) -> tuple[np.ndarray, float] | None:
+    """Labels and seconds of the C++ baseline, or None without a compiler."""
     compiler = shutil.which("g++")
     if compiler is None:
         return None
     n, length, k = nodes.shape
     labels = np.empty((n, length), dtype=np.int32)
     with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder, "twin.cpp"), Path(folder, "twin.so")
-        source.write_text(TWIN)
+        source, library = Path(folder, "viterbi.cpp"), Path(folder, "viterbi.so")
+        source.write_text(BASELINE)
         subprocess.run(
             [compiler, "-O3", "-march=native", "-fno-trapping-math", "-shared", "-fPIC", source, "-o", library],
             check=True,
@@ -100,16 +100,11 @@ def backpointer_viterbi(nodes: np.ndarray, pairs: np.ndarray, repeats: int) -> t
         function.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_void_p] * 3
         function.restype = None
         arguments = (n, length, k, nodes.ctypes.data, pairs.ctypes.data, labels.ctypes.data)
-        return best_of(lambda: function(*arguments), repeats), labels
+        return labels, timed(lambda: function(*arguments), repeats, time.perf_counter)[1]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--examples", type=int, default=1000)
-    parser.add_argument("--length", type=int, default=50)
-    parser.add_argument("--labels", type=int, default=45)
-    parser.add_argument("--repeats", type=int, default=15)
-    options = parser.parse_args()
+    options = chain_options(__doc__)
     n, length, k = options.examples, options.length, options.labels
 
     chain = Chain(np.full(n, length), k)
@@ -118,10 +113,10 @@ def main() -> None:
     seconds = {}
     for threads in (1, 2):
         with maxmargin.threads(threads):
-            seconds[threads] = best_of(lambda: chain.argmax(scores), options.repeats)
+            seconds[threads] = timed(lambda: chain.argmax(scores), options.repeats, time.perf_counter)[1]
     labels = np.array(chain.decode(chain.argmax(scores).z))
-    in_numpy = best_of(lambda: numpy_viterbi(nodes, pairs), 2)
-    twin = backpointer_viterbi(nodes, pairs, 3)
+    by_numpy, in_numpy = timed(lambda: numpy_viterbi(nodes, pairs), 2, time.perf_counter)
+    baseline = backpointer_viterbi(nodes, pairs, 3)
 
     report: dict[str, object] = {
         "examples": n,
@@ -133,12 +128,12 @@ def main() -> None:
         "two_threads_tokens_per_second": round(n * length / seconds[2]),
         "numpy_ms": round(1e3 * in_numpy, 2),
         "times_faster_than_numpy": round(in_numpy / seconds[1], 1),
-        "numpy_agrees": bool((numpy_viterbi(nodes, pairs) == labels).all()),
+        "numpy_agrees": bool((by_numpy == labels).all()),
     }
-    if twin is not None:
-        report["backpointers_ms"] = round(1e3 * twin[0], 2)
-        report["times_faster_than_backpointers"] = round(twin[0] / seconds[1], 1)
-        report["backpointers_agree"] = bool((twin[1] == labels).all())
+    if baseline is not None:
+        report["backpointers_ms"] = round(1e3 * baseline[1], 2)
+        report["times_faster_than_backpointers"] = round(baseline[1] / seconds[1], 1)
+        report["backpointers_agree"] = bool((baseline[0] == labels).all())
     print(json.dumps(report))
 
 

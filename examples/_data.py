@@ -1,6 +1,6 @@
-"""Data of the examples: readers of public sets that are not part of the project, and generators that stand in for them.
+"""Data of the examples: readers of public data sets, which are not part of the project, and synthetic substitutes.
 
-The folder with the sets is an argument, else MAXMARGIN_DATA, else ``../shared/data`` beside the project.
+The folder with the sets is an argument, else MAXMARGIN_DATA, else ``../shared/data`` next to the project.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from scipy.spatial import cKDTree
 
 from maxmargin.tasks.alignment import Bitext, BitextModels, Reference, read_bitext, read_references
-from maxmargin.tasks.alignment.evidence import best_links
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links
+from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 FOLDER = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -31,9 +32,9 @@ UNDETERMINED = (1001, 9999)
 def oakland(folder: Path, size: int, seed: int = 0) -> tuple[list[Scan], list[Scan], list[Scan]]:
     """Five scans to train on, three to validate and three to test: vegetation against everything else.
 
-    Each of the eight laser scans is thinned to one point per 20 cm voxel. A scan of ours is the ``size`` points
+    Each of the eight laser scans is thinned to one point per 20 cm voxel. A scan consists of the ``size`` points
     nearest (in the plane) to a random point of vegetation. The five files of part 2 give one training scan each, the
-    three of part 3 a validation and a test scan each, without common points.
+    three of part 3 a validation and a test scan each, without shared points.
     """
     rng = np.random.default_rng(seed)
     files = sorted((folder / "segmentation" / "oakland").glob("*.xyz_label_conf.gz"))
@@ -56,7 +57,7 @@ def oakland(folder: Path, size: int, seed: int = 0) -> tuple[list[Scan], list[Sc
 
 
 def synthetic_scans(n: int, size: int, seed: int) -> list[Scan]:
-    """Scenes of a street: flat ground, upright walls, poles, and round bushes, which are the object."""
+    """Street scenes: flat ground, walls, poles, and round bushes, which are the object."""
     rng = np.random.default_rng(seed)
     scans = []
     for _ in range(n):
@@ -85,7 +86,7 @@ def synthetic_scans(n: int, size: int, seed: int) -> list[Scan]:
 
 
 def surface_links(points: np.ndarray, neighbors: int = 3) -> np.ndarray:
-    """Each point joined to its nearest ones, shape ``(n_edges, 2)``."""
+    """Edges from each point to its nearest neighbors, shape ``(n_edges, 2)``."""
     _, near = cKDTree(points).query(points, k=neighbors + 1)
     pairs = np.stack([np.repeat(np.arange(len(points)), neighbors), near[:, 1:].ravel()], axis=1)
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
@@ -119,14 +120,14 @@ def spin_images(points: np.ndarray, reaches: tuple[float, ...], shape: tuple[int
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """A sentence pair and what annotators, or a program, say of its links."""
+    """A sentence pair and its links, by annotators or by a program."""
 
     english: list[str]
     french: list[str]
     reference: Reference
 
     def matching(self) -> np.ndarray:
-        """A largest set of sure links that uses no word twice, shape ``(k, 2)``: a legal output of a matching."""
+        """A maximum matching of sure links, shape ``(k, 2)``."""
         sure = self.reference.sure
         shape = len(self.english), len(self.french)
         graph = sp.csr_matrix((np.ones(len(sure)), (sure[:, 0], sure[:, 1])), shape=shape)
@@ -150,10 +151,10 @@ def bitext(folder: Path) -> Bitext:
 
 
 def synthetic_bitext(n: int, seed: int, words: int = 400) -> list[Alignment]:
-    """Sentence pairs in two made-up languages: a third of the words are spelt alike, some have two translations.
+    """Sentence pairs in two synthetic languages: a third of the words have similar spellings, some two translations.
 
-    Word order is shuffled locally, words are dropped and inserted; frequent words follow Zipf's law. Of the links of a
-    word that occurs twice only those to the right copy are gold; a few gold links are merely possible.
+    Word order is shuffled locally, words are dropped and inserted; word frequencies follow Zipf's law. A word that
+    occurs twice is linked to the right copy only; a few links are merely possible.
     """
     dictionary = np.random.default_rng(0)
     syllables = [c + v for c in "bdfgklmnprst" for v in "aeiou"]
@@ -185,7 +186,7 @@ def synthetic_bitext(n: int, seed: int, words: int = 400) -> list[Alignment]:
 
 
 class Counts:
-    """How often words of two languages, spelt as they are, occur in sentence pairs, alone and together."""
+    """Case-sensitive counts of words and of word pairs in a bitext."""
 
     def __init__(self, pairs: Bitext) -> None:
         self.english, left = _incidence(pairs.source)
@@ -206,7 +207,7 @@ class Counts:
 
 
 def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matrix]:
-    """The number of each word, the most frequent first, and a 1 where a sentence has a word."""
+    """The index of each word, the most frequent first, and the 0/1 matrix of sentences and words."""
     ordered = Counter(chain.from_iterable(sentences)).most_common()
     known = {word: number for number, (word, _) in enumerate(ordered)}
     words = np.array([known[word] for word in chain.from_iterable(sentences)], dtype=np.int64)
@@ -217,7 +218,8 @@ def _incidence(sentences: list[list[str]]) -> tuple[dict[str, int], sp.csr_matri
 
 def agreed_links(pairs: Bitext) -> list[Alignment]:
     """The pairs with the links on which hidden Markov models, learned from these pairs, agree in both directions."""
-    evidence = BitextModels.learn(pairs.source, pairs.target).evidence(pairs.source, pairs.target)
+    models = BitextModels.learn(pairs.source, pairs.target)
+    evidence = Evidence.of(models, IndexedBitext.of(pairs.source, pairs.target))
     forward, backward = best_links(evidence)
     grids = np.split(forward & backward, evidence.grid_start[1:-1])
     return [

@@ -1,21 +1,20 @@
-"""Five models, trained end to end on data that are there without a download: ``make demo``.
+"""Five models trained on data that need no download: ``make demo``.
 
-Three on scikit-learn's 1,797 handwritten digits (8 x 8 gray images), which come with scikit-learn itself:
+Three on the 1,797 handwritten digits (8 x 8 gray images) of scikit-learn:
 
-* cut: find the ink in noisy images, enlarged to 24 x 24. A pixel's feature is its noisy gray value; edges join
-  neighboring pixels. Compared with the same model without edges.
-* chain: read dates, one handwritten digit per position, from very noisy images. Compared with one digit at a time.
-* matching: find each stroke point of a digit again after it was rotated, shifted and jittered. Compared with choosing
-  the best partner for each point by itself.
+* cut: find the ink in noisy images, enlarged to 24 x 24. The feature of a pixel is its noisy gray value; edges join
+  neighboring pixels. Baseline: the same model without edges.
+* chain: read dates, one handwritten digit per position, from very noisy images. Baseline: one digit at a time.
+* matching: match the stroke points of a digit after rotation, shift and jitter. Baseline: each point by itself.
 
-One on the package's own 550 English sentences:
+One on the 550 English sentences of the package:
 
-* tagging: parts of speech, from 440 sentences. Compared with the most frequent tag of each word.
+* tagging: parts of speech, from 440 sentences. Baseline: the most frequent tag of each word.
 
-And one on the package's own 260 English-French sentence pairs:
+One on the 260 English-French sentence pairs of the package:
 
-* alignment: link the words that translate each other, from 195 pairs linked by hand. The words of all 260 pairs, not
-  their links, are the bitext. The score is 1 - AER; compared with hidden Markov models of the same bitext, intersected.
+* alignment: link words that translate each other, from 195 hand-aligned pairs; the text of all 260 is the bitext. The
+  score is 1 - AER. Baseline: the intersection of hidden Markov models trained on the same bitext.
 
 Prints a table, writes out/demo.png and out/demo_alignment.html.
 """
@@ -43,12 +42,12 @@ from maxmargin.tasks.alignment import Bitext, WordAligner, evaluate, load_corpus
 
 SIDE = 24
 DRAWN = (5, 10)
-"""Which of the test pairs the picture has."""
+"""The test pairs in the plot."""
 
 
 @dataclass
 class Outcome:
-    """One task: the trained model, and its test score beside the baseline's."""
+    """The trained model of a task, its test score and that of a baseline."""
 
     task: str
     n_train: int
@@ -123,7 +122,7 @@ def matching_task(images: np.ndarray, rng: np.random.Generator) -> Outcome:
         order = rng.permutation(len(points))
         moved = (points - points.mean(0)) @ turn + rng.normal(scale=0.35, size=points.shape)
         moved = moved[order] + rng.normal(size=2)
-        kept = rng.random(len(points)) < 0.85  # some points are not found again
+        kept = rng.random(len(points)) < 0.85  # some points disappear
         left, right = _shape(points), _shape(moved[kept])
         difference = np.abs(left[:, None, :] - right[None, :, :])
         X.append(expand.fit_transform(difference.reshape(-1, left.shape[1])).reshape(len(left), len(right), -1))
@@ -154,7 +153,7 @@ def tagging_task() -> Outcome:
 def alignment_task() -> tuple[Outcome, list[show.ShownPair]]:
     train, test = load_corpus().split()
     X, X_test = (list(zip(part.source, part.target, strict=True)) for part in (train, test))
-    # The middle of what fit would choose from, so that it need not; two folds calibrate the confidences.
+    # Fixed settings, so that fit need not choose them; two folds calibrate the confidences.
     model = WordAligner(C=0.1, false_negative=2.0, folds=2, n_jobs=-1)
     model.fit(X, train.references, bitext=X_test)
     predictions = model.align(X_test)
@@ -170,7 +169,7 @@ def alignment_task() -> tuple[Outcome, list[show.ShownPair]]:
 
 
 def _shape(points: np.ndarray) -> np.ndarray:
-    """Position in the figure, and sorted distances to the other points: what a rotation leaves nearly alone."""
+    """Relative position, and quantiles of the distances to the other points, which are invariant under rotation."""
     centered = points - points.mean(axis=0)
     distance = np.linalg.norm(points[:, None] - points[None], axis=2)
     return np.column_stack([centered, np.quantile(distance, [0.25, 0.5, 0.75, 1.0], axis=1).T]) / 4
@@ -206,7 +205,7 @@ def draw(outcomes: list[Outcome], digits: list[Any], sentences: list[show.ShownP
 
 
 def draw_links(axes: Any, pair: show.ShownPair) -> None:
-    """The links of a pair: squares are annotators' links, dots and crosses the model's."""
+    """Draw the links of a pair: squares for the annotators' links, dots and crosses for the model's."""
     places: dict[str, list[tuple[int, int]]] = {kind: [] for kind in show.KINDS}
     for link, (kind, _) in pair.drawn().items():
         places[kind].append(link)

@@ -1,10 +1,9 @@
 """Three-way matching: each triple joins one item of each of three sides, and no item is in two triples.
 
-Choosing the best triples is NP-hard, so the linear program over triples is a relaxation: its vertices need not be whole
-numbers. Training minimizes the relaxed hinge loss to a certified gap (the certificate says "relaxed"), and prediction
-finds whole triples by branch and bound.
-
-The data are made here: hidden weights and some noise score every triple, and the gold output is the best matching.
+Choosing the best triples is NP-hard, so the linear program over triples is a relaxation: its vertices may be
+fractional. Training minimizes the relaxed hinge loss to a certified gap (the certificate says "relaxed"), and
+prediction finds integral outputs by branch and bound. The data are synthetic: the gold output is the best matching for
+hidden weights plus noise.
 
     python examples/tripartite_matching.py
 """
@@ -21,7 +20,7 @@ HIDDEN = np.array([1.5, -1.0, 0.5, 0.0])
 
 
 def constraints(size: int) -> np.ndarray:
-    """Row ``side * size + item`` marks the triples of that item: with ``A z <= 1`` each is in at most one."""
+    """Row ``side * size + item`` marks the triples of an item: ``A z <= 1`` puts each in at most one."""
     triples = np.array(list(product(range(size), repeat=3)))
     A = np.zeros((3 * size, len(triples)))
     for side in range(3):
@@ -30,7 +29,7 @@ def constraints(size: int) -> np.ndarray:
 
 
 def examples(rng: np.random.Generator, n: int, size: int, noise: float) -> tuple[list[mm.Program], list[np.ndarray]]:
-    """Random features of all triples; gold outputs are best for the hidden weights, up to noise."""
+    """Random features of all triples, and gold outputs."""
     A, b = constraints(size), np.ones(3 * size)
     features = [rng.normal(size=(A.shape[1], len(HIDDEN))) for _ in range(n)]
     structure = mm.structures.LinearProgram([A] * n, [b] * n, relaxed=True)
@@ -40,7 +39,7 @@ def examples(rng: np.random.Generator, n: int, size: int, noise: float) -> tuple
 
 
 def greedy(x: mm.Program, weights: np.ndarray) -> np.ndarray:
-    """The best triple, then the best of those left, as long as they score above 0."""
+    """Greedily chosen triples that score above 0."""
     scores = x.features @ weights
     chosen, used = np.zeros(len(scores)), np.zeros(len(x.A))
     for triple in np.argsort(-scores):
@@ -56,19 +55,19 @@ def main(n_train: int = 40, n_test: int = 40, size: int = 4) -> dict[str, float]
     model = mm.ProgramSVM(relaxed=True, C=1.0, loss=loss).fit(X[:n_train], y[:n_train])
     new, gold, encoder = X[n_train:], y[n_train:], model.model_.encoder
     agreed = np.array([encoder.agreement(z, greedy(x, model.coef_)) for x, z in zip(new, gold, strict=True)])
-    packed = encoder.pack(new)
+    packed = encoder.transform(new)
     vertex = packed.structure.argmax(packed.features.scores(model.coef_)).z
     outcome = {
         "score": model.score(new, gold),
-        "greedy score": float(agreed[:, 0].sum() / agreed[:, 1].sum()),
-        "relative gap": model.solution_.certificate.relative_gap,
+        "greedy_score": float(agreed[:, 0].sum() / agreed[:, 1].sum()),
+        "relative_gap": model.solution_.certificate.relative_gap,
         "fractional": float(np.mean(packed.structure.by_example((vertex != np.rint(vertex)).astype(float)) > 0)),
-        "angle": float(model.coef_ @ HIDDEN / np.linalg.norm(model.coef_) / np.linalg.norm(HIDDEN)),
+        "cosine": float(model.coef_ @ HIDDEN / np.linalg.norm(model.coef_) / np.linalg.norm(HIDDEN)),
     }
     print(f"{n_train} examples of {size}^3 triples: {model.solution_.certificate}")
-    print(f"F1 over triples of {n_test} new examples: {outcome['score']:.3f}, greedily {outcome['greedy score']:.3f}")
-    print(f"the relaxation's best vertex is fractional in {outcome['fractional']:.0%} of them, the outputs never are")
-    print(f"cosine of the learned and the hidden weights: {outcome['angle']:.3f}")
+    print(f"F1 over triples of {n_test} new examples: {outcome['score']:.3f}, greedy: {outcome['greedy_score']:.3f}")
+    print(f"the best vertex of the relaxation is fractional in {outcome['fractional']:.0%} of them")
+    print(f"cosine of the learned and the hidden weights: {outcome['cosine']:.3f}")
     return outcome
 
 

@@ -97,10 +97,15 @@ class PickOne(Structure):
     """A structure of a user's own: exactly one part of each example is chosen; an output is its number."""
 
     name = "pick"
+    categorical = True
 
     def __init__(self, sizes: Any) -> None:
         self.sizes = np.asarray(sizes, dtype=np.int64)
         self.blocks = (Block("parts", np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)),)
+
+    @property
+    def states_per_variable(self):
+        return self.sizes
 
     def encode(self, labels):
         z = np.zeros(self.n_parts)

@@ -21,6 +21,6 @@ def parts(data: bytes) -> tuple[dict, bytes]:
 def sealed(header: dict, payload: bytes) -> bytes:
     """A file with a true checksum: made to deceive, not damaged."""
     text = json.dumps(header).encode()
-    prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
+    prefix = model_file.MAGIC + struct.pack("<IQ", model_file.VERSION, len(text))
     body = text + bytes(-(START + len(text)) % 64) + payload
     return prefix + hashlib.sha256(prefix + body).digest() + body

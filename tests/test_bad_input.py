@@ -207,7 +207,9 @@ def test_loss_weights(fitted, kind):
         ({"C": np.nan}, "C must be a number > 0"),
         ({"C": "1"}, "C must be a number > 0"),
         ({"C": True}, "C must be a number > 0"),
-        ({"C": [1.0]}, "C must be a number > 0"),
+        ({"C": [1.0, -1.0]}, "C must be a number > 0"),
+        ({"C": []}, "C is empty"),
+        ({"C": [0.1, 1.0]}, "several values of C are compared on dev data"),
         ({"radius": -1.0}, "radius must be a number > 0"),
         ({"radius": "big"}, "radius must be a number > 0"),
         ({"tol": -1e-3}, "tol must be a finite number >= 0"),
@@ -305,8 +307,8 @@ def test_unknown_labels(fitted):
     refused(model, X, strange, rf"example {BAD}: label 'z' was not seen in training; give all labels", at=("score",))
     with pytest.raises(ValueError, match=rf"example {BAD}: label 'z' was not seen.*classes"):
         clone(model).set_params(classes=["a", "b", "c"]).fit(X, strange)
-    with pytest.raises(ValueError, match=rf"validation data: example {BAD}: label 'z'"):
-        clone(model).fit(X, y, validation=(X, strange))
+    with pytest.raises(ValueError, match=rf"dev data: example {BAD}: label 'z'"):
+        clone(model).fit(X, y, dev=(X, strange))
 
 
 @pytest.mark.parametrize("label", [["x"], {"x": 1}, {1}, np.zeros(2)])
@@ -659,7 +661,7 @@ def test_signs_by_odd_indices_are_refused():
             mm.ChainSVM(nonnegative=odd).fit(X, y)
 
 
-@pytest.mark.parametrize("name", ["Chain", "Tree", "Matching", "Cut", "Graph", "Associative"])
+@pytest.mark.parametrize("name", ["Chain", "Tree", "Matching", "Cut", "PairwiseGraph", "Associative"])
 def test_built_in_structures_have_their_estimators(name):
     with pytest.raises(ValueError, match="for the built-in structures use ChainSVM"):
         mm.StructuredSVM(getattr(mm.structures, name)).fit(*chains())

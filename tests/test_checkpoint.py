@@ -418,7 +418,7 @@ X, y = data()
 def tell(record):
     print(record.iteration, flush=True)
     time.sleep(0.02)
-estimator(sys.argv[1], callbacks=[tell]).fit(X, y, validation=(X[:5], y[:5]))
+estimator(sys.argv[1], callbacks=[tell]).fit(X, y, dev=(X[:5], y[:5]))
 """
 
 
@@ -438,7 +438,7 @@ def estimator(path: str | None, **options: Any) -> mm.ChainSVM:
 def test_killed_process(tmp_path):
     path = str(tmp_path / "run")
     X, y = data()
-    whole = estimator(None).fit(X, y, validation=(X[:5], y[:5]))
+    whole = estimator(None).fit(X, y, dev=(X[:5], y[:5]))
     command = [sys.executable, "-c", KILLED, path, str(Path(__file__).parent)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -449,9 +449,9 @@ def test_killed_process(tmp_path):
         process.wait()
     assert process.returncode == -signal.SIGKILL
     assert Path(path).exists()
-    again = estimator(path).fit(X, y, validation=(X[:5], y[:5]))
+    again = estimator(path).fit(X, y, dev=(X[:5], y[:5]))
     assert again.coef_.tobytes() == whole.coef_.tobytes()
-    assert again.validation_ == whole.validation_
+    assert again.dev_scores_ == whole.dev_scores_
     assert figures(again.solution_) == figures(whole.solution_)
 
 

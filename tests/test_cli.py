@@ -1,4 +1,4 @@
-"""The command line, through its parser and once as a process."""
+"""The command line, through its parser and as a process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from maxmargin.tasks.alignment import WordAligner, load_corpus
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A saved model of each kind, and one of a structure of a user's own."""
+    """A saved model of each kind, and one of a user-defined structure."""
     folder = tmp_path_factory.mktemp("models")
     for kind, (estimator, data) in KINDS.items():
         estimator(C=0.5).fit(*data(3)).save(folder / kind)
@@ -51,7 +51,7 @@ def test_inspect_as_json(models, kind):
     assert ("labels" in metadata) == (kind in ("chain", "tree"))
 
 
-def test_numbers_and_gaps_of_the_table():
+def test_values_in_the_table():
     values = (0.123456789, 1e-12, 1.0, 3, True, None, "None", [], ["a", None, 0.00012345678], "a\nb")
     found = [shown(value) for value in values]
     assert found == ["0.1235", "1e-12", "1", "3", "True", "-", "None", "-", "a, -, 0.0001235", "a\\nb"]
@@ -64,18 +64,18 @@ def test_inspect_a_word_aligner(tmp_path):
     metadata = json.loads(run("inspect", str(tmp_path / "aligner"), "--json"))
     assert metadata["kind"] == "word alignment"
     assert metadata["trained C"] == 0.1
-    assert metadata["sentence pairs of the translation models"] == 12
+    assert metadata["bitext_pairs"] == 12
     lines = [re.split(r"\s{2,}", line.strip()) for line in run("inspect", str(tmp_path / "aligner")).splitlines()]
     rows = {line[0]: line[-1] for line in lines}
-    assert metadata["trained held-out AER"] is None
-    assert rows["trained held-out AER"] == "-"
-    assert rows["trained relative gap"] == f"{metadata['trained relative gap']:.4g}"
-    assert rows["extra columns"] == "-"
+    assert metadata["trained held_out_aer"] is None
+    assert rows["trained held_out_aer"] == "-"
+    assert rows["trained relative_gap"] == f"{metadata['trained relative_gap']:.4g}"
+    assert rows["extra_columns"] == "-"
     with pytest.raises(mm.ModelFileError, match=r"load it with maxmargin\.tasks\.alignment\.load_aligner"):
         mm.load(tmp_path / "aligner")
 
 
-def test_files_that_cannot_be_read(models, tmp_path):
+def test_unreadable_files(models, tmp_path):
     assert "No such file or directory; check the name" in failed("inspect", str(tmp_path / "missing"))
     assert "directory" in failed("inspect", str(tmp_path)).lower()
     for data in (b"", b"text", (models / "cut").read_bytes()[:-1], b"\x80\x04."):
@@ -87,13 +87,13 @@ def test_files_that_cannot_be_read(models, tmp_path):
     assert "two\\nlines" in failed("inspect", str(odd))
 
 
-def test_text_in_a_file_is_neither_markup_nor_control(models, tmp_path):
+def test_text_from_a_file_is_escaped(models, tmp_path):
     data = (models / "cut").read_bytes()
     (length,) = struct.unpack_from("<Q", data, 12)
     header = json.loads(data[52 : 52 + length])
     header["metadata"] = {"[/red]": "[link=x]a[/bold]\x1b[2J\nb \ud800"}
     text = json.dumps(header).encode()
-    prefix = model_file.MAGIC + struct.pack("<IQ", 1, len(text))
+    prefix = model_file.MAGIC + struct.pack("<IQ", model_file.VERSION, len(text))
     body = text + bytes(-(52 + len(text)) % 64) + data[52 + length + -(52 + length) % 64 :]
     (tmp_path / "odd").write_bytes(prefix + hashlib.sha256(prefix + body).digest() + body)
     text = run("inspect", str(tmp_path / "odd"))
@@ -102,7 +102,7 @@ def test_text_in_a_file_is_neither_markup_nor_control(models, tmp_path):
     assert json.loads(run("inspect", str(tmp_path / "odd"), "--json"))["kind"] == "cut"
 
 
-def test_wrong_use_is_explained():
+def test_usage_errors():
     for arguments in (["inspect"], ["nonsense"], ["inspect", "a", "--nonsense"], ["version", "extra"]):
         answer = runner.invoke(app, arguments)
         assert answer.exit_code == 2

@@ -713,6 +713,6 @@ def test_rows_come_back_at_most_twice() -> None:
 
 def test_a_damaged_model_of_candidates_is_refused() -> None:
     with pytest.raises(ValueError, match="n_features"):
-        mm.encoders.CandidatesEncoder.from_header({"n_features": -1})
+        mm.encoders.CandidatesEncoder.from_state({"n_features": -1})
     with pytest.raises(KeyError):
-        mm.encoders.CandidatesEncoder.from_header({})
+        mm.encoders.CandidatesEncoder.from_state({})

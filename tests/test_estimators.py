@@ -297,7 +297,7 @@ def test_inputs_are_never_changed(kind, single):
     before = [array.copy() for array in arrays_of((X, y))]
     for array in arrays_of((X, y)):
         array.flags.writeable = False
-    model.fit(X, y, loss_weight=None, validation=(X, y))
+    model.fit(X, y, loss_weight=None, dev=(X, y))
     model.predict(X), model.score(X, y), model.k_best(X, 2)
     for old, new in zip(before, arrays_of((X, y)), strict=True):
         np.testing.assert_array_equal(old, new)

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from data import chains, matchings
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import chain, matching
 from problems import ENTROPIC, REGIONS, STRUCTURES, make
 from sklearn.exceptions import ConvergenceWarning
 
@@ -27,7 +28,6 @@ from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Start, Status, Stop, certify, solve
 from maxmargin.structures import Points, Structure
 from maxmargin.structures.base import FloatArray
-from maxmargin.testing import chain, matching
 
 ENUMERATE = {"chain": cache(chain.vertices), "matching": cache(matching.vertices)}
 RIDGES = [name for name, settings in REGIONS.items() if "C" in settings]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import cuts, matchings, same
+from oracles import cut, matching
 from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -24,8 +25,7 @@ from maxmargin.encoders.matching import MatchingEncoder
 from maxmargin.features import Kernel
 from maxmargin.features.kernel import GatheredFeatures, KernelFeatures, KernelMap
 from maxmargin.structures._arrays import offsets_of
-from maxmargin.testing import cut, matching
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 KINDS = {"matching": (mm.MatchingSVM, matchings), "cut": (mm.CutSVM, cuts)}
 kinds = pytest.mark.parametrize("kind", list(KINDS))
@@ -60,20 +60,20 @@ def test_a_linear_kernel_is_explicit_features(kind, settings, sparse):
     assert dual.solution_.certificate.primal == pytest.approx(explicit.solution_.certificate.primal, rel=1e-9, abs=1e-9)
     # Any weights: the kernel model of w scores as w does, on new inputs too.
     w = explicit.coef_
-    encoder = estimator(features=Kernel("linear"))._encoder().learn(X, y)
+    encoder = estimator(features=Kernel("linear"))._encoder().fit(X, y)[0]
     n = encoder.support.n_weights
     rows = encoder.support.rows
     rows = rows.toarray() if sp.issparse(rows) else rows
     coordinates = np.linalg.lstsq(encoder.support.coordinates, rows @ w[: rows.shape[1]], rcond=None)[0]
     assert n <= rows.shape[1]
     full = np.concatenate([coordinates, w[rows.shape[1] :]])
-    trained, a = encoder.finish(full)
+    trained, a = encoder.to_model(full)
     for inputs in (X, new):
-        wanted = explicit.model_.encoder.pack(inputs).features.scores(w)
-        np.testing.assert_allclose(encoder.pack(inputs).features.scores(full), wanted, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(trained.pack(inputs).features.scores(a), wanted, rtol=0, atol=1e-9)
+        wanted = explicit.model_.encoder.transform(inputs).features.scores(w)
+        np.testing.assert_allclose(encoder.transform(inputs).features.scores(full), wanted, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(trained.transform(inputs).features.scores(a), wanted, rtol=0, atol=1e-9)
         assert same(mm.Model(a, trained).predict(inputs), explicit.predict(inputs))
-    np.testing.assert_allclose(encoder.resume(trained, a), full, atol=1e-9)
+    np.testing.assert_allclose(encoder.to_training(trained, a), full, atol=1e-9)
     assert full @ full == pytest.approx(w @ w, rel=1e-9)
 
 
@@ -134,8 +134,8 @@ def test_matchings_against_an_independent_dual(name, C):
     kernel, function = KERNELS[name]
     (X, y), (new, _) = matchings(4), matchings(3, seed=5)
     rows = np.concatenate([x.reshape(-1, 3) for x in X])
-    packed = MatchingEncoder().learn(X, y).pack(X)
-    outputs, gold = matching.vertices(packed.structure), packed.structure.encode(y)
+    packed = MatchingEncoder().fit(X, y)[1]
+    outputs, gold = matching.vertices(packed.structure), packed.structure.encode(y).dense()
     offsets = packed.structure.blocks[0].offsets
     golds = [gold[first:last] for first, last in pairwise(offsets)]
 
@@ -152,7 +152,7 @@ def test_matchings_against_an_independent_dual(name, C):
     assert model.solution_.certificate.primal == pytest.approx(objective, rel=1e-7)
     for inputs in (X, new):
         parts_of = np.concatenate([x.reshape(-1, 3) for x in inputs])
-        found = model.model_.encoder.pack(inputs).features.scores(model.coef_)
+        found = model.model_.encoder.transform(inputs).features.scores(model.coef_)
         np.testing.assert_allclose(found, function(parts_of, rows) @ a, atol=1e-4)
     assert model.coef_.shape == (model.model_.encoder.n_weights,)
     quick = mm.MatchingSVM(C=C, features=kernel, tol=1e-4).fit(X, y)
@@ -166,7 +166,7 @@ def test_cuts_against_an_independent_dual(potentials):
     kernel, function = KERNELS["rbf"]
     rows = np.concatenate([x.node_features for x in X])
     starts = offsets_of([len(x.node_features) for x in X])
-    packed = CutEncoder().learn(X, y).pack(X)
+    packed = CutEncoder().fit(X, y)[1]
     outputs = [np.asarray(found) for found in cut.vertices(packed.structure)]
 
     def difference(i, z):
@@ -423,8 +423,8 @@ def test_what_kernels_exclude(kind):
     X, y = data()
     with pytest.raises(ValueError, match="sign constraints have no kernel form; use explicit features"):
         estimator(features=Kernel("rbf"), nonnegative=[0]).fit(X, y)
-    assert "L1 ball" in estimator(features=Kernel("rbf"))._encoder().no_l1
-    assert estimator()._encoder().no_l1 == ""
+    assert "L1 ball" in estimator(features=Kernel("rbf"))._encoder().l1_unsupported
+    assert estimator()._encoder().l1_unsupported == ""
     empty = [mm.Graph(np.zeros((2, 0)), [[0, 1]]) if kind == "cut" else np.zeros((2, 2, 0))]
     gold = [[0, 1]] if kind == "cut" else [[[0, 1]]]
     with pytest.raises(ValueError, match="at least one feature"):
@@ -470,8 +470,8 @@ def test_validation_chooses_dual_coefficients(kind):
     estimator, data = KINDS[kind]
     (X, y), (new, gold) = data(), data(4, seed=7)
     model = estimator(features=Kernel("rbf", gamma=0.5), C=np.inf, max_iter=20)
-    model.fit(X, y, validation=(new, gold), patience=50)
-    assert model.score(new, gold) == pytest.approx(max(score for _, score in model.validation_))
+    model.set_params(patience=50).fit(X, y, dev=(new, gold))
+    assert model.score(new, gold) == pytest.approx(max(score for _, score in model.dev_scores_))
 
 
 @kinds

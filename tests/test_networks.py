@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import cuts, graphs
+from oracles import network as twin
+from oracles import reference
 from problems import make
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -18,9 +20,7 @@ from sklearn.model_selection import cross_val_score
 import maxmargin as mm
 from maxmargin.features import TiedRows
 from maxmargin.solvers import Stop, certify, solve
-from maxmargin.testing import network as twin
-from maxmargin.testing import reference
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 KINDS = {"associative": mm.AssociativeSVM, "graph": mm.GraphSVM}
 kinds = pytest.mark.parametrize("kind", list(KINDS))
@@ -166,20 +166,20 @@ def test_save_and_load(kind, per_label, tmp_path):
 
 @kinds
 def test_damaged_headers(kind):
-    encoder = KINDS[kind]()._encoder().learn(*data(kind))
-    header = json.loads(json.dumps(encoder.header()))
-    again = type(encoder).from_header(header)
+    encoder = KINDS[kind]()._encoder().fit(*data(kind))[0]
+    header = json.loads(json.dumps(encoder.state()))
+    again = type(encoder).from_state(header)
     assert again.layout == encoder.layout
-    changes = {"classes": ["a", "a"], "n_node_features": -1, "n_edge_features": True}
+    changes = {"classes": ["a", "a"], "n_features": -1, "n_edge_features": True}
     if kind == "associative":
         changes["per_label"] = 1
     for key, value in changes.items():
         with pytest.raises(ValueError):
-            type(encoder).from_header({**header, key: value})
+            type(encoder).from_state({**header, key: value})
         with pytest.raises(KeyError):
-            type(encoder).from_header({k: v for k, v in header.items() if k != key})
+            type(encoder).from_state({k: v for k, v in header.items() if k != key})
     with pytest.raises(ValueError, match="not a list"):
-        type(encoder).from_header({**header, "classes": "ab"})
+        type(encoder).from_state({**header, "classes": "ab"})
 
 
 def test_a_file_whose_edge_weights_are_negative_is_refused(tmp_path):

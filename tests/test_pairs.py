@@ -215,6 +215,8 @@ class Calls:
 class Counting(Structure):
     """Another structure, with its calls counted."""
 
+    categorical = False  # replaced by that of the inner structure
+
     def __init__(self, inner: Structure, calls: Calls) -> None:
         self.inner, self.calls, self.blocks, self.name = inner, calls, inner.blocks, inner.name
         for fact in (

@@ -202,7 +202,7 @@ def test_the_example_runs(capsys):
     spec.loader.exec_module(module)
     outcome = module.main()
     printed = capsys.readouterr().out
-    assert outcome["relative gap"] <= 1e-3
-    assert outcome["score"] > outcome["greedy score"]
+    assert outcome["relative_gap"] <= 1e-3
+    assert outcome["score"] > outcome["greedy_score"]
     assert outcome["score"] > 0.7
     assert "of the relaxed objective" in printed

@@ -19,7 +19,7 @@ from sklearn.base import clone
 import maxmargin as mm
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.regions import L2
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 NORMAL = np.array([1.0, -1.0, -1.0, 1.0])
 
@@ -180,10 +180,10 @@ def test_sparse_inputs(sparse):
         )
         for x in X
     ]
-    encoder = CutEncoder(potentials="regular").learn(rows, y)
-    packed = encoder.pack(rows)
+    encoder = CutEncoder(potentials="regular").fit(rows, y)[0]
+    packed = encoder.transform(rows)
     check_features(packed.features, packed.structure)
-    dense = CutEncoder(potentials="regular").learn(X, y).pack(X)
+    dense = CutEncoder(potentials="regular").fit(X, y)[1]
     np.testing.assert_allclose(packed.features.to_sparse().toarray(), dense.features.to_sparse().toarray())
     assert packed.features.n_weights == encoder.n_weights == 2 + 3 * 2
 
@@ -213,7 +213,7 @@ def test_save_load_clone_pickle(tmp_path):
     model = mm.CutSVM(potentials="regular", C=2.0).fit(X, y)
     model.save(tmp_path / "regular")
     again = mm.load(tmp_path / "regular")
-    assert again.encoder.header()["potentials"] == "regular"
+    assert again.encoder.state()["potentials"] == "regular"
     np.testing.assert_array_equal(again.encoder.regular_weights(again.weights), model.regular_weights_)
     for other in (again, pickle.loads(pickle.dumps(model)), clone(model).fit(X, y)):
         assert same(other.predict(X), model.predict(X))
@@ -222,7 +222,7 @@ def test_save_load_clone_pickle(tmp_path):
     data = (tmp_path / "potts").read_bytes()
     (length,) = struct.unpack_from("<Q", data, 12)
     header = json.loads(data[52 : 52 + length])
-    assert set(header["encoder"]) == {"n_node_features", "n_edge_features"}  # as files were before
+    assert set(header["encoder"]) == {"n_node_features", "n_edge_features", "potentials"}
     assert mm.load(tmp_path / "potts").encoder.potentials == "potts"
 
 
@@ -236,5 +236,7 @@ def test_bad_settings():
     model = mm.CutSVM(potentials="regular", warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="warm_start: the features"):
         model.set_params(potentials="potts").fit(X, y)
-    assert "an L1 ball with regular potentials has no cheap projection" in CutEncoder(potentials="regular").no_l1
-    assert CutEncoder().no_l1 == ""
+    assert (
+        "an L1 ball with regular potentials has no cheap projection" in CutEncoder(potentials="regular").l1_unsupported
+    )
+    assert CutEncoder().l1_unsupported == ""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.slack import best_mix, best_output, pairs, vertices
 from problems import REGIONS, RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 
@@ -15,7 +16,6 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import Status, Stop, solve
 from maxmargin.structures.base import FloatArray
-from maxmargin.testing.slack import best_mix, best_output, pairs, vertices
 
 EXACT = ("chain", "chain-edges", "cliques", "junction", "tree")
 HULLS = tuple(kind for kind in STRUCTURES if kind not in RELAXED)

@@ -123,15 +123,14 @@ def test_save_and_load(fitted, tmp_path):
 
 def test_headers_of_other_orders():
     encoder = ChainEncoder(("a", "b"), 3, 0, 2)
-    header = json.loads(json.dumps(encoder.header()))
-    assert ChainEncoder.from_header(header).layout == encoder.layout
-    assert ChainEncoder.from_header({**header, "order": 1}).n_weights == encoder.n_weights - 8
-    assert ChainEncoder.from_header({k: v for k, v in header.items() if k != "order"}).order == 1
+    header = json.loads(json.dumps(encoder.state()))
+    assert ChainEncoder.from_state(header).layout == encoder.layout
+    assert ChainEncoder.from_state({**header, "order": 1}).n_weights == encoder.n_weights - 8
     for order in (0, 3, "2", None, True):
         with pytest.raises(ValueError, match="order must be 1 or 2"):
-            ChainEncoder.from_header({**header, "order": order})
+            ChainEncoder.from_state({**header, "order": order})
     with pytest.raises(ValueError, match="has no edge features"):
-        ChainEncoder.from_header({**header, "n_edge_features": 2})
+        ChainEncoder.from_state({**header, "n_edge_features": 2})
 
 
 def test_models_of_other_orders_do_not_start_one_another(fitted):

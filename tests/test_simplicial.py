@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.chain import vertices
 from problems import STRUCTURES, make
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,7 +24,6 @@ from maxmargin.solvers import Record, Solution, Solver, Status, Stop, solve
 from maxmargin.solvers.decomposition.simplex_masters import Masters
 from maxmargin.structures.base import IntArray, Points
 from maxmargin.structures.chain import Chain
-from maxmargin.testing.chain import vertices
 
 SD = mm.SimplicialDecomposition
 SOLVERS: dict[str, Solver] = {

@@ -483,7 +483,7 @@ def test_patience_says_that_it_stopped_the_run() -> None:
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(4, 2)) for _ in range(8)]
     y = [(x[:, 0] > 0).astype(int).tolist() for x in X]
-    model = mm.ChainSVM(solver=mm.Extragradient(), tol=0.0).fit(X, y, validation=(X, y), patience=1)
+    model = mm.ChainSVM(solver=mm.Extragradient(), tol=0.0).set_params(patience=1).fit(X, y, dev=(X, y))
     assert "no better validation score" in model.solution_.message
 
 

@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from data import PickOne
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import candidates, chain, cut, matching, reference, second_order, tree
 from problems import RELAXED, STRUCTURES, make
 
 from maxmargin.structures import Chain, Cut, Matching, PairwiseGraph, Points, PointStatus, Structure, Tree
-from maxmargin.testing import candidates, chain, check_structure, cut, matching, reference, second_order, tree
+from maxmargin.testing import check_structure
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
 OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
@@ -60,6 +62,36 @@ def test_promises_that_are_broken() -> None:
         check_structure(Blurred([2, 3], 3, transitions="each"), np.random.default_rng(0))
     with pytest.raises(AssertionError, match="must be z"):
         check_structure(Improper([3], [[0, 1], [1, 2], [2, 0]], [0, 3], 2), np.random.default_rng(0), rounds=30)
+
+
+def test_categorical_must_be_declared() -> None:
+    with pytest.raises(TypeError, match="Silent must declare `categorical`: True if each variable"):
+        type("Silent", (Structure,), {})
+    with pytest.raises(TypeError, match="Half is categorical and must declare `states_per_variable`"):
+        type("Half", (Structure,), {"categorical": True})
+
+
+def test_categorical_must_be_true() -> None:
+    class Parts(Chain):
+        categorical, states_per_variable = False, 1
+
+    class Lists(PickOne):
+        categorical, states_per_variable = False, 1
+
+    class Wider(PickOne):
+        states_per_variable = 2
+
+    class Cuts(Cut):
+        categorical, states_per_variable = True, 1
+
+    for structure, message in [
+        (Parts([2, 3], 3), r"begin at \[0, 3, 6, 9, 12\]: declare categorical = True"),
+        (Lists([2, 3]), r"begin at \[0, 2\]: declare categorical = True"),
+        (Wider([2, 3]), "states_per_variable: must add up"),
+        (Cuts([2], [[0, 1]], [0, 1]), "a variable without exactly one state"),
+    ]:
+        with pytest.raises(AssertionError, match=message):
+            check_structure(structure, np.random.default_rng(0))
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -90,59 +90,60 @@ def test_loss_weights(kind):
 
 
 @kinds
-def test_validation_keeps_the_best_weights(kind):
+def test_dev_data_keep_the_best_weights(kind):
     model, (X, y), held_out = made(kind, C=np.inf, max_iter=15)
-    model.fit(X, y, validation=held_out)
-    scores = [score for _, score in model.validation_]
+    model.fit(X, y, dev=held_out)
+    scores = [score for _, score in model.dev_scores_]
     assert model.score(*held_out) == max(scores)
-    assert next(iteration for iteration, _ in model.validation_) == 0
-    assert model.fit(X, y).validation_ is None
+    assert next(iteration for iteration, _ in model.dev_scores_) == 0
+    assert model.fit(X, y).dev_scores_ == ()
 
 
 @kinds
 def test_patience_stops_early(kind):
     model, (X, y), held_out = made(kind, C=100.0, max_iter=200, tol=0.0)
-    model.fit(X, y, validation=held_out, patience=3)
+    model.set_params(patience=3).fit(X, y, dev=held_out)
     assert model.solution_.status == "stopped"
-    scores = [score for _, score in model.validation_]
+    scores = [score for _, score in model.dev_scores_]
     assert len(scores) - 1 - int(np.argmax(scores)) == 3
     assert model.score(*held_out) == max(scores)
-    stopped = model.validation_
-    model.fit(X, y, validation=held_out, patience=np.int64(4))
-    assert model.validation_[: len(stopped)] == stopped
+    stopped = model.dev_scores_
+    model.set_params(patience=np.int64(4)).fit(X, y, dev=held_out)
+    assert model.dev_scores_[: len(stopped)] == stopped
     for bad in (0, -1, 1.5, "2", True):
         with pytest.raises(ValueError, match="patience must be an integer >= 1"):
-            model.fit(X, y, validation=held_out, patience=bad)
-    with pytest.raises(ValueError, match=r"give validation=\(X, y\)"):
-        model.fit(X, y, patience=3)
+            model.set_params(patience=bad).fit(X, y, dev=held_out)
+    with pytest.raises(ValueError, match="patience counts dev scores: give dev data"):
+        model.set_params(patience=3).fit(X, y)
 
 
 @kinds
-def test_facts_describe_the_weights_of_the_model(kind, tmp_path):
+def test_metadata_describe_the_weights_of_the_model(kind, tmp_path):
     model, (X, y), held_out = made(kind, max_iter=15, tol=0.1)
     metadata = model.fit(X, y).model_.metadata
     assert metadata["C"] == 1.0
     assert metadata["radius"] == "inf"
     assert metadata["primal"] == model.solution_.certificate.primal
     assert metadata["dual"] == model.solution_.certificate.dual
-    assert not {"validation_iteration", "validation_score"} & set(metadata)
-    model.set_params(radius=0.5).fit(X, y, validation=held_out).save(tmp_path / "model")
+    assert not {"dev_iteration", "dev_score", "run_relative_gap"} & set(metadata)
+    model.set_params(radius=0.5).fit(X, y, dev=held_out).save(tmp_path / "model")
     metadata = mm.load(tmp_path / "model").metadata
     assert (metadata["C"], metadata["radius"]) == ("inf", 0.5)
-    assert not {"primal", "dual"} & set(metadata)
-    assert metadata["validation_score"] == model.score(*held_out) == max(score for _, score in model.validation_)
-    assert (metadata["validation_iteration"], metadata["validation_score"]) in model.validation_
+    kept = next(one for one in model.solution_.history if one.iteration == metadata["dev_iteration"])
+    assert (metadata["primal"], metadata["dual"]) == (kept.primal, model.solution_.certificate.dual)
+    assert metadata["dev_score"] == model.score(*held_out) == max(score for _, score in model.dev_scores_)
+    assert (metadata["dev_iteration"], metadata["dev_score"]) in model.dev_scores_
 
 
 @pytest.mark.parametrize("bad", [5, ([1],), (1, 2, 3), "ab"])
-def test_bad_validation(bad):
+def test_bad_dev_data(bad):
     model, (X, y), _ = made("matching")
-    with pytest.raises(ValueError, match="validation"):
-        model.fit(X, y, validation=bad)
-    with pytest.raises(ValueError, match=r"validation data: example 1: features have 1 columns"):
-        model.fit(X, y, validation=([X[0], np.ones((2, 2, 1))], y[:2]))
-    with pytest.raises(ValueError, match="validation data: X has 2 examples but y has 3"):
-        model.fit(X, y, validation=(X[:2], y[:3]))
+    with pytest.raises(ValueError, match="dev must be a pair"):
+        model.fit(X, y, dev=bad)
+    with pytest.raises(ValueError, match=r"dev data: example 1: features have 1 columns"):
+        model.fit(X, y, dev=([X[0], np.ones((2, 2, 1))], y[:2]))
+    with pytest.raises(ValueError, match="dev data: X has 2 examples but y has 3"):
+        model.fit(X, y, dev=(X[:2], y[:3]))
 
 
 def test_a_callback_sees_records_and_stops():
@@ -315,8 +316,8 @@ def test_warm_start_does_not_take_node_weights_for_edge_weights():
 
 def test_start_weights_of_another_length_are_refused():
     X, y = chains(3)
-    encoder = mm.encoders.ChainEncoder().learn(X, y)
-    packed = encoder.pack(X)
+    encoder = mm.encoders.ChainEncoder().fit(X, y)[0]
+    packed = encoder.transform(X)
     problem = Problem.build(
         packed.structure, packed.features, encoder.encode(packed, y), mm.losses.Hamming(), L2(C=1.0)
     )

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from data import chains, trees
+from oracles.tree import vertices
 
 import maxmargin as mm
 from maxmargin.encoders import TreeEncoder
 from maxmargin.features import CliqueFeatures, Stacked, TreeFeatures
 from maxmargin.structures import JunctionTree, Tree
-from maxmargin.testing.features import check_features
-from maxmargin.testing.tree import vertices
+from maxmargin.testing import check_features
 
 BAD = 2
 
@@ -50,8 +50,8 @@ def test_the_objective_is_that_of_enumeration():
     C = 0.3
     model = mm.TreeSVM(C=C, solver=mm.Exact()).fit(X, y)
     encoder = model.model_.encoder
-    packed = encoder.pack(X)
-    scores, gold = packed.features.scores(model.coef_), encoder.encode(packed, y)
+    packed = encoder.transform(X)
+    scores, gold = packed.features.scores(model.coef_), encoder.encode(packed, y).dense()
     hinge = 0.0
     for i, outputs in enumerate(vertices(packed.structure)):
         parts = packed.structure.parts_of([i])
@@ -237,15 +237,15 @@ def test_save_and_load(features, tmp_path):
     model.save(tmp_path / "model")
     again = mm.load(tmp_path / "model")
     assert again.predict(X) == model.predict(X)
-    assert again.encoder.header() == model.model_.encoder.header()
+    assert again.encoder.state() == model.model_.encoder.state()
     assert again.encoder.clique_sizes == (1, 2, 3)
     other = mm.TreeSVM(tol=1e-2).fit(*cliqued(features=features, sizes=(1, 2)))
     assert other.model_.encoder.layout != model.model_.encoder.layout
 
 
 def test_headers_that_lie():
-    header = TreeEncoder().learn(*cliqued(features=True)).header()
-    assert TreeEncoder.from_header(header).n_weights == 18 + 39 * 3
+    header = TreeEncoder().fit(*cliqued(features=True))[0].state()
+    assert TreeEncoder.from_state(header).n_weights == 18 + 39 * 3
     for key, value in (
         ("clique_sizes", 3),
         ("clique_sizes", [3, 2]),
@@ -258,4 +258,4 @@ def test_headers_that_lie():
         ("n_clique_features", None),
     ):
         with pytest.raises(ValueError):
-            TreeEncoder.from_header(header | {key: value})
+            TreeEncoder.from_state(header | {key: value})

@@ -14,7 +14,7 @@ from maxmargin.encoders import TreeEncoder
 from maxmargin.features import ChainFeatures, TreeFeatures
 from maxmargin.losses import LabelCost
 from maxmargin.structures import JunctionTree, Tree
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 BAD = 2
 graphs = pytest.mark.parametrize("ring", [False, True], ids=["tree", "ring"])
@@ -98,9 +98,9 @@ def test_losses_where_nodes_have_different_labels():
     X, y = trees(5)
     some = [replace(x, labels=[sorted({label, "c"}) for label in labels]) for x, labels in zip(X, y, strict=True)]
     matrix = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], dtype=float)
-    encoder = TreeEncoder().learn(some, y)
-    packed = encoder.pack(some)
-    gold = encoder.encode(packed, y)
+    encoder = TreeEncoder().fit(some, y)[0]
+    packed = encoder.transform(some)
+    gold = encoder.encode(packed, y).dense()
     costs, offset = LabelCost(matrix).costs(packed.structure, gold)
     other = [["c"] * len(labels) for labels in y]
     wanted = sum(matrix["abc".index(label), 2] for labels in y for label in labels)
@@ -214,8 +214,8 @@ def test_widths():
     X, y = trees(ring=True)
     with pytest.raises(ValueError, match="example 0: its edges form a cycle, so it is no forest; use JunctionTree"):
         mm.TreeSVM(width=1).fit(X, y)
-    encoder = TreeEncoder().learn(X, y)
-    assert isinstance(encoder.pack(X).structure, JunctionTree)
+    encoder = TreeEncoder().fit(X, y)[0]
+    assert isinstance(encoder.transform(X).structure, JunctionTree)
     model = mm.TreeSVM(width=2).fit(X, y)
     assert model.predict(X) == mm.TreeSVM().fit(X, y).predict(X)
     size = 12
@@ -245,14 +245,14 @@ def test_save_and_load(settings, tmp_path):
     again = mm.load(tmp_path / "model")
     assert again.predict(X) == model.predict(X)
     assert again.classes_ == model.classes_
-    assert again.encoder.header() == model.model_.encoder.header()
+    assert again.encoder.state() == model.model_.encoder.state()
     assert again.encoder.width == settings.get("width")
 
 
 def test_headers_that_lie():
     X, y = trees()
-    header = TreeEncoder().learn(X, y).header()
-    assert TreeEncoder.from_header(header).n_weights == 18
+    header = TreeEncoder().fit(X, y)[0].state()
+    assert TreeEncoder.from_state(header).n_weights == 18
     for key, value in (
         ("classes", "abc"),
         ("classes", []),
@@ -263,10 +263,10 @@ def test_headers_that_lie():
         ("n_edge_features", 1.5),
     ):
         with pytest.raises(ValueError):
-            TreeEncoder.from_header(header | {key: value})
+            TreeEncoder.from_state(header | {key: value})
     for key in header:
         with pytest.raises(KeyError):
-            TreeEncoder.from_header({name: value for name, value in header.items() if name != key})
+            TreeEncoder.from_state({name: value for name, value in header.items() if name != key})
 
 
 def test_graphs_without_edges_or_columns():
@@ -282,5 +282,5 @@ def test_forests_are_packed_as_trees():
     encoder = mm.encoders.TreeEncoder()
     for ring, kind in ((False, mm.structures.Tree), (True, mm.structures.JunctionTree)):
         X, y = trees(ring=ring)
-        assert type(encoder.learn(X, y).pack(X).structure) is kind
+        assert type(encoder.fit(X, y)[1].structure) is kind
     assert mm.TreeSVM().fit(*trees()).solution_.why.startswith("a tree")

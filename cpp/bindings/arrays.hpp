@@ -1,6 +1,6 @@
 // The array types that bindings take: C-contiguous NumPy arrays on the CPU, never converted or copied on the way in.
-// The type alone does not say so: every array argument of a binding is declared with .noconvert(), or else an output of
-// another type would be written into a copy that nobody sees.
+// The type alone does not prevent conversion, so every array argument is declared as "name"_array; otherwise an output
+// of another type would be written into a copy that nobody sees.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,9 +10,14 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/base/simd.hpp"
+
 namespace maxmargin {
 
 namespace nb = nanobind;
+using namespace nb::literals;
+
+inline auto operator""_array(const char* name, std::size_t) { return nb::arg(name).noconvert(); }
 
 template <class T>
 using In = nb::ndarray<const T, nb::numpy, nb::c_contig, nb::device::cpu>;
@@ -41,25 +46,10 @@ inline void require(bool condition, const char* message) {
 
 using NoGil = nb::gil_scoped_release;
 
-void bind_block_descent(nb::module_& module);
-void bind_chain(nb::module_& module);
-void bind_cut(nb::module_& module);
-void bind_graph(nb::module_& module);
-void bind_matching(nb::module_& module);
-void bind_hull(nb::module_& module);
-void bind_items(nb::module_& module);
-void bind_linear(nb::module_& module);
-void bind_linear_master(nb::module_& module);
-void bind_link_features(nb::module_& module);
-void bind_online(nb::module_& module);
-void bind_second_order(nb::module_& module);
-void bind_simplex(nb::module_& module);
-void bind_token_scan(nb::module_& module);
-void bind_translation(nb::module_& module);
-void bind_supported(nb::module_& module);
-void bind_token_attributes(nb::module_& module);
-void bind_string_table(nb::module_& module);
-void bind_symmetrize(nb::module_& module);
-void bind_tree(nb::module_& module);
+// Each extension module has its own vector width.
+inline void bind_simd(nb::module_& module) {
+    module.def("_use_lanes", &simd::use_lanes, "wanted"_a,
+               "For tests: sets the numbers per vector (2, 4, 8; 0: the machine's own) and returns those in use.");
+}
 
 }  // namespace maxmargin

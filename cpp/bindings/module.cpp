@@ -1,30 +1,37 @@
 #include "arrays.hpp"
-#include "maxmargin/simd.hpp"
+
+namespace maxmargin {
+void bind_block_frank_wolfe(nb::module_& module);
+void bind_chain(nb::module_& module);
+void bind_cut(nb::module_& module);
+void bind_graph(nb::module_& module);
+void bind_hull(nb::module_& module);
+void bind_linear(nb::module_& module);
+void bind_linear_master(nb::module_& module);
+void bind_matching(nb::module_& module);
+void bind_online(nb::module_& module);
+void bind_second_order(nb::module_& module);
+void bind_simplex(nb::module_& module);
+void bind_supported(nb::module_& module);
+void bind_tree(nb::module_& module);
+}  // namespace maxmargin
 
 NB_MODULE(_kernels, module) {
     module.doc() = "Compiled kernels of maxmargin; use the Python classes around them.";
-    // Structures keep kernel objects, and may live in globals until the interpreter ends: that is no leak.
+    // Structures keep kernel objects and may live in globals until the interpreter exits; that is not a leak.
     nanobind::set_leak_warnings(false);
-    maxmargin::bind_online(module);  // before the oracles of the structures
-    maxmargin::bind_block_descent(module);
+    maxmargin::bind_online(module);  // defines the base class of the structures' oracles
+    maxmargin::bind_block_frank_wolfe(module);
     maxmargin::bind_chain(module);
     maxmargin::bind_cut(module);
     maxmargin::bind_graph(module);
     maxmargin::bind_hull(module);
-    maxmargin::bind_items(module);
     maxmargin::bind_linear(module);
     maxmargin::bind_linear_master(module);
-    maxmargin::bind_link_features(module);
     maxmargin::bind_matching(module);
     maxmargin::bind_second_order(module);
     maxmargin::bind_simplex(module);
     maxmargin::bind_supported(module);
-    maxmargin::bind_token_scan(module);
-    maxmargin::bind_token_attributes(module);
-    maxmargin::bind_translation(module);
-    maxmargin::bind_string_table(module);
-    maxmargin::bind_symmetrize(module);
     maxmargin::bind_tree(module);
-    module.def("_use_lanes", &maxmargin::simd::use_lanes, nanobind::arg("wanted"),
-               "For tests: numbers per vector from now on (2, 4, 8; 0: the machine's own). Returns what is in use.");
+    maxmargin::bind_simd(module);
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "maxmargin/growing.hpp"
+#include "maxmargin/base/growing.hpp"
 
 namespace maxmargin {
 

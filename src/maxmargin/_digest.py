@@ -58,7 +58,7 @@ def _word(state: Any, *words: str) -> None:
 
 def _told(value: Any) -> Iterator[Any]:
     """What an object is made of."""
-    if hasattr(value, "told"):
+    if hasattr(value, "fingerprint_data"):
         yield from value.fingerprint_data()
     elif dataclasses.is_dataclass(value) or _own(value):
         yield from attributes(value)
@@ -83,4 +83,4 @@ def _plain(value: Any) -> bool:
 def _own(value: Any) -> bool:
     """Whether an object belongs to the package's Python code."""
     module = type(value).__module__
-    return module.startswith("maxmargin.") and not module.startswith("maxmargin._kernels")
+    return module.startswith("maxmargin.") and not module.endswith("._kernels")

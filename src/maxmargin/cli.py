@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -14,16 +13,9 @@ import maxmargin
 from maxmargin._terminal import fail, report
 
 if TYPE_CHECKING:
-    from maxmargin.model import Model
     from maxmargin.structures.base import IntArray, Structure
 
 app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
-
-TASKS = {
-    "sequence tagging": "maxmargin.tasks.tagging.commands.describe",
-    "word alignment": "maxmargin.tasks.alignment.commands.describe",
-}
-"""Kinds of models that belong to tasks, and the modules whose ``describe`` describes their files."""
 
 
 def _add_task(name: str, module: str, help: str) -> None:
@@ -48,40 +40,12 @@ def _add_task(name: str, module: str, help: str) -> None:
     app.add_typer(typer.Typer(cls=Task, help=help, no_args_is_help=True), name=name)
 
 
-_add_task(
-    "align", "maxmargin.tasks.alignment.commands", "Word alignment: learn it, predict it, measure it, look at it."
-)
-_add_task("tag", "maxmargin.tasks.tagging.commands", "Sequence tagging: learn it, predict it, measure it, look at it.")
+_add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, look at links.")
+_add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, predict, evaluate, inspect.")
 
 
 def _never_applied(sizes: IntArray) -> Structure:
     raise TypeError("a model that is only described has no structure")
-
-
-def describe(model: Model) -> dict[str, Any]:
-    """What a model file says about its model, as plain JSON values."""
-    return {
-        "kind": model.encoder.kind,
-        "weights": len(model.weights),
-        "nonzero": int((model.weights != 0).sum()),
-        **{f"trained {key}": value for key, value in model.metadata.items()},
-        **{key: value for key, value in model.encoder.header().items() if key != "classes"},
-        **({"labels": len(model.encoder.header()["classes"])} if "classes" in model.encoder.header() else {}),
-    }
-
-
-def describe_file(path: Path) -> dict[str, Any]:
-    """What a model file of any kind says about its model."""
-    from maxmargin import model_file
-
-    kind = model_file.read(path)[0].get("kind")
-    if isinstance(kind, str) and kind in TASKS:
-        of_task: Callable[[Path], dict[str, Any]] = import_module(TASKS[kind]).describe
-        return of_task(path)
-    from maxmargin.model import load
-
-    # The structure of a model of one's own is not needed to describe it.
-    return describe(load(path, structure=_never_applied))
 
 
 @app.command()
@@ -90,10 +54,12 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Show what a model file holds: kind, size, how it was trained and its certificate."""
+    from maxmargin.model import load
     from maxmargin.model_file import ModelFileError
 
     try:
-        metadata = describe_file(path)
+        # The structure of a model of one's own is not needed to describe it.
+        metadata = load(path, structure=_never_applied).describe()
     except ModelFileError as error:
         fail(str(error))
     except OSError as error:

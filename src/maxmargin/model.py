@@ -1,4 +1,4 @@
-"""A trained model: weights and a packer. Predicts, lists the best outputs, scores, saves and loads."""
+"""A trained model: weights and an encoder. Predicts, lists the best outputs, scores, saves and loads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,15 @@ import numpy.typing as npt
 from maxmargin import _threads, model_file
 from maxmargin._callers import callers_level
 from maxmargin._version import __version__
-from maxmargin.encoders import ENCODERS, checks
-from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders import checks
+from maxmargin.encoders.base import Batch, Encoder, encoder_of_kind
 from maxmargin.encoders.parts import PartsEncoder
-from maxmargin.optimization.checkpoint import CHECKPOINT
-from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
+from maxmargin.structures.base import FloatArray, IntArray, Labeling, PointStatus, Structure
 from maxmargin.structures.network import Network
+
+if TYPE_CHECKING:
+    from maxmargin.optimization.checkpoint import Checkpoint
+    from maxmargin.optimization.solution import Solution
 
 _WHOLE = 1e-6
 """Marginals nearer than this to 0 or 1 count as whole."""
@@ -47,20 +50,60 @@ class Relaxation:
 
 
 @dataclass(frozen=True, eq=False)
+class Training:
+    """How training went; not part of a model file.
+
+    Attributes:
+        solution: the run that the weights are from: certificate, status, history and counters.
+        C: its regularization.
+        dev_scores: pairs of iteration and dev score; empty without dev data.
+        tried: each C with its best dev score.
+        interrupted: whether Ctrl-C ended training, perhaps before other values of C or rounds of completion.
+        checkpoints: the checkpoints of all runs, to be removed once the model is stored.
+    """
+
+    solution: Solution
+    C: float
+    dev_scores: tuple[tuple[int, float], ...] = ()
+    tried: tuple[tuple[float, float], ...] = ()
+    interrupted: bool = False
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+    @property
+    def best_dev_score(self) -> float:
+        """The dev score of the weights that were kept; minus infinity without dev data."""
+        return max((score for _, score in self.dev_scores), default=-np.inf)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a larger budget, or another try after Ctrl-C, could go on from the checkpoints."""
+        return self.interrupted or self.solution.status in ("budget", "interrupted")
+
+    def remove_checkpoints(self) -> None:
+        """Delete the checkpoint files."""
+        for checkpoint in self.checkpoints:
+            checkpoint.remove()
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """Weights plus what is needed to apply them.
 
     Attributes:
         weights: shape ``(n_weights,)``; of kernel features, the dual coefficients of the support rows.
-        packer: turns inputs into packed batches and outputs back.
-        facts: how the model was trained (certificate, status, settings), as plain JSON values.
+        encoder: turns inputs into packed batches and outputs back.
+        metadata: how the model was trained (certificate, status, settings), as plain JSON values.
         n_jobs: threads for prediction, as scikit-learn reads it.
+        calibration: numbers that turn scores into probabilities, by name; empty if nothing was calibrated.
+        training: the record of training; None for a model from a file.
     """
 
     weights: FloatArray
     encoder: Encoder
     metadata: dict[str, Any] = field(default_factory=dict)
     n_jobs: int | None = None
+    calibration: dict[str, float] = field(default_factory=dict)
+    training: Training | None = None
 
     @property
     def coef_(self) -> FloatArray:
@@ -77,19 +120,19 @@ class Model:
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each example, ``argmax_y w'f(x, y)``."""
         with _threads.threads(self.n_jobs):
-            return self._outputs(self.encoder.pack(X))
+            return self.outputs(self.encoder.transform(X))
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
         k = checks.integer(k, "k", at_least=1)
         lists: list[list[tuple[Any, float]]] = []
         with _threads.threads(self.n_jobs):
-            for examples, piece in self.encoder.pack(X).pieces():
+            for examples, piece in self.encoder.transform(X).pieces():
                 ranks = piece.structure.k_best(self._scores(piece), k)
-                _finite(ranks[0], examples)
+                _check_finite(ranks[0].status, examples)
                 found: list[list[tuple[Any, float]]] = [[] for _ in examples]
                 for points in ranks:
-                    outputs = self.encoder.decode(piece, points.z)
+                    outputs = self.encoder.decode(piece, piece.structure.decode(points.z))
                     for i, output in enumerate(outputs):
                         if points.status[i] != PointStatus.ABSENT:
                             found[i].append((output, float(points.value[i])))
@@ -99,8 +142,7 @@ class Model:
     def decision_function(self, X: Sequence[Any]) -> FloatArray:
         """The score ``max_y w'f(x, y)`` of the best output of each example, shape ``(n_examples,)``."""
         with _threads.threads(self.n_jobs):
-            packed = self.encoder.pack(X)
-            return np.concatenate([points.value for _, points in self._best(packed)])
+            return np.concatenate([found.value for _, found in self._labelings(self.encoder.transform(X))])
 
     def relaxation(self, X: Sequence[Any]) -> list[Relaxation]:
         """For each example the predicted labels, and what the relaxation of its graph says of them.
@@ -109,13 +151,14 @@ class Model:
         """
         found: list[Relaxation] = []
         with _threads.threads(self.n_jobs):
-            for examples, piece in self.encoder.pack(X).pieces():
+            for examples, piece in self.encoder.transform(X).pieces():
                 structure = piece.structure
                 if not isinstance(structure, Network):
                     raise ValueError(f"relaxation is for graphs and associative networks, not for {structure.called}")
                 relaxed, best = structure.relax(self._scores(piece))
-                _finite(best, examples)
+                _check_finite(best.status, examples)
                 marginals = relaxed.z[structure.variable_parts].reshape(-1, structure.n_labels)
+                outputs = self.encoder.decode(piece, structure.decode(best.z))
                 by_example = np.split(marginals, np.cumsum(structure.n_nodes)[:-1])
                 found += [
                     Relaxation(
@@ -126,7 +169,7 @@ class Model:
                         float(relaxed.value[i]),
                         bool(best.status[i] == PointStatus.OK),
                     )
-                    for i, (labels, own) in enumerate(zip(self.encoder.decode(piece, best.z), by_example, strict=True))
+                    for i, (labels, own) in enumerate(zip(outputs, by_example, strict=True))
                 ]
         return found
 
@@ -136,74 +179,89 @@ class Model:
         Where positions or nodes have labels (chains, trees, cuts, graphs): the share of right labels; matchings and
         linear programs: F1 over the links or parts; structures of one's own: the share of outputs right as a whole.
         """
+        with _threads.threads(self.n_jobs):
+            return self.scorer(X, y, sample_weight)(self)
+
+    def scorer(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None
+    ) -> Callable[[Model], float]:
+        """A function of models with this encoder that is their :meth:`score` on data that are encoded only once."""
         X, y = checks.examples(X), checks.examples(y, "y")
         checks.same_length(X, y)
         weight = checks.weights(sample_weight, len(X))
-        with _threads.threads(self.n_jobs):
-            packed = self.encoder.pack(X)
-            self.encoder.gold(packed, y)  # refuses outputs that are not legal
-            return self._agreement(packed, y, weight)
+        batch = self.encoder.transform(X)
+        self.encoder.encode(batch, y)  # refuses outputs that are not legal
 
-    def scorer(self, X: Sequence[Any], y: Sequence[Any]) -> Callable[[FloatArray], float]:
-        """A function of weights that is their :meth:`score` on these data, which are checked and packed only once."""
-        X, y = checks.examples(X), checks.examples(y, "y")
-        checks.same_length(X, y)
-        packed = self.encoder.pack(X)
-        self.encoder.gold(packed, y)
-
-        def score(weights: FloatArray) -> float:
-            with _threads.threads(self.n_jobs):
-                return Model(weights, self.encoder)._agreement(packed, y, None)
+        def score(model: Model) -> float:
+            with _threads.threads(model.n_jobs):
+                return model.agreement(batch, y, weight)
 
         return score
 
-    def _agreement(self, packed: Batch, y: Sequence[Any], weight: FloatArray | None) -> float:
-        predicted = self._outputs(packed)
-        counts = np.array([self.encoder.agreement(gold, found) for gold, found in zip(y, predicted, strict=True)])
+    def agreement(self, batch: Batch, y: Sequence[Any], weight: FloatArray | None = None) -> float:
+        """The score of the predictions for encoded inputs against gold outputs."""
+        pairs = zip(y, self.outputs(batch), strict=True)
+        counts = np.array([self.encoder.agreement(gold, found) for gold, found in pairs])
         right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
         return float(right / total) if total > 0 else 1.0
 
-    def _best(self, packed: Batch) -> Iterator[tuple[Batch, Points]]:
-        """The best outputs, a piece of the batch at a time."""
-        for examples, piece in packed.pieces():
-            points = _finite(piece.structure.predict(self._scores(piece)), examples)
-            _warn_of_fractions(piece.structure, points, examples)
-            yield piece, points
+    def _labelings(self, batch: Batch) -> Iterator[tuple[Batch, Labeling]]:
+        """The predicted outputs, a piece of the batch at a time."""
+        for examples, piece in batch.pieces():
+            found = piece.structure.labels(self._scores(piece))
+            _check_finite(found.status, examples)
+            _warn_of_fractions(piece.structure, found, examples)
+            yield piece, found
 
-    def _outputs(self, packed: Batch) -> list[Any]:
-        return [output for piece, points in self._best(packed) for output in self.encoder.decode(piece, points.z)]
+    def outputs(self, batch: Batch) -> list[Any]:
+        """The best output of each example of encoded inputs."""
+        pieces = self._labelings(batch)
+        return [output for piece, found in pieces for output in self.encoder.decode(piece, found.outputs)]
 
-    def _scores(self, packed: Batch) -> FloatArray:
-        if packed.features.n_weights != self.weights.shape[0]:
-            raise ValueError(f"the inputs need {packed.features.n_weights} weights, the model has {len(self.weights)}")
-        return packed.features.scores(self.weights)
+    def _scores(self, batch: Batch) -> FloatArray:
+        if batch.features.n_weights != self.weights.shape[0]:
+            raise ValueError(f"the inputs need {batch.features.n_weights} weights, the model has {len(self.weights)}")
+        return batch.features.scores(self.weights)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file (see docs/model-format.md); the file is replaced only when complete."""
+        state = self.encoder.state()
+        arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
         header = {
             "kind": self.encoder.kind,
-            "encoder": self.encoder.header(),
+            "encoder": {name: value for name, value in state.items() if name not in arrays},
+            "calibration": self.calibration,
             "metadata": self.metadata,
             "library": __version__,
         }
-        model_file.write(path, header, {**_stored(self.weights), **self.encoder.arrays()})
+        model_file.write(path, header, {**_stored(self.weights), **arrays})
+
+    def describe(self) -> dict[str, Any]:
+        """What a model file says of the model, as plain JSON values."""
+        return {
+            "kind": self.encoder.kind,
+            "weights": len(self.weights),
+            "nonzero": int((self.weights != 0).sum()),
+            **self.encoder.describe(),
+            **self.calibration,
+            **{f"trained {key}": value for key, value in self.metadata.items()},
+        }
 
 
-def _finite(points: Points, examples: IntArray) -> Points:
+def _check_finite(status: npt.NDArray[np.int8], examples: IntArray) -> None:
     """Finite features and weights may still have infinite products; then no output is best."""
-    wrong = points.status == PointStatus.NONFINITE
+    wrong = status == PointStatus.NONFINITE
     if wrong.any():
         index = examples[np.argmax(wrong)]
         raise ValueError(f"example {index}: its scores are not finite, as its features are too large; scale them")
-    return points
 
 
-def _warn_of_fractions(structure: Structure, points: Points, examples: IntArray) -> None:
-    """Outputs that are not whole must not come in silence: a linear program may have fractional vertices."""
-    inexact = points.status == PointStatus.INEXACT
-    if not inexact.any():
+def _warn_of_fractions(structure: Structure, found: Labeling, examples: IntArray) -> None:
+    """Warn of outputs that are not whole: a linear program may have fractional vertices."""
+    inexact = found.status == PointStatus.INEXACT
+    if found.z is None or not inexact.any():
         return
-    parts = points.z[structure.variable_parts]
+    parts = found.z[structure.variable_parts]
     packed = np.zeros(structure.n_parts)
     packed[structure.variable_parts] = np.abs(parts - np.rint(parts)) > _WHOLE
     odd = inexact & (structure.by_example(packed) > 0)
@@ -221,6 +279,10 @@ SPARSE_SHARE = 0.5
 
 SPARSE_LIMIT = 1_000_000
 """A file that stores weights by position may stand for at most this many weights per stored one."""
+
+
+_OWN = ("weights", "positions")
+"""The arrays of a model file that hold the weights; the others are the encoder's."""
 
 
 def _stored(weights: FloatArray) -> dict[str, npt.NDArray[Any]]:
@@ -251,14 +313,6 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
     return weights
 
 
-def _named_loader(header: dict[str, Any]) -> str | None:
-    """What a file of a task's own kind says that loads it: words with dots, which may be quoted; never called."""
-    name = header.get("loader")
-    if not isinstance(name, str) or len(name) > 100 or not name.isascii():
-        return None
-    return name if all(part.isidentifier() for part in name.split(".")) else None
-
-
 def load(
     path: str | Path,
     *,
@@ -277,27 +331,25 @@ def load(
     """
     header, arrays = model_file.read(path)
     try:
-        kind, metadata = header["kind"], header.get("metadata", {})
-        if kind == CHECKPOINT:
-            raise ValueError("it is the checkpoint of a run and no model; name it as checkpoint= of a fit to go on")
-        if kind != PartsEncoder.kind and kind not in ENCODERS:
-            loader = _named_loader(header)
-            if loader is not None:
-                raise ValueError(f"it holds a model of kind {kind!r}; load it with {loader}(path)")
-            raise ValueError(f"it holds an unknown kind of model, {kind!r}; update maxmargin")
-        if not isinstance(metadata, dict) or not isinstance(header["encoder"], dict):
+        kind, metadata, calibration = header["kind"], header["metadata"], header["calibration"]
+        if kind == model_file.CHECKPOINT:
+            raise ValueError("it is the checkpoint of a run, not a model; name it as checkpoint= of a fit to resume it")
+        if not all(isinstance(value, dict) for value in (metadata, calibration, header["encoder"])):
             raise ValueError("its header is incomplete")
+        if not all(isinstance(value, float) and np.isfinite(value) for value in calibration.values()):
+            raise ValueError("its calibration is not made of finite numbers")
+        state = {**header["encoder"], **{name: array for name, array in arrays.items() if name not in _OWN}}
         if kind == PartsEncoder.kind:
             if structure is None:
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
-            encoder: Encoder = PartsEncoder(structure, checks.integer(header["encoder"]["n_features"], "n_features"))
+            encoder: Encoder = PartsEncoder(structure, checks.integer(state["n_features"], "n_features"))
         else:
-            encoder = ENCODERS[kind].from_header(header["encoder"]).with_arrays(arrays)
+            encoder = encoder_of_kind(kind).from_state(state)
         weights = _restored(arrays, encoder.n_weights)
         signed = encoder.nonnegative()
         if signed is not None and (weights[signed] < 0).any():
             raise ValueError(f"a {kind} model's weights of edges must be >= 0")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        return (encoder.model_class or Model)(weights, encoder, metadata, n_jobs, calibration)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError, RecursionError) as error:
         reason = f"{error} is missing from its header" if isinstance(error, KeyError) else str(error)
         raise model_file.ModelFileError(f"{path} cannot be loaded: {reason}") from None
-    return Model(weights, encoder, metadata, n_jobs)

@@ -30,7 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 MAGIC = b"\x89MMODEL\n"
-VERSION = 1
+VERSION = 2
+CHECKPOINT = "checkpoint"
+"""The kind of checkpoint files, where model files have that of their model."""
 _PREFIX = struct.Struct("<8sIQ")
 _START = _PREFIX.size + hashlib.sha256().digest_size
 _ALIGN = 64
@@ -114,9 +116,8 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
         raise ModelFileError(f"{path} is truncated: it ends inside its first {_START} bytes; copy it again")
     _, version, length = _PREFIX.unpack_from(data)
     if version != VERSION:
-        raise ModelFileError(
-            f"{path} has model format {version}, this version of maxmargin reads {VERSION}; update maxmargin"
-        )
+        remedy = "train the model again" if version < VERSION else "update maxmargin"
+        raise ModelFileError(f"{path} has model format {version}, this version of maxmargin reads {VERSION}; {remedy}")
     if length > min(_MAX_HEADER, len(data) - _START):
         raise ModelFileError(f"{path} is truncated or damaged: its header should have {length} bytes; copy it again")
     view = memoryview(data)

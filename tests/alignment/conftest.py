@@ -51,5 +51,5 @@ def aligner(make, few):
 def model(aligner, tmp_path_factory):
     """The aligner's file."""
     path = tmp_path_factory.mktemp("aligner") / "model"
-    aligner.save(path, least=0)
+    aligner.save(path, min_probability=0)
     return path

@@ -33,7 +33,7 @@ def small(make, tmp_path_factory):
     X = [("the cat sleeps", "le chat dort"), ("the dog", "le chien"), ("a cat", "un chat")]
     aligner = make(models=None, frequent_pairs=3).fit(X, [[(0, 0), (1, 1), (2, 2)], [(0, 0)], [(1, 1)]])
     path = tmp_path_factory.mktemp("small") / "model"
-    aligner.save(path, least=0)
+    aligner.save(path, min_probability=0)
     return path, X
 
 
@@ -49,12 +49,12 @@ def test_round_trip(aligner, model, others, tmp_path):
         assert again.feature_names_ == aligner.feature_names_
         assert again.metadata_ == aligner.metadata_
         assert again.fertility == aligner.link_model_.fertility
-    again.save(tmp_path / "again", least=0)
+    again.save(tmp_path / "again", min_probability=0)
     assert (tmp_path / "again").read_bytes() == model.read_bytes()
 
 
 def test_a_pruned_model_is_smaller_and_hardly_worse(aligner, model, others, tmp_path):
-    aligner.save(tmp_path / "pruned", least=1e-2)
+    aligner.save(tmp_path / "pruned", min_probability=1e-2)
     assert (tmp_path / "pruned").stat().st_size < 0.9 * model.stat().st_size
     assert load_aligner(tmp_path / "pruned").score(*others) == pytest.approx(aligner.score(*others), abs=0.01)
     aligner.save(tmp_path / "usual")
@@ -66,7 +66,7 @@ def test_a_pruned_model_is_smaller_and_hardly_worse(aligner, model, others, tmp_
 )
 def test_other_layouts(make, few, settings, tmp_path):
     aligner = make(**settings).fit(few[0][:8], few[1][:8])
-    aligner.save(tmp_path / "model", least=0)
+    aligner.save(tmp_path / "model", min_probability=0)
     again = load_aligner(tmp_path / "model")
     assert same(again.predict(few[0]), aligner.predict(few[0]))
     assert again.feature_names_ == aligner.feature_names_
@@ -84,7 +84,7 @@ def test_extra_columns_are_kept(make, few, tmp_path):
 def test_odd_words_are_kept(tmp_path):
     pair = ["\ud800", "", " ", "\0", "İ", "1,5"], ["\udfff", "\n", "ß", "5"]
     aligner = WordAligner(folds=0).fit([pair], [[(0, 0), (1, 1), (4, 2), (5, 3)]])
-    aligner.save(tmp_path / "model", least=0)
+    aligner.save(tmp_path / "model", min_probability=0)
     assert same(load_aligner(tmp_path / "model").predict([pair]), aligner.predict([pair]))
 
 
@@ -150,7 +150,7 @@ def usable_or_refused(path, X):
         model = load_aligner(path)
     except mm.ModelFileError:
         return
-    names = model.link_model_.links.user_names
+    names = model.link_model_.links.extra_names
     pairs = [SentencePair(*pair, {name: [] for name in names}) for pair in X]
     assert len(model.predict(pairs)) == len(model.align(pairs, threshold=0.5)) == len(model.align_hmm(pairs)) == len(X)
     model.save(path)
@@ -224,7 +224,7 @@ def test_inspect(model, aligner):
     assert metadata["trained C"] == 0.1
     assert metadata["trained status"] == "converged"
     assert metadata["fertility"] == 2
-    assert metadata["sentence pairs of the translation models"] == aligner.models_.n_pairs
+    assert metadata["bitext_pairs"] == aligner.models_.n_pairs
     assert "hmm" in metadata["features"]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from maxmargin.tasks.alignment import Reference, SentencePair, WordAligner, as_links, evaluate, load_aligner
 from maxmargin.tasks.alignment.bootstrap import LENGTHS, STRENGTH, WITHHELD, sample
-from maxmargin.tasks.alignment.features import GROUPS
+from maxmargin.tasks.alignment.encoder.features import GROUPS
 
 
 def test_it_beats_its_teacher(corpus):
@@ -18,7 +18,7 @@ def test_it_beats_its_teacher(corpus):
     assert learned < teacher
     assert aligner.held_out_ is None
     assert aligner.choices_ == {}
-    assert aligner.metadata_["held-out AER"] is None
+    assert aligner.metadata_["held_out_aer"] is None
     assert not any(name.partition(":")[0] in WITHHELD for name in aligner.link_model_.links.names)
     for one in aligner.align(X[:20]):
         assert ((one.confidence > 0) & (one.confidence <= 1)).all()
@@ -84,13 +84,13 @@ def test_models_that_are_there(few, models):
 def test_extra_columns(few):
     X = [SentencePair(*pair, {"other": reference.sure}) for pair, reference in zip(*few, strict=True)]
     aligner = WordAligner(tol=1e-2).bootstrap(X, n_pairs=30)
-    assert "user: other" in aligner.feature_names_
+    assert "extra: other" in aligner.feature_names_
     assert len(aligner.predict(X)) == len(X)
 
 
 def test_saved_and_loaded(few, tmp_path):
     aligner = WordAligner(tol=1e-2).bootstrap(few[0], n_pairs=20)
-    aligner.save(tmp_path / "model", least=0)
+    aligner.save(tmp_path / "model", min_probability=0)
     for first, second in zip(aligner.predict(few[0]), load_aligner(tmp_path / "model").predict(few[0]), strict=True):
         np.testing.assert_array_equal(first, second)
 
@@ -103,7 +103,7 @@ def test_nothing_to_learn_from(X):
 
 @pytest.mark.parametrize("n_pairs", [0, -1, 1.5, True, "3"])
 def test_refused_numbers_of_pairs(n_pairs):
-    with pytest.raises(ValueError, match="n_pairs must be a positive integer"):
+    with pytest.raises(ValueError, match="n_pairs must be an integer >= 1"):
         WordAligner().bootstrap([("a", "b")], n_pairs=n_pairs)
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from maxmargin.solvers import Stop
 from maxmargin.tasks.alignment import Reference, evaluate
+from maxmargin.tasks.alignment.encoder.evidence import Evidence
 from maxmargin.tasks.alignment.selection import choose, folds
 from maxmargin.tasks.alignment.training import Choice, GoldBatch, train
+from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +19,9 @@ def build(aligner):
 
     def one(X, references):
         source, target = ([pair[side] for pair in X] for side in (0, 1))
-        evidence = aligner.models_.evidence(source, target, identity=aligner.models_.words.numbered(aligner.identity_))
+        evidence = Evidence.of(
+            aligner.models_, IndexedBitext.of(source, target), lexical=aligner.models_.words.numbered(aligner.lexical_)
+        )
         return GoldBatch.build(aligner.link_model_, evidence, references)
 
     return one
@@ -40,8 +44,8 @@ def test_possible_links_cost_nothing(build, few):
     np.testing.assert_array_equal(cells[gold.possible & ~gold.sure], 0.0)
     np.testing.assert_array_equal(cells[~gold.possible], 1.0)
     np.testing.assert_array_equal(cells[kept], -2.0)
-    places = np.setdiff1d(np.arange(gold.batch.n_parts), gold.batch.cells)
-    np.testing.assert_array_equal(problem.leading_costs[places], 0.0)
+    slots = np.setdiff1d(np.arange(gold.batch.n_parts), gold.batch.cells)
+    np.testing.assert_array_equal(problem.leading_costs[slots], 0.0)
     assert loss(gold, gold.kept) == pytest.approx(0.0)
     nothing = gold.batch.complete(np.zeros(len(gold.sure)))
     assert loss(gold, nothing) == pytest.approx(2.0 * kept.sum())

@@ -10,32 +10,34 @@ import scipy.sparse as sp
 
 from maxmargin.solvers import Extragradient, Stop
 from maxmargin.tasks.alignment import Reference, load_corpus
-from maxmargin.tasks.alignment.features import GROUPS, LinkFeatures
-from maxmargin.tasks.alignment.links import as_links
-from maxmargin.tasks.alignment.metrics import evaluate
-from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
+from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence
+from maxmargin.tasks.alignment.encoder.features import GROUPS, LinkFeatures
+from maxmargin.tasks.alignment.io.links import as_links
+from maxmargin.tasks.alignment.metrics.scores import evaluate
 from maxmargin.tasks.alignment.selection import choose, folds
 from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, train
+from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 CORPUS = load_corpus()
 MODELS = BitextModels.learn(CORPUS.source, CORPUS.target, model1_iterations=2, hmm_iterations=2)
 SOME = CORPUS.select(range(0, len(CORPUS), 6))
-IDENTITY = MODELS.words.frequent(30)
+LEXICAL = MODELS.words.frequent(30)
 
 
-def link_model(fertility=2, *, identity=False):
-    groups = tuple(group for group in GROUPS if group != "user" and (identity or group != "identity"))
-    return LinkModel(LinkFeatures(groups, len(IDENTITY) if identity else 0, OPINION_NAMES), fertility)
+def link_model(fertility=2, *, lexical=False):
+    groups = tuple(group for group in GROUPS if group != "extra" and (lexical or group != "lexical"))
+    return LinkModel(LinkFeatures(groups, len(LEXICAL) if lexical else 0, POSTERIOR_NAMES), fertility)
 
 
 def evidence(corpus=SOME):
-    return MODELS.evidence(corpus.source, corpus.target, identity=MODELS.words.numbered(IDENTITY))
+    return Evidence.of(MODELS, IndexedBitext.of(corpus.source, corpus.target), lexical=MODELS.words.numbered(LEXICAL))
 
 
 @pytest.mark.parametrize("fertility", [1, 2, 4])
-@pytest.mark.parametrize("identity", [False, True])
-def test_features_of_parts_are_those_of_links_and_words(fertility, identity):
-    model, metadata = link_model(fertility, identity=identity), evidence()
+@pytest.mark.parametrize("lexical", [False, True])
+def test_features_of_parts_are_those_of_links_and_words(fertility, lexical):
+    model, metadata = link_model(fertility, lexical=lexical), evidence()
     batch = model.batch(metadata)
     features = model.features(metadata, batch)
     matrix = features.to_sparse().toarray()
@@ -46,10 +48,10 @@ def test_features_of_parts_are_those_of_links_and_words(fertility, identity):
     expected = np.zeros(matrix.shape)
     expected[batch.cells, : links.shape[1]] = links
     at = links.shape[1]
-    for place in range(fertility - 1):
-        for side, parts in zip(model._words, (batch.source_places, batch.target_places), strict=True):
+    for slot in range(fertility - 1):
+        for side, parts in zip(model._words, (batch.source_slots, batch.target_slots), strict=True):
             words = side.matrix(metadata)
-            expected[parts[:, place], at : at + words.shape[1]] = words
+            expected[parts[:, slot], at : at + words.shape[1]] = words
             at += words.shape[1]
     assert at == model.n_weights
     np.testing.assert_array_equal(matrix, expected)
@@ -113,7 +115,7 @@ def test_imputed_outputs_are_the_best_that_references_allow(fertility):
     source, target = [["the", "house"], ["a", "small", "house"]], [["la", "maison"], ["une", "petite", "maison"]]
     references = [Reference.of([(1, 1)], [(0, 0), (0, 1)]), Reference.of([(0, 0)], [(1, 1), (2, 2), (1, 2)])]
     model = link_model(fertility)
-    metadata = MODELS.evidence(source, target, identity=MODELS.words.numbered(IDENTITY))
+    metadata = Evidence.of(MODELS, IndexedBitext.of(source, target), lexical=MODELS.words.numbered(LEXICAL))
     batch = GoldBatch.build(model, metadata, references)
     for seed in range(10):
         weights = np.random.default_rng(seed).standard_normal(model.n_weights)
@@ -182,9 +184,9 @@ def test_scores_are_those_of_the_metrics():
     np.testing.assert_array_equal(margins > 0, predicted)
 
 
-@pytest.mark.parametrize("identity", [False, True])
-def test_training_ends_with_a_certificate_and_fits(identity):
-    batch = gold(2, identity=identity)
+@pytest.mark.parametrize("lexical", [False, True])
+def test_training_ends_with_a_certificate_and_fits(lexical):
+    batch = gold(2, lexical=lexical)
     stop = Stop(tol=1e-2, max_iter=3000)
     solution = train(batch, Choice(1.0, 2.0), rounds=1, solver=Extragradient(), stop=stop)
     assert solution.certificate.relative_gap <= 1e-2

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import grid, one, random_batch
+from oracles import network as twin
+from oracles import reference
 
 from maxmargin.structures import Associative, Cut, PairwiseGraph, PointStatus
-from maxmargin.testing import network as twin
-from maxmargin.testing import reference
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=30)
 

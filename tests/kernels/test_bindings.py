@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from maxmargin import _kernels
 from maxmargin.structures import Chain, Cut, Matching
+from maxmargin.tasks import _kernels as task_kernels
 
 CHAIN, CUT, MATCHING = Chain([2], 2), Cut([2], [[0, 1]], [0, 1]), Matching.dense([(2, 2)])
 PATTERN = np.array([0, 1, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
@@ -28,7 +31,7 @@ def hull() -> object:
 OFFSETS = np.array([[0, 8]])
 CALLS = {
     "chain_argmax": (_kernels.chain_argmax, (*CHAIN._layout, np.ones(8), *outputs(8), 1)),
-    "chain_entropic": (_kernels.chain_entropic, (*CHAIN._layout, False, np.ones(8), *outputs(8), np.zeros(4), 1)),
+    "chain_marginals": (_kernels.chain_marginals, (*CHAIN._layout, False, np.ones(8), *outputs(8), np.zeros(4), 1)),
     "chain_k_best": (_kernels.chain_k_best, (*CHAIN._layout, 1, np.ones(8), *outputs(8), 1)),
     "chain_labels": (
         _kernels.chain_labels,
@@ -69,13 +72,13 @@ CALLS = {
         (MATCHING._batch, np.ones(4), 1e-8, False, np.zeros(4), *outputs(4), np.zeros((1, 2), dtype=np.int32), 1),
     ),
     "hull": (_kernels.HullBatch, (np.array([8]), 1e-8)),
-    "attribute_count": (_kernels.attribute_count, (np.zeros(2, dtype=np.uint8),)),
+    "attribute_count": (task_kernels.attribute_count, (np.zeros(2, dtype=np.uint8),)),
     "attribute_scan": (
-        _kernels.attribute_scan,
+        task_kernels.attribute_scan,
         (np.zeros(2, dtype=np.uint8), *np.zeros((2, 1), int), np.zeros(1), np.zeros(2, int), *np.zeros((4, 1), int)),
     ),
     "text_splice": (
-        _kernels.text_splice,
+        task_kernels.text_splice,
         (
             *(np.zeros(2, dtype=np.uint8), *np.zeros((2, 1), int), np.zeros(1, dtype=np.int32), np.arange(2)),
             *(np.zeros(1, dtype=np.uint8), np.ones(1), np.zeros(1, dtype=np.uint8), 6, np.zeros(99, dtype=np.uint8)),
@@ -92,9 +95,9 @@ CALLS = {
     "supported_pairs": (_kernels.PairSet(2, 2).add_rows, (*PATTERN, np.arange(2), np.arange(2))),
     "supported_pairs_count": (_kernels.PairSet(2, 2).count, (np.zeros(2, int),)),
     "supported_pairs_write": (_kernels.PairSet(2, 2).write, (np.zeros(2, dtype=np.int32),)),
-    "token_count": (_kernels.token_count, (np.zeros(2, dtype=np.uint8), 0)),
+    "token_count": (task_kernels.token_count, (np.zeros(2, dtype=np.uint8), 0)),
     "token_scan": (
-        _kernels.token_scan,
+        task_kernels.token_scan,
         (np.zeros(2, dtype=np.uint8), 0, *np.zeros((2, 1, 1), int), np.zeros(1, int), np.zeros(2, int)),
     ),
     "hull_begin": (hull().begin, (OFFSETS, np.ones(8), np.zeros(8), 1)),
@@ -124,6 +127,14 @@ def test_arrays_are_never_converted(name: str) -> None:
         for wrong in (other, np.repeat(argument, 2, axis=-1)[..., ::2] if argument.size > 1 else argument.tolist()):
             with pytest.raises(TypeError, match="incompatible function arguments"):
                 call(*arguments[:at], wrong, *arguments[at + 1 :])
+
+
+@pytest.mark.parametrize("name", ["maxmargin._kernels", "maxmargin.tasks._kernels"])
+def test_stubs_match_the_modules(name: str) -> None:
+    pytest.importorskip("nanobind", reason="nanobind, which generates the stubs, is not installed")
+    root = Path(__file__).parents[2]
+    committed = (root / "src" / name.replace(".", "/")).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert committed == runpy.run_path(str(root / "cpp" / "stubs.py"))["stub"](name), "run make stubs"
 
 
 FEW_THREADS = """

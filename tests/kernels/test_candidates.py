@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.candidates import vertices
+from oracles.reference import project as reference_project
 
 import maxmargin as mm
 from maxmargin.structures import PointStatus
 from maxmargin.structures.candidates import Candidates
-from maxmargin.testing.candidates import vertices
-from maxmargin.testing.check import check_structure
-from maxmargin.testing.reference import project as reference_project
+from maxmargin.testing import check_structure
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 
@@ -73,7 +73,7 @@ def test_projection_of_long_lists_is_certified_by_the_argmax(scale: float) -> No
 
 @settings(deadline=None, derandomize=True, max_examples=30)
 @given(sizes=lists, seed=st.integers(0, 10_000), scale=st.sampled_from([1e-3, 1.0, 1e4]))
-def test_entropic_is_a_softmax(sizes: list[int], seed: int, scale: float) -> None:
+def test_marginals_is_a_softmax(sizes: list[int], seed: int, scale: float) -> None:
     structure = Candidates(sizes)
     potentials = scale * np.random.default_rng(seed).normal(size=structure.n_parts)
     found = structure.marginals(potentials)

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.chain import vertices, viterbi
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
-from maxmargin.testing import reference
-from maxmargin.testing.chain import vertices, viterbi
 
 MODES = ["shared", "each"]
 # A vector length is set for all examples of a test, so it does not matter that the fixture is not set up for each.

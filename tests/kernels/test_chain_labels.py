@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles.chain import viterbi
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
-from maxmargin.testing.chain import viterbi
 
 MODES = ["shared", "each"]
 at_one_width = partial(

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles import reference, slack
+from oracles.chain import gibbs, vertices
 
 import maxmargin as mm
 from maxmargin import _kernels
@@ -19,8 +21,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.structures import Chain, TransitionConstraints
 from maxmargin.structures.base import PointStatus
-from maxmargin.testing import check_structure, reference, slack
-from maxmargin.testing.chain import gibbs, vertices
+from maxmargin.testing import check_structure
 
 MODES = ["shared", "each"]
 at_one_width = partial(
@@ -302,7 +303,7 @@ def test_rules_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="legal must be a TransitionConstraints or None, got ndarray"):
         Chain([1], 2, constraints=np.ones((2, 2)))
     few = np.zeros(4)
-    with pytest.raises(ValueError, match="rules do not fit the labels"):
+    with pytest.raises(ValueError, match="constraints do not fit the labels"):
         _kernels.ChainOracle(np.array([2]), 3, True, few, few, few, 1)
 
 

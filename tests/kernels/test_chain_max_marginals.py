@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles.chain import max_marginals, vertices
 
 import maxmargin
 from maxmargin.structures import Chain, TransitionConstraints
 from maxmargin.structures.base import PointStatus
-from maxmargin.testing.chain import max_marginals, vertices
 
 MODES = ["shared", "each"]
 at_one_width = partial(

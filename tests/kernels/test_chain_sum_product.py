@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles.chain import gibbs, sum_product, vertices
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
-from maxmargin.testing.chain import gibbs, sum_product, vertices
 
 MODES = ["shared", "each"]
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
@@ -125,7 +125,7 @@ def test_both_ways_agree(transitions, scale):
     edges, z, value = np.empty((129, 12, 12)), np.empty(chain.n_parts), np.empty(5)
     status = np.empty(5, dtype=np.int8)
     asked = edges if transitions == "shared" else np.empty(0)
-    _kernels.chain_entropic(*chain._layout, True, potentials, z, value, status, asked, 1)
+    _kernels.chain_marginals(*chain._layout, True, potentials, z, value, status, asked, 1)
     points = chain.marginals(potentials)
     np.testing.assert_array_equal(points.status, status)
     np.testing.assert_allclose(points.z, z, rtol=0, atol=1e-11)
@@ -167,7 +167,7 @@ def test_what_the_fast_way_may_lose_is_lost_nowhere(transitions, n_labels):
     rare = np.where(rng.random(chain.n_parts) < 0.1, -1.0, 0.01 * smooth)
     potentials = scale * np.select([kind == 0, kind == 1], [steps, 0.3 * smooth], rare)
     z, value, status = np.empty(chain.n_parts), np.empty(600), np.empty(600, dtype=np.int8)
-    _kernels.chain_entropic(*chain._layout, True, potentials, z, value, status, np.empty(0), 1)
+    _kernels.chain_marginals(*chain._layout, True, potentials, z, value, status, np.empty(0), 1)
     points = chain.marginals(potentials)
     np.testing.assert_array_equal(points.status, status)
     np.testing.assert_allclose(points.z, z, rtol=0, atol=1e-11)
@@ -443,9 +443,9 @@ def test_wrong_shapes_are_refused():
     outputs = np.zeros(52), np.zeros(2), np.zeros(2, dtype=np.int8)
     for edges in (np.zeros(16), np.zeros((4, 4, 4))):
         with pytest.raises(ValueError, match="edges do not fit the batch"):
-            _kernels.chain_entropic(*chain._layout, False, np.zeros(52), *outputs, edges, 1)
+            _kernels.chain_marginals(*chain._layout, False, np.zeros(52), *outputs, edges, 1)
     with pytest.raises(ValueError, match="outputs do not fit the batch"):
-        _kernels.chain_entropic(*chain._layout, False, np.zeros(52), outputs[0][:-1], *outputs[1:], np.zeros(0), 1)
+        _kernels.chain_marginals(*chain._layout, False, np.zeros(52), outputs[0][:-1], *outputs[1:], np.zeros(0), 1)
 
 
 @pytest.mark.usefixtures("every_vector_length")

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import random_graphs
+from oracles import cut as twin
+from oracles import reference
 from scipy.spatial import Delaunay
 
 from maxmargin import _kernels
 from maxmargin._threads import threads
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.cut import Cut
-from maxmargin.testing import cut as twin
-from maxmargin.testing import reference
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=40)
 

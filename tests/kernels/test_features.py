@@ -12,7 +12,7 @@ from maxmargin import _kernels, threads
 from maxmargin.features import ChainFeatures, Features, PartFeatures, Stacked, operator_norm
 from maxmargin.features import rows as rows_module
 from maxmargin.features.rows import Rows
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 KINDS = ["dense", "csr32", "csr64"]
 careful = settings(deadline=None, derandomize=True, max_examples=60)

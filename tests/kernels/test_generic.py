@@ -5,14 +5,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.chain import vertices
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures import generic
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.chain import Chain
-from maxmargin.testing import reference
-from maxmargin.testing.chain import vertices
 
 OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
 
@@ -21,6 +21,7 @@ class Listed(Structure):
     """Any finite list of outputs per example, each a real vector; the first ``heads[i]`` parts are block one."""
 
     name = "listed"
+    categorical = False
 
     def __init__(self, outputs, heads):
         self.outputs = [np.asarray(v, dtype=float) for v in outputs]
@@ -79,6 +80,7 @@ class TopK(Structure):
     """Exactly ``take[i]`` of ``sizes[i]`` parts; -inf forbids a part."""
 
     name = "top k"
+    categorical = False
 
     def __init__(self, sizes, take):
         self.sizes, self.take = np.asarray(sizes, dtype=int), np.asarray(take, dtype=int)

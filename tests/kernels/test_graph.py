@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import certificate, grid, one, random_batch
+from oracles import network as twin
+from oracles import reference
 
 from maxmargin import _kernels
 from maxmargin._threads import threads
 from maxmargin.structures import Associative, Chain, Cut, PairwiseGraph, PointStatus, network
-from maxmargin.testing import network as twin
-from maxmargin.testing import reference
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=40)
 KINDS = (Associative, PairwiseGraph)

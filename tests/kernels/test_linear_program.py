@@ -10,11 +10,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.linear_program import vertices, whole_points
 
 import maxmargin as mm
 from maxmargin.structures import LinearProgram, Matching, PointStatus, generic, linear_program, linear_projection
-from maxmargin.testing import check_structure, reference
-from maxmargin.testing.linear_program import vertices, whole_points
+from maxmargin.testing import check_structure
 
 
 def random_programs(seed, n=4, *, whole=False, parts=6, degenerate=False, **settings):

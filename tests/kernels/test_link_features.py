@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles import alignment as twin
 
-from maxmargin import _kernels
-from maxmargin.tasks.alignment.features import Evidence, LinkFeatures
-from maxmargin.testing import alignment as twin
+from maxmargin.tasks import _kernels
+from maxmargin.tasks.alignment.encoder.features import Evidence, LinkFeatures
+from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 NAMES = (
     *("source_start", "target_start", "grid_start", "source_word", "target_word"),
@@ -58,7 +59,7 @@ WIDTH = sum(_kernels.link_group_sizes()) + 1
         ({"target_word": np.array([0, -1, 1], dtype=np.int32)}, "outside the list of words"),
         ({"letters_start": np.array([0, 2, 4])}, "offsets do not span"),
         ({"letters_start": np.array([0, 3])}, "one entry per word"),
-        ({"letters": np.array([97, 98, 2**32 - 1], dtype=np.uint32)}, "no code point"),
+        ({"letters": np.array([97, 98, 2**32 - 1], dtype=np.uint32)}, "not a code point"),
         ({"letters": np.full(70, 97, dtype=np.uint32), "letters_start": np.array([0, 65, 70])}, "too many letters"),
         ({"shape": np.zeros(1, dtype=np.int32)}, "one entry per word"),
         ({"hmm_forward": np.zeros(3)}, "same size"),
@@ -190,10 +191,7 @@ def test_whole_tiles_and_their_remainders(shape, every_vector_length):
     J, K = shape
     words = ["parlement", "parliament", "1998", ",", "The", "x" * 64, "xy" * 40]
     case = Evidence(
-        np.array([0, J]),
-        np.array([0, K]),
-        [words[i] for i in rng.integers(0, len(words), J)],
-        [words[i] for i in rng.integers(0, len(words), K)],
+        IndexedBitext.of(*([[words[i] for i in rng.integers(0, len(words), n)]] for n in shape)),
         *rng.random((4, J * K)),
         rng.random(J),
         rng.random(K),

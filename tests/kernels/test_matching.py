@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.matching import random_matching, residual, vertices
 from scipy.optimize import linear_sum_assignment
 
 from maxmargin import _kernels, threads
 from maxmargin.structures import PointStatus
 from maxmargin.structures.matching import Matching
-from maxmargin.testing import reference
-from maxmargin.testing.matching import random_matching, residual, vertices
 
 CAPACITIES = ("one", "few", "zeros")
 

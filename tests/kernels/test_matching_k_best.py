@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.matching import random_matching, vertices
 
 import maxmargin as mm
 from maxmargin import _kernels, threads
 from maxmargin.structures import PointStatus, generic
 from maxmargin.structures.matching import Matching
-from maxmargin.testing.matching import random_matching, vertices
 
 CAPACITIES = ("one", "few", "zeros")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.matching import margins_by_enumeration, random_matching
 
 from maxmargin import _kernels, threads
 from maxmargin.structures.matching import Matching
-from maxmargin.testing.matching import margins_by_enumeration, random_matching
 
 CAPACITIES = ("one", "few", "zeros")
 KINDS = ("normal", "rounded", "positive", "negative", "equal", "zero")

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.second_order import product_chain, vertices, viterbi
 
 import maxmargin
 from maxmargin import _kernels, _threads
@@ -11,8 +13,7 @@ from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.structures.transitions import TransitionConstraints
-from maxmargin.testing import check_structure, reference
-from maxmargin.testing.second_order import product_chain, vertices, viterbi
+from maxmargin.testing import check_structure
 
 at_one_width = partial(
     settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -412,14 +413,14 @@ def both_ways(chain, potentials):
     found = [chain.marginals(potentials)]
     z, value = np.empty(chain.n_parts), np.empty(chain.n_examples)
     status = np.empty(chain.n_examples, dtype=np.int8)
-    _kernels.second_order_entropic(*chain._packed(potentials), True, z, value, status, 1)
+    _kernels.second_order_marginals(*chain._packed(potentials), True, z, value, status, 1)
     return [*found, type(found[0])(z, value, status)]
 
 
 @pytest.mark.usefixtures("every_vector_length")
 @at_one_width(max_examples=60)
 @given(small_chains())
-def test_entropic_is_the_gibbs_distribution(case):
+def test_marginals_is_the_gibbs_distribution(case):
     chain, potentials = case
     for points in both_ways(chain, potentials):
         assert (points.status == OK).all()
@@ -436,7 +437,7 @@ def test_entropic_is_the_gibbs_distribution(case):
 @pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 20.0, 200.0, 1e6])
 @pytest.mark.parametrize(("length", "n_labels"), [(60, 7), (25, 17), (9, 26)])
-def test_entropic_of_large_chains(length, n_labels, scale):
+def test_marginals_of_large_chains(length, n_labels, scale):
     rng = np.random.default_rng(length)
     chain = SecondOrderChain([length, 2, length - 3], n_labels, constraints=some_rules(rng, n_labels, 0.8))
     potentials = scale * rng.normal(size=chain.n_parts)

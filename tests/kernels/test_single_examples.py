@@ -53,7 +53,7 @@ def made(kind: str, seed: int, rescaling: str = "margin", units: bool = True) ->
 
 
 def blocks_of(problem: Problem, most: int = 30) -> Any:
-    return _kernels.BlockDescent(problem.examples(), 0.7, np.inf, FREE, 2, 10, most, 0.0, 0.0)
+    return _kernels.BlockFrankWolfe(problem.examples(), 0.7, np.inf, FREE, 2, 10, most, 0.0, 0.0)
 
 
 def visit(problem: Problem, i: int, weights: np.ndarray, examples: Any = None) -> tuple[np.ndarray, float]:
@@ -113,7 +113,7 @@ def test_what_is_not_finite_ends_a_pass(kind: str, rescaling: str, bad: float) -
     problem = made(kind, 1, rescaling)
     total, late = np.full(problem.n_weights, bad), np.zeros(problem.n_weights)
     order = np.flatnonzero(problem.structure.sizes > 9)
-    with pytest.raises((ArithmeticError, RuntimeError), match=r"NaN|no legal output"):
+    with pytest.raises((ArithmeticError, RuntimeError), match=r"NaN|no feasible output"):
         _kernels.subgradient_pass(problem.examples(), order, 1.0, np.inf, FREE, total, late, 1.0)
 
 

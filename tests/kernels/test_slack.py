@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import reference
+from oracles.slack import best_mix, best_output, pairs, vertices
 from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 
 import maxmargin as mm
 from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree, generic
-from maxmargin.testing import reference
-from maxmargin.testing.slack import best_mix, best_output, pairs, vertices
 
 EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "tree")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 
 words = st.lists(st.one_of(st.binary(max_size=4), st.binary(max_size=40), st.sampled_from([b"", b"a", b"aa", b"a\0"])))
 

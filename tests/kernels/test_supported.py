@@ -18,7 +18,7 @@ from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.structures import Chain, SecondOrderChain
-from maxmargin.testing.features import check_features
+from maxmargin.testing import check_features
 
 RULES = settings(
     deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import maxmargin as mm
-from maxmargin import _kernels
-from maxmargin.tasks.alignment.links import Prediction, as_links
-from maxmargin.tasks.alignment.symmetrize import METHODS, symmetrize
+from maxmargin.tasks import _kernels
+from maxmargin.tasks.alignment.io.links import Prediction, as_links
+from maxmargin.tasks.alignment.metrics.symmetrization import METHODS, symmetrize
 
 GROWING = ("grow-diag", "grow-diag-final", "grow-diag-final-and")
 

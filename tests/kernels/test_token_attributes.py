@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.tagging import rows_of_items, rows_of_template
 
-from maxmargin import _kernels
-from maxmargin.tasks.tagging.attributes import Vocabulary
-from maxmargin.tasks.tagging.table import TokenTable
-from maxmargin.tasks.tagging.templates import Template
-from maxmargin.testing.tagging import rows_of_items, rows_of_template
+from maxmargin.tasks import _kernels
+from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
+from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.io.table import TokenTable
 
 
 def arguments():
@@ -104,7 +104,7 @@ def test_random_text():
     )
     table = TokenTable.of_lists(data, template.columns)
     for edges in (False, True):
-        vocabulary = Vocabulary()
+        vocabulary = AttributeVocabulary()
         found = (template.apply_edges if edges else template.apply)(table, vocabulary, grow=True)
         names, matrix = vocabulary.names, found.matrix.toarray()
         twin = rows_of_template(template, data, edges=edges)
@@ -125,7 +125,7 @@ def test_random_dictionaries():
         return [one, float(rng.integers(-1, 3)), bool(rng.integers(2)), [one, one]][kind]
 
     data = [[{name: value(3) for name in names} for _ in range(size)] for size in (0, 1, 300, 5)]
-    vocabulary = Vocabulary()
+    vocabulary = AttributeVocabulary()
     found = vocabulary.of_items(data, grow=True)
     known, matrix = vocabulary.names, found.matrix
     pairs = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from maxmargin import _kernels
+from maxmargin.tasks import _kernels
 
 TABS, BLANKS, CONLLU, TAGGED, JOINED, WORDS = range(6)
 RAGGED, NUMBER, UNTAGGED, WEIGHT = 2, 3, 4, 5

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import translation as twin
 
-from maxmargin import _kernels
-from maxmargin.testing import translation as twin
+from maxmargin.tasks import _kernels
 
 UNSEEN = 1e-7
 SCALE = 2.0**50

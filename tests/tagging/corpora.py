@@ -32,7 +32,7 @@ def markov(n=12, *, seed=0, labels=("a", "b", "c"), longest=6, noise=0.25, short
 
 
 def chunked(n=12, *, seed=0, longest=6):
-    """Sentences with labels of chunks that keep the rules."""
+    """Sentences with labels of chunks that satisfy the constraints."""
     rng = np.random.default_rng(seed)
     X, y = [], []
     for length in rng.integers(1, longest + 1, size=n):
@@ -62,7 +62,7 @@ def matrices(X, *, edges=False, seed=0):
 
 
 def legal_outputs(model, length, known=None):
-    """All label sequences of a length that the rules and the known labels allow."""
+    """All label sequences of a length that the constraints and the known labels allow."""
     constraints = model.layout.constraints
     found = []
     for codes in product(range(model.layout.n_labels), repeat=length):

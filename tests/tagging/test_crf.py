@@ -76,7 +76,7 @@ def script(CRF, corpus):
         "score": crf.score(X_test, y_test),
         "single": list(crf.predict_single(X_test[0])) == list(y_pred[0]),
         "transitions": {pair for pair, _ in transitions},
-        "states": {attribute for (attribute, _), _ in states},
+        "support": {attribute for (attribute, _), _ in states},
         "names": sorted(crf.attributes_),
         "count": crf.num_attributes_,
         "size": crf.size_,
@@ -105,7 +105,7 @@ def test_both_find_the_same(corpus):
     one, two = script(CRF, corpus), script(theirs.CRF, corpus)
     for key in ("labels", "names", "count", "marginals", "single"):
         assert one[key] == two[key], key
-    assert two["states"] <= one["states"]
+    assert two["support"] <= one["support"]
     assert one["accuracy"] >= two["accuracy"] - 0.03
     assert one["estimator"] >= two["estimator"] - 0.03
     assert [sorted(token) for token in one["one"]] == [sorted(token) for token in two["one"]]
@@ -128,8 +128,8 @@ def test_settings_are_translated(corpus):
         ({"c2": 2.0}, {"C": 0.25}),
         ({"c2": 0.1}, {"C": 1.0}),
         ({"c2": 0}, {"C": 1.0}),
-        ({"min_freq": 2.5, "all_possible_states": True}, {"min_count": 3, "states": "all"}),
-        ({"min_freq": 0, "all_possible_states": False}, {"min_count": 1, "states": "observed"}),
+        ({"min_freq": 2.5, "all_possible_states": True}, {"min_count": 3, "support": "all"}),
+        ({"min_freq": 0, "all_possible_states": False}, {"min_count": 1, "support": "observed"}),
         ({"algorithm": "ap", "max_iterations": 200}, {"max_iter": 200}),
         ({"algorithm": "arow", "variance": 2, "gamma": 3, "c": 5, "pa_type": 2, "epsilon": 1e-9}, {}),
     ]:
@@ -142,7 +142,7 @@ def test_settings_are_translated(corpus):
 
 def test_only_what_matters_is_warned_of(corpus):
     X, y, _, _ = corpus
-    with pytest.warns(UserWarning, match=r"c1=0\.1 has no effect: there is no L1 penalty here") as caught:
+    with pytest.warns(UserWarning, match=r"c1=0\.1 is ignored, as there is no L1 penalty here") as caught:
         CRF(c1=0.1, c2=0.1).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from maxmargin.tasks import alignment
-from maxmargin.tasks.tagging.chunks import count_chunks
 from maxmargin.tasks.tagging.corpus import COLUMNS, PATH, TaggedCorpus, load_corpus
-from maxmargin.tasks.tagging.files import read_tagged
+from maxmargin.tasks.tagging.io.files import read_tagged
+from maxmargin.tasks.tagging.metrics.chunks import count_chunks
 
 UPOS = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ"}
 UPOS |= {"SYM", "VERB"}  # and no X

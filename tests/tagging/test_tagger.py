@@ -17,7 +17,7 @@ import maxmargin as mm
 from maxmargin.solvers import Checkpoint
 from maxmargin.structures import TransitionConstraints
 from maxmargin.tasks.tagging import AttributeText, SequenceTagger, Template, TokenTable, preset_text
-from maxmargin.tasks.tagging.presets import PRESETS
+from maxmargin.tasks.tagging.encoder.presets import PRESETS
 
 
 def bits(tagger):
@@ -164,12 +164,12 @@ def test_odd_inputs(X, message):
     ("X", "message"),
     [
         (["word"], "sentence 0: expected a list of tokens, got str"),
-        ([["a"], [5]], "sentence 1, token 0: expected text"),
-        ([["a", {"b": 1}]], "sentence 0, token 1: expected text"),
-        ([["a", None]], "sentence 0, token 1: expected text"),
-        ([["a", b"b"]], "sentence 0, token 1: expected text"),
+        ([["a"], [5]], "sentence 1, token 0: expected a string"),
+        ([["a", {"b": 1}]], "sentence 0, token 1: expected a string"),
+        ([["a", None]], "sentence 0, token 1: expected a string"),
+        ([["a", b"b"]], "sentence 0, token 1: expected a string"),
         ([["a", ("b", "c")]], "sentence 0, token 1"),
-        ([[("a", "b")], [("c",)]], "sentence 1, token 0: 1 columns where others have 2"),
+        ([[("a", "b")], [("c",)]], "sentence 1, token 0: 1 columns, and others have 2"),
         ([np.zeros((1, 2))], "matrices need no template or preset; leave it out, or give tokens of text"),
         (AttributeText.of_lists([[{"a": 1}]]), "attributes of tokens need no template or preset"),
     ],
@@ -187,8 +187,8 @@ def test_other_inputs_than_in_training(corpus):
     rows = SequenceTagger().fit(matrices(X), y)
     table, text = TokenTable.of_lists(X), AttributeText.of_lists(dictionaries(X))
     for tagger, other, message in [
-        (words, dictionaries(X), "sentence 0, token 0: expected text"),
-        (words, matrices(X), "sentence 0, token 0: expected text"),
+        (words, dictionaries(X), "sentence 0, token 0: expected a string"),
+        (words, matrices(X), "sentence 0, token 0: expected a string"),
         (words, [5], "sentence 0: expected a list of tokens"),
         (items, table, "this model takes attributes of tokens, not columns of text"),
         (items, matrices(X), "sentence 0, token 0: expected a dictionary or a list of texts"),
@@ -245,9 +245,12 @@ def test_two_arrays_are_two_sentences():
         ({"columns": 5}, "columns must be names of columns, got 5"),
         ({"order": 3}, "order must be 1 or 2, got 3"),
         ({"order": 1.0}, "order must be 1 or 2, got 1.0"),
-        ({"order": 2, "template": PAIRS}, "with order=2, pairs of labels cannot see the input"),
-        ({"constraints": "x"}, "legal must be None, a TransitionConstraints or one of 'auto', 'bio', 'iobes', got 'x'"),
-        ({"constraints": TransitionConstraints.anything(5)}, "legal is for 5 labels, there are 3"),
+        ({"order": 2, "template": PAIRS}, "order=2 cannot be combined with attributes of pairs"),
+        (
+            {"constraints": "x"},
+            "constraints must be None, a TransitionConstraints or one of 'auto', 'bio', 'iobes', got 'x'",
+        ),
+        ({"constraints": TransitionConstraints.anything(5)}, "constraints are for 5 labels, there are 3"),
         ({"forbidden": 5}, "forbidden must be a list of pairs of labels, got 5"),
         ({"forbidden": ["ab"]}, "forbidden must be a list of pairs of labels, got 'ab'"),
         ({"forbidden": [("a", "z")]}, "there is no label 'z'"),
@@ -255,15 +258,15 @@ def test_two_arrays_are_two_sentences():
         ({"classes": "abc"}, "classes must be a list of labels, got 'abc'"),
         ({"classes": ["a", "b"]}, "label 'c' was not seen before"),
         ({"classes": ["a", "b", "c", "a"]}, "distinct labels"),
-        ({"classes": ["a", "b", "c", None]}, "classes holds None, which stands for a label that is not known"),
-        ({"classes": ["a", "b", "c", "?"], "unknown": "?"}, "classes holds '?', which stands for a label"),
+        ({"classes": ["a", "b", "c", None]}, "classes holds None, which stands for an unknown label"),
+        ({"classes": ["a", "b", "c", "?"], "unknown": "?"}, "classes holds '?', which stands for an unknown label"),
         ({"min_count": 0}, "min_count must be an integer >= 1, got 0"),
-        ({"states": "x"}, "states must be one of 'rivals', 'observed', 'all', got 'x'"),
+        ({"support": "x"}, "support must be one of 'negative', 'observed', 'all', got 'x'"),
         ({"C": 0}, "C must be a finite number > 0 or a list of such, got 0"),
         ({"C": float("inf")}, "C must be a finite number > 0"),
         ({"C": True}, "C must be a finite number > 0"),
         ({"C": []}, "several values of C"),
-        ({"cost": {"z": 1}}, "cost names 'z', which is no label; there are a, b, c"),
+        ({"cost": {"z": 1}}, "cost names 'z', which is not a label; there are a, b, c"),
         ({"cost": {"a": -1}}, "finite costs >= 0"),
         ({"cost": [[0, 1], [1, 0]]}, "LabelCost needs a (3, 3) matrix"),
         ({"solver": "x"}, 'solver must be "auto" or a solver object'),
@@ -345,9 +348,12 @@ def test_rules_are_recognized():
     assert SequenceTagger(template=WORDS, constraints=None).fit(X, y).model_.layout.constraints is None
     broken = [["I-X"] * len(labels) for labels in y[:1]] + y[1:]
     assert SequenceTagger(template=WORDS).fit(X, broken).model_.layout.constraints is None
-    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules"):
+    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' violates the constraints"):
         SequenceTagger(template=WORDS, constraints="bio").fit(X, broken)
-    with pytest.raises(ValueError, match=r"sentence 1, token 1: the label 'I-X' after 'O' breaks the rules.*legal"):
+    with pytest.raises(
+        ValueError,
+        match=r"sentence 1, token 1: the label 'I-X' after 'O' violates.* without constraints",
+    ):
         SequenceTagger(template=WORDS, constraints="bio").fit([["x"], ["x", "y"]], [["O"], ["O", "I-X"]])
     strict = SequenceTagger(template=WORDS).fit([["a", "b", "c", "d"]], [["B-X", "E-X", "S-X", "O"]])
     assert strict.model_.layout.constraints == TransitionConstraints.iobes(list(strict.classes_))
@@ -513,7 +519,7 @@ def test_a_checkpoint_stays_where_a_budget_ended_the_run(corpus, tmp_path):
 
 
 def test_an_interruption_ends_all_runs(corpus, tmp_path):
-    """Ctrl-C in the first of several runs: what there is is kept, and training goes on from there."""
+    """Ctrl-C in the first of several runs: what there is is kept, and training resumes from there."""
     others, gold = markov(8, seed=9)
     settings = {
         "template": WORDS,

@@ -45,9 +45,9 @@ def _kinds():
         "dense": (matrices(plain[0]), tuples, {}),
         "sparse": ([sp.csr_array(x) for x in matrices(plain[0])], plain[1], {}),
         "edges": (matrices(plain[0], edges=True), plain[1], {}),
-        "rules": (*chunks, {"template": WORDS}),
-        "rules, second order": (*chunks, {"template": WORDS, "order": 2}),
-        "rules, pairs": (*chunks, {"template": PAIRS}),
+        "constraints": (*chunks, {"template": WORDS}),
+        "constraints, second order": (*chunks, {"template": WORDS, "order": 2}),
+        "constraints, pairs": (*chunks, {"template": PAIRS}),
         "forbidden": (*plain, {"template": WORDS, "forbidden": [(None, "a"), ("c", "c")]}),
     }
 
@@ -126,7 +126,7 @@ def usable_or_refused(path, X):
         assert len(model.predict_proba(X)) == len(X)
         assert len(model.k_best(X, 2)) == len(X)
     except ValueError:
-        pass  # columns of another width, scores that are not finite, rules that leave nothing: said in words
+        pass  # another width, scores that are not finite, or infeasible constraints are reported
     model.save(path)
     load_tagger(path)
 
@@ -279,13 +279,13 @@ def test_damaged_headers(tmp_path, changes, message):
         ("support_starts", lambda a: a[::-1].copy(), "cannot be loaded"),
         ("attributes_ends", lambda a: a + 1, "the vocabulary is damaged"),
         ("attributes_text", lambda a: a | 0x80, "the vocabulary is damaged"),
-        ("legal_pairs", lambda a: a * 2, "its rules are damaged"),
+        ("legal_pairs", lambda a: a * 2, "its constraints are damaged"),
         ("legal_first", lambda a: a[:2], "first must have shape"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_damaged_arrays(tmp_path, name, change, message):
-    X, y, options = KINDS["rules"]
+    X, y, options = KINDS["constraints"]
     SequenceTagger(**options).fit(X, y).save(tmp_path / "model")
     header, arrays = model_file.read(tmp_path / "model")
     model_file.write(tmp_path / "model", header, {**arrays, name: change(arrays[name])})

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from corpora import PAIRS, WORDS, chunked, dictionaries, markov, matrices, table_of_scores
 
-from maxmargin.tasks.tagging import SequenceTagger, layout
+from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.calibration import COLDEST, HOTTEST, fitted_temperature
+from maxmargin.tasks.tagging.encoder import layout
 
 
 def _short(X, y, longest):
@@ -26,10 +27,10 @@ def _kinds():
         "dictionaries": ((dictionaries(plain[0]), plain[1]), {}),
         "matrices": ((matrices(plain[0]), plain[1]), {}),
         "edge features": ((matrices(plain[0], edges=True), plain[1]), {}),
-        "rules": (chunks, words),
-        "rules, second order": (chunks, {**words, "order": 2}),
-        "rules, pairs see words": (chunks, {"template": PAIRS}),
-        "no rules": (chunks, {**words, "constraints": None}),
+        "constraints": (chunks, words),
+        "constraints, second order": (chunks, {**words, "order": 2}),
+        "constraints, edge attributes": (chunks, {"template": PAIRS}),
+        "no constraints": (chunks, {**words, "constraints": None}),
         "forbidden": (
             chunks,
             {
@@ -62,11 +63,11 @@ def trained(request):
 @pytest.fixture(params=["one piece", "many pieces"])
 def piece(request, monkeypatch):
     if request.param == "many pieces":
-        monkeypatch.setattr(layout, "PIECE", 10)
+        monkeypatch.setattr(layout, "SHARD", 10)
 
 
 def _forced(model, X):
-    """A label at every second token, taken from a legal sequence."""
+    """A label at every second token, taken from an allowed sequence."""
     rng = np.random.default_rng(0)
     found = []
     for outputs in table_of_scores(model, X):
@@ -116,7 +117,7 @@ def test_same_bits_for_threads_and_pieces(trained, monkeypatch):
 
     wanted = everything(1)
     assert everything(2) == everything(3) == wanted
-    monkeypatch.setattr(layout, "PIECE", 7)
+    monkeypatch.setattr(layout, "SHARD", 7)
     assert everything(1) == everything(3) == wanted
 
 
@@ -144,8 +145,8 @@ def test_margins_where_no_other_label_is_possible():
 
 
 @pytest.mark.parametrize("settings", [{}, {"order": 2}, {"template": PAIRS}], ids=["first", "second", "pairs"])
-def test_sentences_without_a_legal_labeling(settings, piece):
-    """Chunks of two tokens each: sentences of odd lengths are labeled without the rules."""
+def test_sentences_without_an_allowed_labeling(settings, piece):
+    """Chunks of two tokens each: sentences of odd lengths are labeled without the constraints."""
     X = [["b0", "e0"], ["b1", "e0", "b0", "e1"], ["b1", "e1"], ["e1", "e1"]]
     y = [["B-X", "E-X"] * (len(x) // 2) for x in X]
     odd, gold = [["e0"], ["b0", "e0"], [], ["b1", "e0", "e1"], ["b0"]], [["E-X"], *y[:1], [], ["B-X"] * 3, ["B-X"]]
@@ -164,9 +165,9 @@ def test_sentences_without_a_legal_labeling(settings, piece):
     known = [[None], [None, None], [], [None] * 3, [None]]
     assert model.predict(odd, known=known) == model.predict(odd)
     known[3][1] = "B-X"
-    with pytest.raises(ValueError, match="sentence 3: no legal labeling has the labels that are known; correct them"):
+    with pytest.raises(ValueError, match="sentence 3: no allowed labeling has the known labels; correct them"):
         model.predict(odd, known=known)
-    with pytest.raises(ValueError, match="sentence 4: no labels keep the rules in a sentence of this length; leave it"):
+    with pytest.raises(ValueError, match="sentence 4: no labels satisfy the constraints in a sentence of this length"):
         SequenceTagger(**{"template": WORDS, "constraints": "iobes", **settings}).fit([*X, ["b0"]], [*y, [None]])
 
 
@@ -174,11 +175,11 @@ def test_labels_that_cannot_be():
     X, y = chunked(10)
     tagger = SequenceTagger(template=WORDS).fit(X, y)
     for known, message in [
-        ([["I-X"]], "sentence 0: no legal labeling has the labels that are known; correct them"),
-        ([["Z"]], "sentence 0, token 0: 'Z' is no label of this model"),
-        ([[["O"]]], r"sentence 0, token 0: \['O'\] is no label of this model"),
-        ([[("O", ["O"])]], r"sentence 0, token 0: \('O', \['O'\]\) is no label of this model"),
-        ([[{"O"}]], r"sentence 0, token 0: \{'O'\} is no label of this model"),
+        ([["I-X"]], "sentence 0: no allowed labeling has the known labels; correct them"),
+        ([["Z"]], "sentence 0, token 0: 'Z' is not a label of this model"),
+        ([[["O"]]], r"sentence 0, token 0: \['O'\] is not a label of this model"),
+        ([[("O", ["O"])]], r"sentence 0, token 0: \('O', \['O'\]\) is not a label of this model"),
+        ([[{"O"}]], r"sentence 0, token 0: \{'O'\} is not a label of this model"),
         (["O"], "sentence 0: known must be a list of labels, got str"),
         ([None], "sentence 0: known must be a list of labels, got NoneType"),
         ("O", "known must be a list of lists of labels, got str"),

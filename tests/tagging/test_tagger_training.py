@@ -21,10 +21,11 @@ from maxmargin.regions import L2
 from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
 from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
-from maxmargin.tasks.tagging.extraction import MatrixExtractor
-from maxmargin.tasks.tagging.layout import WeightLayout
+from maxmargin.tasks.tagging.encoder.extraction import MatrixExtractor
+from maxmargin.tasks.tagging.encoder.gold import LabeledRows
+from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.tasks.tagging.training import TagData, Training, _problem, complete, train
+from maxmargin.tasks.tagging.training import Training, _problem, complete, train
 
 FINE = {"tol": 1e-8, "max_iter": 20000}
 
@@ -44,17 +45,17 @@ def problem_of(tagger, X, y, *, C=None, loss=None, sample_weight=None, token_wei
     """The problem that the weights of a trained tagger solve."""
     model = model or tagger.model_
     codes = np.array([model.codes[label] for labels in y for label in labels], dtype=np.int32)
-    data = TagData(model.extractor.rows(X), codes, sample_weight, token_weight)
+    data = LabeledRows(model.extractor.rows(X), codes, sample_weight, token_weight)
     how = Training(C=(C or model.metadata["C"],), loss=loss or Hamming())
     return _problem(model.layout, data, how, how.C[0])
 
 
 @pytest.mark.parametrize("kind", ["first", "second", "edges"])
-def test_all_states_are_the_problem_of_chain_svm(kind):
+def test_full_support_is_the_problem_of_chain_svm(kind):
     X, y = markov(8, seed=1, longest=4)
     template = PAIRS if kind == "edges" else WORDS
     order = 2 if kind == "second" else 1
-    tagger = SequenceTagger(template=template, order=order, states="all", C=0.3, **FINE).fit(X, y)
+    tagger = SequenceTagger(template=template, order=order, support="all", C=0.3, **FINE).fit(X, y)
     dense = explicit(tagger, X)
     svm = mm.ChainSVM(C=0.3, order=order, solver=mm.BlockFrankWolfe(), random_state=0, **FINE).fit(dense, y)
     assert tagger.model_.metadata["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-7)
@@ -79,23 +80,23 @@ def test_all_states_are_the_problem_of_chain_svm(kind):
 )
 def test_other_inputs_are_the_same_problem(inputs):
     X, y = markov(8, seed=2, longest=4)
-    tagger = SequenceTagger(states="all", C=0.2, **FINE).fit(inputs(X), y)
+    tagger = SequenceTagger(support="all", C=0.2, **FINE).fit(inputs(X), y)
     svm = mm.ChainSVM(C=0.2, solver=mm.Exact()).fit(explicit(tagger, inputs(X)), y)
     assert tagger.model_.metadata["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
 
 
-@pytest.mark.parametrize("states", ["observed", "rivals"])
-def test_fewer_states_are_the_same_problem_with_weights_removed(states):
+@pytest.mark.parametrize("support", ["observed", "negative"])
+def test_less_support_is_the_same_problem_with_weights_removed(support):
     X, y = markov(10, seed=3, longest=4)
-    tagger = SequenceTagger(template=WORDS, states=states, C=0.3, **FINE).fit(X, y)
-    whole = SequenceTagger(template=WORDS, states="all", C=0.3, **FINE).fit(X, y)
+    tagger = SequenceTagger(template=WORDS, support=support, C=0.3, **FINE).fit(X, y)
+    whole = SequenceTagger(template=WORDS, support="all", C=0.3, **FINE).fit(X, y)
     few, every = tagger.model_.layout, whole.model_.layout
     assert few.n_weights < every.n_weights
     seen = {
         (word, label) for words, labels in zip(X, y, strict=True) for word, label in zip(words, labels, strict=True)
     }
     found = {(name[4:], label) for name, label in tagger.state_features_ if name.startswith("U00:")}
-    assert seen == found if states == "observed" else seen < found
+    assert seen == found if support == "observed" else seen < found
     # The same weights give the same objective in the problem with all of them.
     own, pairs, _ = few.split(tagger.model_.weights)
     spread = np.concatenate([few.support.carried(own, every.support), pairs.ravel()])
@@ -114,7 +115,7 @@ def test_weights_and_costs():
     matrix = rng.uniform(0.5, 2, (3, 3)) * (1 - np.eye(3))
     cost = {"a": 2.0, "c": 0.5}
     rows = np.array([2.0, 1.0, 0.5])[:, None] * (1 - np.eye(3))
-    base = SequenceTagger(template=WORDS, states="all", C=0.3, **FINE)
+    base = SequenceTagger(template=WORDS, support="all", C=0.3, **FINE)
     for given_cost, loss in [
         (cost, LabelCost(rows)),
         (matrix, LabelCost(matrix)),
@@ -206,26 +207,26 @@ def test_dev_data_are_checked():
         ((None, y), "give both X_dev and y_dev"),
         ((X, y[:-1]), "the dev data have 6 sentences and 5 label sequences"),
         ((X, [[*y[0], "a"], *y[1:]]), "dev sentence 0: .* labels for .* tokens; give each token one"),
-        ((X, [[None] * len(x) for x in X]), "the dev data have labels that are not known; leave such sentences out"),
+        ((X, [[None] * len(x) for x in X]), "the dev data have unknown labels; leave such sentences out"),
         ((X, (np.array([0]), ["a"])), "the dev data have 1 labels for .* tokens"),
-        ((X, (np.array([-1]), ["a"])), "the dev data have labels that are not known"),
-        (([[], []], [[], []]), "the dev data have no token; give sentences that have some, or no dev data"),
+        ((X, (np.array([-1]), ["a"])), "the dev data have unknown labels"),
+        (([[], []], [[], []]), "the dev data have no tokens; give sentences with tokens, or no dev data"),
     ]:
         with pytest.raises(ValueError, match=message):
             tagger.fit(X, y, *dev)
         assert not hasattr(tagger, "model_")
 
 
-@pytest.mark.parametrize("states", ["rivals", "observed"])
+@pytest.mark.parametrize("support", ["negative", "observed"])
 @pytest.mark.parametrize("order", [1, 2])
-def test_same_seed_same_bits_for_all_threads(states, order):
+def test_same_seed_same_bits_for_all_threads(support, order):
     X, y = markov(20, seed=10)
     others, gold = markov(10, seed=11)
     y[3][0] = None
 
     def bits(n_jobs, seed=0):
         tagger = SequenceTagger(
-            template=WORDS, states=states, order=order, n_jobs=n_jobs, random_state=seed, C=[0.1, 1]
+            template=WORDS, support=support, order=order, n_jobs=n_jobs, random_state=seed, C=[0.1, 1]
         )
         tagger.fit(X, y, others, gold)
         metadata = {key: value for key, value in tagger.model_.metadata.items() if key != "seconds"}
@@ -270,7 +271,7 @@ def test_runs(data):
         X = [mm.FeatureSequence(x, rng.standard_normal((max(len(x) - 1, 0), 2))) for x in X]
     extractor = MatrixExtractor() if X else MatrixExtractor(3, 2 if edges else 0)
     weight, tokens = rng.random(len(lengths)), rng.random(n)
-    whole = TagData(extractor.rows(X), codes, weight, tokens)
+    whole = LabeledRows(extractor.rows(X), codes, weight, tokens)
     runs, wanted = whole.runs(), twin_of_runs(lengths, codes)
     assert runs.lengths.tolist() == [len(run) for _, run in wanted]
     flat = [t for _, run in wanted for t in run]
@@ -321,7 +322,7 @@ def test_completion_agrees_with_known_labels():
     model = tagger.model_
     codes = np.array([model.codes[label] for labels in y for label in labels], dtype=np.int32)
     hidden = np.where(np.arange(len(codes)) % 2, codes, -1).astype(np.int32)
-    data = TagData(model.extractor.rows(X), hidden)
+    data = LabeledRows(model.extractor.rows(X), hidden)
     layout = WeightLayout(3, 1, None, Support.empty(3))
     trained = train(layout, data, Training(C=(0.1,), loss=Hamming()))
     completed = complete(trained, data)
@@ -331,7 +332,7 @@ def test_completion_agrees_with_known_labels():
     # Completions came again, so this one is of the problem whose certificate is told: wrong labels cost nothing at
     # unknown tokens there.
     assert trained.primal >= trained.dual
-    whole = TagData(data.rows, completed, None, np.where(hidden >= 0, 1.0, 0.0))
+    whole = LabeledRows(data.rows, completed, None, np.where(hidden >= 0, 1.0, 0.0))
     problem = _problem(trained.layout, whole, Training(C=(0.1,), loss=Hamming()), 0.1)
     assert problem.objective(trained.weights) == pytest.approx(trained.primal, rel=1e-9)
 
@@ -377,7 +378,7 @@ def test_half_of_the_labels_are_nearly_enough():
     assert half > alone - 0.01
 
 
-def test_unknown_labels_and_rules():
+def test_unknown_labels_and_constraints():
     """A run that begins inside of a chunk is a piece of a sentence, no error."""
     X, y = chunked(20, seed=3)
     hidden = [[None if t % 2 == 0 else label for t, label in enumerate(labels)] for labels in y]
@@ -390,15 +391,15 @@ def test_unknown_labels_and_rules():
             assert all(b != "I-X" or a != "O" for a, b in zip(["O", *labels], labels, strict=False))
     broken = [["I-X", None, "O"], ["O", "B-X", "I-X"], ["O", None, None]]
     words = [["a", "b", "c"]] * 3
-    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' breaks the rules of labels"):
+    with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' violates the constraints of labels"):
         SequenceTagger(template=WORDS, constraints="bio").fit(words, broken)
     assert SequenceTagger(template=WORDS).fit(words, broken).model_.layout.constraints is None
     stuck = [["B-X", None, "O"], ["B-X", "E-X", "O"], ["O", None, "E-X"], ["B-X", "B-X", None]]
-    with pytest.raises(ValueError, match="sentence 3, token 1: the label 'B-X' after 'B-X' breaks the rules"):
+    with pytest.raises(ValueError, match="sentence 3, token 1: the label 'B-X' after 'B-X' violates the constraints"):
         SequenceTagger(template=WORDS, constraints="iobes").fit([*words, words[0]], stuck)
     stuck[3] = ["S-X", None, "E-X"]
     SequenceTagger(template=WORDS, constraints="iobes").fit([*words, words[0]], stuck)
-    with pytest.raises(ValueError, match="sentence 3: no legal labeling has the labels that are known"):
+    with pytest.raises(ValueError, match="sentence 3: no allowed labeling has the known labels"):
         SequenceTagger(template=WORDS, constraints="iobes", forbidden=[("S-X", "B-X")]).fit([*words, words[0]], stuck)
 
 
@@ -426,12 +427,12 @@ def test_a_problem_around_weights(weighted, template, monkeypatch):
 
 
 @pytest.mark.parametrize("template", [WORDS, PAIRS], ids=["words", "pairs"])
-@pytest.mark.parametrize("states", ["all", "observed", "rivals"])
-def test_partial_fit_minimizes_what_it_says(states, template):
+@pytest.mark.parametrize("support", ["all", "observed", "negative"])
+def test_partial_fit_minimizes_what_it_says(support, template):
     X, y = markov(10, seed=17, longest=4)
     more, gold = markov(6, seed=18, longest=4)
     more[0] = ["new" + word for word in more[0]]
-    tagger = SequenceTagger(template=template, states=states, C=0.2, **FINE).partial_fit(X, y)
+    tagger = SequenceTagger(template=template, support=support, C=0.2, **FINE).partial_fit(X, y)
     before = tagger.model_
     tagger.partial_fit(more, gold)
     after = tagger.model_
@@ -483,13 +484,13 @@ def test_partial_fit_chooses_on_dev_data():
     assert tagger.score(others, wanted) == pytest.approx(max(score for _, score in tagger.dev_scores_))
 
 
-def test_rivals_of_further_sentences_are_those_of_the_old_weights():
-    """What is right by a margin has no rivals."""
+def test_negative_support_of_further_sentences_is_that_of_the_old_weights():
+    """Sentences that are right by a margin add no negative support."""
     X, y = markov(20, seed=64, noise=0.0)
-    tagger = SequenceTagger(template=WORDS, states="observed", C=10.0, tol=1e-3).fit(X, y)
+    tagger = SequenceTagger(template=WORDS, support="observed", C=10.0, tol=1e-3).fit(X, y)
     tagger.model_ = replace(tagger.model_, weights=10 * tagger.model_.weights)
     before = tagger.model_
-    tagger.set_params(states="rivals").partial_fit(X[:5], y[:5])
+    tagger.set_params(support="negative").partial_fit(X[:5], y[:5])
     assert tagger.model_.layout.n_weights == before.layout.n_weights
     assert tagger.model_.weights.tobytes() == before.weights.tobytes()
     assert tagger.model_.metadata["primal"] == pytest.approx(0.0, abs=1e-9)
@@ -553,11 +554,11 @@ def test_partial_fit_of_other_inputs(tmp_path):
         plain.partial_fit([np.zeros((1, 5))], [["a"]])
 
 
-def test_partial_fit_keeps_rules():
+def test_partial_fit_keeps_constraints():
     X, y = chunked(12)
     tagger = SequenceTagger(template=WORDS).fit(X, y)
     assert tagger.model_.layout.constraints is not None
-    said = "sentence 0, token 0: the label 'I-X' breaks the rules of the model; correct the data, or train a new model"
+    said = "sentence 0, token 0: the label 'I-X' violates the constraints of the model; correct the data"
     with pytest.raises(ValueError, match=said):
         tagger.partial_fit([["i0"]], [["I-X"]])
     tagger.partial_fit([["b0", "i0", "i0"]], [["B-X", None, "I-X"]])
@@ -578,12 +579,12 @@ ILLEGAL = [("O", "I-X"), (None, "I-X")]
         ({"constraints": None}, {"constraints": "auto"}, None),
         ({"constraints": None}, {"constraints": TransitionConstraints.anything(3)}, None),
         ({"order": 2}, {}, None),
-        ({}, {"order": 2}, "order=2, and the model was trained with order=1; go on with that one"),
-        ({"order": 2}, {"order": 1}, "order=1, and the model was trained with order=2; go on with that one"),
-        ({}, {"constraints": None}, "other rules than the model"),
-        ({"constraints": None}, {"constraints": "bio"}, "other rules than the model"),
-        ({}, {"forbidden": [("O", "O")]}, "other rules than the model"),
-        ({}, {"constraints": TransitionConstraints.anything(4)}, "legal is for 4 labels, there are 3"),
+        ({}, {"order": 2}, "order=2, and the model was trained with order=1; keep that order"),
+        ({"order": 2}, {"order": 1}, "order=1, and the model was trained with order=2; keep that order"),
+        ({}, {"constraints": None}, "differ from those of the model"),
+        ({"constraints": None}, {"constraints": "bio"}, "differ from those of the model"),
+        ({}, {"forbidden": [("O", "O")]}, "differ from those of the model"),
+        ({}, {"constraints": TransitionConstraints.anything(4)}, "constraints are for 4 labels, there are 3"),
     ],
     ids=str,
 )
@@ -606,14 +607,14 @@ def test_partial_fit_with_other_settings(first, then, message, tmp_path):
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(data=st.data())
 def test_random_corpora_and_settings(data):
-    """No crash, a certificate that is true, legal predictions."""
+    """No crash, a certificate that is true, allowed predictions."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**20)))
     kind = data.draw(st.sampled_from(["words", "pairs", "dictionaries", "matrices", "edges"]))
     X, y = (chunked if data.draw(st.booleans()) else markov)(data.draw(st.integers(1, 7)), seed=int(rng.integers(99)))
     if data.draw(st.booleans()):
         X, y = [*X, []], [*y, []]
     settings = {
-        "states": data.draw(st.sampled_from(["rivals", "observed", "all"])),
+        "support": data.draw(st.sampled_from(["negative", "observed", "all"])),
         "C": data.draw(st.sampled_from([1e-4, 0.1, 10.0])),
         "tol": 1e-2,
         "min_count": data.draw(st.integers(1, 3)),

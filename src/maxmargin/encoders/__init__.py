@@ -12,23 +12,7 @@ from maxmargin.encoders.parts import PartsEncoder
 from maxmargin.encoders.program import ProgramEncoder
 from maxmargin.encoders.tree import TreeEncoder
 
-ENCODERS: dict[str, type[Encoder]] = {
-    encoder.kind: encoder
-    for encoder in (
-        AssociativeEncoder,
-        CandidatesEncoder,
-        ChainEncoder,
-        CutEncoder,
-        GraphEncoder,
-        MatchingEncoder,
-        ProgramEncoder,
-        TreeEncoder,
-    )
-}
-"""The packers that a model file can name."""
-
 __all__ = [
-    "ENCODERS",
     "AssociativeEncoder",
     "Batch",
     "Bipartite",

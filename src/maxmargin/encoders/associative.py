@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.encoders import graphs
-from maxmargin.encoders.base import Batch
+from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures.associative import Associative
-from maxmargin.structures.base import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,28 +28,30 @@ class AssociativeEncoder(LabeledEncoder):
     per_label: bool = True
 
     kind = "associative"
-    width_key = "n_node_features"
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def parse(self, X: list[Any]) -> graphs.Graphs:
+        """The graphs; an edge without features has the one feature 1."""
+        return graphs.parse(X, labels="all nodes of a network have all labels").with_ones()
+
+    def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
-        nodes, _, features = _split(X)
-        return self._learned(nodes, features, y)
+        return self._learned(parsed.nodes, parsed.edge_rows, y)
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack nodes and edges of all graphs."""
-        nodes, edges, features = _split(X)
-        node_rows, node_offsets, edge_rows, edge_offsets = graphs.stacked(
-            nodes,
-            features,
-            (self.n_features, self.n_edge_features),
+    def batch(self, parsed: graphs.Graphs) -> Batch:
+        """The nodes and edges of all graphs."""
+        parsed.nodes.require(self.n_features)
+        parsed.edge_rows.require(self.n_edge_features)
+        parsed.require_attraction(
             "they say how strongly equal labels are rewarded",
             "shift them, split a signed feature into its positive and negative part, or use GraphSVM",
         )
+        node_offsets, edge_offsets = parsed.nodes.offsets, parsed.edge_offsets
         k = self.n_labels
         return Batch(
-            Associative(np.diff(node_offsets), np.concatenate(edges), edge_offsets, k),
+            Associative(np.diff(node_offsets), parsed.edges, edge_offsets, k),
             Stacked(
-                TiedRows(node_rows, node_offsets, k), TiedRows(edge_rows, edge_offsets, k, alike=not self.per_label)
+                TiedRows(parsed.nodes.matrix, node_offsets, k),
+                TiedRows(parsed.edge_rows.matrix, edge_offsets, k, alike=not self.per_label),
             ),
         )
 
@@ -72,18 +73,13 @@ class AssociativeEncoder(LabeledEncoder):
         """The edge weights."""
         return np.arange(self.n_weights) >= self._n_node_weights
 
-    def header(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Labels, widths, and whether edge weights differ between labels."""
-        return {**super().header(), "per_label": self.per_label}
+        return {**super().state(), "per_label": self.per_label}
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """See :meth:`Encoder.from_header`."""
-        if not isinstance(header["per_label"], bool):
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        if not isinstance(state["per_label"], bool):
             raise ValueError("its per_label is neither true nor false")
-        return replace(super().from_header(header), per_label=header["per_label"])
-
-
-def _split(X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any]]:
-    nodes, edges, features = graphs.split(X, labels="all nodes of a network have all labels")
-    return nodes, edges, graphs.with_ones(edges, features)
+        return replace(super().from_state(state), per_label=state["per_label"])

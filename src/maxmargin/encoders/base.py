@@ -1,7 +1,7 @@
-"""From lists of user data to packed batches and back: one packer per structure.
+"""Encoders: from lists of user data to packed batches, and from outputs back to what users read.
 
-A packer is a small immutable object: its settings, and what :meth:`Encoder.learn` saw in the training data (numbers of
-features, label vocabulary). With the weights it is all a model needs, and all a model file stores.
+An encoder is a small immutable object: its settings, and what :meth:`Encoder.fit` learned from the training data
+(numbers of features, label vocabulary). With the weights it is all a model needs, and all a model file stores.
 """
 
 from __future__ import annotations
@@ -9,67 +9,116 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from importlib import import_module
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin.encoders import checks
 from maxmargin.features.base import Features
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 
+State = dict[str, Any]
+"""What a model file stores of an encoder, by name: NumPy arrays and plain JSON values."""
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A batch of inputs: what outputs are legal, and the features of their parts."""
+    """Encoded inputs: what outputs are legal, and the features of their parts."""
 
     structure: Structure
     features: Features
+
+    def select(self, examples: IntArray) -> Batch:
+        """The batch of the given examples."""
+        return Batch(self.structure.select(examples), self.features.select(examples))
 
     def pieces(self) -> Iterator[tuple[IntArray, Batch]]:
         """Consecutive examples, their numbers and their batch, so few that packed vectors of a piece are small."""
         pieces = list(self.structure.consecutive())
         for examples in pieces:
-            whole = len(pieces) == 1
-            yield examples, self if whole else Batch(self.structure.select(examples), self.features.select(examples))
+            yield examples, self if len(pieces) == 1 else self.select(examples)
+
+
+_KINDS: dict[str, type[Encoder]] = {}
+_HOMES = {
+    "sequence tagging": "maxmargin.tasks.tagging",
+    "word alignment": "maxmargin.tasks.alignment",
+}
+"""Modules of the library to import for kinds that are not known yet."""
+
+
+def encoder_of_kind(kind: Any) -> type[Encoder]:
+    """The encoder class of a kind of model; ValueError if there is none."""
+    if kind in _HOMES:
+        import_module(_HOMES[kind])
+    elif kind not in _KINDS:
+        import_module("maxmargin.encoders")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"it holds an unknown kind of model, {kind!r}; import the module that defines it, or update")
+    return _KINDS[kind]
 
 
 class Encoder(ABC):
-    """Translates between user data and packed batches."""
+    """Translates between user data and packed batches.
 
-    kind: str
-    """The word for this packer in model files."""
+    A subclass gives :meth:`parse`, :meth:`learn`, :meth:`batch`, :meth:`encode`, :meth:`agreement`, :attr:`n_weights`,
+    :meth:`state` and :meth:`from_state`; :meth:`fit` and :meth:`transform` put them together, so that inputs are
+    parsed once.
+    """
+
+    kind: ClassVar[str]
+    """The word for this encoder in model files, by which :func:`maxmargin.load` finds it."""
+
+    model_class: ClassVar[Any] = None
+    """The :class:`maxmargin.Model` subclass of its models; None for that class itself."""
 
     classes: tuple[Hashable, ...] | None = None
     """Where outputs choose among labels: all of them, in the order of the weights' columns."""
 
-    @abstractmethod
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
-        """A copy that knows the training data's feature counts and labels."""
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "kind" in vars(cls):
+            _KINDS[cls.kind] = cls
 
-    @abstractmethod
-    def pack(self, X: Sequence[Any]) -> Batch:
+    def fit(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[Self, Batch, SparsePoint]:
+        """An encoder that knows the training data's feature counts and labels, their batch, and the gold outputs."""
+        X, y = checks.examples(X), self.parse_outputs(checks.examples(y, "y"))
+        checks.same_length(X, y)
+        parsed = self.parse(X)
+        fitted = self.learn(parsed, y)
+        batch = fitted.batch(parsed)
+        return fitted, batch, fitted.encode(batch, y)
+
+    def transform(self, X: Sequence[Any]) -> Batch:
         """Check the inputs and pack them; ValueError naming the example if one does not fit."""
+        return self.batch(self.parse(checks.examples(X)))
 
     @abstractmethod
-    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
-        """Check the outputs and pack them as vertices, shape ``(n_parts,)``."""
+    def parse(self, X: list[Any]) -> Any:
+        """The inputs as checked arrays, in a form that :meth:`learn` and :meth:`batch` share."""
 
-    def gold(self, packed: Batch, y: Sequence[Any]) -> SparsePoint:
-        """:meth:`encode`, piece by piece, so that no packed vector of the whole batch is made."""
-        try:
-            pieces = []
-            for examples, piece in packed.pieces():
-                labels = [y[i] for i in examples.tolist()]
-                pieces.append((examples, SparsePoint.of(piece.structure, self.encode(piece, labels))))
-        except ValueError:
-            self.encode(packed, y)  # names the example by its number in the whole batch
-            raise
-        return pieces[0][1] if len(pieces) == 1 else SparsePoint.joined(packed.structure, pieces)
+    def parse_outputs(self, y: list[Any]) -> Sequence[Any]:
+        """The outputs in a form that :meth:`learn` and :meth:`encode` share; as given unless overridden."""
+        return y
 
     @abstractmethod
-    def decode(self, packed: Batch, z: FloatArray) -> list[Any]:
-        """Outputs as users write them, one per example."""
+    def learn(self, parsed: Any, y: Sequence[Any]) -> Self:
+        """A copy that knows the feature counts and labels of parsed training data."""
+
+    @abstractmethod
+    def batch(self, parsed: Any) -> Batch:
+        """Pack parsed inputs."""
+
+    @abstractmethod
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
+        """Outputs as vertices of the batch; ValueError naming the example if one is not legal."""
+
+    def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[Any]:
+        """Outputs of the structure, one per example, as users write them."""
+        return list(outputs)
 
     @abstractmethod
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
@@ -82,7 +131,7 @@ class Encoder(ABC):
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """What the weights stand for, as far as the packer knows: equal where one model may start from another's."""
+        """What the weights stand for, as far as the encoder knows: equal where one model may start from another's."""
         return self.kind, self.n_weights
 
     def nonnegative(self) -> npt.NDArray[np.bool_] | None:
@@ -90,36 +139,33 @@ class Encoder(ABC):
         return None
 
     @property
-    def no_l1(self) -> str:
-        """Where an L1 ball of the weights is refused: the reason, and what to use. Empty where it is not."""
+    def l1_unsupported(self) -> str:
+        """Why an L1 norm of the weights is refused, and what to use instead; empty if it is supported."""
         return ""
 
     @property
-    def no_signs(self) -> str:
-        """Where ``nonnegative`` weights of the caller's choice are refused: the reason. Empty where they are not."""
+    def signs_unsupported(self) -> str:
+        """Why ``nonnegative`` weights of the caller's choice are refused; empty if they are supported."""
         return ""
 
-    def finish(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
-        """The packer and the weights of the trained model: these, unless training uses other coordinates."""
+    def to_model(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
+        """The encoder and weights of the trained model, where training uses other coordinates (kernels)."""
         return self, weights
 
-    def resume(self, trained: Encoder, weights: FloatArray) -> FloatArray:
-        """Training weights from those of a trained model of the same layout: the inverse of ``finish``."""
+    def to_training(self, trained: Encoder, weights: FloatArray) -> FloatArray:
+        """Training weights from those of a trained model of the same layout: the inverse of :meth:`to_model`."""
         return weights
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What a model file must hold besides the weights and the header, by name."""
-        return {}
-
-    def with_arrays(self, arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """A copy that holds these arrays of a model file, the inverse of ``arrays``; ValueError if they do not fit."""
-        return self
+    def describe(self) -> dict[str, Any]:
+        """What users may want to know of the encoder, as plain JSON values."""
+        state = {name: value for name, value in self.state().items() if not isinstance(value, (np.ndarray, list, dict))}
+        return state | ({} if self.classes is None else {"labels": len(self.classes)})
 
     @abstractmethod
-    def header(self) -> dict[str, Any]:
-        """Settings and learned facts as plain JSON values: the inverse of ``from_header``."""
+    def state(self) -> State:
+        """Settings and what was learned, for :meth:`from_state`."""
 
     @classmethod
     @abstractmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """A packer from a model file's header; ValueError if it makes no sense."""
+    def from_state(cls, state: State) -> Self:
+        """The encoder of a model file; ValueError, KeyError or TypeError if the state makes no sense."""

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.encoders import checks
-from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.features.parts import PartFeatures
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import IntArray
 from maxmargin.structures.candidates import Candidates
+from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,37 +29,35 @@ class CandidatesEncoder(Encoder):
 
     kind = "candidates"
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def parse(self, X: list[Any]) -> checks.Rows:
+        """The candidates of all examples."""
+        return checks.rows(X, "features", "no candidates")
+
+    def learn(self, parsed: checks.Rows, y: Sequence[Any]) -> Self:
         """The number of features."""
-        return replace(self, n_features=checks.width(_rows(X), None, "features"))
+        return replace(self, n_features=parsed.width)
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack the candidates of all examples."""
-        rows = _rows(X)
-        checks.width(rows, self.n_features, "features")
-        stacked, offsets = checks.stack(rows, "features")
-        return Batch(Candidates(np.diff(offsets)), PartFeatures(stacked, offsets))
+    def batch(self, parsed: checks.Rows) -> Batch:
+        """The lists of candidates."""
+        parsed.require(self.n_features)
+        return Batch(Candidates(np.diff(parsed.offsets)), PartFeatures(parsed.matrix, parsed.offsets))
 
-    def good(self, packed: Batch, y: Sequence[Any]) -> npt.NDArray[np.bool_]:
+    def good(self, batch: Batch, y: Sequence[Any]) -> npt.NDArray[np.bool_]:
         """Which candidates are good, packed, shape ``(n_parts,)``; ValueError naming the example if none is."""
-        offsets = packed.structure.blocks[0].offsets
-        mask = np.zeros(packed.structure.n_parts, dtype=bool)
+        offsets = batch.structure.blocks[0].offsets
+        mask = np.zeros(batch.structure.n_parts, dtype=bool)
         for index, given in enumerate(checks.examples(y, "y")):
-            mask[offsets[index] + good_numbers(given, index, int(packed.structure.sizes[index]))] = True
+            mask[offsets[index] + good_numbers(given, index, int(batch.structure.sizes[index]))] = True
         return mask
 
-    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """The first good candidate of each example."""
-        checks.same_length(packed.structure.sizes.tolist(), y)
+        checks.same_length(batch.structure.sizes.tolist(), y)
         first = [
             int(good_numbers(given, index, int(size)).min())
-            for index, (given, size) in enumerate(zip(checks.examples(y, "y"), packed.structure.sizes, strict=True))
+            for index, (given, size) in enumerate(zip(checks.examples(y, "y"), batch.structure.sizes, strict=True))
         ]
-        return packed.structure.encode(first)
-
-    def decode(self, packed: Batch, z: FloatArray) -> list[Any]:
-        """The number of the chosen candidate."""
-        return packed.structure.decode(z)
+        return batch.structure.encode(first)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whether a good candidate was chosen."""
@@ -69,14 +68,14 @@ class CandidatesEncoder(Encoder):
         """One per feature."""
         return self.n_features or 0
 
-    def header(self) -> dict[str, Any]:
+    def state(self) -> State:
         """The width."""
         return {"n_features": self.n_features}
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """See :meth:`Encoder.from_header`."""
-        return cls(checks.integer(header["n_features"], "n_features"))
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        return cls(checks.integer(state["n_features"], "n_features"))
 
 
 def good_numbers(given: Any, index: int, size: int | None) -> IntArray:
@@ -100,12 +99,3 @@ def good_numbers(given: Any, index: int, size: int | None) -> IntArray:
             f"{size} candidates; count them from 0"
         )
     return numbers
-
-
-def _rows(X: Sequence[Any]) -> list[Any]:
-    found = []
-    for index, x in enumerate(checks.examples(X)):
-        found.append(checks.matrix(x, index, "features"))
-        if found[-1].shape[0] == 0:
-            raise ValueError(f"example {index}: no candidates; remove it")
-    return found

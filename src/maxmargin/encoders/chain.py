@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from maxmargin.encoders import checks, graphs, inputs
-from maxmargin.encoders.base import Batch
+from maxmargin.encoders import checks, graphs
+from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.inputs import FeatureSequence
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.tied import ChainFeatures, SecondOrderFeatures
 from maxmargin.structures.chain import Chain
@@ -27,32 +28,39 @@ class ChainEncoder(LabeledEncoder):
     order: int = 1
 
     kind = "chain"
-    node_words = "features"
     edge_words = "sequences", "mm.FeatureSequence(features, edge_features)"
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def parse(self, X: list[Any]) -> tuple[checks.Rows, checks.Rows | None]:
+        """The features of positions, and of edges if there are any."""
+        given = [x if isinstance(x, FeatureSequence) else FeatureSequence(x) for x in X]
+        edges = [
+            None if x.edge_features is None else checks.matrix(x.edge_features, index, "edge features")
+            for index, x in enumerate(given)
+        ]
+        tokens = checks.rows([x.features for x in given], "features", "an empty sequence has nothing to label")
+        return tokens, graphs.all_or_none(edges, "sequences")
+
+    def learn(self, parsed: tuple[checks.Rows, checks.Rows | None], y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
         _check_order(self.order)
-        learned = self._learned(*_split(X), y)
+        learned = self._learned(*parsed, y)
         if self.order == 2 and learned.n_edge_features:
             raise ValueError("order=2 has no edge features yet; leave them out, or use order=1")
         if self.order == 2 and learned.n_labels > MOST_LABELS:
             raise ValueError(f"order=2 needs at most {MOST_LABELS} labels, got {learned.n_labels}; use order=1")
         return learned
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack positions (and edges) of all sequences."""
-        tokens, edges = _split(X)
-        rows, offsets, edge_rows = self._stacked(tokens, edges)
-        lengths = np.diff(offsets)
-        if (lengths == 0).any():
-            index = int(np.flatnonzero(lengths == 0)[0])
-            raise ValueError(f"example {index}: an empty sequence has nothing to label; remove it")
-        for index, (found, length) in enumerate(zip(edges or (), lengths, strict=edges is not None)):
-            if found.shape[0] != length - 1:
+    def batch(self, parsed: tuple[checks.Rows, checks.Rows | None]) -> Batch:
+        """The positions (and edges) of all sequences."""
+        tokens, edges = parsed
+        edge_rows = self._edge_matrix(tokens, edges)
+        rows, lengths = tokens.matrix, np.diff(tokens.offsets)
+        if edges is not None:
+            wrong = np.flatnonzero(np.diff(edges.offsets) != lengths - 1)
+            if wrong.size:
                 raise ValueError(
-                    f"example {index}: {found.shape[0]} rows of edge features for {length} positions; "
-                    "give one row per pair of neighboring positions (length - 1)"
+                    f"example {wrong[0]}: {np.diff(edges.offsets)[wrong[0]]} rows of edge features for "
+                    f"{lengths[wrong[0]]} positions; give one row per pair of neighboring positions (length - 1)"
                 )
         if self.order == 2:
             triples = SecondOrderFeatures(rows, lengths, self.n_labels)
@@ -70,14 +78,14 @@ class ChainEncoder(LabeledEncoder):
         """Both widths, the labels in order, and how many of them a score sees."""
         return *super().layout, self.order
 
-    def header(self) -> dict[str, Any]:
-        """Labels and widths, and the order where it is not the first."""
-        return super().header() if self.order == 1 else {**super().header(), "order": self.order}
+    def state(self) -> State:
+        """Labels, widths and the order."""
+        return {**super().state(), "order": self.order}
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """See :meth:`Encoder.from_header`; files without an order are of the first."""
-        encoder = replace(super().from_header(header), order=_check_order(header.get("order", 1)))
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        encoder = replace(super().from_state(state), order=_check_order(state["order"]))
         if encoder.order == 2 and (encoder.n_edge_features or encoder.n_labels > MOST_LABELS):
             raise ValueError(f"a chain of order 2 has no edge features and at most {MOST_LABELS} labels")
         return encoder
@@ -87,13 +95,3 @@ def _check_order(order: Any) -> int:
     if isinstance(order, bool) or order not in (1, 2):
         raise ValueError(f"order must be 1 or 2, got {order!r}")
     return int(order)
-
-
-def _split(X: Sequence[Any]) -> tuple[list[Any], list[Any] | None]:
-    tokens, edges = [], []
-    for index, x in enumerate(checks.examples(X)):
-        given = x if isinstance(x, inputs.FeatureSequence) else inputs.FeatureSequence(x)
-        tokens.append(checks.matrix(given.features, index, "features"))
-        more = given.edge_features
-        edges.append(None if more is None else checks.matrix(more, index, "edge features"))
-    return tokens, graphs.all_or_none(edges, "sequences")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -55,6 +57,8 @@ def integer(value: Any, what: str, *, at_least: int = 0) -> int:
 
 def matrix(value: Any, index: int, what: str) -> Any:
     """One example's features as a 2-D float64 array or CSR matrix."""
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == 2 and value.flags.c_contiguous:
+        return value
     if sp.issparse(value):
         if value.dtype.kind not in "fiub" or len(value.shape) != 2:
             raise ValueError(
@@ -78,33 +82,63 @@ def matrix(value: Any, index: int, what: str) -> Any:
     return dense
 
 
-def width(matrices: Sequence[Any], expected: int | None, what: str) -> int:
-    """The common number of columns; ValueError naming the first example that differs."""
-    if expected is None:
-        expected = int(matrices[0].shape[1])
-    for index, found in enumerate(matrices):
-        if found.shape[1] != expected:
-            raise ValueError(
-                f"example {index}: {what} have {found.shape[1]} columns, expected {expected}; "
-                "give the same features in the same columns for all examples, in training and in prediction"
-            )
-    return expected
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Feature matrices of all examples, each checked; stacked when first used.
+
+    Attributes:
+        matrices: 2-D float64 arrays or CSR matrices, one per example.
+        what: what errors call them.
+    """
+
+    matrices: list[Any]
+    what: str
+
+    @property
+    def width(self) -> int:
+        """The common number of columns; ValueError naming the first example that differs."""
+        width = int(self.matrices[0].shape[1])
+        self.require(width)
+        return width
+
+    def require(self, width: int | None) -> None:
+        """ValueError naming the first example whose number of columns is another."""
+        for index, found in enumerate(self.matrices):
+            if found.shape[1] != width:
+                raise ValueError(
+                    f"example {index}: {self.what} have {found.shape[1]} columns, expected {width}; "
+                    "give the same features in the same columns for all examples, in training and in prediction"
+                )
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        """Where the rows of each example begin."""
+        return offsets_of([m.shape[0] for m in self.matrices])
+
+    @cached_property
+    def matrix(self) -> Any:
+        """All rows in one matrix, CSR if any example is sparse; ValueError where an entry is not finite."""
+        offsets = self.offsets
+        if any(sp.issparse(m) for m in self.matrices):
+            stacked: Any = sp.csr_array(sp.vstack([sp.csr_array(m) for m in self.matrices], format="csr"))
+            _check_csr(stacked, offsets, self.what)
+            if not np.isfinite(stacked.data).all():
+                entry = np.flatnonzero(~np.isfinite(stacked.data))[0]
+                bad = int(np.searchsorted(stacked.indptr, entry, side="right")) - 1
+                raise _not_finite(offsets, bad, self.what)
+        else:
+            stacked = np.concatenate(self.matrices)
+            if not np.isfinite(stacked).all():
+                raise _not_finite(offsets, int(np.flatnonzero(~np.isfinite(stacked).all(axis=1))[0]), self.what)
+        return stacked
 
 
-def stack(matrices: Sequence[Any], what: str) -> tuple[Any, IntArray]:
-    """All rows in one matrix (CSR if any example is sparse), finite, with row offsets per example."""
-    offsets = offsets_of([m.shape[0] for m in matrices])
-    if any(sp.issparse(m) for m in matrices):
-        stacked: Any = sp.csr_array(sp.vstack([sp.csr_array(m) for m in matrices], format="csr"))
-        _check_csr(stacked, offsets, what)
-        if not np.isfinite(stacked.data).all():
-            bad = int(np.searchsorted(stacked.indptr, np.flatnonzero(~np.isfinite(stacked.data))[0], side="right")) - 1
-            raise _not_finite(offsets, bad, what)
-    else:
-        stacked = np.ascontiguousarray(np.concatenate(matrices))
-        if not np.isfinite(stacked).all():
-            raise _not_finite(offsets, int(np.flatnonzero(~np.isfinite(stacked).all(axis=1))[0]), what)
-    return stacked, offsets
+def rows(values: Sequence[Any], what: str, empty: str = "") -> Rows:
+    """The feature matrices of all examples; ``empty``: what an example without rows lacks, if that is an error."""
+    found = Rows([matrix(value, index, what) for index, value in enumerate(values)], what)
+    if empty and (np.diff(found.offsets) == 0).any():
+        raise ValueError(f"example {int(np.argmin(np.diff(found.offsets)))}: {empty}; remove it")
+    return found
 
 
 def _check_csr(stacked: Any, offsets: IntArray, what: str) -> None:
@@ -130,13 +164,6 @@ def _not_finite(offsets: IntArray, row: int, what: str) -> ValueError:
         f"example {index}: {what} hold NaN or infinity in row {row - int(offsets[index])}; "
         "impute or remove such values first"
     )
-
-
-def edges(value: npt.ArrayLike, index: int, n_rows: int, what: str) -> IntArray:
-    """An integer array of shape ``(n_edges, 2)`` with as many rows as there are rows of features."""
-    found = pairs(value, index, "edges", "(n_edges, 2)")
-    one_per_edge(found, index, n_rows, what)
-    return found
 
 
 def one_per_edge(found: IntArray, index: int, n_rows: int, what: str) -> None:

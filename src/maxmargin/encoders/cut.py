@@ -23,16 +23,17 @@ import numpy.typing as npt
 
 from maxmargin._sparse import sp
 from maxmargin.encoders import checks, graphs, kernels
-from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import FloatArray
 from maxmargin.structures.cut import Cut
+from maxmargin.structures.sparse import SparsePoint
 
 POTENTIALS = ("potts", "regular")
 
-_NO_L1 = (
+_L1_UNSUPPORTED = (
     "an L1 ball with regular potentials has no cheap projection (in coordinates that keep them regular it is no L1 "
     'ball); use norm="l2" (radius or C), or potentials="potts"'
 )
@@ -64,34 +65,30 @@ class CutEncoder(Encoder):
             raise ValueError(f'potentials must be "potts" or "regular", got {self.potentials!r}')
         kernels.check(self.kernel)
 
-    def _split(self, X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any]]:
-        nodes, edges, features = graphs.split(X, labels="a cut's nodes are all 0 or 1")
-        return nodes, edges, graphs.with_ones(edges, features)
+    def parse(self, X: list[Any]) -> graphs.Graphs:
+        """The graphs; an edge without features has the one feature 1."""
+        return graphs.parse(X, labels="a cut's nodes are all 0 or 1").with_ones()
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """The numbers of features, and with a kernel the training nodes."""
-        nodes, _, features = self._split(X)
-        n_node_features = checks.width(nodes, None, "node features")
         return replace(
             self,
-            n_node_features=n_node_features,
-            n_edge_features=checks.width(features, None, "edge features"),
-            support=None
-            if self.kernel is None
-            else KernelMap.learn(self.kernel, checks.stack(nodes, "node features")[0]),
+            n_node_features=parsed.nodes.width,
+            n_edge_features=parsed.edge_rows.width,
+            support=None if self.kernel is None else KernelMap.learn(self.kernel, parsed.nodes.matrix),
         )
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack nodes and edges of all graphs."""
-        nodes, edges, features = self._split(X)
-        node_rows, node_offsets, edge_rows, edge_offsets = graphs.stacked(
-            nodes,
-            features,
-            (self.n_node_features, self.n_edge_features),
+    def batch(self, parsed: graphs.Graphs) -> Batch:
+        """The nodes and edges of all graphs."""
+        parsed.nodes.require(self.n_node_features)
+        parsed.edge_rows.require(self.n_edge_features)
+        parsed.require_attraction(
             "they say how strongly the ends attract each other",
             "shift them, or split a signed feature into its positive and negative part",
         )
-        structure = Cut(np.diff(node_offsets), np.concatenate(edges), edge_offsets)
+        node_rows, node_offsets = parsed.nodes.matrix, parsed.nodes.offsets
+        edge_rows, edge_offsets = parsed.edge_rows.matrix, parsed.edge_offsets
+        structure = Cut(np.diff(node_offsets), parsed.edges, edge_offsets)
         node_map: Features
         if self.support is None:
             node_map = PartFeatures(node_rows, node_offsets)
@@ -101,16 +98,12 @@ class CutEncoder(Encoder):
             node_map = Beside(node_map, *_ends(structure, edge_rows))
         return Batch(structure, Stacked(node_map, PartFeatures(edge_rows, edge_offsets, sign=-1.0)))
 
-    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """0/1 labels to vertices."""
         wanted = "a list or 1-D array of 0 or 1 for each node"
-        return packed.structure.encode(
+        return batch.structure.encode(
             [checks.array(labels, index, "y", "fiub", wanted) for index, labels in enumerate(checks.examples(y, "y"))]
         )
-
-    def decode(self, packed: Batch, z: FloatArray) -> list[IntArray]:
-        """0/1 integer arrays."""
-        return packed.structure.decode(z)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right labels out of nodes."""
@@ -133,14 +126,20 @@ class CutEncoder(Encoder):
         return self.kind, self.n_node_features, self.n_edge_features, self.potentials, kernel
 
     @property
-    def no_l1(self) -> str:
-        """See :meth:`Encoder.no_l1`."""
-        return _NO_L1 if self.potentials == "regular" else kernels.NO_L1 if self.kernel is not None else ""
+    def l1_unsupported(self) -> str:
+        """See :meth:`Encoder.l1_unsupported`."""
+        return (
+            _L1_UNSUPPORTED
+            if self.potentials == "regular"
+            else kernels.L1_UNSUPPORTED
+            if self.kernel is not None
+            else ""
+        )
 
     @property
-    def no_signs(self) -> str:
-        """See :meth:`Encoder.no_signs`."""
-        return kernels.NO_SIGNS if self.kernel is not None else ""
+    def signs_unsupported(self) -> str:
+        """See :meth:`Encoder.signs_unsupported`."""
+        return kernels.SIGNS_UNSUPPORTED if self.kernel is not None else ""
 
     def nonnegative(self) -> npt.NDArray[np.bool_]:
         """The edge weights."""
@@ -160,7 +159,7 @@ class CutEncoder(Encoder):
             [-first - second + edge, -first + second - edge, first - second - edge, first + second + edge]
         )
 
-    def finish(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
+    def to_model(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
         """With a kernel: the support rows and their dual coefficients, then the edge weights."""
         if self.support is None:
             return self, weights
@@ -168,38 +167,28 @@ class CutEncoder(Encoder):
         support, dual = self.support.finish(weights[:n])
         return replace(self, support=support), np.concatenate([dual, weights[n:]])
 
-    def resume(self, trained: Encoder, weights: FloatArray) -> FloatArray:
-        """See :meth:`Encoder.resume`."""
+    def to_training(self, trained: Encoder, weights: FloatArray) -> FloatArray:
+        """See :meth:`Encoder.to_training`."""
         assert isinstance(trained, CutEncoder)
         if self.support is None or trained.support is None:
             return weights
         n = trained._n_node_weights
         return np.concatenate([self.support.resume(trained.support, weights[:n]), weights[n:]])
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The support rows."""
-        return {} if self.support is None else self.support.arrays()
-
-    def with_arrays(self, arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """See :meth:`Encoder.with_arrays`."""
-        if self.kernel is None:
-            return self
-        return replace(self, support=KernelMap.from_arrays(self.kernel, arrays, self.n_node_features or 0))
-
-    def header(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Widths; potentials where they are not Potts; the kernel."""
         return {
             "n_node_features": self.n_node_features,
             "n_edge_features": self.n_edge_features,
-            **({} if self.potentials == "potts" else {"potentials": self.potentials}),
-            **kernels.header(self.support),
+            "potentials": self.potentials,
+            **kernels.state(self.support),
         }
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """See :meth:`Encoder.from_header`."""
-        nodes, edges = (checks.integer(header[key], key) for key in ("n_node_features", "n_edge_features"))
-        return cls(nodes, edges, header.get("potentials", "potts"), kernels.from_header(header))
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        nodes, edges = (checks.integer(state[key], key) for key in ("n_node_features", "n_edge_features"))
+        return cls(nodes, edges, state["potentials"], *kernels.from_state(state, nodes))
 
 
 def _ends(structure: Cut, edge_rows: Any) -> tuple[PartFeatures, PartFeatures]:

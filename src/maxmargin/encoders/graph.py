@@ -12,8 +12,6 @@ from maxmargin.encoders import graphs
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.tied import PairwiseFeatures
-from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import IntArray
 from maxmargin.structures.graph import PairwiseGraph
 
 
@@ -26,24 +24,20 @@ class GraphEncoder(LabeledEncoder):
     """
 
     kind = "graph"
-    width_key = "n_node_features"
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def parse(self, X: list[Any]) -> graphs.Graphs:
+        """The graphs."""
+        return graphs.parse(X, labels="all nodes of a graph have all labels")
+
+    def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
-        nodes, _, features = _split(X)
-        return self._learned(nodes, features, y)
+        return self._learned(parsed.nodes, parsed.optional_edge_rows(), y)
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack nodes and edges of all graphs."""
-        nodes, edges, features = _split(X)
-        rows, offsets, edge_rows = self._stacked(nodes, features)
-        edge_offsets = offsets_of([len(found) for found in edges])
+    def batch(self, parsed: graphs.Graphs) -> Batch:
+        """The nodes and edges of all graphs."""
+        edge_rows = self._edge_matrix(parsed.nodes, parsed.optional_edge_rows())
+        offsets, edge_offsets = parsed.nodes.offsets, parsed.edge_offsets
         return Batch(
-            PairwiseGraph(np.diff(offsets), np.concatenate(edges), edge_offsets, self.n_labels),
-            PairwiseFeatures(rows, offsets, edge_rows, edge_offsets, self.n_labels),
+            PairwiseGraph(np.diff(offsets), parsed.edges, edge_offsets, self.n_labels),
+            PairwiseFeatures(parsed.nodes.matrix, offsets, edge_rows, edge_offsets, self.n_labels),
         )
-
-
-def _split(X: Sequence[Any]) -> tuple[list[Any], list[IntArray], list[Any] | None]:
-    nodes, edges, features = graphs.split(X, labels="all nodes of a graph have all labels")
-    return nodes, edges, graphs.all_or_none(features, "graphs")

@@ -1,8 +1,10 @@
-"""Lists of :class:`Graph` to node features, edges and edge features: what all packers of graphs check."""
+"""Lists of :class:`Graph` to checked node features, edges and edge features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,19 +12,71 @@ import numpy as np
 from maxmargin._sparse import sp
 from maxmargin.encoders import checks
 from maxmargin.encoders.inputs import Graph
+from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.cliques import read_cliques
 
 
-def split(X: Sequence[Any], *, labels: str = "") -> tuple[list[Any], list[IntArray], list[Any]]:
-    """Node features, edges, and edge features or None, of every example.
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """Graphs of all examples, checked.
 
-    ``labels``: why labels per node are refused, and cliques with them; empty where they are not.
+    Attributes:
+        inputs: the examples as given.
+        nodes: their node features.
+        edge_lists: the edges of each example, ``(n_edges, 2)``.
+        edge_features: for each example its matrix of edge features, or None.
     """
-    nodes: list[Any] = []
+
+    inputs: list[Graph]
+    nodes: checks.Rows
+    edge_lists: list[IntArray]
+    edge_features: list[Any]
+
+    @cached_property
+    def edges(self) -> IntArray:
+        """The edges of all examples, nodes counted within each."""
+        return np.concatenate(self.edge_lists)
+
+    @cached_property
+    def edge_offsets(self) -> IntArray:
+        """Where the edges of each example begin."""
+        return offsets_of([len(edges) for edges in self.edge_lists])
+
+    @cached_property
+    def edge_rows(self) -> checks.Rows:
+        """The edge features of all examples; each must have some."""
+        return checks.Rows(self.edge_features, "edge features")
+
+    def with_ones(self) -> Graphs:
+        """The same with the one edge feature 1 where none were given."""
+        pairs = zip(self.edge_lists, self.edge_features, strict=True)
+        return replace(self, edge_features=[np.ones((len(own), 1)) if f is None else f for own, f in pairs])
+
+    def optional_edge_rows(self) -> checks.Rows | None:
+        """The edge features of all examples, or None where there are none."""
+        return all_or_none(self.edge_features, "graphs")
+
+    def require_attraction(self, meaning: str, remedy: str) -> None:
+        """ValueError where an edge feature is negative.
+
+        ``meaning`` says what edge features stand for, ``remedy`` what to do about negative ones.
+        """
+        stacked = self.edge_rows.matrix
+        values = stacked.data if sp.issparse(stacked) else stacked
+        if values.size and values.min() < 0:
+            index = next(i for i, found in enumerate(self.edge_features) if found.shape[0] and found.min() < 0)
+            raise ValueError(f"example {index}: edge features must be >= 0 ({meaning}); {remedy}")
+
+
+def parse(X: list[Any], *, labels: str = "") -> Graphs:
+    """Check a list of :class:`Graph`.
+
+    ``labels``: why labels per node, and cliques, are refused; empty where they are not.
+    """
     edges: list[IntArray] = []
     features: list[Any] = []
-    for index, graph in enumerate(checks.examples(X)):
+    for index, graph in enumerate(X):
         if not isinstance(graph, Graph):
             raise ValueError(
                 f"example {index}: X must be a list of mm.Graph(node_features, edges, edge_features), "
@@ -32,24 +86,17 @@ def split(X: Sequence[Any], *, labels: str = "") -> tuple[list[Any], list[IntArr
             raise ValueError(f"example {index}: labels per node are for TreeSVM; {labels}")
         if labels and (graph.cliques is not None or graph.clique_features is not None):
             raise ValueError(f"example {index}: cliques are for TreeSVM; leave them out")
-        nodes.append(checks.matrix(graph.node_features, index, "node features"))
-        if nodes[-1].shape[0] == 0:
-            raise ValueError(f"example {index}: a graph needs at least one node; remove it")
         found = checks.pairs(graph.edges, index, "edges", "(n_edges, 2)")
         features.append(None)
         if graph.edge_features is not None:
             features[-1] = checks.matrix(graph.edge_features, index, "edge features")
             checks.one_per_edge(found, index, features[-1].shape[0], "edge features")
         edges.append(found)
-    return nodes, edges, features
+    nodes = checks.rows([graph.node_features for graph in X], "node features", "a graph needs at least one node")
+    return Graphs(X, nodes, edges, features)
 
 
-def with_ones(edges: list[IntArray], features: list[Any]) -> list[Any]:
-    """Edge features of every example: the one feature 1 where none were given."""
-    return [np.ones((len(own), 1)) if f is None else f for own, f in zip(edges, features, strict=True)]
-
-
-def all_or_none(features: list[Any], what: str) -> list[Any] | None:
+def all_or_none(features: list[Any], what: str) -> checks.Rows | None:
     """Edge features of every example, or None where there are none; ValueError where only some examples have them."""
     given = [found for found in features if found is not None]
     if given and len(given) != len(features):
@@ -58,7 +105,7 @@ def all_or_none(features: list[Any], what: str) -> list[Any] | None:
             f"example {without}: no edge features, but {len(given)} of {len(features)} {what} have them; "
             "give them for all or for none"
         )
-    return given or None
+    return checks.Rows(given, "edge features") if given else None
 
 
 def cliques(X: Sequence[Graph], columns: int | None = None) -> tuple[list[list[IntArray]], list[Any] | None]:
@@ -92,21 +139,3 @@ def cliques(X: Sequence[Graph], columns: int | None = None) -> tuple[list[list[I
         )
     none = np.zeros((0, given[0].shape[1] if columns is None else columns))
     return found, [none if rows is None else rows for rows in features]
-
-
-def stacked(
-    nodes: list[Any], features: list[Any], widths: tuple[int | None, int | None], meaning: str, remedy: str
-) -> tuple[Any, IntArray, Any, IntArray]:
-    """Rows and offsets of nodes and of edges that attract, whose features must be >= 0; ValueError naming the example.
-
-    ``meaning`` says what edge features stand for, ``remedy`` what to do about negative ones.
-    """
-    checks.width(nodes, widths[0], "node features")
-    checks.width(features, widths[1], "edge features")
-    node_rows, node_offsets = checks.stack(nodes, "node features")
-    edge_rows, edge_offsets = checks.stack(features, "edge features")
-    values = edge_rows.data if sp.issparse(edge_rows) else edge_rows
-    if values.size and values.min() < 0:
-        index = next(i for i, found in enumerate(features) if found.shape[0] and found.min() < 0)
-        raise ValueError(f"example {index}: edge features must be >= 0 ({meaning}); {remedy}")
-    return node_rows, node_offsets, edge_rows, edge_offsets

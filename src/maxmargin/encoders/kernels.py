@@ -6,11 +6,11 @@ from typing import Any
 
 from maxmargin.features.kernel import Kernel, KernelMap
 
-NO_L1 = (
+L1_UNSUPPORTED = (
     "an L1 ball of kernel features would depend on the choice of coordinates in the kernel's space; "
     'use norm="l2" (radius or C), or explicit features'
 )
-NO_SIGNS = "sign constraints have no kernel form; use explicit features"
+SIGNS_UNSUPPORTED = "sign constraints have no kernel form; use explicit features"
 
 
 def check(kernel: Any) -> None:
@@ -19,11 +19,14 @@ def check(kernel: Any) -> None:
         raise ValueError(f'features must be None or a kernel such as mm.features.Kernel("rbf"), got {kernel!r}')
 
 
-def header(support: KernelMap | None) -> dict[str, Any]:
-    """The kernel's entry in a model file; none where there is no kernel."""
-    return {} if support is None else {"kernel": support.kernel.header()}
+def state(support: KernelMap | None) -> dict[str, Any]:
+    """The entries of a kernel in an encoder's state; none without a kernel."""
+    return {} if support is None else {"kernel": support.kernel.header(), **support.arrays()}
 
 
-def from_header(header: dict[str, Any]) -> Kernel | None:
-    """The kernel of a model file's header; ValueError if it makes no sense."""
-    return Kernel.from_header(header["kernel"]) if "kernel" in header else None
+def from_state(state: dict[str, Any], n_features: int) -> tuple[Kernel | None, KernelMap | None]:
+    """The kernel and its support rows; ValueError if they make no sense."""
+    if "kernel" not in state:
+        return None, None
+    kernel = Kernel.from_header(state["kernel"])
+    return kernel, KernelMap.from_arrays(kernel, state, n_features)

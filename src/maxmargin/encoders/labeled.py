@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from maxmargin.encoders import checks
-from maxmargin.encoders.base import Batch, Encoder
-from maxmargin.encoders.labels import distinct, label_from_json, label_to_json, sequence, vocabulary
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.labels import Labels, distinct, label_from_json, label_to_json, sequence
+from maxmargin.structures._arrays import Ragged, offsets_of
+from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +31,8 @@ class LabeledEncoder(Encoder):
     n_features: int | None = None
     n_edge_features: int | None = None
 
-    node_words: ClassVar[str] = "node features"
-    """What errors call the features of nodes."""
-
     edge_words: ClassVar[tuple[str, str]] = "graphs", "mm.Graph(node_features, edges, edge_features)"
     """What errors call examples, and how they hold edge features."""
-
-    width_key: ClassVar[str] = "n_features"
-    """What model files call :attr:`n_features`."""
 
     @cached_property
     def _index(self) -> dict[Hashable, int]:
@@ -47,51 +43,50 @@ class LabeledEncoder(Encoder):
         """How many labels there are."""
         return len(self.classes or ())
 
-    def _learned(self, nodes: list[Any], edge_features: list[Any] | None, y: Sequence[Any]) -> Self:
+    def parse_outputs(self, y: list[Any]) -> Labels:
+        """The labels of all examples."""
+        return Labels.parse(y)
+
+    def _learned(self, nodes: checks.Rows, edges: checks.Rows | None, y: Sequence[Any]) -> Self:
         """A copy with the labels (sorted where they can be) and widths of the training data."""
         return replace(
             self,
-            classes=vocabulary(y) if self.classes is None else distinct(self.classes),
-            n_features=checks.width(nodes, None, self.node_words),
-            n_edge_features=0 if edge_features is None else checks.width(edge_features, None, "edge features"),
+            classes=Labels.parse(y).vocabulary() if self.classes is None else distinct(self.classes),
+            n_features=nodes.width,
+            n_edge_features=0 if edges is None else edges.width,
         )
 
-    def _stacked(self, nodes: list[Any], edge_features: list[Any] | None) -> tuple[Any, IntArray, Any]:
-        """All rows of nodes, their offsets, and all rows of edges (None where pairs do not see the input), checked."""
-        checks.width(nodes, self.n_features, self.node_words)
-        if edge_features is not None and self.n_edge_features:
-            checks.width(edge_features, self.n_edge_features, "edge features")
-        elif bool(self.n_edge_features) or any(found.shape[1] for found in edge_features or ()):
+    def _edge_matrix(self, nodes: checks.Rows, edges: checks.Rows | None) -> Any:
+        """All rows of edges (None where pairs do not see the input); the widths of both are checked."""
+        nodes.require(self.n_features)
+        if edges is not None and self.n_edge_features:
+            edges.require(self.n_edge_features)
+            return edges.matrix
+        if self.n_edge_features or (edges is not None and any(found.shape[1] for found in edges.matrices)):
             examples, how = self.edge_words
             raise ValueError(
                 f"example 0: edge features must be given for all {examples}, in training and in prediction, or for "
                 f"none ({how})"
             )
-        rows, offsets = checks.stack(nodes, self.node_words)
-        edges = None if not self.n_edge_features else checks.stack(edge_features or (), "edge features")[0]
-        return rows, offsets, edges
+        return None
 
-    def label_numbers(self, y: Sequence[Any]) -> list[IntArray]:
-        """Positions of labels in ``classes``, one vector per example; ValueError for a label that is not there."""
-        numbers = []
-        for index, labels in enumerate(checks.examples(y, "y")):
-            try:
-                numbers.append(np.array([self._index[label] for label in sequence(labels, index)], dtype=np.int64))
-            except KeyError as error:
-                raise ValueError(
-                    f"example {index}: label {error.args[0]!r} was not seen in training; "
-                    "give all labels with classes=[...] or remove the example"
-                ) from None
-        return numbers
+    def codes(self, y: Sequence[Any]) -> Ragged:
+        """The number of every label in ``classes``; ValueError for a label that is not there."""
+        labels = y if isinstance(y, Labels) else Labels.parse(checks.examples(y, "y"))
+        return labels.codes(self._index)
 
-    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """Labels to numbers, then to vertices."""
-        return packed.structure.encode(self.label_numbers(y))
+        return batch.structure.encode(self.codes(y))
 
-    def decode(self, packed: Batch, z: FloatArray) -> list[list[Hashable]]:
+    def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[list[Hashable]]:
         """Lists of labels."""
-        classes = self.classes or ()
-        return [[classes[k] for k in numbers.tolist()] for numbers in packed.structure.decode(z)]
+        names = np.empty(self.n_labels, dtype=object)
+        names[:] = self.classes or ()
+        if not isinstance(outputs, Ragged):
+            outputs = Ragged(np.concatenate([np.zeros(0, dtype=np.int64), *outputs]), offsets_of([*map(len, outputs)]))
+        flat = names[outputs.flat].tolist()
+        return [flat[first:last] for first, last in pairwise(outputs.offsets.tolist())]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right labels out of positions or nodes."""
@@ -108,21 +103,21 @@ class LabeledEncoder(Encoder):
         """Both widths, and the labels in order."""
         return self.kind, self.n_features, self.n_edge_features, self.classes
 
-    def header(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Labels and widths."""
         return {
             "classes": [label_to_json(label) for label in self.classes or ()],
-            self.width_key: self.n_features,
+            "n_features": self.n_features,
             "n_edge_features": self.n_edge_features,
         }
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """See :meth:`Encoder.from_header`."""
-        if not isinstance(header["classes"], list):
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        if not isinstance(state["classes"], list):
             raise ValueError("its labels are not a list")
         return cls(
-            classes=distinct([label_from_json(label) for label in header["classes"]]),
-            n_features=checks.integer(header[cls.width_key], cls.width_key),
-            n_edge_features=checks.integer(header["n_edge_features"], "n_edge_features"),
+            classes=distinct([label_from_json(label) for label in state["classes"]]),
+            n_features=checks.integer(state["n_features"], "n_features"),
+            n_edge_features=checks.integer(state["n_edge_features"], "n_edge_features"),
         )

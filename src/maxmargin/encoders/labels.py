@@ -4,18 +4,78 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+
+from maxmargin.structures._arrays import IntArray, Ragged, offsets_of
+
+_PLAIN = {str, int, bool, type(None)}
+"""Types whose values can be labels as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Sequence[list[Hashable]]):
+    """Label sequences of all examples.
+
+    Attributes:
+        flat: all labels, example after example.
+        offsets: where each example begins in ``flat``, and the end.
+    """
+
+    flat: list[Hashable]
+    offsets: IntArray
+
+    @classmethod
+    def parse(cls, y: Sequence[Any]) -> Labels:
+        """Check the outputs of a user: one sequence of hashable labels per example."""
+        if isinstance(y, Labels):
+            return y
+        flat: list[Hashable] = []
+        lengths = []
+        for index, given in enumerate(y):
+            labels = given if type(given) is list else _listed(given, index)
+            flat += labels
+            lengths.append(len(labels))
+        found = cls(flat, offsets_of(lengths))
+        if not set(map(type, flat)) <= _PLAIN:
+            flat[:] = [plain(label, f"example {found.owner(place)}") for place, label in enumerate(flat)]
+        return found
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.flat[self.offsets[index] : self.offsets[index + 1]]
+
+    def owner(self, place: int) -> int:
+        """The example of a place in ``flat``."""
+        return int(np.searchsorted(self.offsets, place, side="right")) - 1
+
+    def vocabulary(self) -> tuple[Hashable, ...]:
+        """All labels: sorted if they can be compared, else in order of appearance."""
+        seen = dict.fromkeys(self.flat)
+        try:
+            return tuple(sorted(seen))  # type: ignore[type-var]
+        except TypeError:
+            return tuple(seen)
+
+    def codes(self, index: dict[Hashable, int]) -> Ragged:
+        """The number of every label; ValueError naming the example for a label that has none."""
+        try:
+            return Ragged(np.fromiter(map(index.__getitem__, self.flat), np.int64, len(self.flat)), self.offsets)
+        except KeyError:
+            place = next(place for place, label in enumerate(self.flat) if label not in index)
+            raise ValueError(
+                f"example {self.owner(place)}: label {self.flat[place]!r} was not seen in training; "
+                "give all labels with classes=[...] or remove the example"
+            ) from None
 
 
 def vocabulary(y: Sequence[Any]) -> tuple[Hashable, ...]:
     """All labels of a list of label sequences: sorted if they can be compared, else in order of appearance."""
-    seen: dict[Hashable, None] = {}
-    for index, labels in enumerate(y):
-        seen.update(dict.fromkeys(sequence(labels, index)))
-    try:
-        return tuple(sorted(seen))  # type: ignore[type-var]
-    except TypeError:
-        return tuple(seen)
+    return Labels.parse(y).vocabulary()
 
 
 def distinct(classes: Any) -> tuple[Hashable, ...]:
@@ -30,6 +90,10 @@ def distinct(classes: Any) -> tuple[Hashable, ...]:
 
 def sequence(labels: Any, index: int) -> list[Hashable]:
     """The labels of one example as a list of plain hashable values; ValueError naming the example if they are not."""
+    return [plain(label, f"example {index}") for label in _listed(labels, index)]
+
+
+def _listed(labels: Any, index: int) -> list[Any]:
     odd = isinstance(labels, (str, bytes, dict, set, frozenset)) or not hasattr(labels, "__iter__")
     if odd or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1:
         shape = f" of shape {labels.shape}" if hasattr(labels, "shape") else ""
@@ -37,7 +101,7 @@ def sequence(labels: Any, index: int) -> list[Hashable]:
             f"example {index}: y must be a list or 1-D array with one label per position, got "
             f"{type(labels).__name__}{shape}"
         )
-    return [plain(label, f"example {index}") for label in (labels.tolist() if hasattr(labels, "tolist") else labels)]
+    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
 
 
 def plain(label: Any, where: str) -> Hashable:

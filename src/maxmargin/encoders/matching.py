@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.encoders import checks, kernels
-from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.inputs import Bipartite
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.matching import Matching
+from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +44,21 @@ class MatchingEncoder(Encoder):
         for name, value in (("left_capacity", self.left_capacity), ("right_capacity", self.right_capacity)):
             checks.integer(value, name, at_least=1)
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
-        """The number of features, and with a kernel the training links."""
-        rows = [_rows(x, index) for index, x in enumerate(checks.examples(X))]
-        width = checks.width(rows, None, "features")
-        support = None if self.kernel is None else KernelMap.learn(self.kernel, checks.stack(rows, "features")[0])
-        return replace(self, n_features=width, support=support)
+    def parse(self, X: list[Any]) -> tuple[list[Any], checks.Rows]:
+        """The graphs, and the features of all their links."""
+        return X, checks.rows([_links(x, index) for index, x in enumerate(X)], "features")
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack the links of all graphs; full graphs and pruned ones may be mixed."""
-        X = checks.examples(X)
-        rows = [_rows(x, index) for index, x in enumerate(X)]
-        checks.width(rows, self.n_features, "features")
-        stacked, offsets = checks.stack(rows, "features")
+    def learn(self, parsed: tuple[list[Any], checks.Rows], y: Sequence[Any]) -> Self:
+        """The number of features, and with a kernel the training links."""
+        rows = parsed[1]
+        support = None if self.kernel is None else KernelMap.learn(self.kernel, rows.matrix)
+        return replace(self, n_features=rows.width, support=support)
+
+    def batch(self, parsed: tuple[list[Any], checks.Rows]) -> Batch:
+        """The links of all graphs; full graphs and pruned ones may be mixed."""
+        X, rows = parsed
+        rows.require(self.n_features)
+        sizes, offsets = np.diff(rows.offsets).tolist(), rows.offsets
         shapes = np.array([_shape(x, index) for index, x in enumerate(X)], dtype=np.int64)
         left = [_capacity(x, index, 0, self.left_capacity) for index, x in enumerate(X)]
         right = [_capacity(x, index, 1, self.right_capacity) for index, x in enumerate(X)]
@@ -64,25 +67,21 @@ class MatchingEncoder(Encoder):
             capacities = {}
         if any(isinstance(x, Bipartite) for x in X):
             edges = np.concatenate(
-                [_edges(x, index, found.shape[0]) for index, (x, found) in enumerate(zip(X, rows, strict=True))]
+                [_edges(x, index, size) for index, (x, size) in enumerate(zip(X, sizes, strict=True))]
             )
             structure = Matching(shapes, edges, offsets, **capacities)
         else:
             structure = Matching.dense(shapes, **capacities)
         if self.support is not None:
-            return Batch(structure, self.support.features(stacked, offsets))
-        return Batch(structure, PartFeatures(stacked, offsets))
+            return Batch(structure, self.support.features(rows.matrix, offsets))
+        return Batch(structure, PartFeatures(rows.matrix, offsets))
 
-    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """Links to 0/1 vertices."""
         links = []
         for index, pairs in enumerate(checks.examples(y, "y")):
             links.append(checks.pairs(pairs, index, "y", "(k, 2) of matched (left, right) pairs"))
-        return packed.structure.encode(links)
-
-    def decode(self, packed: Batch, z: FloatArray) -> list[IntArray]:
-        """Links as ``(k, 2)`` integer arrays."""
-        return packed.structure.decode(z)
+        return batch.structure.encode(links)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Twice the common links out of all links on both sides: the score is F1 over all links."""
@@ -103,64 +102,55 @@ class MatchingEncoder(Encoder):
         return self.kind, self.n_features, self.support.kernel, self.support.digest
 
     @property
-    def no_l1(self) -> str:
-        """See :meth:`Encoder.no_l1`."""
-        return kernels.NO_L1 if self.kernel is not None else ""
+    def l1_unsupported(self) -> str:
+        """See :meth:`Encoder.l1_unsupported`."""
+        return kernels.L1_UNSUPPORTED if self.kernel is not None else ""
 
     @property
-    def no_signs(self) -> str:
-        """See :meth:`Encoder.no_signs`."""
-        return kernels.NO_SIGNS if self.kernel is not None else ""
+    def signs_unsupported(self) -> str:
+        """See :meth:`Encoder.signs_unsupported`."""
+        return kernels.SIGNS_UNSUPPORTED if self.kernel is not None else ""
 
-    def finish(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
+    def to_model(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
         """With a kernel: the support rows and their dual coefficients."""
         if self.support is None:
             return self, weights
         support, dual = self.support.finish(weights)
         return replace(self, support=support), dual
 
-    def resume(self, trained: Encoder, weights: FloatArray) -> FloatArray:
-        """See :meth:`Encoder.resume`."""
+    def to_training(self, trained: Encoder, weights: FloatArray) -> FloatArray:
+        """See :meth:`Encoder.to_training`."""
         assert isinstance(trained, MatchingEncoder)
         if self.support is None or trained.support is None:
             return weights
         return self.support.resume(trained.support, weights)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The support rows."""
-        return {} if self.support is None else self.support.arrays()
-
-    def with_arrays(self, arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """See :meth:`Encoder.with_arrays`."""
-        if self.kernel is None:
-            return self
-        return replace(self, support=KernelMap.from_arrays(self.kernel, arrays, self.n_features or 0))
-
-    def header(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Capacities, width and the kernel."""
         return {
             "left_capacity": int(self.left_capacity),
             "right_capacity": int(self.right_capacity),
             "n_features": self.n_features,
-            **kernels.header(self.support),
+            **kernels.state(self.support),
         }
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """See :meth:`Encoder.from_header`."""
-        left, right = (checks.integer(header[key], key, at_least=1) for key in ("left_capacity", "right_capacity"))
-        return cls(left, right, checks.integer(header["n_features"], "n_features"), kernels.from_header(header))
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        left, right = (checks.integer(state[key], key, at_least=1) for key in ("left_capacity", "right_capacity"))
+        n_features = checks.integer(state["n_features"], "n_features")
+        return cls(left, right, n_features, *kernels.from_state(state, n_features))
 
 
-def _rows(x: Any, index: int) -> Any:
+def _links(x: Any, index: int) -> Any:
     """The link features of one example, one row per link (row-major for a full graph)."""
     if isinstance(x, Bipartite):
-        return checks.matrix(x.features, index, "features")
+        return x.features
     wanted = "real numbers in a (n_left, n_right, d) array or mm.Bipartite(features, edges, shape)"
     array = checks.array(x, index, "X", "fiub", wanted)
     if array.ndim != 3:
         raise ValueError(f"example {index}: X must be {wanted}, got shape {array.shape}")
-    return checks.matrix(array.reshape(array.shape[0] * array.shape[1], array.shape[2]), index, "features")
+    return array.reshape(array.shape[0] * array.shape[1], array.shape[2])
 
 
 def _shape(x: Any, index: int) -> tuple[int, int]:
@@ -177,7 +167,8 @@ def _shape(x: Any, index: int) -> tuple[int, int]:
 def _edges(x: Any, index: int, n_rows: int) -> IntArray:
     n_left, n_right = _shape(x, index)
     if isinstance(x, Bipartite):
-        found = checks.edges(x.edges, index, n_rows, "features")
+        found = checks.pairs(x.edges, index, "edges", "(n_edges, 2)")
+        checks.one_per_edge(found, index, n_rows, "features")
         outside = ((found < 0) | (found >= (n_left, n_right))).any(axis=1)
         if outside.any():
             raise ValueError(

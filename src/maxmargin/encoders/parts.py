@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin.encoders import checks
-from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.features.parts import PartFeatures
-from maxmargin.structures.base import FloatArray, IntArray, Structure
+from maxmargin.structures.base import IntArray, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,18 +30,18 @@ class PartsEncoder(Encoder):
 
     kind = "parts"
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
-        """The number of features."""
-        rows = [checks.matrix(x, index, "features") for index, x in enumerate(checks.examples(X))]
-        return replace(self, n_features=checks.width(rows, None, "features"))
+    def parse(self, X: list[Any]) -> checks.Rows:
+        """The parts of all examples."""
+        return checks.rows(X, "features", "no parts")
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack the parts of all examples."""
-        rows = [checks.matrix(x, index, "features") for index, x in enumerate(checks.examples(X))]
-        checks.width(rows, self.n_features, "features")
-        stacked, offsets = checks.stack(rows, "features")
-        if (np.diff(offsets) == 0).any():
-            raise ValueError(f"example {int(np.flatnonzero(np.diff(offsets) == 0)[0])}: no parts; remove it")
+    def learn(self, parsed: checks.Rows, y: Sequence[Any]) -> Self:
+        """The number of features."""
+        return replace(self, n_features=parsed.width)
+
+    def batch(self, parsed: checks.Rows) -> Batch:
+        """The user's structure over the parts of all examples."""
+        parsed.require(self.n_features)
+        offsets = parsed.offsets
         structure = self.build(np.diff(offsets))
         if not isinstance(structure, Structure):
             raise ValueError(
@@ -52,21 +53,21 @@ class PartsEncoder(Encoder):
                 f"the structure has {structure.n_parts} parts but the features have {int(offsets[-1])} rows; "
                 "give one row of features per part"
             )
-        return Batch(structure, PartFeatures(stacked, offsets))
+        return Batch(structure, PartFeatures(parsed.matrix, offsets))
 
-    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """The structure's own encoding."""
-        z = np.asarray(packed.structure.encode(checks.examples(y, "y")), dtype=np.float64)
-        if z.shape != (packed.structure.n_parts,):
+        structure = batch.structure
+        found: Any = structure.encode(checks.examples(y, "y"))
+        if isinstance(found, SparsePoint):
+            return found
+        z = np.asarray(found, dtype=np.float64)
+        if z.shape != (structure.n_parts,):
             raise ValueError(
-                f"{type(packed.structure).__name__}.encode must return a vector of shape "
-                f"({packed.structure.n_parts},), one entry per part, got {z.shape}"
+                f"{type(structure).__name__}.encode must return a vector of shape ({structure.n_parts},), one entry "
+                f"per part, got {z.shape}"
             )
-        return z
-
-    def decode(self, packed: Batch, z: FloatArray) -> list[Any]:
-        """The structure's own decoding."""
-        return packed.structure.decode(z)
+        return SparsePoint.of(structure, z)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whole outputs that are right."""
@@ -80,11 +81,11 @@ class PartsEncoder(Encoder):
         """One per feature."""
         return self.n_features or 0
 
-    def header(self) -> dict[str, Any]:
+    def state(self) -> State:
         """The width; the structure itself is code and is given again when the model is loaded."""
         return {"n_features": self.n_features}
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
+    def from_state(cls, state: State) -> Self:
         """Needs the structure: see :func:`maxmargin.load`."""
         raise ValueError("this model was trained with a structure of your own; load it with load(path, structure=...)")

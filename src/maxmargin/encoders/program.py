@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin.encoders import checks
-from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.inputs import Program
 from maxmargin.features.parts import PartFeatures
-from maxmargin.structures.base import FloatArray
 from maxmargin.structures.linear_program import LinearProgram
+from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,39 +34,48 @@ class ProgramEncoder(Encoder):
         if not isinstance(self.relaxed, (bool, np.bool_)):
             raise ValueError(f"relaxed must be True or False, got {self.relaxed!r}")
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
-        """The number of features."""
-        return replace(self, n_features=checks.width(_rows(X), None, "features"))
+    def parse(self, X: list[Any]) -> tuple[list[Program], checks.Rows]:
+        """The programs, and the parts of all of them."""
+        for index, x in enumerate(X):
+            if not isinstance(x, Program):
+                raise ValueError(
+                    f"example {index}: X must be a list of mm.Program(features, A, b, A_eq, b_eq), "
+                    f"got {type(x).__name__}"
+                )
+        return X, checks.rows([x.features for x in X], "features", "no parts")
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack the parts of all programs."""
-        X = checks.examples(X)
-        rows = _rows(X)
-        checks.width(rows, self.n_features, "features")
-        stacked, offsets = checks.stack(rows, "features")
+    def learn(self, parsed: tuple[list[Program], checks.Rows], y: Sequence[Any]) -> Self:
+        """The number of features."""
+        return replace(self, n_features=parsed[1].width)
+
+    def batch(self, parsed: tuple[list[Program], checks.Rows]) -> Batch:
+        """The programs over the parts of all examples."""
+        X, rows = parsed
+        rows.require(self.n_features)
+        sizes = np.diff(rows.offsets).tolist()
         for index, x in enumerate(X):
             for name, matrix, bound in (("A", x.A, x.b), ("A_eq", x.A_eq, x.b_eq)):
                 if (matrix is None) != (bound is None):
                     raise ValueError(f"example {index}: give {name} and {name.replace('A', 'b')} together, or neither")
         nothing = [x.A is None and x.A_eq is None for x in X]
         structure = LinearProgram(
-            [np.zeros((0, found.shape[0])) if free else x.A for x, found, free in zip(X, rows, nothing, strict=True)],
+            [np.zeros((0, size)) if free else x.A for x, size, free in zip(X, sizes, nothing, strict=True)],
             [np.zeros(0) if free else x.b for x, free in zip(X, nothing, strict=True)],
             A_eq=[x.A_eq for x in X],
             b_eq=[x.b_eq for x in X],
             upper=[x.upper for x in X],
             relaxed=bool(self.relaxed),
         )
-        wrong = np.diff(structure.blocks[0].offsets) != np.diff(offsets)
+        wrong = np.diff(structure.blocks[0].offsets) != sizes
         if wrong.any():
             index = int(np.argmax(wrong))
             raise ValueError(
                 f"example {index}: the constraints have {structure.programs[index].n} columns but the features have "
-                f"{rows[index].shape[0]} rows; give one column and one row per part"
+                f"{sizes[index]} rows; give one column and one row per part"
             )
-        return Batch(structure, PartFeatures(stacked, offsets))
+        return Batch(structure, PartFeatures(rows.matrix, rows.offsets))
 
-    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """Vectors of whole numbers to packed vertices."""
         found = []
         for index, z in enumerate(checks.examples(y, "y")):
@@ -74,11 +83,10 @@ class ProgramEncoder(Encoder):
             if not (np.isfinite(array).all() and (array == np.rint(array)).all()):
                 raise ValueError(f"example {index}: y must be whole numbers, one per part; round them")
             found.append(array)
-        return packed.structure.encode(found)
+        return batch.structure.encode(found)
 
-    def decode(self, packed: Batch, z: FloatArray) -> list[Any]:
+    def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[Any]:
         """One vector per example: integers, or floats where an output is not whole."""
-        outputs = packed.structure.decode(z)
         return [v.astype(np.int64) if (v == np.rint(v)).all() else v for v in outputs]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
@@ -91,24 +99,11 @@ class ProgramEncoder(Encoder):
         """One per feature."""
         return self.n_features or 0
 
-    def header(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Width, and whether the programs are relaxed; constraints come with the inputs."""
         return {"relaxed": bool(self.relaxed), "n_features": self.n_features}
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """See :meth:`Encoder.from_header`."""
-        return cls(header["relaxed"], checks.integer(header["n_features"], "n_features"))
-
-
-def _rows(X: Sequence[Any]) -> list[Any]:
-    found = []
-    for index, x in enumerate(checks.examples(X)):
-        if not isinstance(x, Program):
-            raise ValueError(
-                f"example {index}: X must be a list of mm.Program(features, A, b, A_eq, b_eq), got {type(x).__name__}"
-            )
-        found.append(checks.matrix(x.features, index, "features"))
-        if found[-1].shape[0] == 0:
-            raise ValueError(f"example {index}: no parts; remove it")
-    return found
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        return cls(state["relaxed"], checks.integer(state["n_features"], "n_features"))

@@ -10,16 +10,17 @@ import numpy as np
 
 from maxmargin._sparse import sp
 from maxmargin.encoders import checks, graphs
-from maxmargin.encoders.base import Batch
+from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.encoders.labels import plain
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tree import TreeFeatures
-from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures._arrays import Ragged
+from maxmargin.structures.base import IntArray
 from maxmargin.structures.cliques import MOST_NODES
 from maxmargin.structures.junction import JunctionTree
+from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.tree import Tree
 
 MOST_JOINT_WEIGHTS = 10_000_000
@@ -42,13 +43,16 @@ class TreeEncoder(LabeledEncoder):
 
     kind = "tree"
 
-    def learn(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def parse(self, X: list[Any]) -> graphs.Graphs:
+        """The graphs."""
+        return graphs.parse(X)
+
+    def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be), widths and sizes of cliques."""
         if self.width is not None:
             checks.integer(self.width, "width", at_least=1)
-        nodes, _, features = graphs.split(X)
-        learned = self._learned(nodes, graphs.all_or_none(features, "graphs"), y)
-        cliques, rows = graphs.cliques(X)
+        learned = self._learned(parsed.nodes, parsed.optional_edge_rows(), y)
+        cliques, rows = graphs.cliques(parsed.inputs)
         for index, own in enumerate(cliques):
             largest = max(map(len, own), default=0)
             if learned.n_labels**largest > MOST_JOINT_WEIGHTS:
@@ -59,15 +63,15 @@ class TreeEncoder(LabeledEncoder):
         return replace(
             learned,
             clique_sizes=tuple(sorted({len(clique) for own in cliques for clique in own})),
-            n_clique_features=0 if rows is None else checks.width(rows, None, "clique features"),
+            n_clique_features=0 if rows is None else checks.Rows(rows, "clique features").width,
         )
 
-    def pack(self, X: Sequence[Any]) -> Batch:
-        """Stack nodes and edges of all graphs."""
-        nodes, edges, features = graphs.split(X)
-        rows, offsets, edge_rows = self._stacked(nodes, graphs.all_or_none(features, "graphs"))
+    def batch(self, parsed: graphs.Graphs) -> Batch:
+        """The nodes and edges of all graphs."""
+        X, offsets = parsed.inputs, parsed.nodes.offsets
+        edge_rows = self._edge_matrix(parsed.nodes, parsed.optional_edge_rows())
         sizes, labels = self._allowed(X, np.diff(offsets))
-        ends, edge_offsets = np.concatenate(edges), offsets_of([len(found) for found in edges])
+        rows, ends, edge_offsets = parsed.nodes.matrix, parsed.edges, parsed.edge_offsets
         shape = (np.diff(offsets), self.n_labels if sizes is None else sizes, ends, edge_offsets)
         cliques, clique_rows = self._cliques(X)
         structure = (
@@ -100,9 +104,9 @@ class TreeEncoder(LabeledEncoder):
             )
         if not self.n_clique_features:
             return cliques, None
-        each = rows or [np.zeros((0, self.n_clique_features))]
-        checks.width(each, self.n_clique_features, "clique features")
-        return cliques, checks.stack(each, "clique features")[0]
+        each = checks.Rows(rows or [np.zeros((0, self.n_clique_features))], "clique features")
+        each.require(self.n_clique_features)
+        return cliques, each.matrix
 
     def _allowed(self, X: Sequence[Any], counts: IntArray) -> tuple[IntArray | None, IntArray | None]:
         """Numbers of labels of all nodes, and which; None and None where all nodes have all."""
@@ -138,24 +142,20 @@ class TreeEncoder(LabeledEncoder):
             raise ValueError(f"{where} must be at least one label, each once; use None for all labels")
         return sorted(self._index[label] for label in listed)
 
-    def encode(self, packed: Batch, y: Sequence[Any]) -> FloatArray:
-        """Labels to numbers, then to vertices."""
-        structure = packed.structure
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
+        """Labels to numbers, then to vertices; labels that their node does not have are refused in the user's words."""
+        structure, codes = batch.structure, self.codes(y)
         assert isinstance(structure, Tree)
-        numbers = self.label_numbers(y)
-        if len(numbers) == structure.n_examples:
-            self._check_allowed(structure, numbers)
-        return structure.encode(numbers)
+        if np.array_equal(np.diff(codes.offsets), structure.n_nodes):  # else the structure says what is wrong
+            self._check_allowed(structure, codes)
+        return structure.encode(codes)
 
-    def _check_allowed(self, structure: Tree, numbers: list[IntArray]) -> None:
-        """Refuse labels that their node does not have, in the user's words."""
-        if any(len(own) != count for own, count in zip(numbers, structure.n_nodes.tolist(), strict=True)):
-            return  # the structure says what is wrong
-        wrong = structure.forbidden(np.concatenate(numbers))
+    def _check_allowed(self, structure: Tree, codes: Ragged) -> None:
+        wrong = structure.forbidden(codes.flat)
         if wrong.size:
             index = int(np.searchsorted(structure.node_offsets, wrong[0], side="right")) - 1
             node = int(wrong[0] - structure.node_offsets[index])
-            label = (self.classes or ())[int(numbers[index][node])]
+            label = (self.classes or ())[int(codes[index][node])]
             raise ValueError(
                 f"example {index}: label {label!r} is not among the labels allowed at node {node}; "
                 "correct y, or add it to the graph's labels"
@@ -172,30 +172,30 @@ class TreeEncoder(LabeledEncoder):
         """All widths, sizes of cliques, and the labels in order."""
         return *super().layout, self.clique_sizes, self.n_clique_features
 
-    def header(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Labels, feature counts, sizes of cliques and the largest tree width."""
         return {
-            **super().header(),
+            **super().state(),
             "width": self.width,
             "clique_sizes": list(self.clique_sizes),
             "n_clique_features": self.n_clique_features,
         }
 
     @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Self:
-        """See :meth:`Encoder.from_header`."""
-        width = header["width"]
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        width = state["width"]
         checked = None if width is None else checks.integer(width, "width", at_least=1)
-        sizes = header["clique_sizes"]
+        sizes = state["clique_sizes"]
         if not isinstance(sizes, list) or any(isinstance(size, bool) or not isinstance(size, int) for size in sizes):
             raise ValueError("its sizes of cliques are not a list of integers")
         if sizes != sorted(set(sizes)) or any(not 1 <= size <= MOST_NODES for size in sizes):
             raise ValueError(f"its sizes of cliques do not rise from 1 to at most {MOST_NODES}")
         return replace(
-            super().from_header(header),
+            super().from_state(state),
             width=checked,
             clique_sizes=tuple(sizes),
-            n_clique_features=checks.integer(header["n_clique_features"], "n_clique_features"),
+            n_clique_features=checks.integer(state["n_clique_features"], "n_clique_features"),
         )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Unpack
 
 from maxmargin.encoders.associative import AssociativeEncoder
 from maxmargin.encoders.base import Encoder
-from maxmargin.estimators.base import takes_settings
+from maxmargin.estimators.base import SettingsArguments, takes_settings
 from maxmargin.estimators.labeled import NetworkSVM
 
 
@@ -30,8 +30,14 @@ class AssociativeSVM(NetworkSVM):
     """
 
     @takes_settings
-    def __init__(self, *, classes: Sequence[Hashable] | None = None, per_label: bool = True, **settings: Any) -> None:
-        super().__init__(classes=classes, **settings)
+    def __init__(
+        self,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        per_label: bool = True,
+        **settings: Unpack[SettingsArguments],
+    ) -> None:
+        self.classes = classes
         self.per_label = per_label
 
     def _encoder(self) -> Encoder:

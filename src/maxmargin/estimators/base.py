@@ -1,46 +1,95 @@
 """The estimator of any structure, and what the named ones share.
 
-A named estimator sets its packer and its own settings; :func:`takes_settings` gives it those of :class:`StructuredSVM`.
+A named estimator names its encoder and its own settings; the others are those of
+:class:`maxmargin.training.Settings`, which :func:`takes_settings` puts into its signature.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast
 
-import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _checks, _threads
-from maxmargin.encoders import PartsEncoder, ProgramEncoder, checks
+from maxmargin.encoders import PartsEncoder, ProgramEncoder
 from maxmargin.encoders.base import Encoder
-from maxmargin.losses import Hamming, Loss
+from maxmargin.losses import Loss
 from maxmargin.model import Model
+from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.callbacks import Callback
-from maxmargin.problem import Problem
-from maxmargin.regions import L1, L2, Region
-from maxmargin.solvers import (
-    BlockFrankWolfe,
-    Checkpoint,
-    ProgressBar,
-    Solution,
-    Solver,
-    Start,
-    Status,
-    Stop,
-    Validation,
-    choose,
-    solve,
-)
+from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.structures.base import FloatArray, Structure
 from maxmargin.structures.linear_program import LinearProgram
+from maxmargin.training import Examples, Settings, train_examples
+from maxmargin.training.train import dev_score
+
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+class SettingsArguments(TypedDict, total=False):
+    """The keyword arguments that all estimators share, for type checkers."""
+
+    C: float | Sequence[float] | None
+    radius: float | None
+    norm: str
+    loss: Loss | None
+    rescaling: str
+    slack: str
+    solver: Solver | str
+    nonnegative: npt.ArrayLike | bool | None
+    tol: float
+    max_iter: int | None
+    max_seconds: float | None
+    patience: int | None
+    n_jobs: int | None
+    random_state: int | None
+    callbacks: Sequence[Callback]
+    checkpoint: str | Path | Checkpoint | None
+    verbose: bool
+    warm_start: bool
+
+
+def takes_settings(init: Init) -> Init:
+    """Show ``**settings`` of a constructor as the named settings that they are; store them, refuse others.
+
+    scikit-learn (``get_params``, ``clone``, ``repr``) and ``help`` read the signature.
+    """
+    own = [p for p in inspect.signature(init).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shared = [inspect.Parameter(f.name, keyword, default=f.default, annotation=f.type) for f in fields(Settings)]
+    shared.append(inspect.Parameter("warm_start", keyword, default=False, annotation="bool"))
+    signature = inspect.Signature([*own, *shared])
+    names = [name for name in signature.parameters if name != "self"]
+
+    @wraps(init)
+    def checked(self: StructuredSVM, *positional: Any, **given: Any) -> None:
+        for name in given:
+            if name not in names:
+                raise TypeError(_unknown(type(self).__name__, name, names))
+        init(self, *positional, **{name: value for name, value in given.items() if name in own_names})
+        for parameter in shared:
+            setattr(self, parameter.name, given.get(parameter.name, parameter.default))
+
+    own_names = {p.name for p in own}
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return cast(Init, checked)
+
+
+def _unknown(estimator: str, name: str, names: list[str]) -> str:
+    if name == "structure":
+        return f"{estimator}() takes no structure, as it has its own; use StructuredSVM(structure=...)"
+    by_folded = {known.casefold(): known for known in names}
+    close = [by_folded[found] for found in get_close_matches(name.casefold(), by_folded)]
+    hint = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
+    return f"{estimator}() got an unexpected keyword argument {name!r}; {hint}"
 
 
 class StructuredSVM(BaseEstimator):  # type: ignore[misc]
@@ -52,8 +101,9 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
 
     Args:
         structure: what outputs are legal: a :class:`maxmargin.structures.Structure` subclass whose constructor takes
-            the number of parts of each example (docs/adding-a-structure.md), or a packer.
-        C: penalty form; larger means less regularization; ``inf`` for none. Default 1 if no radius is given.
+            the number of parts of each example (docs/adding-a-structure.md), or an encoder.
+        C: penalty form; larger means less regularization; ``inf`` for none. Several values: the one with the best dev
+            score is taken. Default 1 if no radius is given.
         radius: ball form ``||w|| <= radius``; may be combined with ``C``.
         norm: "l2", or "l1" for the penalty ``1/C ||w||_1`` and the ball ``||w||_1 <= radius``, with which few weights
             differ from zero.
@@ -63,66 +113,34 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
         nonnegative: indices or mask of weights that must be >= 0, True for all (besides those the structure demands).
-        tol: relative duality gap aimed at.
+        tol: relative duality gap to reach.
         max_iter: iteration limit; None takes the solver's own.
         max_seconds: time limit.
+        patience: with dev data, stop after this many certificates without a better dev score; None never stops early.
         n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1 or what :func:`maxmargin.threads`
             says, -1: all cores); never changes the result.
         random_state: seed for solvers that draw random numbers.
+        callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
+        checkpoint: a file name or :class:`maxmargin.solvers.Checkpoint`: ``fit`` saves its run there as it goes,
+            resumes from that file if it exists, with the same bits, and removes it when it is done, unless a budget or
+            Ctrl-C ended it (docs/training.md).
+        verbose: draw a progress bar on a terminal.
         warm_start: start the next ``fit`` from this one's solution; its features and labels must be the same, its
             settings and examples need not.
-        verbose: draw a progress bar on a terminal.
-        callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
-        checkpoint: a file name or :class:`maxmargin.solvers.Checkpoint`: ``fit`` saves its run there as it goes, goes
-            on from that file if it exists, with the same bits, and removes it when it is done, unless a budget or
-            Ctrl-C ended it (docs/training.md).
 
     Attributes:
         coef_: the weights, shape ``(n_weights,)``; of kernel features, dual coefficients (docs/kernels.md).
         solution_: certificate, status, history and counters of the run.
         model_: the trained :class:`maxmargin.Model`.
+        dev_scores_: pairs of iteration and dev score; empty without dev data.
     """
 
-    def __init__(
-        self,
-        structure: Any = None,
-        *,
-        C: float | None = None,
-        radius: float | None = None,
-        norm: str = "l2",
-        loss: Loss | None = None,
-        rescaling: str = "margin",
-        slack: str = "linear",
-        solver: Solver | str = "auto",
-        nonnegative: npt.ArrayLike | bool | None = None,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: int | None = None,
-        warm_start: bool = False,
-        verbose: bool = False,
-        callbacks: Sequence[Callback] = (),
-        checkpoint: str | Path | Checkpoint | None = None,
-    ) -> None:
+    n_jobs: int | None
+    warm_start: bool
+
+    @takes_settings
+    def __init__(self, structure: Any = None, **settings: Unpack[SettingsArguments]) -> None:
         self.structure = structure
-        self.C = C
-        self.radius = radius
-        self.norm = norm
-        self.loss = loss
-        self.rescaling = rescaling
-        self.slack = slack
-        self.solver = solver
-        self.nonnegative = nonnegative
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
 
     def _encoder(self) -> Encoder:
         if isinstance(self.structure, Encoder):
@@ -137,6 +155,9 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             "built-in structures use ChainSVM, TreeSVM, MatchingSVM, CutSVM, AssociativeSVM, GraphSVM or ProgramSVM"
         )
 
+    def _settings(self) -> Settings:
+        return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
+
     def fit(
         self,
         X: Sequence[Any],
@@ -144,8 +165,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         *,
         loss_weight: Sequence[npt.ArrayLike] | None = None,
-        validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
-        patience: int | None = None,
+        dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
     ) -> Self:
         """Train.
 
@@ -153,144 +173,37 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             X: inputs, one per example.
             y: gold outputs, one per example.
             sample_weight: weight of each example, shape ``(n_examples,)``.
-            loss_weight: for each example, how much each of its decisions counts in the loss (positions of a chain,
+            loss_weight: for each example, how much each of its variables counts in the loss (positions of a chain,
                 nodes of a cut or tree, links of a matching in the order of its features' rows).
-            validation: inputs and outputs on which the stopping point is chosen: the weights with the best score at
-                any certificate are kept (the usual way with ``C=inf``).
-            patience: stop after this many certificates without a better validation score; None never stops early.
+            dev: inputs and outputs ``(X, y)`` on which the stopping point, and C if there are several, are chosen: the
+                weights with the best score at any certificate are kept (the usual way with ``C=inf``).
 
         Returns:
             The estimator. Warns with ConvergenceWarning if the gap did not close.
         """
         _checks.flag("warm_start", self.warm_start)
-        _checks.flag("verbose", self.verbose)
+        settings = self._settings()
         with _threads.threads(self.n_jobs):
-            encoder, problem = self._problem(X, y, sample_weight, loss_weight)
-            solver, why = self._solver(problem)
-            stop = Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds)
-            callbacks, checkpoint = self._callbacks(), self._checkpoint()
-            chooser = _validation(encoder, validation, patience, self.n_jobs)
-            if chooser is not None:
-                callbacks.append(chooser)
-            if self.verbose:
-                callbacks.append(ProgressBar())
-            solution = solve(
-                problem,
-                solver,
-                stop=stop,
-                callbacks=callbacks,
-                start=self._start(encoder),
-                n_jobs=self.n_jobs,
-                random_state=self.random_state,
-                why=why,
-                checkpoint=checkpoint,
-            )
-        weights, metadata = solution.weights, _metadata(self, problem, solution)
-        if chooser is not None and chooser.best_weights is not None:
-            weights = chooser.best_weights
-            del metadata["primal"], metadata["dual"]  # which certify the run's own best weights, not these
-            metadata |= {"validation_iteration": chooser.best_iteration, "validation_score": chooser.best_score}
-        encoder, weights = encoder.finish(weights)
-        model = Model(weights, encoder, metadata, self.n_jobs)
+            examples = self._examples(X, y, sample_weight, loss_weight)
+            score = dev_score(examples.encoder, dev, settings)
+            model = train_examples(examples, settings, score=score, start=self._start(examples.encoder))
+        training = model.training
+        assert training is not None
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
-        self.solution_, self.coef_, self.model_ = solution, weights, model
-        self.validation_ = chooser.history if chooser is not None else None
-        may_go_on = solution.status in (Status.BUDGET, Status.INTERRUPTED)
-        if checkpoint is not None and not checkpoint.keep and not may_go_on:
-            checkpoint.remove()
+        self.model_ = replace(model, metadata={"estimator": type(self).__name__, **model.metadata})
+        self.solution_, self.coef_, self.dev_scores_ = training.solution, model.weights, training.dev_scores
+        if not training.resumable and not getattr(self.checkpoint, "keep", False):
+            training.remove_checkpoints()
         return self
 
-    def _checkpoint(self) -> Checkpoint | None:
-        given = self.checkpoint
-        if given is None or isinstance(given, Checkpoint):
-            return given
-        if isinstance(given, (str, Path)):
-            return Checkpoint(given)
-        raise ValueError(f"checkpoint must be the name of a file or a Checkpoint, got {given!r}")
-
-    def _callbacks(self) -> list[Callback]:
-        if callable(self.callbacks) or not hasattr(self.callbacks, "__iter__"):
-            raise ValueError(f"callbacks must be a list of functions of a record, got {self.callbacks!r}")
-        found = list(self.callbacks)
-        for callback in found:
-            if not callable(callback):
-                raise ValueError(f"callbacks must be functions of a record, got {callback!r}")
-        return found
-
-    def _problem(
+    def _examples(
         self,
         X: Sequence[Any],
         y: Sequence[Any],
         sample_weight: npt.ArrayLike | None,
         loss_weight: Sequence[npt.ArrayLike] | None,
-    ) -> tuple[Encoder, Problem]:
-        X, y = checks.examples(X), checks.examples(y, "y")
-        checks.same_length(X, y)
-        encoder = self._encoder().learn(X, y)
-        packed = encoder.pack(X)
-        gold = encoder.gold(packed, y)
-        region = self._region(encoder, packed.features.n_weights)
-        problem = Problem.build(
-            packed.structure,
-            packed.features,
-            gold,
-            self._loss(),
-            region,
-            example_weight=checks.weights(sample_weight, len(X)),
-            loss_weight=_loss_weight(loss_weight, packed.structure),
-            rescaling=self.rescaling,
-            slack=self.slack,
-        )
-        return encoder, problem
-
-    def _loss(self) -> Loss:
-        if self.loss is None:
-            return Hamming()
-        if not isinstance(self.loss, Loss):
-            raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {self.loss!r}")
-        return self.loss
-
-    def _region(self, encoder: Encoder, n_weights: int) -> Region:
-        mask = encoder.nonnegative()
-        if self.nonnegative is not None:
-            if encoder.no_signs:
-                raise ValueError(f"nonnegative is refused: {encoder.no_signs}")
-            extra = np.zeros(n_weights, dtype=bool)
-            try:
-                chosen = np.ones(n_weights, dtype=bool) if self.nonnegative is True else np.asarray(self.nonnegative)
-                if chosen.ndim != 1 or (chosen.dtype.kind == "i" and (chosen < 0).any()):
-                    raise ValueError
-                extra[chosen if chosen.size else np.zeros(0, dtype=np.int64)] = True
-            except (IndexError, ValueError):
-                raise ValueError(
-                    f"nonnegative must be a list of indices from 0, a mask of the {n_weights} weights, or True for all"
-                ) from None
-            mask = extra if mask is None else mask | extra
-        if self.norm == "l1":
-            if encoder.no_l1:
-                raise ValueError(f'norm="l1" is not possible here: {encoder.no_l1}')
-        elif self.norm != "l2":
-            raise ValueError(f'norm must be "l2" or "l1", got {self.norm!r}')
-        C = self.C if self.C is not None else (1.0 if self.radius is None else np.inf)
-        kind = L1 if self.norm == "l1" else L2
-        return kind(C=C, radius=self.radius if self.radius is not None else np.inf, nonnegative=mask)
-
-    def _solver(self, problem: Problem) -> tuple[Solver, str]:
-        if isinstance(self.solver, Solver):
-            return self.solver, "chosen by the caller"
-        if isinstance(self.solver, str) and self.solver == "auto":
-            solver, why = choose(problem)
-            if (
-                self.checkpoint is not None
-                and solver.checkpoint_unsupported
-                and not BlockFrankWolfe().unsupported(problem)
-            ):
-                return BlockFrankWolfe(), f"{why}; for a checkpoint block-coordinate Frank-Wolfe, as it can be saved"
-            return solver, why
-        given: Any = self.solver
-        if isinstance(given, type) and issubclass(given, Solver):
-            raise ValueError(f"solver must be an object, not a class: write mm.{given.__name__}()")
-        raise ValueError(f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {self.solver!r}')
+    ) -> Examples:
+        return Examples.fit(self._encoder(), X, y, sample_weight, loss_weight)
 
     def _start(self, encoder: Encoder) -> Start:
         if not self.warm_start or not hasattr(self, "solution_"):
@@ -302,7 +215,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"warm_start: the features or labels are not those of the last fit; fit without warm_start{labels}"
             )
-        weights = encoder.resume(self.model_.encoder, self.coef_)
+        weights = encoder.to_training(self.model_.encoder, self.coef_)
         before = self.solution_
         return Start(weights, before.duals, before.potentials, before.active_set)
 
@@ -330,92 +243,3 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the trained model to a file that :func:`maxmargin.load` reads."""
         self._model().save(path)
-
-
-def takes_settings(init: Callable[..., None]) -> Callable[..., None]:
-    """Show a subclass's ``**settings`` as the named settings of :class:`StructuredSVM` that they are; refuse others.
-
-    scikit-learn (``get_params``, ``clone``, ``repr``) and ``help`` read the signature. A subclass knows its structure
-    and hands None to ``super().__init__``: giving one is an error.
-    """
-    own = inspect.signature(init).parameters
-    inherited = inspect.signature(StructuredSVM.__init__).parameters
-    kept = [p for p in own.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    settings = [p for p in inherited.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    signature = inspect.Signature([*kept, *settings])
-    names = [name for name in signature.parameters if name != "self"]
-
-    @wraps(init)
-    def checked(self: StructuredSVM, *positional: Any, **given: Any) -> None:
-        if positional:
-            count = 1 + len(positional)
-            raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {count} were given")
-        for name in given:
-            if name not in names:
-                raise TypeError(_unknown(type(self).__name__, name, names))
-        init(self, **given)
-
-    checked.__signature__ = signature  # type: ignore[attr-defined]
-    return checked
-
-
-def _unknown(estimator: str, name: str, names: list[str]) -> str:
-    if name == "structure":
-        return f"{estimator}() takes no structure, as it has its own; use StructuredSVM(structure=...)"
-    by_folded = {known.casefold(): known for known in names}
-    close = [by_folded[found] for found in get_close_matches(name.casefold(), by_folded)]
-    hint = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
-    return f"{estimator}() got an unexpected keyword argument {name!r}; {hint}"
-
-
-def _loss_weight(value: Sequence[npt.ArrayLike] | None, structure: Structure) -> FloatArray | None:
-    """One number per decision, repeated over its alternatives."""
-    if value is None:
-        return None
-    return np.repeat(checks.per_variable(value, structure.n_variables), structure.n_states)
-
-
-def _validation(
-    encoder: Encoder,
-    validation: tuple[Sequence[Any], Sequence[Any]] | None,
-    patience: int | None,
-    n_jobs: int | None,
-) -> Validation | None:
-    if patience is not None:
-        checks.integer(patience, "patience", at_least=1)
-    if validation is None:
-        if patience is not None:
-            raise ValueError("patience counts validation scores: give validation=(X, y) as well")
-        return None
-    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-        raise ValueError("validation must be a pair (X, y) of inputs and outputs")
-    try:
-        return Validation(Model(np.zeros(0), encoder, n_jobs=n_jobs).scorer(*validation), patience)
-    except ValueError as error:
-        raise ValueError(f"validation data: {error}") from None
-
-
-def _metadata(estimator: StructuredSVM, problem: Problem, solution: Solution) -> dict[str, Any]:
-    """How the model was trained, as plain JSON values."""
-    loss, certificate = estimator._loss(), solution.certificate
-    return {
-        "estimator": type(estimator).__name__,
-        **{name: _number(value) for name, value in problem.region.metadata().items()},
-        "loss": repr(loss) if isinstance(loss, Hamming) else type(loss).__name__,
-        **({"rescaling": problem.rescaling} if problem.rescaling != "margin" else {}),
-        **({"slack": problem.slack} if problem.slack != "linear" else {}),
-        "solver": type(solution.solver).__name__,
-        "status": str(solution.status),
-        "primal": _number(certificate.primal),
-        "dual": _number(certificate.dual),
-        **({"relaxed": True} if certificate.relaxed else {}),
-        "iterations": solution.counters.iterations,
-        "seconds": solution.seconds,
-    }
-
-
-def _number(value: float | str) -> float | str:
-    """JSON has no infinity."""
-    if isinstance(value, str):
-        return value
-    return float(value) if np.isfinite(value) else str(float(value))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders.base import Batch, Encoder
+from maxmargin import _checks
+from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.candidates import CandidatesEncoder
-from maxmargin.estimators.base import StructuredSVM, takes_settings
-from maxmargin.problem import GoodOutputs, Problem
+from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
+from maxmargin.problem import GoodOutputs
 from maxmargin.problem.good import FORMULATIONS, Metric
-from maxmargin.problem.hinges import unsupported
+from maxmargin.training import Examples
 
 
 class CandidatesSVM(StructuredSVM):
@@ -35,38 +36,35 @@ class CandidatesSVM(StructuredSVM):
     """
 
     @takes_settings
-    def __init__(self, *, formulation: str = "gold", metric: Metric | None = None, **settings: Any) -> None:
-        super().__init__(None, **settings)
+    def __init__(
+        self, *, formulation: str = "gold", metric: Metric | None = None, **settings: Unpack[SettingsArguments]
+    ) -> None:
         self.formulation = formulation
         self.metric = metric
 
     def _encoder(self) -> Encoder:
         return CandidatesEncoder()
 
-    def _problem(
+    def _examples(
         self,
         X: Sequence[Any],
         y: Sequence[Any],
         sample_weight: npt.ArrayLike | None,
         loss_weight: Sequence[npt.ArrayLike] | None,
-    ) -> tuple[Encoder, Problem]:
-        if self.formulation not in FORMULATIONS:
-            raise ValueError(
-                f"formulation must be one of {', '.join(map(repr, FORMULATIONS))}, got {self.formulation!r}"
-            )
-        encoder, problem = super()._problem(X, y, sample_weight, loss_weight)
+    ) -> Examples:
+        _checks.one_of("formulation", self.formulation, FORMULATIONS)
+        examples = super()._examples(X, y, sample_weight, loss_weight)
+        encoder, batch = examples.encoder, examples.batch
         assert isinstance(encoder, CandidatesEncoder)
-        mask = encoder.good(Batch(problem.structure, problem.features), y)
-        if self.formulation == "gold":
-            several = problem.structure.by_example(mask.astype(np.float64)) > 1.0
-            if several.any():
-                raise ValueError(
-                    f"example {int(np.flatnonzero(several)[0])}: several candidates are good; "
-                    'use formulation="nearest" or "all", or give one'
-                )
-            return encoder, problem
-        good = GoodOutputs.build(problem.structure, problem.features, mask, self.formulation, self.metric)
-        problem = replace(problem, good=good)
-        if reason := unsupported(problem):
-            raise ValueError(reason)
-        return encoder, problem
+        mask = encoder.good(batch, y)
+        if self.formulation != "gold":
+            return replace(
+                examples, good=GoodOutputs.build(batch.structure, batch.features, mask, self.formulation, self.metric)
+            )
+        several = batch.structure.by_example(mask.astype(np.float64)) > 1.0
+        if several.any():
+            raise ValueError(
+                f"example {int(np.flatnonzero(several)[0])}: several candidates are good; "
+                'use formulation="nearest" or "all", or give one'
+            )
+        return examples

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Unpack
 
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.chain import ChainEncoder
-from maxmargin.estimators.base import takes_settings
+from maxmargin.estimators.base import SettingsArguments, takes_settings
 from maxmargin.estimators.labeled import LabeledSVM
 
 
@@ -28,8 +28,10 @@ class ChainSVM(LabeledSVM):
     """
 
     @takes_settings
-    def __init__(self, *, classes: Sequence[Hashable] | None = None, order: int = 1, **settings: Any) -> None:
-        super().__init__(classes=classes, **settings)
+    def __init__(
+        self, *, classes: Sequence[Hashable] | None = None, order: int = 1, **settings: Unpack[SettingsArguments]
+    ) -> None:
+        self.classes = classes
         self.order = order
 
     def _encoder(self) -> Encoder:

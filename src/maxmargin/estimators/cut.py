@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.cut import CutEncoder
-from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
 from maxmargin.features.kernel import Kernel
 from maxmargin.structures.base import FloatArray
 
@@ -31,8 +31,9 @@ class CutSVM(StructuredSVM):
     """
 
     @takes_settings
-    def __init__(self, *, potentials: str = "potts", features: Kernel | None = None, **settings: Any) -> None:
-        super().__init__(None, **settings)
+    def __init__(
+        self, *, potentials: str = "potts", features: Kernel | None = None, **settings: Unpack[SettingsArguments]
+    ) -> None:
         self.potentials = potentials
         self.features = features
 

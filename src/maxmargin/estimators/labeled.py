@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from maxmargin.encoders.labels import distinct
-from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
 from maxmargin.model import Relaxation
 
 
@@ -14,8 +14,7 @@ class LabeledSVM(StructuredSVM):
     """A label for each position or node: the vocabulary of the named ones."""
 
     @takes_settings
-    def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Any) -> None:
-        super().__init__(None, **settings)
+    def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Unpack[SettingsArguments]) -> None:
         self.classes = classes
 
     def _classes(self) -> tuple[Hashable, ...] | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.matching import MatchingEncoder
-from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
 from maxmargin.features.kernel import Kernel
 
 
@@ -27,9 +27,13 @@ class MatchingSVM(StructuredSVM):
 
     @takes_settings
     def __init__(
-        self, *, left_capacity: int = 1, right_capacity: int = 1, features: Kernel | None = None, **settings: Any
+        self,
+        *,
+        left_capacity: int = 1,
+        right_capacity: int = 1,
+        features: Kernel | None = None,
+        **settings: Unpack[SettingsArguments],
     ) -> None:
-        super().__init__(None, **settings)
         self.left_capacity = left_capacity
         self.right_capacity = right_capacity
         self.features = features

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.program import ProgramEncoder
-from maxmargin.estimators.base import StructuredSVM, takes_settings
+from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
 
 
 class ProgramSVM(StructuredSVM):
@@ -25,8 +25,7 @@ class ProgramSVM(StructuredSVM):
     """
 
     @takes_settings
-    def __init__(self, *, relaxed: bool = False, **settings: Any) -> None:
-        super().__init__(None, **settings)
+    def __init__(self, *, relaxed: bool = False, **settings: Unpack[SettingsArguments]) -> None:
         self.relaxed = relaxed
 
     def _encoder(self) -> Encoder:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Unpack
 
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.tree import TreeEncoder
-from maxmargin.estimators.base import takes_settings
+from maxmargin.estimators.base import SettingsArguments, takes_settings
 from maxmargin.estimators.labeled import LabeledSVM
 
 
@@ -34,8 +34,14 @@ class TreeSVM(LabeledSVM):
     """
 
     @takes_settings
-    def __init__(self, *, classes: Sequence[Hashable] | None = None, width: int | None = None, **settings: Any) -> None:
-        super().__init__(classes=classes, **settings)
+    def __init__(
+        self,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        width: int | None = None,
+        **settings: Unpack[SettingsArguments],
+    ) -> None:
+        self.classes = classes
         self.width = width
 
     def _encoder(self) -> Encoder:

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._sparse import sp
-from maxmargin.features.rows import Matrix, Rows
-from maxmargin.structures._arrays import offsets_of, ranges
+from maxmargin.features.rows import Matrix, Rows, entries_of, rows_of
 from maxmargin.structures.base import FloatArray, IntArray
 
 _NOTHING: FloatArray = np.zeros(0)
@@ -82,18 +81,9 @@ class Entries:
 
         Consecutive examples share memory with this matrix; others are copied.
         """
-        if len(chosen) and np.all(np.diff(chosen) == 1):
-            first, last = int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1])
-            starts = self.starts[first : last + 1]
-            own = slice(int(starts[0]), int(starts[-1]))
-            return Entries(starts - starts[0], self.columns[own], self.d, self._values(own))
-        rows = ranges(offsets[chosen], offsets[chosen + 1])
-        begin, end = self.starts[rows], self.starts[rows + 1]
-        places = ranges(begin, end)
-        return Entries(offsets_of(np.subtract(end, begin)), self.columns[places], self.d, self._values(places))
-
-    def _values(self, places: slice | IntArray) -> FloatArray:
-        return self.values[places] if len(self.values) else _NOTHING
+        starts, places = entries_of(self.starts, rows_of(offsets, chosen))
+        values = self.values[places] if len(self.values) else _NOTHING
+        return Entries(starts, self.columns[places], self.d, values)
 
     def fingerprint_data(self) -> tuple[Any, ...]:
         """What the matrix is made of, for fingerprints."""

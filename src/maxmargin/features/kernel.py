@@ -242,15 +242,13 @@ class KernelMap:
             values = rows
         else:
             values, columns, starts = (arrays[f"support_{name}"] for name in ("values", "columns", "starts"))
-            integers = columns.dtype == starts.dtype == np.int64
-            if values.dtype != np.float64 or not integers or not values.ndim == columns.ndim == starts.ndim == 1:
-                raise ValueError("its support rows are not a sparse matrix")
-            whole = len(starts) > 0 and starts[0] == 0 and starts[-1] == len(values) == len(columns)
-            if not whole or (np.diff(starts) < 0).any():
-                raise ValueError("its support rows are not a sparse matrix")
-            if columns.size and (columns.min() < 0 or columns.max() >= n_features):
-                raise ValueError("its support rows do not have its number of features")
-            rows = sp.csr_array((values, columns, starts), shape=(len(starts) - 1, n_features))
+            try:
+                if values.dtype != np.float64 or not columns.dtype == starts.dtype == np.int64:
+                    raise ValueError("its arrays have other types")
+                rows = sp.csr_array((values, columns, starts), shape=(len(starts) - 1, n_features))
+                rows.check_format(full_check=True)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"its support rows are not a sparse matrix of {n_features} columns: {error}") from None
         if not np.isfinite(values).all():
             raise ValueError("its support rows are not finite")
         return cls(kernel, rows)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from maxmargin import _kernels
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
-from maxmargin.features.rows import Matrix, Rows
+from maxmargin.features.rows import Matrix, Rows, row_offsets
 from maxmargin.structures._arrays import example_numbers, offsets_of, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -35,13 +35,7 @@ class PartFeatures(Features):
         self._setup(Rows(matrix, "the feature matrix"), offsets, sign)
 
     def _setup(self, rows: Rows, offsets: npt.ArrayLike, sign: float) -> None:
-        self.rows = rows
-        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self.sign = float(sign)
-        if self.offsets.ndim != 1 or len(self.offsets) == 0:
-            raise ValueError("offsets must be a vector of n_examples + 1 entries")
-        if self.offsets[0] != 0 or self.offsets[-1] != rows.n or np.any(np.diff(self.offsets) < 0):
-            raise ValueError(f"offsets must rise from 0 to the number of rows, {rows.n}")
+        self.rows, self.offsets, self.sign = rows, row_offsets(offsets, rows.n), float(sign)
         if not np.isfinite(self.sign):
             raise ValueError(f"sign must be finite, got {sign}")
         self.n_weights, self.n_parts, self.n_examples = rows.d, rows.n, len(self.offsets) - 1
@@ -101,36 +95,52 @@ class PartFeatures(Features):
         return sp.csr_array(self.sign * self.rows.to_sparse())
 
 
-class Stacked(Features):
-    """The direct sum of several maps of the same examples: parts block after block, weights one after the other.
-
-    A cut, for example, has node features with node weights, then edge features with ``sign=-1`` and edge weights.
-    """
+class _Joined(Features):
+    """Several maps of the same examples, their weights one after the other."""
 
     def __init__(self, *features: Features) -> None:
         if not features:
-            raise ValueError("Stacked needs at least one map")
+            raise ValueError(f"{type(self).__name__} needs at least one map")
+        self._join(features)
+
+    def _join(self, features: tuple[Features, ...]) -> None:
         counts = [member.n_examples for member in features]
         if len(set(counts)) > 1:
             raise ValueError(f"all maps must have the same number of examples, got {counts}")
-        self.features = features
-        self.part_starts = tuple(np.cumsum([0, *(member.n_parts for member in features)]).tolist())
-        self.weight_starts = tuple(np.cumsum([0, *(member.n_weights for member in features)]).tolist())
-        self.n_parts, self.n_weights = self.part_starts[-1], self.weight_starts[-1]
-        self.n_examples = counts[0]
+        self.features, self.n_examples = features, counts[0]
+        self.weight_starts = tuple(offsets_of([member.n_weights for member in features]).tolist())
+        self.n_weights = self.weight_starts[-1]
 
     def fingerprint_data(self) -> Iterable[Any]:
         """The maps."""
         return self.features
 
+    def _weights_of(self, weights: FloatArray) -> list[FloatArray]:
+        checked = vector(weights, self.n_weights, "weights")
+        return [checked[first:last] for first, last in pairwise(self.weight_starts)]
+
+    def select(self, indices: npt.ArrayLike) -> Self:
+        """Each map of the given examples, in that order; consecutive ones share memory."""
+        other = type(self).__new__(type(self))
+        other._join(tuple(member.select(indices) for member in self.features))
+        return other
+
+
+class Stacked(_Joined):
+    """The direct sum of several maps of the same examples: parts block after block, weights one after the other.
+
+    A cut, for example, has node features with node weights, then edge features with ``sign=-1`` and edge weights.
+    """
+
+    def _join(self, features: tuple[Features, ...]) -> None:
+        super()._join(features)
+        self.part_starts = tuple(offsets_of([member.n_parts for member in features]).tolist())
+        self.n_parts = self.part_starts[-1]
+
     @property
     def n_blocks(self) -> int:
         """Those of all maps."""
         return sum(member.n_blocks for member in self.features)
-
-    def _weights_of(self, weights: FloatArray) -> list[FloatArray]:
-        checked = vector(weights, self.n_weights, "weights")
-        return [checked[first:last] for first, last in pairwise(self.weight_starts)]
 
     def _parts_of(self, z: FloatArray) -> list[FloatArray]:
         checked = vector(z, self.n_parts, "z")
@@ -150,7 +160,7 @@ class Stacked(Features):
         """Each map with its own blocks."""
         if len(blocks) != self.n_blocks:
             return super().per_example(blocks)
-        bounds = pairwise(np.cumsum([0, *(member.n_blocks for member in self.features)]).tolist())
+        bounds = pairwise(offsets_of([member.n_blocks for member in self.features]).tolist())
         members = [
             member.per_example(blocks[first:last]) for member, (first, last) in zip(self.features, bounds, strict=True)
         ]
@@ -177,41 +187,27 @@ class Stacked(Features):
         pairs = [member.adjoint_pair(one, two) for member, one, two in parts]
         return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
 
-    def select(self, indices: npt.ArrayLike) -> Self:
-        """Each map of the given examples, in that order."""
-        return type(self)(*(member.select(indices) for member in self.features))
-
     def to_sparse(self) -> sp.csr_array:
         """The block diagonal matrix, shape ``(n_parts, n_weights)``."""
         return sp.csr_array(sp.block_diag([member.to_sparse() for member in self.features], format="csr"))
 
 
-class Beside(Features):
+class Beside(_Joined):
     """Several maps of the same parts: scores add up, weights one after the other.
 
     The nodes of a cut, for example, may have features of their own and sums over the edges that meet in them.
     """
 
-    def __init__(self, *features: Features) -> None:
-        if not features or len({(member.n_parts, member.n_examples) for member in features}) > 1:
+    def _join(self, features: tuple[Features, ...]) -> None:
+        super()._join(features)
+        self.n_parts = features[0].n_parts
+        if any(member.n_parts != self.n_parts for member in features):
             raise ValueError("Beside needs maps of the same parts")
-        self.features = features
-        self.weight_starts = tuple(np.cumsum([0, *(member.n_weights for member in features)]).tolist())
-        self.n_parts, self.n_examples = features[0].n_parts, features[0].n_examples
-        self.n_weights = self.weight_starts[-1]
-
-    def fingerprint_data(self) -> Iterable[Any]:
-        """The maps."""
-        return self.features
 
     @property
     def n_blocks(self) -> int:
         """Those of each map."""
         return self.features[0].n_blocks
-
-    def _weights_of(self, weights: FloatArray) -> list[FloatArray]:
-        checked = vector(weights, self.n_weights, "weights")
-        return [checked[first:last] for first, last in pairwise(self.weight_starts)]
 
     def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
         """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
@@ -249,10 +245,6 @@ class Beside(Features):
         """``adjoint`` of two packed vectors, each map in one pass."""
         pairs = [member.adjoint_pair(first, second) for member in self.features]
         return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
-
-    def select(self, indices: npt.ArrayLike) -> Self:
-        """Each map of the given examples, in that order."""
-        return type(self)(*(member.select(indices) for member in self.features))
 
     def to_sparse(self) -> sp.csr_array:
         """The matrices side by side, shape ``(n_parts, n_weights)``."""

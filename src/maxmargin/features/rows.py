@@ -29,6 +29,34 @@ _NO_INDEX = np.zeros(0, dtype=np.int32)
 _NO_PARTS = np.zeros(0, dtype=np.int64)
 
 
+def row_offsets(offsets: npt.ArrayLike, n_rows: int) -> IntArray:
+    """Where the rows of each example begin, as an int64 vector; ValueError unless it rises from 0 to ``n_rows``."""
+    bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+    rising = bounds.ndim == 1 and len(bounds) > 0 and not np.any(np.diff(bounds) < 0)
+    if not rising or bounds[0] != 0 or bounds[-1] != n_rows:
+        raise ValueError(f"offsets must rise from 0 to the number of rows, {n_rows}")
+    return bounds
+
+
+def rows_of(offsets: IntArray, chosen: IntArray) -> slice | IntArray:
+    """The rows of the chosen examples, where example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
+
+    A slice if the examples are consecutive, so that what is taken shares memory.
+    """
+    if len(chosen) and np.all(np.diff(chosen) == 1):
+        return slice(int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1]))
+    return ranges(offsets[chosen], offsets[chosen + 1])
+
+
+def entries_of(starts: npt.NDArray[Any], rows: slice | IntArray) -> tuple[npt.NDArray[Any], slice | IntArray]:
+    """Some rows of a sparse matrix: their starts, and which non-zeros are theirs."""
+    if isinstance(rows, slice):
+        own = starts[rows.start : rows.stop + 1]
+        return own - own[0], slice(int(own[0]), int(own[-1]))
+    first, last = starts[rows], starts[rows + 1]
+    return offsets_of(np.subtract(last, first)), ranges(first, last)
+
+
 class Rows:
     """``X``, shape ``(n, d)``: a C-contiguous float64 array or the arrays of a CSR matrix; neither is copied.
 
@@ -155,20 +183,10 @@ class Rows:
 
         Consecutive examples share memory with this matrix; others are copied.
         """
-        if len(chosen) and np.all(np.diff(chosen) == 1):
-            first, last = int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1])
-            if self.dense is not None:
-                return Rows(self.dense[first:last], self.what)
-            begin, end = int(self.starts[first]), int(self.starts[last])
-            return self._with_sparse(
-                self.starts[first : last + 1] - begin, self.columns[begin:end], self.values[begin:end]
-            )
-        rows = ranges(offsets[chosen], offsets[chosen + 1])
+        rows = rows_of(offsets, chosen)
         if self.dense is not None:
             return Rows(self.dense[rows], self.what)
-        first_entries, last_entries = self.starts[rows], self.starts[rows + 1]
-        entries = ranges(first_entries, last_entries)
-        starts = offsets_of(last_entries - first_entries)
+        starts, entries = entries_of(self.starts, rows)
         narrow = starts[-1] <= np.iinfo(self.columns.dtype).max
         return self._with_sparse(
             starts.astype(self.columns.dtype) if narrow else starts, self.columns[entries], self.values[entries]

@@ -24,6 +24,7 @@ from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.entries import Entries, Given
+from maxmargin.features.rows import row_offsets
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -198,16 +199,12 @@ class SupportedRows(Features):
 
     def __init__(self, matrix: Given, offsets: npt.ArrayLike, support: Support, *, constant: bool = False) -> None:
         rows = Entries.of(matrix, support.n_features)
-        bounds = np.asarray(offsets, dtype=np.int64)
         if rows.d != support.n_features:
             raise ValueError(f"the matrix has {rows.d} columns, the support {support.n_features} features")
-        rising = bounds.ndim == 1 and len(bounds) > 0 and not np.any(np.diff(bounds) < 0)
-        if not rising or bounds[0] != 0 or bounds[-1] != rows.n:
-            raise ValueError(f"offsets must rise from 0 to the number of rows, {rows.n}")
-        self.rows, self.offsets, self.support, self.constant = rows, bounds, support, constant
+        self.rows, self.offsets, self.support, self.constant = rows, row_offsets(offsets, rows.n), support, constant
         self.m, self.start = support.m, support.m if constant else 0
         self.n_weights = self.start + support.n_weights
-        self.n_parts, self.n_examples = rows.n * self.m, len(bounds) - 1
+        self.n_parts, self.n_examples = rows.n * self.m, len(self.offsets) - 1
 
     def fingerprint_data(self) -> Iterable[Any]:
         """Matrix, offsets and pattern."""
@@ -225,7 +222,7 @@ class SupportedRows(Features):
         """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
         self._write_sums(self.rows.transposed.arrays, vector(z, self.n_parts, "z"), out)
 
-    def _write_sums(self, turned: tuple[Any, ...], z: FloatArray, out: FloatArray) -> None:
+    def _write_sums(self, turned: tuple[Any, Any, FloatArray], z: FloatArray, out: FloatArray) -> None:
         threads = _threads.current()
         if self.constant:
             ones = np.ones(self.rows.n)

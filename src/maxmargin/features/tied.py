@@ -23,9 +23,9 @@ from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.entries import Entries, Given
 from maxmargin.features.parts import Stacked
-from maxmargin.features.rows import Matrix, Rows
+from maxmargin.features.rows import Matrix, Rows, row_offsets
 from maxmargin.features.supported import Support, SupportedRows
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, vector
+from maxmargin.structures._arrays import example_numbers, lengths_of, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -55,19 +55,18 @@ class TiedRows(Features):
         kept: IntArray | None = None,
     ) -> None:
         rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
-        self._setup(rows, np.asarray(offsets, dtype=np.int64), m, constant, alike, kept)
+        self._setup(rows, offsets, m, constant, alike, kept)
 
-    def _setup(self, rows: Rows, offsets: IntArray, m: int, constant: bool, alike: bool, kept: IntArray | None) -> None:
-        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != rows.n:
-            raise ValueError(f"offsets must rise from 0 to the number of rows, {rows.n}")
-        if np.any(np.diff(offsets) < 0):
-            raise ValueError("offsets must not decrease")
+    def _setup(
+        self, rows: Rows, offsets: npt.ArrayLike, m: int, constant: bool, alike: bool, kept: IntArray | None
+    ) -> None:
         if m < 1 or (constant and alike):
             raise ValueError("give m >= 1, and not both constant and alike")
-        self.rows, self.offsets, self.m, self.constant, self.alike = rows, offsets, int(m), constant, alike
+        self.rows, self.offsets, self.m = rows, row_offsets(offsets, rows.n), int(m)
+        self.constant, self.alike = constant, alike
         self.start = self.m if constant else 0
         self.n_weights = self.start + rows.d * (1 if alike else self.m)
-        self.n_parts, self.n_examples = rows.n * self.m, len(offsets) - 1
+        self.n_parts, self.n_examples = rows.n * self.m, len(self.offsets) - 1
         self.kept = self._column = None
         if kept is not None:
             inside = kept.ndim == 1 and (not kept.size or (kept[0] >= 0 and kept[-1] < self.n_parts))
@@ -216,12 +215,6 @@ class PairwiseFeatures(Stacked):
     scores_pair = Features.scores_pair
     adjoint_pair = Features.adjoint_pair
 
-    def select(self, indices: npt.ArrayLike) -> Self:
-        """The features of the given examples, in that order; consecutive ones share memory."""
-        other = type(self).__new__(type(self))
-        Stacked.__init__(other, *(member.select(indices) for member in self.features))
-        return other
-
 
 class ChainFeatures(PairwiseFeatures):
     """Features of a batch of chains; the edges of a chain join neighboring positions.
@@ -251,11 +244,7 @@ class ChainFeatures(PairwiseFeatures):
         support: Support | None = None,
         edge_support: Support | None = None,
     ) -> None:
-        counts = np.asarray(lengths)
-        if counts.ndim != 1 or (counts.size and not np.issubdtype(counts.dtype, np.integer)):
-            raise ValueError("lengths must be a vector of integers, one per chain")
-        if counts.size and counts.min() < 0:
-            raise ValueError("lengths must not be negative")
+        counts = lengths_of(lengths)
         if n_labels < 1:
             raise ValueError(f"n_labels must be at least 1, got {n_labels}")
         rows = _rows(tokens, "tokens", support, n_labels)
@@ -322,9 +311,3 @@ class SecondOrderFeatures(Stacked):
 
     scores_pair = Features.scores_pair
     adjoint_pair = Features.adjoint_pair
-
-    def select(self, indices: npt.ArrayLike) -> Self:
-        """The features of the given examples, in that order; consecutive ones share memory."""
-        other = type(self).__new__(type(self))
-        Stacked.__init__(other, *(member.select(indices) for member in self.features))
-        return other

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import consecutive, offsets_of, ranges
+from maxmargin.structures._arrays import offsets_of, pieces, ranges
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 
 PIECE = 1 << 18
@@ -80,7 +80,7 @@ class ActiveSet:
         owner = np.repeat(np.arange(structure.n_examples), np.diff(self.starts))
         fine = self._well_formed(structure.sizes[owner])
         candidates = np.flatnonzero(fine)
-        for piece in consecutive(structure.sizes[owner[candidates]], PIECE):
+        for piece in pieces(structure.sizes[owner[candidates]], PIECE):
             outputs = candidates[piece]
             batch = structure.select(owner[outputs])
             fine[outputs] = _round_trip(batch, self._dense(batch, outputs))

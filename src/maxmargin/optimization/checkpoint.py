@@ -34,9 +34,6 @@ from maxmargin.optimization.interrupts import defer_interrupts
 from maxmargin.problem import Problem
 from maxmargin.structures.base import FloatArray
 
-CHECKPOINT = "checkpoint"
-"""The kind of these files, where model files have that of their model."""
-
 _START_OVER = "remove it to start over"
 
 
@@ -70,6 +67,10 @@ class Checkpoint:
         if not isinstance(fingerprint, str):
             raise ValueError(f"fingerprint must be a string, got {fingerprint!r}")
         checks.flag("keep", self.keep)
+
+    def beside(self, suffix: str) -> Checkpoint:
+        """The same with a file whose name has a suffix more, for one of several runs."""
+        return dataclasses.replace(self, path=f"{self.path}{suffix}")
 
     def remove(self) -> None:
         """Delete the file, if there is one."""
@@ -192,7 +193,7 @@ class FileCheckpointer(Checkpointer):
             raise CheckpointError(
                 f"{path} is not a checkpoint, or it is truncated or damaged; name another file, or {_START_OVER}"
             ) from None
-        if header.get("kind") != CHECKPOINT:
+        if header.get("kind") != model_file.CHECKPOINT:
             raise CheckpointError(f"{path} holds a model, not a checkpoint; name another file")
         if difference := _difference(header.get("run"), self.identity):
             raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_START_OVER}")
@@ -254,7 +255,9 @@ class FileCheckpointer(Checkpointer):
             return
         header, arrays = _encoded((self._before_certificate or self._capture(carry))())
         try:
-            model_file.write(self.checkpoint.path, {"kind": CHECKPOINT, "run": self.identity, **header}, arrays)
+            model_file.write(
+                self.checkpoint.path, {"kind": model_file.CHECKPOINT, "run": self.identity, **header}, arrays
+            )
         except OSError as error:
             warnings.warn(
                 f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training continues, "

@@ -46,6 +46,7 @@ from maxmargin.solvers import (
 )
 from maxmargin.solvers.auto import fits_in_memory
 from maxmargin.structures.base import FloatArray
+from maxmargin.training import Examples
 
 Data = tuple[Sequence[Any], Sequence[Any]]
 Error = Callable[[Sequence[Any], Sequence[Any]], Any]
@@ -113,20 +114,19 @@ def regularization_path(
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
     with _threads.threads(estimator.n_jobs), contextlib.closing(ProgressBar()) as bar:
         first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
-        encoder, problem = first._problem(X, y, sample_weight, loss_weight)
+        examples, chosen = first._examples(X, y, sample_weight, loss_weight), first._settings()
+        encoder, problem = examples.encoder, examples.problem(chosen, chosen.grid[0])
         if iterations and (reason := DualExtragradient().unsupported_hinge(problem)):
             raise ValueError(
                 f"the dual-extragradient run of the path is not possible: {reason} for exact points alone, with "
                 "iterations=0 and radii or Cs"
             )
-        first._solver(problem)  # settings that these two refuse are refused before the run, not after it
-        first._callbacks()
         course = _Course(
             estimator=estimator,
             encoder=encoder,
             problem=problem,
-            judges=_judges(encoder, problem, y, validation, test, error),
-            stop=Stop(tol=estimator.tol, max_iter=estimator.max_iter, max_seconds=estimator.max_seconds),
+            judges=_judges(examples, y, validation, test, error),
+            stop=chosen.stop,
             show=bar.show if estimator.verbose else _silent,
         )
         iterates, finished = course.trace(dual_extragradient, iterations, ball) if iterations else ((), True)
@@ -149,8 +149,8 @@ class _Course:
 
     def within(self, **settings: Any) -> Problem:
         """The same data in the region that the estimator makes of other settings."""
-        region = copy(self.estimator).set_params(**settings)._region(self.encoder, self.problem.n_weights)
-        return replace(self.problem, region=region)
+        other = copy(self.estimator).set_params(**settings)._settings()
+        return replace(self.problem, region=other.region(self.encoder, self.problem.n_weights, other.grid[0]))
 
     def unregularized(self, ball: float) -> Problem:
         """The same data without a penalty, and without a ball unless one is given."""
@@ -185,7 +185,7 @@ class _Course:
         for place, setting in enumerate(settings):
             self.show(f"{parameter} = {setting:.3g}", place, len(settings))
             problem = self.within(**{parameter: setting})
-            solver, why = self.estimator._solver(problem)
+            solver, why = self.estimator._settings().solver_for(problem)
             start = Start()
             if before is not None:
                 growth = setting / before[0] if parameter == "C" else 1.0
@@ -194,7 +194,7 @@ class _Course:
                 problem,
                 solver,
                 stop=self.stop,
-                callbacks=self.estimator._callbacks(),
+                callbacks=list(self.estimator.callbacks),
                 start=start,
                 random_state=self.estimator.random_state,
                 why=why,
@@ -330,10 +330,11 @@ def _automatic(iterates: Sequence[PathPoint], region: Region) -> list[float]:
 
 
 def _judges(
-    encoder: Encoder, problem: Problem, y: Sequence[Any], validation: Any, test: Any, error: Error | None
+    examples: Examples, y: Sequence[Any], validation: Any, test: Any, error: Error | None
 ) -> dict[str, Callable[[FloatArray], float]]:
     """Weights to error, by the name of the data; each data set is checked and packed once."""
-    judges = {"train": _judge(encoder, Batch(problem.structure, problem.features), list(y), error)}
+    encoder = examples.encoder
+    judges = {"train": _judge(encoder, examples.batch, list(y), error)}
     for name, data in (("validation", validation), ("test", test)):
         if data is None:
             continue
@@ -342,21 +343,21 @@ def _judges(
         try:
             inputs, outputs = checks.examples(data[0]), checks.examples(data[1], "y")
             checks.same_length(inputs, outputs)
-            packed = encoder.pack(inputs)
+            batch = encoder.transform(inputs)
             if error is None:
-                encoder.gold(packed, outputs)  # refuses infeasible outputs
+                encoder.encode(batch, outputs)  # refuses infeasible outputs
         except ValueError as problem_found:
             raise ValueError(f"{name} data: {problem_found}") from None
-        judges[name] = _judge(encoder, packed, outputs, error)
+        judges[name] = _judge(encoder, batch, outputs, error)
     return judges
 
 
-def _judge(encoder: Encoder, packed: Batch, y: Sequence[Any], error: Error | None) -> Callable[[FloatArray], float]:
+def _judge(encoder: Encoder, batch: Batch, y: Sequence[Any], error: Error | None) -> Callable[[FloatArray], float]:
     def judge(weights: FloatArray) -> float:
         model = Model(weights, encoder)
         if error is None:
-            return 1.0 - model._agreement(packed, y, None)
-        found = error(y, model._outputs(packed))
+            return 1.0 - model.agreement(batch, y)
+        found = error(y, model.outputs(batch))
         if not isinstance(found, (Real, np.number)) or not np.isfinite(float(found)):
             raise ValueError(f"error must return a finite number, got {found!r}")
         return float(found)

@@ -133,7 +133,7 @@ class RegularizationPath:
             raise ValueError("of the iterates only the best on the validation data and the last one keep their weights")
         metadata = {"path": "iterate" if point.setting is None else self.parameter, **point.to_dict()}
         metadata = {name: value for name, value in metadata.items() if value is not None and value not in ("", False)}
-        encoder, weights = self.encoder.finish(point.weights)
+        encoder, weights = self.encoder.to_model(point.weights)
         return Model(weights, encoder, metadata, self.n_jobs)
 
     def to_dict(self) -> dict[str, Any]:

@@ -129,9 +129,7 @@ def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[Mo
     An example with fewer outputs has its gold output with a value of 0 in the later ranks.
     """
     if problem.rescaling == "slack":
-        raise ValueError(
-            'slack rescaling has no list of the k most violated outputs; use rescaling="margin" or "none"'
-        )
+        raise ValueError('slack rescaling has no list of the k most violated outputs; use rescaling="margin" or "none"')
     structure, margin = problem.structure, problem.rescaling == "margin"
     scores = problem.augmented(weights) if margin else problem.features.scores(weights)
     gold, at_gold = problem.gold, problem.gold_point.dot(scores)

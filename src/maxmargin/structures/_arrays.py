@@ -1,4 +1,4 @@
-"""What all structures and features do to arrays: offsets, ranges, and checks of what callers give."""
+"""Offsets, ranges and argument checks that all structures and features share."""
 
 from __future__ import annotations
 
@@ -15,21 +15,31 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
+class Ragged(Sequence[npt.NDArray[Any]]):
+    """One array per example, stored end to end.
+
+    Attributes:
+        flat: all entries, shape ``(n,)``.
+        offsets: where each example begins, and the end; shape ``(n_examples + 1,)``.
+    """
+
+    def __init__(self, flat: npt.NDArray[Any], offsets: IntArray) -> None:
+        self.flat, self.offsets = flat, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        return self.flat[self.offsets[i] : self.offsets[i + 1]]
+
+
 def offsets_of(sizes: npt.ArrayLike) -> IntArray:
     """Where consecutive pieces of the given sizes begin, and where the last ends: shape ``(n,)`` to ``(n + 1,)``."""
     ends = np.cumsum(sizes, dtype=np.int64)
     return np.concatenate([np.zeros(1, dtype=np.int64), ends])
-
-
-def consecutive(sizes: npt.ArrayLike, most: int) -> Iterator[slice]:
-    """Cut a sequence of items into consecutive pieces whose sizes add up to ``most`` at most, or of one larger item."""
-    ends = np.cumsum(sizes, dtype=np.int64)
-    first = 0
-    while first < len(ends):
-        before = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
-        yield slice(first, last)
-        first = last
 
 
 def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
@@ -37,6 +47,22 @@ def ranges(first: npt.NDArray[Any], last: npt.NDArray[Any]) -> IntArray:
     sizes = (last - first).astype(np.int64)
     shifts = np.repeat(first.astype(np.int64) - (np.cumsum(sizes) - sizes), sizes)
     return np.asarray(np.arange(len(shifts)) + shifts, dtype=np.int64)
+
+
+def pieces(sizes: IntArray, most: int) -> Iterator[IntArray]:
+    """Consecutive numbers of items whose sizes add up to at most ``most``, or of one larger item."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield np.arange(first, last)
+        first = last
+
+
+def sums_of(values: FloatArray, offsets: IntArray) -> FloatArray:
+    """Sums of consecutive pieces ``values[offsets[i]:offsets[i + 1]]``, 0 for empty ones: shape ``(n,)``."""
+    sums = np.add.reduceat(np.append(values, 0.0), offsets[:-1]) if len(offsets) > 1 else np.zeros(0)
+    return np.where(np.diff(offsets) > 0, sums, 0.0)
 
 
 def example_numbers(indices: npt.ArrayLike, n_examples: int) -> IntArray:
@@ -55,6 +81,22 @@ def integers(values: npt.ArrayLike, what: str) -> IntArray:
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{what} must be integers, got {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(array.shape)
+
+
+def lengths_of(lengths: npt.ArrayLike) -> IntArray:
+    """Numbers of positions of sequences as an int64 vector; ValueError unless they are integers >= 0."""
+    sizes = np.asarray(lengths)
+    if sizes.ndim != 1 or (sizes.size and (sizes.dtype.kind not in "iu" or sizes.min() < 0)):
+        raise ValueError("lengths must be a one-dimensional array of non-negative integers")
+    return sizes.astype(np.int64)
+
+
+def started(warm: Any, shape: tuple[int, ...]) -> FloatArray:
+    """A copy of the multipliers of an earlier call, or zeros; ValueError if ``warm`` has another shape."""
+    start = np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
+    if start.shape != shape:
+        raise ValueError(f"warm has shape {start.shape}; give the warm of a call on the same graphs, {shape}")
+    return start
 
 
 def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:

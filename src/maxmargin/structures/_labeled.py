@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import FloatArray, IntArray, integers
+from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, integers
 
 
 def joined_labels(labels: Sequence[Any], counts: IntArray, count_error: str, node: str = "node") -> IntArray:
@@ -18,6 +18,8 @@ def joined_labels(labels: Sequence[Any], counts: IntArray, count_error: str, nod
     """
     if len(labels) != len(counts):
         raise ValueError(count_error)
+    if isinstance(labels, Ragged) and labels.flat.dtype == np.int64 and np.array_equal(np.diff(labels.offsets), counts):
+        return labels.flat
     arrays = [np.asarray(label) for label in labels]
     for example, (array, expected) in enumerate(zip(arrays, counts.tolist(), strict=True)):
         if array.shape != (expected,):

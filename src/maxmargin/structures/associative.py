@@ -20,8 +20,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin._sparse import sp
-from maxmargin.structures.base import IntArray, Polytope
+from maxmargin.structures.base import IntArray
 from maxmargin.structures.network import Network
 
 
@@ -45,14 +44,3 @@ class Associative(Network):
     def _pair_parts(self, first: IntArray, second: IntArray) -> IntArray:
         alike = first == second
         return np.asarray(np.flatnonzero(alike) * self.n_labels + first[alike], dtype=np.int64)
-
-    def polytope(self) -> Polytope:
-        """``Z`` by its inequalities, with ``q = z``."""
-        simplex, linked = self._constraints()
-        return Polytope(
-            lift=sp.csr_array(sp.eye_array(self.n_parts, format="csr")),
-            ub=linked,
-            ub_rhs=np.zeros(linked.shape[0]),
-            eq=simplex,
-            eq_rhs=np.ones(simplex.shape[0]),
-        )

@@ -1,4 +1,4 @@
-"""What outputs are legal: a packed batch of polytopes, one per example.
+"""Output spaces: a packed batch of polytopes, one per example.
 
 A structure describes, for every example of a batch, the polytope ``Z_i`` whose vertices are the legal outputs. All
 examples live in one flat vector of *parts*. Parts come in *blocks* (a chain has nodes and pairs, a cut has nodes and
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,11 @@ from maxmargin._sparse import sp
 from maxmargin._vectors import squared
 from maxmargin.structures._arrays import FloatArray as FloatArray
 from maxmargin.structures._arrays import IntArray as IntArray
-from maxmargin.structures._arrays import consecutive, example_numbers, ranges
+from maxmargin.structures._arrays import Ragged as Ragged
+from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, ranges, sums_of
+
+if TYPE_CHECKING:
+    from maxmargin.structures.sparse import SparsePoint
 
 SHARD_PARTS = 1_000_000
 """Batch vectors of more parts than this are made shard by shard where the whole is not needed."""
@@ -59,20 +63,22 @@ class Points:
     warm: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Labeling:
-    """Best label sequences by their labels alone.
+    """The predicted output of each example.
 
     Attributes:
-        labels: of all positions of the batch, example after example, shape ``(n_positions,)``; -1 throughout an example
-            that has none (status ABSENT or NONFINITE).
-        value: score of each example's sequence, shape ``(n_examples,)``.
+        outputs: one per example, as :meth:`Structure.decode` gives them; for labels of positions a :class:`Ragged`
+            array, with -1 throughout an example that has no output (status ABSENT or NONFINITE).
+        value: the score of each output, shape ``(n_examples,)``.
         status: shape ``(n_examples,)``, :class:`PointStatus` codes.
+        z: the packed point that was decoded, if one was made.
     """
 
-    labels: npt.NDArray[np.int32]
+    outputs: Sequence[Any]
     value: FloatArray
     status: npt.NDArray[np.int8]
+    z: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -87,14 +93,19 @@ class Block:
 class Polytope:
     """The batch as one linear description: ``Z = {lift @ q : ub @ q <= ub_rhs, eq @ q = eq_rhs, q >= 0}``.
 
-    Block diagonal over examples; what reference solvers work from, for small problems.
+    Block diagonal over examples; for reference solvers and small problems. ``ub`` and ``eq`` have no rows by default.
     """
 
     lift: sp.csr_array
-    ub: sp.csr_array
-    ub_rhs: FloatArray
-    eq: sp.csr_array = field(default_factory=lambda: sp.csr_array((0, 0)))
+    ub: sp.csr_array = None
+    ub_rhs: FloatArray = field(default_factory=lambda: np.zeros(0))
+    eq: sp.csr_array = None
     eq_rhs: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        for name in ("ub", "eq"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, sp.csr_array((0, self.lift.shape[1])))
 
 
 class Structure(ABC):
@@ -108,33 +119,47 @@ class Structure(ABC):
 
     blocks: tuple[Block, ...]
 
+    categorical: bool
+    """Whether each variable takes exactly one of several states, one part per state (one-hot), as the nodes of a chain
+    take labels: Hamming loss then counts wrong variables. False: each variable part is 0 or 1 independently of its
+    neighbors, as the edges of a matching, and Hamming loss counts wrong parts. Every structure declares it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not hasattr(cls, "categorical"):
+            raise TypeError(
+                f"{cls.__name__} must declare `categorical`: True if each variable takes exactly one of several states "
+                "(one part per state), False if each part is 0 or 1 on its own; Hamming loss depends on it"
+            )
+        if cls.categorical is True and cls.states_per_variable is Structure.states_per_variable:
+            raise TypeError(
+                f"{cls.__name__} is categorical and must declare `states_per_variable`: the number of states of each "
+                "variable, one number for all or an array with one per variable"
+            )
+
     @property
     def called(self) -> str:
         """The name with its article, for sentences."""
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
-
-    categorical = False
-    """Whether the decision parts are choices of exactly one among several (then Hamming loss counts wrong choices)."""
 
     relaxed = False
     """Whether the polytope is larger than the hull of the outputs: then hinge losses, objectives and certificates are
     those of the relaxation, and :meth:`predict` finds the outputs."""
 
     value_bounds = False
-    """Whether the ``value`` of an INEXACT argmax or slack argmax bounds the maximum from above: then certificates may
-    rest on it."""
+    """Whether the ``value`` of an INEXACT argmax or slack argmax is an upper bound, which certificates may use."""
 
     marginals_unsupported = "it has no sum-product kernel; use geometry=Euclidean()"
-    """Where there is no :meth:`marginals`: the reason, and what to use. Empty where there is one."""
+    """Why :meth:`marginals` is not supported, and what to use instead; empty if it is supported."""
 
     slack_relaxed = True
     """Whether :meth:`slack_argmax` maximizes over the whole polytope, which bounds the maximum over the outputs."""
 
     loss_on_variables_only = False
-    """Whether a loss outside the decision parts would make the argmax intractable (cuts: an edge must attract)."""
+    """Whether a loss outside the variable parts would make the argmax intractable (cuts: an edge must attract)."""
 
     edge_sign = 0
-    """The sign that scores outside the decision parts must have for an argmax to be an output: -1 for cuts, 1 for
+    """The sign that scores outside the variable parts must have for an argmax to be an output: -1 for cuts, 1 for
     associative networks, 0 for any."""
 
     @property
@@ -143,9 +168,9 @@ class Structure(ABC):
         return len(self.blocks[0].offsets) - 1
 
     def fingerprint_data(self) -> Iterable[Any]:
-        """What the batch is made of, for fingerprints of problems: its blocks, and arrays and words it keeps.
+        """The data that identifies the batch in fingerprints of problems: its blocks, arrays and strings.
 
-        Single numbers are left out: blocks show them, and a structure of one's own may count calls in one.
+        Single numbers are left out: blocks depend on them, and a user's structure may count calls in one.
         """
         return self.blocks, *attributes(self, numbers=False)
 
@@ -166,15 +191,15 @@ class Structure(ABC):
 
     @property
     def states_per_variable(self) -> int | IntArray:
-        """How many neighboring decision parts belong to one decision: the number of labels of a chain, else 1.
+        """How many consecutive parts are the states of one variable: one number, or an array ``(n_variables,)``.
 
-        One number where all decisions have as many, or shape ``(n_variables,)``.
+        1 if the structure is not categorical.
         """
         return 1
 
     @cached_property
     def n_states(self) -> IntArray:
-        """:attr:`alternatives` of every decision, shape ``(n_variables,)``."""
+        """:attr:`states_per_variable` of every variable, shape ``(n_variables,)``."""
         sizes = self.states_per_variable
         if isinstance(sizes, np.ndarray):
             return sizes
@@ -182,51 +207,39 @@ class Structure(ABC):
 
     @cached_property
     def part_states(self) -> IntArray:
-        """Which label each decision part stands for, shape of the decision parts: by default its place among the
-        alternatives."""
+        """The state that each variable part stands for, shape ``(starts[1],)``: by default counted from 0."""
         begin = np.cumsum(self.n_states) - self.n_states
         return np.arange(self.starts[1]) - np.repeat(begin, self.n_states)
 
     @property
     def n_variables(self) -> IntArray:
-        """Number of decisions of each example, shape ``(n_examples,)``."""
-        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.n_states)])
-        return np.diff(np.searchsorted(ends, self.blocks[0].offsets))
+        """Number of variables of each example, shape ``(n_examples,)``."""
+        return np.diff(np.searchsorted(offsets_of(self.n_states), self.blocks[0].offsets))
 
     @cached_property
     def part_bound(self) -> FloatArray:
-        """The largest value each part takes over the polytope, shape ``(n_parts,)``; 1 unless a structure counts."""
+        """The largest value each part takes over the polytope, shape ``(n_parts,)``: 1 unless parts are counts."""
         return np.ones(self.n_parts)
 
     @cached_property
     def sizes(self) -> IntArray:
         """Number of parts of each example, shape ``(n_examples,)``."""
-        total = np.zeros(self.n_examples, dtype=np.int64)
-        for block in self.blocks:
-            total += np.diff(block.offsets)
-        return total
+        return np.asarray(sum(np.diff(block.offsets) for block in self.blocks), dtype=np.int64)
 
     def consecutive(self, max_parts: int = SHARD_PARTS) -> Iterator[IntArray]:
-        """Numbers of consecutive examples, ``max_parts`` parts (or one example) at most; at least one piece."""
-        pieces = list(consecutive(self.sizes, max_parts)) or [slice(0, 0)]
-        yield from (np.arange(piece.start, piece.stop) for piece in pieces)
+        """Consecutive examples in pieces of at most ``max_parts`` parts or one example; at least one piece."""
+        yield from pieces(self.sizes, max_parts) if self.n_examples else [np.arange(0)]
 
     def by_example(self, values: FloatArray) -> FloatArray:
         """Sum a packed vector over the parts of each example: shape ``(n_parts,)`` to ``(n_examples,)``."""
         total = np.zeros(self.n_examples)
-        for block, start in zip(self.blocks, self.starts, strict=False):
-            sums = np.concatenate([values[start : start + int(block.offsets[-1])], [0.0]])
-            part = np.add.reduceat(sums, block.offsets[:-1]) if self.n_examples else np.zeros(0)
-            total += np.where(np.diff(block.offsets) > 0, part, 0.0)
+        for block, first, last in zip(self.blocks, self.starts[:-1], self.starts[1:], strict=True):
+            total += sums_of(values[first:last], block.offsets)
         return total
 
     def by_variables(self, values: FloatArray) -> FloatArray:
-        """Sum the decision parts of each example: shape ``(starts[1],)`` to ``(n_examples,)``."""
-        offsets = self.blocks[0].offsets
-        if not self.n_examples:
-            return np.zeros(0)
-        sums = np.add.reduceat(np.concatenate([values, [0.0]]), offsets[:-1])
-        return np.where(np.diff(offsets) > 0, sums, 0.0)
+        """Sum the variable parts of each example: shape ``(starts[1],)`` to ``(n_examples,)``."""
+        return sums_of(values, self.blocks[0].offsets)
 
     def to_parts(self, per_example: FloatArray) -> FloatArray:
         """Repeat one number per example over its parts: shape ``(n_examples,)`` to ``(n_parts,)``."""
@@ -240,15 +253,22 @@ class Structure(ABC):
             [start + ranges(block.offsets[chosen], block.offsets[chosen + 1]) for block, start in blocks]
         )
 
+    def _buffers(self, *ranks: int) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
+        """Arrays for a kernel to fill: ``z`` of zeros, ``value`` and ``status``, with an axis of ranks if given."""
+        shape = (*ranks, self.n_examples)
+        return np.zeros((*ranks, self.n_parts)), np.empty(shape), np.empty(shape, dtype=np.int8)
+
     def squared_radius(self, center: FloatArray) -> float:
         """An upper bound of ``sum_i max_{z in Z_i} 1/2 ||z - center_i||^2`` by one argmax; exact for 0/1 vertices."""
-        bound = self.part_bound
-        farthest = self.argmax(0.5 * bound - center)
+        farthest = self.argmax(0.5 * self.part_bound - center)
         return float(farthest.value.sum()) + 0.5 * squared(center)
 
     @abstractmethod
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
-        """The packed vertex of the given outputs; ValueError naming the example if one is not legal."""
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
+        """The vertices of the given outputs by their nonzeros; ValueError naming the example if one is not legal.
+
+        A structure of your own may return a packed vector, shape ``(n_parts,)``.
+        """
 
     @abstractmethod
     def decode(self, z: FloatArray) -> list[Any]:
@@ -265,6 +285,11 @@ class Structure(ABC):
         """
         return self.argmax(scores)
 
+    def labels(self, scores: FloatArray) -> Labeling:
+        """The outputs of :meth:`predict`, decoded."""
+        points = self.predict(scores)
+        return Labeling(self.decode(points.z), points.value, points.status, points.z)
+
     @abstractmethod
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""
@@ -272,10 +297,9 @@ class Structure(ABC):
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best distinct vertices, best first: element ``r`` holds rank ``r`` of every example.
 
-        The list is shorter than ``k`` where no example has as many outputs, but never empty. Where one example has
-        fewer outputs than another, its later ranks have status ABSENT and value ``-inf``. The fallback
-        partitions the outputs (Lawler 1972) and needs up to ``k`` times the number of decision parts argmax calls per
-        example, in ``k`` batches.
+        The list is shorter than ``k`` if no example has ``k`` outputs, but never empty. An example with fewer outputs
+        than others has status ABSENT and value ``-inf`` at later ranks. The fallback partitions the outputs (Lawler
+        1972): up to ``k`` times the number of variable parts argmax calls per example, in ``k`` batches.
         """
         from maxmargin.structures import generic
 
@@ -284,7 +308,7 @@ class Structure(ABC):
     def oracle(self, ranks: int = 1) -> Any:
         """A compiled view for online methods: the argmax, or the ``ranks`` best, of one example at a time.
 
-        A compiled one may know :meth:`slack_argmax`, too. The fallback asks :meth:`argmax` and :meth:`k_best` of
+        A compiled one may offer :meth:`slack_argmax`, too. The fallback calls :meth:`argmax` and :meth:`k_best` on
         batches of one example.
         """
         from maxmargin.structures import generic
@@ -296,9 +320,9 @@ class Structure(ABC):
     ) -> Points:
         """``argmax_y (costs_i'y + constants_i) (margin_i + scores_i'y)`` of every example: slack rescaling.
 
-        The first factor is a loss: never negative, and zero at an output for which the second is positive, so that
-        the maximum is never negative. It is not linear in the parts. Where no polynomial method is known, this
-        fallback maximizes over the polytope (:attr:`slack_relaxed`), by a search over one multiplier:
+        The first factor is a loss: never negative, and zero at an output for which the second is positive, so the
+        maximum is never negative. The product is not linear in the parts. This fallback maximizes over the polytope
+        (:attr:`slack_relaxed`), by a search over one multiplier:
         ``min_{t > 0} max_y (loss(y) + t (margin + scores'y))^2 / (4 t)``.
 
         Args:
@@ -306,7 +330,7 @@ class Structure(ABC):
             margin: shape ``(n_examples,)``.
             costs: packed, shape ``(n_parts,)``.
             constants: shape ``(n_examples,)``.
-            warm: of an earlier call.
+            warm: the warm start of an earlier call.
 
         Returns:
             ``z`` in the polytope, ``value`` the product there, or an upper bound of it with status INEXACT.
@@ -327,15 +351,15 @@ class Structure(ABC):
         return generic.project(self, point, tol=tol, warm=warm)
 
     def marginals(self, potentials: FloatArray) -> Points:
-        """The Gibbs distribution ``p(y) ~ exp(potentials_i'y)`` over the outputs of every example, by its means.
+        """Expected parts of the Gibbs distribution ``p(y) ~ exp(potentials_i'y)`` over the outputs of every example.
 
-        ``z`` holds the expected parts (marginals, for counts the expected counts), ``value`` the log-partition function
+        ``z`` holds the marginals (for counts, expected counts), ``value`` the log-partition function
         ``log sum_y exp(potentials_i'y)``. In entropic geometry this is the Bregman projection: the step ``s`` from the
         point of potentials ``theta`` ends at the point of potentials ``theta + s``. Potentials of ``-inf`` forbid;
         where all outputs are forbidden the status is ABSENT and the value ``-inf``.
         """
-        raise NotImplementedError(f"{self.called} has no entropic projection: {self.marginals_unsupported}")
+        raise NotImplementedError(f"{self.called} has no marginals: {self.marginals_unsupported}")
 
     def polytope(self) -> Polytope | None:
-        """The linear description of the batch, or None where there is none of polynomial size."""
+        """The linear description of the batch, or None if there is none of polynomial size."""
         return None

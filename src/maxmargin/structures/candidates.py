@@ -19,6 +19,7 @@ import numpy.typing as npt
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 
 class Candidates(Structure):
@@ -56,7 +57,7 @@ class Candidates(Structure):
     def _begin(self) -> IntArray:
         return self.blocks[0].offsets[:-1]
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed 0/1 vector of the chosen candidates, counted from 0 in each list."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} choices for {self.n_examples} examples; give one per example")
@@ -69,9 +70,7 @@ class Candidates(Structure):
                     f"example {example}: choice {int(found)} is out of range for {int(self.sizes[example])} "
                     "candidates; count them from 0"
                 )
-        z = np.zeros(self.n_parts)
-        z[self._begin + np.array(labels, dtype=np.int64).reshape(-1)] = 1.0
-        return z
+        return SparsePoint.from_index(self, self._begin + np.array(labels, dtype=np.int64).reshape(-1))
 
     def decode(self, z: FloatArray) -> list[int]:
         """The number of the largest part of each list, the first of equal ones."""
@@ -174,9 +173,7 @@ class Candidates(Structure):
         """``q = z``, one equation per list."""
         n = self.n_parts
         sums = sp.csr_array((np.ones(n), (self._owner, np.arange(n))), shape=(self.n_examples, n))
-        return Polytope(
-            sp.csr_array(sp.eye_array(n)), sp.csr_array((0, n)), np.zeros(0), sums, np.ones(self.n_examples)
-        )
+        return Polytope(sp.csr_array(sp.eye_array(n)), eq=sums, eq_rhs=np.ones(self.n_examples))
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""

@@ -29,11 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
-from maxmargin._sparse import sp
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import assembled, example_numbers, lengths_of, offsets_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
+from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 from maxmargin.structures.tree import Tree
 
@@ -72,14 +72,9 @@ class Chain(Structure):
         transitions: Transitions = "shared",
         constraints: TransitionConstraints | None = None,
     ) -> None:
-        sizes = np.asarray(lengths)
-        if sizes.size == 0:
-            sizes = sizes.astype(np.int64)
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
-            raise ValueError("lengths must be a one-dimensional array of non-negative integers")
         if transitions not in ("shared", "each"):
             raise ValueError(f'transitions must be "shared" or "each", got {transitions!r}')
-        self.lengths: IntArray = sizes.astype(np.int64)
+        self.lengths = lengths_of(lengths)
         self.n_labels = operator.index(n_labels)
         self.transitions: Transitions = transitions
         if not 1 <= self.n_labels <= 1 << 15:
@@ -94,8 +89,8 @@ class Chain(Structure):
         self.blocks = (Block("nodes", offsets_of(self.lengths * self.n_labels)), second)
 
     def __repr__(self) -> str:
-        constraints = "" if self.constraints is None else f", legal={self.constraints}"
-        return f"Chain({len(self.lengths)} examples, n_labels={self.n_labels}, transitions={self.transitions!r}{constraints})"
+        given = f"n_labels={self.n_labels}, transitions={self.transitions!r}, constraints={self.constraints}"
+        return f"Chain({len(self.lengths)} examples, {given})"
 
     @property
     def states_per_variable(self) -> int:
@@ -166,21 +161,18 @@ class Chain(Structure):
         nodes, second = self.blocks
         return nodes.offsets, second.offsets + self.starts[1], self.n_labels, self.transitions == "shared"
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one legal label sequence per example (integers in ``0 .. K - 1``, one per position)."""
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
         if self._rules is not None:
             self._rules.refuse(flat, self.lengths)
-        z = np.zeros(self.n_parts)
-        z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
+        nodes = np.arange(len(flat)) * self.n_labels + flat
         first, owner_of = self._edges
         kind = flat[first] * self.n_labels + flat[first + 1]
         row = owner_of if self.transitions == "shared" else np.arange(len(first))
-        second = np.bincount(row * self.n_labels**2 + kind, minlength=self.n_parts - self.starts[1])
-        z[self.starts[1] :] = second
-        return z
+        return SparsePoint.counting(self, np.concatenate([nodes, self.starts[1] + row * self.n_labels**2 + kind]))
 
     @cached_property
     def _edges(self) -> tuple[IntArray, IntArray]:
@@ -195,11 +187,10 @@ class Chain(Structure):
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
+        outputs = self._buffers()
         scores = self._masked(vector(scores, self.n_parts, "scores"))
-        z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_argmax(*self._layout, scores, z, value, status, _threads.current())
-        return Points(z, value, status)
+        _kernels.chain_argmax(*self._layout, scores, *outputs, _threads.current())
+        return Points(*outputs)
 
     def labels(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> Labeling:
         """The best label sequence of every example, as the argmax finds it, without the packed vector.
@@ -217,7 +208,7 @@ class Chain(Structure):
             _kernels.chain_labels(*self._layout, self._masked(vector(scores, self.n_parts, "scores")), *outputs)
         else:
             _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
-        return Labeling(labels, value, status)
+        return Labeling(Ragged(labels, self.blocks[0].offsets // self.n_labels), value, status)
 
     def max_marginals(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> FloatArray:
         """The score of the best output that has label ``k`` at position ``t``, shape ``(n_positions, K)``.
@@ -254,12 +245,9 @@ class Chain(Structure):
         if ranks * self.n_labels >= 1 << 31:
             raise ValueError(f"k must be below 2^31 over the number of labels, {self.n_labels}; got {k}")
         scores = self._masked(vector(scores, self.n_parts, "scores"))
-        z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
-        status = np.empty((ranks, self.n_examples), dtype=np.int8)
-        _kernels.chain_k_best(*self._layout, ranks, scores, z, value, status, _threads.current())
-        # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
-        found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
-        return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
+        outputs = self._buffers(ranks)
+        _kernels.chain_k_best(*self._layout, ranks, scores, *outputs, _threads.current())
+        return generic.ranked(*outputs)
 
     @property
     def _most_outputs(self) -> int:
@@ -277,9 +265,7 @@ class Chain(Structure):
         """
         scores, costs = self._masked(vector(scores, self.n_parts, "scores")), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
-        z, value = np.zeros(self.n_parts), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        outputs = z, value, status
+        z, value, status = outputs = self._buffers()
         _kernels.chain_slack_argmax(*self._layout, scores, margin, costs, constants, *outputs, _threads.current())
         left = np.flatnonzero(status == _ELSEWHERE)
         if left.size:
@@ -315,11 +301,13 @@ class Chain(Structure):
         point = vector(point, self.n_parts, "point")
         rules = None if self._rules is None else self._rules.key
         key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes(), rules)
-        hull = generic.open_hull(self, tol, warm, key)
-        z, value = np.empty(self.n_parts), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_project(*self._layout, *self._masks, hull, point, z, value, status, _threads.current())
-        return Points(z, value, status, generic.ActiveSets.of(hull, self.n_examples, key))
+        return generic.project_in_kernel(
+            self,
+            tol,
+            warm,
+            key,
+            lambda hull, *outputs: _kernels.chain_project(*self._layout, *self._masks, hull, point, *outputs),
+        )
 
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and pairs summed over the edges (or edges).
@@ -345,11 +333,10 @@ class Chain(Structure):
         return edges
 
     def _sum_product(self, potentials: FloatArray, edges: FloatArray) -> Points:
+        outputs = self._buffers()
         potentials = self._masked(vector(potentials, self.n_parts, "potentials"))
-        z, value = np.empty(self.n_parts), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        _kernels.chain_entropic(*self._layout, False, potentials, z, value, status, edges, _threads.current())
-        return Points(z, value, status)
+        _kernels.chain_marginals(*self._layout, False, potentials, *outputs, edges, _threads.current())
+        return Points(*outputs)
 
     def oracle(self, ranks: int = 1) -> Any:
         """Viterbi, or the ``ranks`` best, and slack rescaling of one example at a time."""
@@ -398,8 +385,6 @@ class Chain(Structure):
         n = int(begin[-1])
         whole = Polytope(
             lift=assembled([(*entry, 1.0) for entry in lift], (self.n_parts, n)),
-            ub=sp.csr_array((0, n)),
-            ub_rhs=np.zeros(0),
             eq=assembled(eq, (len(rhs), n)),
             eq_rhs=np.asarray(rhs, dtype=np.float64),
         )
@@ -420,8 +405,6 @@ class Chain(Structure):
         rows = np.flatnonzero((np.diff(eq.indptr) > 0) | (whole.eq_rhs != 0.0))
         return Polytope(
             lift=whole.lift[:, chosen],
-            ub=sp.csr_array((0, len(chosen))),
-            ub_rhs=whole.ub_rhs,
             eq=eq[rows],
             eq_rhs=whole.eq_rhs[rows],
         )

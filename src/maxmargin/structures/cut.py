@@ -38,9 +38,10 @@ import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, tolerance, vector
 from maxmargin.structures._labeled import check_edges, edge_lists
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 _AUGMENTATIONS_PER_ARC = 20
 _STEP_LIMIT = 200_000
@@ -57,6 +58,7 @@ class Cut(Structure):
     """
 
     name = "cut"
+    categorical = False
     loss_on_variables_only = True
     edge_sign = -1
     marginals_unsupported = (
@@ -82,7 +84,7 @@ class Cut(Structure):
         """Number of nodes of each example, shape ``(n_examples,)``."""
         return np.diff(self.blocks[0].offsets)
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """Batch vertex of 0/1 arrays, one per example: the labels on nodes, ``|z_j - z_k|`` on edges."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} labelings for {self.n_examples} examples; give one array per example")
@@ -101,7 +103,7 @@ class Cut(Structure):
                 raise ValueError(f"example {example}, node {node} has the label {array[node]}; give 0 or 1")
         nodes = np.concatenate([np.zeros(0), *arrays]).astype(np.float64)
         tails = self._ends()
-        return np.concatenate([nodes, np.abs(nodes[tails[:, 0]] - nodes[tails[:, 1]])])
+        return SparsePoint.of(self, np.concatenate([nodes, np.abs(nodes[tails[:, 0]] - nodes[tails[:, 1]])]))
 
     def decode(self, z: FloatArray) -> list[npt.NDArray[np.int64]]:
         """0/1 node labels of each example: 1 where the node part is over one half."""
@@ -116,8 +118,8 @@ class Cut(Structure):
         the value does not depend on it.
         """
         packed = vector(scores, self.n_parts, "scores")
-        flow = self._start(warm)
-        z, value, status = self._outputs()
+        flow = started(warm, (len(self.edges),))
+        z, value, status = self._buffers()
         _kernels.cut_argmax(self._batch, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current())
         return Points(z, value, status, flow)
 
@@ -129,8 +131,8 @@ class Cut(Structure):
         """
         packed = vector(point, self.n_parts, "point")
         tol = tolerance(tol)
-        flow = self._start(warm)
-        z, value, status = self._outputs()
+        flow = started(warm, (len(self.edges),))
+        z, value, status = self._buffers()
         gap = np.empty(self.n_examples)
         _kernels.cut_project(
             self._plan, packed, tol, True, _STEP_LIMIT, flow, z, value, gap, status, _threads.current()
@@ -194,19 +196,6 @@ class Cut(Structure):
         """Ends of every edge as positions in the packed vector, shape ``(n_edges, 2)``."""
         first = np.repeat(self.blocks[0].offsets[:-1], np.diff(self.blocks[1].offsets))
         return np.asarray(self.edges + first[:, None], dtype=np.int64)
-
-    def _start(self, warm: Any) -> FloatArray:
-        edges = int(self.blocks[1].offsets[-1])
-        if warm is None:
-            return np.zeros(edges)
-        flow = np.array(warm, dtype=np.float64)
-        if flow.shape != (edges,):
-            raise ValueError(f"warm has shape {flow.shape}; give the warm of a call on the same graphs, ({edges},)")
-        return flow
-
-    def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
-        n = self.n_examples
-        return np.empty(self.n_parts), np.empty(n), np.empty(n, dtype=np.int8)
 
 
 def _graph(node_offsets: IntArray, edge_offsets: IntArray, edges: IntArray) -> tuple[npt.NDArray[Any], ...]:

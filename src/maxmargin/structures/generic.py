@@ -3,13 +3,13 @@
 **Projection** onto the convex hull of the outputs, ``min 1/2 ||z - point||^2`` (the min-norm-point method of Wolfe
 1976, for structures Niculae et al. 2018): an active set of vertices, exact after finitely many steps. Per round one
 argmax of ``point - z`` over all unfinished examples and ``O(s^2)`` work for the ``s`` vertices an example holds: at
-most one more than the dimension of the face it ends on, so points deep inside a large polytope are dear and points
-well outside are cheap. Stops when ``max_v (point - z)'(v - z) <= tol^2 / 2`` or rounding.
+most one more than the dimension of the face it ends on, so projecting points deep inside a large polytope is expensive
+and points well outside are cheap. Stops when ``max_v (point - z)'(v - z) <= tol^2 / 2`` or rounding.
 
-**k best** outputs (Lawler 1972; Murty 1968) of a structure with 0/1 decision parts: the cell of an output already
-listed is split by forcing decision parts in or out, one argmax per new cell, all cells of a round in one batch. Up to
-``k`` times the number of decision parts argmax calls per example, or ``k`` times the number of choices if exactly one
-part of each is taken.
+**k best** outputs (Lawler 1972; Murty 1968) of a structure with 0/1 variable parts: the cell of an output already
+listed is split by forcing variable parts in or out, one argmax per new cell, all cells of a round in one batch. Up to
+``k`` times the number of variable parts argmax calls per example, or ``k`` times the number of variables if these are
+categorical.
 
 **Slack rescaling**, relaxed: ``max_z l(z) m(z)`` over the polytope, for a loss ``l`` and a score ``m`` linear in the
 parts. The points ``(l, m)`` form a polygon, the product is quasi-concave where both are positive, so the maximum lies
@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import heapq
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from maxmargin import _kernels, _threads
-from maxmargin.structures._arrays import tolerance, vector
+from maxmargin.structures._arrays import pieces, tolerance, vector
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
 
 MOST_PARTS = 4_000_000
@@ -41,7 +42,7 @@ SHRINK = 0.7
 
 @dataclass(frozen=True)
 class ActiveSets:
-    """What a projection hands to the next one: the vertices held by every example, by non-zeros, and their weights."""
+    """The warm start of the next projection: the vertices held by every example, by non-zeros, and their weights."""
 
     key: object
     vertices: IntArray
@@ -115,14 +116,28 @@ def project(structure: Structure, point: FloatArray, *, tol: float = 1e-8, warm:
             batch = structure.select(ids)
             layout = _offsets(batch)
 
-    z, value = np.empty(structure.n_parts), np.empty(structure.n_examples)
-    status = np.empty(structure.n_examples, dtype=np.int8)
-    hull.write(offsets, point, z, value, status, threads)
-    return Points(z, value, status, ActiveSets.of(hull, structure.n_examples, structure))
+    outputs = structure._buffers()
+    hull.write(offsets, point, *outputs, threads)
+    return Points(*outputs, ActiveSets.of(hull, structure.n_examples, structure))
 
 
 def _codes(status: Any) -> Any:
     return np.ascontiguousarray(status, dtype=np.int8)
+
+
+def project_in_kernel(structure: Structure, tol: float, warm: Any, key: object, kernel: Callable[..., None]) -> Points:
+    """A projection whose active set is filled by ``kernel(hull, z, value, status, threads)``."""
+    hull = open_hull(structure, tol, warm, key)
+    outputs = structure._buffers()
+    kernel(hull, *outputs, _threads.current())
+    return Points(*outputs, ActiveSets.of(hull, structure.n_examples, key))
+
+
+def ranked(z: FloatArray, value: FloatArray, status: np.ndarray[Any, np.dtype[np.int8]]) -> list[Points]:
+    """The ranks that a kernel has filled, without those at the end that no example has."""
+    # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
+    found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
+    return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
 
 
 def check_k(k: int) -> int:
@@ -135,34 +150,33 @@ def check_k(k: int) -> int:
 
 @dataclass(frozen=True)
 class _Cell:
-    """Outputs that agree with ``forced`` (+1 in, -1 out, 0 free, per decision part), and the best of them."""
+    """Outputs that agree with ``forced`` (+1 in, -1 out, 0 free, per variable part), and the best of them."""
 
     forced: np.ndarray[Any, np.dtype[np.int8]]
     taken: np.ndarray[Any, np.dtype[np.bool_]]
-    """Decision parts of the best output."""
+    """Variable parts of the best output."""
     z: FloatArray
     """All its parts, packed for this example alone."""
 
 
 def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
-    """The ``k`` best outputs of every example, distinct in their 0/1 decision parts, by ``structure.argmax`` alone.
+    """The ``k`` best outputs of every example, distinct in their 0/1 variable parts, by ``structure.argmax`` alone.
 
     Forcing a part adds or subtracts more than the spread of all scores of the example; values are always taken with the
-    true scores. Decision parts must be those of the first block, and the other parts determined by them.
+    true scores. Variable parts must be those of the first block, and the other parts determined by them.
     """
     ranks = check_k(k)
     scores = vector(scores, structure.n_parts, "scores")
     n = structure.n_examples
     listed: list[Points] = []
     best = structure.argmax(scores)
-    offsets = _offsets(structure)
-    mine = [np.concatenate([np.arange(row[i], row[i + 1]) for row in offsets]) for i in range(n)]
+    mine = [structure.parts_of([i]) for i in range(n)]
     sizes = np.diff(structure.blocks[0].offsets)
     big = _big(structure, scores)
     heaps: list[list[tuple[float, int, _Cell]]] = [[] for _ in range(n)]
     serial = 0
     exact = np.ones(n, dtype=bool)
-    # What a rank says of an example that has no output of that rank.
+    # Value and status of an example at ranks that it does not have.
     no_value, no_status = np.full(n, -np.inf), np.full(n, PointStatus.ABSENT, dtype=np.int8)
     for i in range(n):
         if best.status[i] in (PointStatus.NONFINITE, PointStatus.ABSENT):
@@ -189,7 +203,8 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
             if rank + 1 < ranks:
                 pending.extend((i, forced) for forced in _split(cell, structure.categorical))
         listed.append(Points(z, value, status))
-        for chunk in _chunks(pending, mine):
+        for chosen in pieces(np.array([len(mine[i]) for i, _ in pending], dtype=np.int64), MOST_PARTS):
+            chunk = [pending[j] for j in chosen]
             owners = np.array([i for i, _ in chunk], dtype=np.int64)
             forced = np.concatenate([rows for _, rows in chunk])
             batch = structure.select(owners)
@@ -228,8 +243,7 @@ def _big(structure: Structure, scores: FloatArray) -> FloatArray:
 def _split(cell: _Cell, categorical: bool) -> list[np.ndarray[Any, np.dtype[np.int8]]]:
     """Cells that together hold every output of ``cell`` but its best: agree with the best before a part, not in it.
 
-    Where exactly one part of each choice is taken, another output must drop a part that the best has taken, so only
-    those are run through.
+    Another output of categorical variables must drop a part that the best has taken, so only those are tried.
     """
     free = cell.forced == 0
     order = np.flatnonzero(free & cell.taken) if categorical else np.flatnonzero(free)
@@ -241,20 +255,6 @@ def _split(cell: _Cell, categorical: bool) -> list[np.ndarray[Any, np.dtype[np.i
         forced[part] = -as_best[part]
         cells.append(forced)
     return cells
-
-
-def _chunks(pending: list[tuple[int, Any]], mine: list[IntArray]) -> list[list[tuple[int, Any]]]:
-    """Cut a round into batches of at most MOST_PARTS parts (or one cell)."""
-    chunks: list[list[tuple[int, Any]]] = []
-    room = 0
-    for entry in pending:
-        need = len(mine[entry[0]])
-        if need > room or not chunks:
-            chunks.append([])
-            room = max(MOST_PARTS, need)
-        chunks[-1].append(entry)
-        room -= need
-    return chunks
 
 
 def oracle(structure: Structure) -> Any:

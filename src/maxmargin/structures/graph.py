@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin._sparse import sp
-from maxmargin.structures.base import IntArray, Polytope
+from maxmargin.structures.base import IntArray
 from maxmargin.structures.network import Network
 
 
@@ -36,14 +35,3 @@ class PairwiseGraph(Network):
 
     def _pair_parts(self, first: IntArray, second: IntArray) -> IntArray:
         return (np.arange(len(first)) * self.n_labels + first) * self.n_labels + second
-
-    def polytope(self) -> Polytope:
-        """The local polytope, with ``q = z``."""
-        simplex, linked = self._constraints()
-        return Polytope(
-            lift=sp.csr_array(sp.eye_array(self.n_parts, format="csr")),
-            ub=sp.csr_array((0, self.n_parts)),
-            ub_rhs=np.zeros(0),
-            eq=sp.csr_array(sp.vstack([simplex, linked], format="csr")),
-            eq_rhs=np.concatenate([np.ones(simplex.shape[0]), np.zeros(linked.shape[0])]),
-        )

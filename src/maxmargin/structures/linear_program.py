@@ -26,8 +26,9 @@ import numpy.typing as npt
 
 from maxmargin._sparse import sp
 from maxmargin.structures import generic, linear_projection
-from maxmargin.structures._arrays import example_numbers, offsets_of, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 GROUP = 2048
 """Examples are solved together up to this many parts."""
@@ -124,6 +125,7 @@ class LinearProgram(Structure):
     """
 
     name = "linear program"
+    categorical = False
     marginals_unsupported = (
         "marginals over the vertices of a linear program are #P-hard in general; use geometry=Euclidean()"
     )
@@ -170,7 +172,7 @@ class LinearProgram(Structure):
         for group in self._groups:
             if group.feasible is None:
                 for i in group.examples:
-                    if _Group(self.programs, [i], self.blocks[0].offsets).feasible is None:
+                    if _Group(self.programs, np.array([i]), self.blocks[0].offsets).feasible is None:
                         raise ValueError(
                             f"example {i}: no z satisfies A z <= b, A_eq z = b_eq, 0 <= z <= upper; give constraints "
                             "that leave at least one output"
@@ -184,23 +186,13 @@ class LinearProgram(Structure):
     @cached_property
     def _groups(self) -> list[_Group]:
         """Consecutive examples of at most GROUP parts, each group with a solver of its own."""
-        groups: list[list[int]] = []
-        room = 0
-        for i, program in enumerate(self.programs):
-            if program.n > room or not groups:
-                groups.append([])
-                room = max(GROUP, program.n)
-            groups[-1].append(i)
-            room -= program.n
-        return [_Group(self.programs, group, self.blocks[0].offsets) for group in groups]
+        return [_Group(self.programs, group, self.blocks[0].offsets) for group in pieces(self.sizes, GROUP)]
 
     @cached_property
-    def _newton(self) -> linear_projection.Batch:
-        return linear_projection.Batch(
-            [(program.A, program.b, program.E, program.e, program.u) for program in self.programs]
-        )
+    def _newton(self) -> linear_projection.NewtonProjection:
+        return linear_projection.NewtonProjection([(p.A, p.b, p.E, p.e, p.u) for p in self.programs])
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """Batch points of the given vectors, each checked against its constraints."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} outputs for {self.n_examples} examples; give one vector per example")
@@ -213,7 +205,7 @@ class LinearProgram(Structure):
                     "give a point with A z <= b, A_eq z = b_eq, 0 <= z <= upper"
                 )
             found.append(z)
-        return np.concatenate([np.zeros(0), *found])
+        return SparsePoint.of(self, np.concatenate([np.zeros(0), *found]))
 
     def decode(self, z: FloatArray) -> list[FloatArray]:
         """The vector of each example."""
@@ -343,8 +335,8 @@ class _Bases:
 class _Group:
     """Some examples of a batch as one linear program, kept in its solver."""
 
-    def __init__(self, programs: list[_Program], examples: list[int], offsets: IntArray) -> None:
-        self.examples = np.array(examples, dtype=np.int64)
+    def __init__(self, programs: list[_Program], examples: IntArray, offsets: IntArray) -> None:
+        self.examples = examples
         self.parts = slice(int(offsets[examples[0]]), int(offsets[examples[-1] + 1]))
         self.size = self.parts.stop - self.parts.start
         chosen = [programs[i] for i in examples]
@@ -459,20 +451,7 @@ def _whole(program: _Program, scores: FloatArray, cuts: list[FloatArray]) -> tup
 
 def _diagonal(matrices: list[sp.csr_array], n: int) -> sp.csr_array:
     """Block diagonal, with ``n`` columns in all."""
-    columns = offsets_of([m.shape[1] for m in matrices])
-    entries = offsets_of([m.nnz for m in matrices])
-    rows = sum(int(m.shape[0]) for m in matrices)
-    starts = [m.indptr[1:].astype(np.int64) + entries[i] for i, m in enumerate(matrices)]
-    indices = [m.indices.astype(np.int64) + columns[i] for i, m in enumerate(matrices)]
-    nothing = np.zeros(1, dtype=np.int64)
-    arrays = (
-        np.concatenate([np.zeros(0), *(m.data for m in matrices)]),
-        np.concatenate([nothing[:0], *indices]),
-        np.concatenate([nothing, *starts]),
-    )
-    found = sp.csr_array(arrays, shape=(rows, n))
-    found.indices, found.indptr = found.indices.astype(np.int32), found.indptr.astype(np.int32)
-    return found
+    return sp.csr_array(sp.block_diag(matrices, format="csr")) if matrices else sp.csr_array((0, n))
 
 
 def _times(scores: FloatArray, z: FloatArray) -> FloatArray:

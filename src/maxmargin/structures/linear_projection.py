@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 
 STEPS = 60
@@ -75,8 +75,8 @@ class _Chunk:
         self.g[idle], self.equation[idle] = 0.0, False
 
 
-class Batch:
-    """The programs ``(A, b, E, e, upper)`` of a batch, ready for projections."""
+class NewtonProjection:
+    """Projections onto the programs ``(A, b, E, e, upper)`` of a batch."""
 
     def __init__(self, programs: list[_Program]) -> None:
         sizes = np.array([(len(b) + len(e), len(u)) for _, b, _, e, u in programs], dtype=np.int64).reshape(-1, 2)
@@ -109,8 +109,10 @@ class Batch:
         for chunk in self.chunks:
             shape = chunk.upper.shape
             a, y = np.zeros(shape), np.zeros(chunk.g.shape)
-            parts = _places(self.part_offsets, chunk.examples)
-            rows = _places(self.row_offsets, chunk.examples)
+            parts, rows = (
+                ranges(offsets[chunk.examples], offsets[chunk.examples + 1])
+                for offsets in (self.part_offsets, self.row_offsets)
+            )
             a[chunk.parts], y[chunk.rows] = point[parts], start[rows]
             bad = ~np.isfinite(a).all(axis=1)
             a[bad] = 0.0
@@ -134,11 +136,6 @@ def _blas() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-
-
-def _places(offsets: IntArray, examples: IntArray) -> IntArray:
-    pieces = [np.arange(offsets[i], offsets[i + 1]) for i in examples]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
 
 
 def _image(G: FloatArray, z: FloatArray) -> FloatArray:

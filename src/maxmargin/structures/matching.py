@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -46,8 +47,9 @@ import numpy.typing as npt
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, started, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.sparse import SparsePoint
 
 MOST_RANKS = 1 << 31
 """``k_best`` counts ranks below this."""
@@ -67,6 +69,7 @@ class Matching(Structure):
     """
 
     name = "matching"
+    categorical = False
     marginals_unsupported = "marginals over all matchings are #P-hard (a permanent); use geometry=Euclidean()"
 
     def __init__(
@@ -198,7 +201,7 @@ class Matching(Structure):
         out[self._order] = z
         return out
 
-    def encode(self, labels: Sequence[npt.ArrayLike]) -> FloatArray:
+    def encode(self, labels: Sequence[npt.ArrayLike]) -> SparsePoint:
         """The packed 0/1 vector of matchings given as ``(k, 2)`` arrays of (left, right) pairs, one per example."""
         if len(labels) != self.n_examples:
             raise ValueError(f"{len(labels)} matchings for {self.n_examples} examples; give one per example")
@@ -227,10 +230,9 @@ class Matching(Structure):
                 f"example {i}: pair {tuple(pairs[p].tolist())} is no edge of its graph "
                 f"({int(self.shapes[i, 0])} x {int(self.shapes[i, 1])} nodes); drop it or add the edge to the graph"
             )
-        z = np.zeros(self.n_parts)
-        np.add.at(z, place, 1.0)
-        if (z > 1).any():
-            e = int(np.flatnonzero(z > 1)[0])
+        point = SparsePoint.counting(self, place)
+        if (point.value > 1).any():
+            e = int(point.index[np.argmax(point.value > 1)])
             raise ValueError(
                 f"example {int(self._example[e])}: pair {tuple(self.edges[e].tolist())} is given more than once; "
                 "list every pair once"
@@ -248,7 +250,7 @@ class Matching(Structure):
                     f"example {i}: {word} node {node - int(start[i])} has {int(links[node])} links, "
                     f"capacity {int(capacity[node])}; drop links or raise {word}_capacity"
                 )
-        return z
+        return point
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """The matched pairs of a packed vertex: per example an int64 array ``(k, 2)`` sorted by (left, right)."""
@@ -261,9 +263,7 @@ class Matching(Structure):
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The matching of largest total score; edges of score 0 or less are never taken."""
         values = self._sorted(scores, "scores")
-        z = np.empty(self.n_parts)
-        value = np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
+        z, value, status = self._buffers()
         _kernels.matching_argmax(self._batch, values, z, value, status, _threads.current())
         return Points(self._unsorted(z), value, status)
 
@@ -273,11 +273,9 @@ class Matching(Structure):
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         values = self._sorted(scores, "scores")
-        z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
-        status = np.empty((ranks, self.n_examples), dtype=np.int8)
-        _kernels.matching_k_best(self._batch, ranks, values, z, value, status, _threads.current())
-        found = int((status == PointStatus.OK).any(axis=1).sum())
-        return [Points(self._unsorted(z[rank]), value[rank], status[rank]) for rank in range(max(found, 1))]
+        outputs = self._buffers(ranks)
+        _kernels.matching_k_best(self._batch, ranks, values, *outputs, _threads.current())
+        return [replace(points, z=self._unsorted(points.z)) for points in generic.ranked(*outputs)]
 
     @cached_property
     def _most_outputs(self) -> int:
@@ -314,15 +312,8 @@ class Matching(Structure):
         """Euclidean projection; ``warm`` holds node duals, all left nodes of the batch, then all right nodes."""
         values = self._sorted(point, "point")
         nodes = len(self.left_capacity) + len(self.right_capacity)
-        if warm is None:
-            duals = np.zeros(nodes)
-        else:
-            duals = np.array(warm, dtype=np.float64)
-            if duals.shape != (nodes,):
-                raise ValueError(f"warm has shape {duals.shape}, but the batch has {nodes} nodes")
-        z = np.empty(self.n_parts)
-        value = np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
+        duals = started(warm, (nodes,))
+        z, value, status = self._buffers()
         steps = np.empty((self.n_examples, 2), dtype=np.int32)  # Newton steps and fallbacks, for who measures
         arguments = (values, tolerance(tol), warm is not None, duals, z, value, status, steps, _threads.current())
         _kernels.matching_project(self._batch, *arguments)

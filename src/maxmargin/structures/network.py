@@ -36,10 +36,11 @@ import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, tolerance, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.cut import Cut
+from maxmargin.structures.sparse import SparsePoint
 
 HIGHS_PARTS = 20_000
 """Largest example, in parts, that goes to the simplex method where messages and proximal steps leave a gap."""
@@ -115,16 +116,14 @@ class Network(Structure):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_examples} examples, n_labels={self.n_labels})"
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one labeling per example (integers in ``0 .. K - 1``, one per node)."""
         wrong_count = f"{len(labels)} labelings for {self.n_examples} examples; give one array per example"
         flat = joined_labels(labels, self.n_nodes, wrong_count)
         check_range(flat, self.n_labels, self.n_nodes, self.name)
-        z = np.zeros(self.n_parts)
-        z[np.arange(len(flat)) * self.n_labels + flat] = 1.0
         ends = flat[self._graphs._ends()]
-        z[self.starts[1] + self._pair_parts(ends[:, 0], ends[:, 1])] = 1.0
-        return z
+        pairs = self.starts[1] + self._pair_parts(ends[:, 0], ends[:, 1])
+        return SparsePoint.from_index(self, np.concatenate([np.arange(len(flat)) * self.n_labels + flat, pairs]))
 
     @abstractmethod
     def _pair_parts(self, first: IntArray, second: IntArray) -> IntArray:
@@ -140,8 +139,8 @@ class Network(Structure):
         ``warm``: the multipliers of an earlier call on the same graphs, shape ``(n_edges, 2, K)``; any are a start.
         """
         packed = vector(scores, self.n_parts, "scores")
-        multipliers = self._start(warm)
-        z, value, status = self._outputs()
+        multipliers = started(warm, (len(self.edges), 2, self.n_labels))
+        z, value, status = self._buffers()
         large = self.sizes > HIGHS_PARTS
         _kernels.graph_argmax(
             *self._layout, packed, large.astype(np.int8), _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
@@ -215,8 +214,8 @@ class Network(Structure):
         multipliers of an earlier projection on the same graphs, shape ``(n_edges, 2, K)``.
         """
         packed, tol = vector(point, self.n_parts, "point"), tolerance(tol)
-        multipliers = self._start(warm)
-        z, value, status = self._outputs()
+        multipliers = started(warm, (len(self.edges), 2, self.n_labels))
+        z, value, status = self._buffers()
         _kernels.graph_project(
             *self._layout, packed, tol, _NEWTON_LIMIT, warm is not None, multipliers, z, value, np.empty_like(value),
             status, _threads.current(),
@@ -237,6 +236,16 @@ class Network(Structure):
         return type(self)(
             self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first), self.n_labels
         )
+
+    def polytope(self) -> Polytope:
+        """``Z`` by its constraints, with ``q = z``: equations on tables, inequalities on parts of equal labels."""
+        simplex, linked = self._constraints()
+        lift = sp.csr_array(sp.eye_array(self.n_parts, format="csr"))
+        ones, zeros = np.ones(simplex.shape[0]), np.zeros(linked.shape[0])
+        if not self._table:
+            return Polytope(lift, linked, zeros, simplex, ones)
+        both = sp.csr_array(sp.vstack([simplex, linked], format="csr"))
+        return Polytope(lift, eq=both, eq_rhs=np.concatenate([ones, zeros]))
 
     def _constraints(self) -> tuple[sp.csr_array, sp.csr_array]:
         """Rows "labels of a node sum to 1", and rows "sum of edge parts less a node part", in multiplier order."""
@@ -261,19 +270,6 @@ class Network(Structure):
     def _multipliers_of(self, chosen: IntArray) -> IntArray:
         """Edges of the chosen examples: rows of their multipliers."""
         return ranges(self.edge_offsets[chosen], self.edge_offsets[chosen + 1])
-
-    def _start(self, warm: Any) -> FloatArray:
-        shape = (len(self.edges), 2, self.n_labels)
-        if warm is None:
-            return np.zeros(shape)
-        multipliers = np.array(warm, dtype=np.float64)
-        if multipliers.shape != shape:
-            raise ValueError(f"warm has shape {multipliers.shape}; give the warm of a call on the same graphs, {shape}")
-        return multipliers
-
-    def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
-        n = self.n_examples
-        return np.empty(self.n_parts), np.empty(n), np.empty(n, dtype=np.int8)
 
 
 def _groups(examples: IntArray, sizes: IntArray) -> list[IntArray]:

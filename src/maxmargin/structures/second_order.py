@@ -28,13 +28,15 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
-from maxmargin._sparse import sp
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import assembled, example_numbers, lengths_of, offsets_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
+from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints, checked_rules
 
+_Flags = npt.NDArray[np.uint8]
+_Batch = tuple[IntArray, int, _Flags, _Flags, _Flags, FloatArray, FloatArray, FloatArray]
 MOST_LABELS = 512
 """With more labels the triples of one example would take more than a gigabyte."""
 
@@ -59,12 +61,7 @@ class SecondOrderChain(Structure):
     def __init__(
         self, lengths: npt.ArrayLike, n_labels: int, *, constraints: TransitionConstraints | None = None
     ) -> None:
-        sizes = np.asarray(lengths)
-        if sizes.size == 0:
-            sizes = sizes.astype(np.int64)
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
-            raise ValueError("lengths must be a one-dimensional array of non-negative integers")
-        self.lengths: IntArray = sizes.astype(np.int64)
+        self.lengths = lengths_of(lengths)
         self.n_labels = operator.index(n_labels)
         if not 1 <= self.n_labels <= MOST_LABELS:
             raise ValueError(f"n_labels must be between 1 and {MOST_LABELS}, got {n_labels}; use Chain for more")
@@ -98,35 +95,33 @@ class SecondOrderChain(Structure):
         bound[self.starts[2] :] = (-(-triples[:, None, None, None] // period)).ravel()
         return bound
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one label sequence per example (integers in ``0 .. K - 1``, one per position)."""
         wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
         flat = joined_labels(labels, self.lengths, wrong_count, "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
         if self.constraints is not None:
             self.constraints.refuse(flat, self.lengths)
-        k, z = self.n_labels, np.zeros(self.n_parts)
-        z[np.arange(len(flat)) * k + flat] = 1.0
+        k = self.n_labels
+        nodes = np.arange(len(flat)) * k + flat
         owner = np.repeat(np.arange(self.n_examples), self.lengths)
         second = np.flatnonzero(owner[1:] == owner[:-1]) + 1
         pairs = (owner[second] * k + flat[second - 1]) * k + flat[second]
-        z[self.starts[1] : self.starts[2]] = np.bincount(pairs, minlength=self.n_examples * k**2)
         third = np.flatnonzero(owner[2:] == owner[:-2]) + 2
         triples = ((owner[third] * k + flat[third - 2]) * k + flat[third - 1]) * k + flat[third]
-        z[self.starts[2] :] = np.bincount(triples, minlength=self.n_examples * k**3)
-        return z
+        return SparsePoint.counting(self, np.concatenate([nodes, self.starts[1] + pairs, self.starts[2] + triples]))
 
     def decode(self, z: FloatArray) -> list[IntArray]:
         """Label sequences, one int64 array per example: the largest node part at every position."""
         return largest(vector(z, self.n_parts, "z")[self.variable_parts], self.n_labels, self.lengths)
 
-    def _packed(self, scores: FloatArray, what: str = "scores") -> tuple[Any, ...]:
+    def _packed(self, scores: FloatArray, what: str = "scores") -> _Batch:
         """What every kernel takes first: offsets, rules, and the three blocks of a packed vector."""
         scores = vector(scores, self.n_parts, what)
         _, pairs, triples, _ = self.starts
         return *self._head, scores[:pairs], scores[pairs:triples], scores[triples:]
 
-    def _tables(self, nodes: npt.ArrayLike, pairs: npt.ArrayLike, triples: npt.ArrayLike | None) -> tuple[Any, ...]:
+    def _tables(self, nodes: npt.ArrayLike, pairs: npt.ArrayLike, triples: npt.ArrayLike | None) -> _Batch:
         """The same from tables for all examples."""
         k = self.n_labels
         given = np.ascontiguousarray(pairs, dtype=np.float64)
@@ -139,16 +134,12 @@ class SecondOrderChain(Structure):
         return *self._head, vector(flat, self.starts[1], "node scores"), given.ravel(), three.ravel()
 
     @property
-    def _head(self) -> tuple[Any, ...]:
+    def _head(self) -> tuple[IntArray, int, _Flags, _Flags, _Flags]:
         return self.blocks[0].offsets, self.n_labels, *self._rules
-
-    def _outputs(self, ranks: tuple[int, ...] = ()) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
-        shape = (*ranks, self.n_examples)
-        return np.zeros((*ranks, self.n_parts)), np.empty(shape), np.empty(shape, dtype=np.int8)
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
-        outputs = self._outputs()
+        outputs = self._buffers()
         _kernels.second_order_argmax(*self._packed(scores), *outputs, _threads.current())
         return Points(*outputs)
 
@@ -166,7 +157,7 @@ class SecondOrderChain(Structure):
         found = np.empty(int(self.lengths.sum()), dtype=np.int32)
         value, status = np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
         _kernels.second_order_labels(*args, found, value, status, _threads.current())
-        return Labeling(found, value, status)
+        return Labeling(Ragged(found, self.blocks[0].offsets // self.n_labels), value, status)
 
     def max_marginals(
         self, scores: npt.ArrayLike, pairs: npt.ArrayLike | None = None, triples: npt.ArrayLike | None = None
@@ -187,20 +178,17 @@ class SecondOrderChain(Structure):
         ranks = min(generic.check_k(k), self.n_labels ** min(longest, 31))
         if ranks * self.n_labels**2 >= 1 << 31:
             raise ValueError(f"k must be below 2^31 over the square of the number of labels, {self.n_labels}; got {k}")
-        z, value, status = self._outputs((ranks,))
-        _kernels.second_order_k_best(*self._packed(scores), ranks, z, value, status, _threads.current())
-        # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
-        found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
-        return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
+        outputs = self._buffers(ranks)
+        _kernels.second_order_k_best(*self._packed(scores), ranks, *outputs, _threads.current())
+        return generic.ranked(*outputs)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of label sequences in the kernel; ``warm`` from an earlier call."""
         key = (self.name, self.n_labels, self.lengths.tobytes(), *(rule.tobytes() for rule in self._rules))
         args = self._packed(point, "point")
-        hull = generic.open_hull(self, tol, warm, key)
-        outputs = self._outputs()
-        _kernels.second_order_project(*args, hull, *outputs, _threads.current())
-        return Points(*outputs, generic.ActiveSets.of(hull, self.n_examples, key))
+        return generic.project_in_kernel(
+            self, tol, warm, key, lambda hull, *outputs: _kernels.second_order_project(*args, hull, *outputs)
+        )
 
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of ``p(y) ~ exp(potentials'y)``, by sum-product: nodes, and expected counts of pairs and triples.
@@ -209,8 +197,8 @@ class SecondOrderChain(Structure):
         triples agree with pairs and these with nodes; those below 1e-40 may come out as zero. Potentials may be of any
         size (marginals are as exact as sums of such numbers); ``-inf`` forbids.
         """
-        outputs = self._outputs()
-        _kernels.second_order_entropic(*self._packed(potentials, "potentials"), False, *outputs, _threads.current())
+        outputs = self._buffers()
+        _kernels.second_order_marginals(*self._packed(potentials, "potentials"), False, *outputs, _threads.current())
         return Points(*outputs)
 
     def oracle(self, ranks: int = 1) -> Any:
@@ -268,14 +256,13 @@ class SecondOrderChain(Structure):
                 size += len(cells)
         return Polytope(
             lift=assembled(lift, (self.n_parts, size)),
-            ub=sp.csr_array((0, size)),
-            ub_rhs=np.zeros(0),
             eq=assembled(eq, (len(rhs), size)),
             eq_rhs=np.asarray(rhs, dtype=np.float64),
         )
 
 
-def _flags(constraints: TransitionConstraints | None, k: int) -> tuple[npt.NDArray[np.uint8], ...]:
+def _flags(constraints: TransitionConstraints | None, k: int) -> tuple[_Flags, _Flags, _Flags]:
     """Legal pairs, first and last labels as kernels take them."""
     rules = TransitionConstraints.anything(k) if constraints is None else constraints
-    return tuple(flags.astype(np.uint8).reshape(-1) for flags in (rules.pairs, rules.first, rules.last))
+    pairs, first, last = (flags.astype(np.uint8).reshape(-1) for flags in (rules.pairs, rules.first, rules.last))
+    return pairs, first, last

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray, Structure
@@ -35,6 +37,21 @@ class SparsePoint:
         return cls._from_index(structure, index, z[index])
 
     @classmethod
+    def from_index(cls, structure: Structure, index: IntArray, value: FloatArray | None = None) -> SparsePoint:
+        """The vector with ``value`` (by default 1) at the distinct positions ``index``, in any order."""
+        value = np.ones(len(index)) if value is None else value
+        if (index[1:] < index[:-1]).any():
+            order = np.argsort(index, kind="stable")
+            index, value = index[order], value[order]
+        return cls._from_index(structure, index, value)
+
+    @classmethod
+    def counting(cls, structure: Structure, index: IntArray) -> SparsePoint:
+        """The vector that counts how often each position is in ``index``."""
+        at, counts = np.unique(index, return_counts=True)
+        return cls._from_index(structure, at, counts.astype(np.float64))
+
+    @classmethod
     def joined(cls, structure: Structure, pieces: list[tuple[IntArray, SparsePoint]]) -> SparsePoint:
         """Put together from pieces ``(examples, point of structure.select(examples))`` that cover the batch."""
         index = np.concatenate(
@@ -57,6 +74,14 @@ class SparsePoint:
             there = structure.blocks[b].offsets[examples] + structure.starts[b]
             moved[self.starts[b, 0] : self.starts[b, -1]] += np.repeat(there - here, np.diff(self.starts[b]))
         return moved
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Shape of the packed vector."""
+        return (self.structure.n_parts,)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self.dense().astype(dtype or np.float64, copy=False)
 
     def dense(self) -> FloatArray:
         """The packed vector, shape ``(n_parts,)``."""

@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
-from maxmargin._sparse import sp
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, ranges, vector
 from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 from maxmargin.structures.cliques import MOST_JOINT, Cliques
+from maxmargin.structures.sparse import SparsePoint
 
 MOST_LABELS = 1 << 15
 """Labels of one node."""
@@ -118,9 +118,7 @@ class Tree(Structure):
             Block("nodes", self._node_begin[self.node_offsets]),
             Block("edges", self._tables[offsets]),
         )
-        parts = np.diff(self.blocks[0].offsets) + np.diff(self.blocks[1].offsets)
-        if (parts >= 1 << 31).any():
-            raise ValueError(f"example {int(np.argmax(parts >= 1 << 31))} has 2^31 parts or more; split it")
+        self._check_sizes()
         self._labels = None if labels is None else self._vocabulary(labels)
         self.cliques = Cliques.none(self.node_offsets, self.n_labels)
 
@@ -130,6 +128,9 @@ class Tree(Structure):
         self.blocks = (*self.blocks[:2], Block("cliques", cliques.tables[cliques.offsets]))
         for name in ("starts", "sizes"):
             self.__dict__.pop(name, None)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
         if (self.sizes >= 1 << 31).any():
             raise ValueError(f"example {int(np.argmax(self.sizes >= 1 << 31))} has 2^31 parts or more; split it")
 
@@ -145,7 +146,7 @@ class Tree(Structure):
         return numbers
 
     @cached_property
-    def _graphs(self) -> tuple[Any, ...]:
+    def _graphs(self) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32], IntArray]:
         """What kernels take first: node offsets, labels, edges and edge offsets."""
         labels, edges = (np.ascontiguousarray(array, dtype=np.int32) for array in (self.n_labels, self.edges))
         return self.node_offsets, labels, edges, self.edge_offsets
@@ -218,16 +219,14 @@ class Tree(Structure):
         """Which labels each clique part stands for: the digits of one number of base ``n_labels``, first node first."""
         return self.cliques.joint_labels(self.part_states, self._node_begin, n_labels)
 
-    def encode(self, labels: Sequence[Any]) -> FloatArray:
+    def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one labeling per example: an integer label per node."""
         flat = joined_labels(labels, self.n_nodes, f"expected {self.n_examples} labelings, got {len(labels)}")
         at = self._places(flat)
-        z = np.zeros(self.n_parts)
-        z[self._node_begin[:-1] + at] = 1.0
         u, v = self.ends
-        z[self.starts[1] + self._tables[:-1] + at[u] * self.n_labels[v] + at[v]] = 1.0
-        z[self.starts[2] + self.cliques.parts(at)] = 1.0
-        return z
+        edges = self.starts[1] + self._tables[:-1] + at[u] * self.n_labels[v] + at[v]
+        cliques = self.starts[2] + self.cliques.parts(at)
+        return SparsePoint.from_index(self, np.concatenate([self._node_begin[:-1] + at, edges, cliques]))
 
     def _find(self, flat: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Of one label per node of the batch: its place among those of its node, and whether it is one of them."""
@@ -272,16 +271,12 @@ class Tree(Structure):
         labels = self.part_states[part]
         return [labels[a:b] for a, b in pairwise(self.node_offsets.tolist())]
 
-    def _outputs(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
-        """Arrays for a kernel to fill: a packed vector of zeros, and a value and a status per example."""
-        return np.zeros(self.n_parts), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
-
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best labeling of every example (max-product); ``warm`` is not needed.
 
         Among outputs of equal score the lowest label of the node that was eliminated last, then of the one before.
         """
-        outputs = self._outputs()
+        outputs = self._buffers()
         self._batch.argmax(vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
         return Points(*outputs)
 
@@ -291,12 +286,9 @@ class Tree(Structure):
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         scores = vector(scores, self.n_parts, "scores")
-        z, value = np.zeros((ranks, self.n_parts)), np.empty((ranks, self.n_examples))
-        status = np.empty((ranks, self.n_examples), dtype=np.int8)
-        self._batch.k_best(ranks, scores, z, value, status, _threads.current())
-        # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
-        found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
-        return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
+        outputs = self._buffers(ranks)
+        self._batch.k_best(ranks, scores, *outputs, _threads.current())
+        return generic.ranked(*outputs)
 
     @property
     def _most_outputs(self) -> int:
@@ -310,8 +302,8 @@ class Tree(Structure):
 
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
-        outputs = self._outputs()
-        self._batch.marginals(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
+        outputs = self._buffers()
+        self._batch.entropic(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
         return Points(*outputs)
 
     def slack_argmax(
@@ -324,7 +316,7 @@ class Tree(Structure):
         """
         scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
-        outputs = self._outputs()
+        outputs = self._buffers()
         self._batch.slack_argmax(scores, margin, costs, constants, *outputs, _threads.current())
         return Points(*outputs)
 
@@ -337,10 +329,9 @@ class Tree(Structure):
             *(own.offsets, own.begin, own.nodes),
         )
         key = (self.name, *(array.tobytes() for array in arrays))
-        hull = generic.open_hull(self, tol, warm, key)
-        outputs = self._outputs()
-        self._batch.project(hull, point, *outputs, _threads.current())
-        return Points(*outputs, generic.ActiveSets.of(hull, self.n_examples, key))
+        return generic.project_in_kernel(
+            self, tol, warm, key, lambda hull, *outputs: self._batch.project(hull, point, *outputs)
+        )
 
     def oracle(self, ranks: int = 1) -> Any:
         """Max-product, or the ``ranks`` best, and slack rescaling on one example at a time."""
@@ -439,8 +430,6 @@ class _Clusters:
             lift.append((tree.starts[2] + tree.cliques.tables[c] + at, q))
         return Polytope(
             lift=assembled([(*entry, 1.0) for entry in lift], (tree.n_parts, n)),
-            ub=sp.csr_array((0, n)),
-            ub_rhs=np.zeros(0),
             eq=assembled(eq, (len(rhs), n)),
             eq_rhs=np.asarray(rhs, dtype=np.float64),
         )

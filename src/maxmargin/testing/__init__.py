@@ -1,5 +1,6 @@
-"""Enumeration oracles, slow twins of the kernels, reference solvers: for tests and for adding a structure."""
+"""Checks for authors of structures and feature maps."""
 
 from maxmargin.testing.check import check_structure
+from maxmargin.testing.features import check_features
 
-__all__ = ["check_structure"]
+__all__ = ["check_features", "check_structure"]

@@ -1,4 +1,4 @@
-"""What every feature map must keep: checks for built-in maps and for yours."""
+"""Checks that a feature map keeps its contract: for authors of feature maps, and for tests of the built-in ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from maxmargin.structures.base import Structure
 def check_features(features: Features, structure: Structure | None = None, *, seed: int = 0) -> None:
     """Raise AssertionError unless scores, adjoint, pairs, ``to_sparse``, norms and ``select`` agree.
 
-    The explicit matrix is made: for small batches. With a ``structure``, ``select`` must match its packed order.
+    For small batches: makes the explicit matrix. With a ``structure``, ``select`` must match its packed order.
     """
     rng = np.random.default_rng(seed)
     matrix = features.to_sparse()

@@ -82,11 +82,7 @@ class _Program:
         self.boxed, self.center = np.isfinite(box.size), box.center[self.columns] / self.of_columns
         self.lower, self.upper = box.bounds(region, self.columns)
         self.bounds = self.lower / self.of_columns, self.upper / self.of_columns
-        self.compressed = [
-            part
-            for x in (self.matrix, self.transposed)
-            for part in (x.indptr.astype(np.int32), x.indices.astype(np.int32), np.ascontiguousarray(x.data))
-        ]
+        self.compressed = *_compressed(self.matrix), *_compressed(self.transposed)
 
     def point(self, weights: FloatArray, multipliers: FloatArray) -> _Point:
         """A start in scaled coordinates, with the slacks that the weights need."""
@@ -258,6 +254,10 @@ class _Best:
     def gap(self) -> float:
         """Of the best points."""
         return self.value - self.bound
+
+
+def _compressed(x: sp.csr_array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], FloatArray]:
+    return x.indptr.astype(np.int32), x.indices.astype(np.int32), np.ascontiguousarray(x.data)
 
 
 def _copied(at: _Point) -> _Point:

@@ -339,7 +339,7 @@ class DualExtragradient(Solver):
         return Pass(g_v, g_u, loss, log_partition_v, log_partition_u, u_z, tuple(warm), traveled if measure else None)
 
     def _account(self, run: Run, state: DualExtragradientState, v_w: WeightsPoint, done: Pass) -> tuple[float, float]:
-        """Both sides of the proof's condition for the last step: the bound holds while the sums of used stay within allowed.
+        """The last step's use of the proof's allowance, and the allowance: the bound holds while their sums agree.
 
         For the step from v over u to v', ``eta (G(u) - G(v))'(u - v')`` is used and ``d(v, u) + d(u, v')`` allowed. All
         terms come from sums of features, as the potentials of v' and u differ by ``eta/b F'(u_w - v_w)``.

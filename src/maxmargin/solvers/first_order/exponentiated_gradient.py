@@ -39,7 +39,7 @@ from maxmargin.optimization.base import (
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
 from maxmargin.solvers.first_order.geometry import GibbsStructures
-from maxmargin.structures._arrays import consecutive
+from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray
 
 HALVINGS = 12
@@ -107,10 +107,10 @@ class ExponentiatedGradient(Solver):
         problem = run.problem
         point = GibbsStructures(0.0).start(run, start)
         n = problem.structure.n_examples
-        pieces = list(consecutive(np.ones(n), int(self.block_size))) if self.online else []
+        chosen = list(pieces(np.ones(n, dtype=np.int64), int(self.block_size))) if self.online else []
         blocks: tuple[Problem, ...] = (problem,)
-        if len(pieces) > 1:
-            blocks = tuple(problem.select(np.arange(n)[piece]) for piece in pieces)
+        if len(chosen) > 1:
+            blocks = tuple(problem.select(numbers) for numbers in chosen)
         potentials, z = _cut(problem, blocks, point.coordinates), _cut(problem, blocks, point.z)
         g = problem.gradient(point.z)
         eta = tuple(float(self.eta) for _ in blocks) if self.eta != "auto" else _first_steps(blocks, _response(run, g))

@@ -17,8 +17,8 @@ see. No step size is chosen, and the dual variables are a feasible point of the 
   the passes, but at least the last two, later ones counting more.
 
 *Warm starts*: a run ends with an :class:`ActiveSet`, outputs and their dual variables, from which another run may
-start, whatever its penalty, example weights or loss: outputs that are feasible for its problem are kept, the gold outputs get
-the remaining weight.
+start, whatever its penalty, example weights or loss: outputs that are feasible for its problem are kept, the gold
+outputs get the remaining weight.
 
 Cost of a pass: one argmax of every example, its scores once, where a new output differs its features twice; a kept pass
 a fifth of that. Memory: the parts in which kept outputs (``outputs`` per example at most) differ from the gold one, and
@@ -122,7 +122,7 @@ class BlockFrankWolfe(RidgeSolver):
         return BlockState(blocks, None if start.weights is None else weights)
 
     def _blocks(self, run: Run, examples: Any) -> Any:
-        return _kernels.BlockDescent(
+        return _kernels.BlockFrankWolfe(
             examples,
             *self.ridge(run.problem),
             signs_of(run.problem),

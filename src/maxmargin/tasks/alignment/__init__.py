@@ -1,8 +1,8 @@
 """Word alignment: which words of a sentence pair translate each other."""
 
-from maxmargin.tasks.alignment.aligner import WordAligner, load_aligner
-from maxmargin.tasks.alignment.corpus import Corpus, load_corpus
-from maxmargin.tasks.alignment.files import (
+from maxmargin.tasks.alignment.estimator import WordAligner, load_aligner
+from maxmargin.tasks.alignment.io.corpus import Corpus, load_corpus
+from maxmargin.tasks.alignment.io.files import (
     Bitext,
     FileError,
     read_bitext,
@@ -10,10 +10,10 @@ from maxmargin.tasks.alignment.files import (
     read_references,
     write_links,
 )
-from maxmargin.tasks.alignment.links import Prediction, Reference, as_links
-from maxmargin.tasks.alignment.metrics import Scores, evaluate
-from maxmargin.tasks.alignment.opinions import BitextModels
-from maxmargin.tasks.alignment.sentences import SentencePair
+from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links
+from maxmargin.tasks.alignment.io.sentences import SentencePair
+from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
+from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 
 __all__ = [
     "Bitext",

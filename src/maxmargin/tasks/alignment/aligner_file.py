@@ -1,4 +1,4 @@
-"""Aligners in model files, see docs/model-format.md: written, and read with every part checked."""
+"""Model files of aligners, see docs/model-format.md: written, and read with all contents checked."""
 
 from __future__ import annotations
 
@@ -12,48 +12,50 @@ from maxmargin._version import __version__
 from maxmargin.model_file import ModelFileError
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import Calibration
-from maxmargin.tasks.alignment.features import LinkFeatures
-from maxmargin.tasks.alignment.opinions import OPINION_NAMES, BitextModels
+from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES
+from maxmargin.tasks.alignment.encoder.features import LinkFeatures
 from maxmargin.tasks.alignment.training import LinkModel
+from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 
 KIND = "word alignment"
 LOADER = "maxmargin.tasks.alignment.load_aligner"
-"""What an error names where a file of this kind is loaded as another."""
+"""The function that errors name if a file of this kind is loaded as another."""
 
 
-class Parts(NamedTuple):
-    """What an aligner is made of.
+class AlignerState(NamedTuple):
+    """The state of a fitted aligner.
 
-    ``identity`` holds the slots of the frequent word pairs in the lexicon of words, ``facts`` how it was trained.
+    ``lexical`` has the entries of the frequent word pairs in the co-occurrences of words, ``metadata`` says how the
+    aligner was trained.
     """
 
     link_model: LinkModel
     models: BitextModels
-    identity: IntArray
+    lexical: IntArray
     weights: FloatArray
     calibration: Calibration
     metadata: dict[str, Any]
 
 
-def write(path: str | Path, parts: Parts) -> None:
-    """Write a file, which is replaced only when complete."""
-    curve = parts.calibration
+def write(path: str | Path, state: AlignerState) -> None:
+    """Write a file; an existing one is replaced only when the new one is complete."""
+    curve = state.calibration
     header = {
         "kind": KIND,
         "loader": LOADER,
         "library": __version__,
-        "fertility": parts.link_model.fertility,
-        "features": parts.link_model.links.header(),
-        "models": parts.models.header(),
+        "fertility": state.link_model.fertility,
+        "features": state.link_model.links.header(),
+        "models": state.models.header(),
         "calibration": [curve.slope, curve.intercept, curve.bend],
-        "metadata": parts.metadata,
+        "metadata": state.metadata,
     }
-    arrays = {"weights": parts.weights, "identity": parts.identity, **parts.models.arrays()}
+    arrays = {"weights": state.weights, "lexical": state.lexical, **state.models.arrays()}
     model_file.write(path, header, arrays)
 
 
-def read(path: str | Path) -> Parts:
-    """The parts in a file, or ModelFileError."""
+def read(path: str | Path) -> AlignerState:
+    """The state in a file, or ModelFileError."""
     header, arrays = model_file.read(path)
     try:
         return _checked(header, arrays)
@@ -64,20 +66,20 @@ def read(path: str | Path) -> Parts:
         ) from None
 
 
-def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> Parts:
+def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> AlignerState:
     if header.get("kind") != KIND:
         raise ValueError(f"it holds a model of kind {header.get('kind')!r}, not {KIND!r}")
     models = BitextModels.restore(header["models"], arrays)
     features, fertility = LinkFeatures.from_header(header["features"]), header["fertility"]
     if isinstance(fertility, bool) or not isinstance(fertility, int) or not 1 <= fertility <= 1000:
         raise ValueError("its fertility is damaged")
-    if features.opinion_names != OPINION_NAMES:
-        raise ValueError("its opinions are not those of this version")
+    if features.posterior_names != POSTERIOR_NAMES:
+        raise ValueError("its columns of posteriors are not those of this version")
     link_model = LinkModel(features, fertility)
-    identity, weights = arrays["identity"], arrays["weights"]
-    if identity.dtype != np.int64 or identity.shape != (features.n_identity,) or (np.diff(identity) <= 0).any():
+    lexical, weights = arrays["lexical"], arrays["weights"]
+    if lexical.dtype != np.int64 or lexical.shape != (features.n_lexical,) or (np.diff(lexical) <= 0).any():
         raise ValueError("its frequent word pairs are damaged")
-    if len(identity) and not 0 <= identity[0] <= identity[-1] < models.words.lexicon.n_slots:
+    if len(lexical) and not 0 <= lexical[0] <= lexical[-1] < models.words.cooccurrences.n_entries:
         raise ValueError("its frequent word pairs are damaged")
     if weights.dtype != np.float64 or weights.shape != (link_model.n_weights,):
         raise ValueError(f"it needs {link_model.n_weights} weights, it has shape {weights.shape}")
@@ -85,8 +87,8 @@ def _checked(header: dict[str, Any], arrays: dict[str, Any]) -> Parts:
         raise ValueError("its weights are not finite")
     metadata = header["metadata"]
     if not isinstance(metadata, dict):
-        raise ValueError("its facts are damaged")
+        raise ValueError("its metadata is damaged")
     slope, intercept, bend = (float(value) for value in header["calibration"])
     if not (np.isfinite([slope, intercept, bend]).all() and slope > 0 and bend >= 0):
         raise ValueError("its calibration is damaged")
-    return Parts(link_model, models, identity, weights, Calibration(slope, intercept, bend), metadata)
+    return AlignerState(link_model, models, lexical, weights, Calibration(slope, intercept, bend), metadata)

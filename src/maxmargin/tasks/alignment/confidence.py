@@ -1,9 +1,9 @@
-"""How sure the aligner is of a link: from its margin, calibrated on sentence pairs that it was not trained on.
+"""Confidences of links: probabilities from margins, calibrated on held-out sentence pairs.
 
-The margin of a link is the score of the best alignment with it, less that of the best one without it. The confidence is
-``sigmoid(intercept + slope * margin + bend * margin * |margin|)``, the probability that annotators call the link
-possible: Platt's curve (1999) with a bend, as errors near the border outlive a straight line. The three numbers
-maximize the likelihood of held-out links.
+The margin of a link is the score of the best alignment with it, minus that of the best one without it. The confidence
+is ``sigmoid(intercept + slope * margin + bend * margin * |margin|)``, the probability that the link is possible in the
+reference: Platt scaling (1999) with a quadratic term, as errors near the boundary fall off more slowly than linearly.
+The three parameters maximize the likelihood of held-out links.
 """
 
 from __future__ import annotations
@@ -19,33 +19,32 @@ from scipy.special import expit, logit
 from maxmargin.structures.base import FloatArray
 
 NEAR = 5.0
-"""Links further out than this many standard deviations of the margins of predicted ones say nothing of the rest."""
+"""Links with margins below minus this many standard deviations of positive margins are ignored in the fit."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The curve from margins to confidences; ``slope > 0`` and ``bend >= 0``, so that it rises."""
+    """The increasing curve from margins to confidences; ``slope > 0`` and ``bend >= 0``."""
 
     slope: float = 1.0
     intercept: float = 0.0
     bend: float = 0.0
 
     def __call__(self, margins: FloatArray) -> FloatArray:
-        """Confidences, in [0, 1], rising with the margin."""
+        """Confidences in [0, 1] of margins."""
         return np.asarray(expit(self.intercept + margins * (self.slope + self.bend * np.abs(margins))))
 
     def margin(self, confidence: float) -> float:
-        """The margin of a confidence, the inverse of the curve; finite also for 0 and 1."""
+        """The margin of a confidence, finite also for 0 and 1."""
         wanted = float(logit(np.clip(confidence, 1e-9, 1 - 1e-9))) - self.intercept
         root = np.sqrt(self.slope**2 + 4 * self.bend * abs(wanted))
         return float(2 * wanted / (self.slope + root))
 
     @classmethod
     def fit(cls, margins: FloatArray, right: npt.NDArray[np.bool_]) -> Self:
-        """The curve that fits held-out links best: their margins, and whether annotators have them.
+        """Fit the curve to the margins of held-out links and whether these are in the reference.
 
-        Where the two kinds cannot be told apart, or one is missing, the curve stays ``sigmoid(margin)``, scaled to
-        the margins.
+        If all or none are, the curve is ``sigmoid(margin)``, scaled to the margins.
         """
         inside = margins[(margins > 0) & np.isfinite(margins)]
         spread = float(inside.std()) if len(inside) > 1 and inside.std() > 0 else 1.0
@@ -53,7 +52,7 @@ class Calibration:
         x, target = margins[near] / spread, right[near]
         if not target.any() or target.all():
             return cls(1.0 / spread, 0.0)
-        # Soft targets keep the curve finite where the two kinds are apart.
+        # Soft targets keep the curve finite if the two classes are separable.
         n_right, n_wrong = float(target.sum()), float((~target).sum())
         wanted = np.where(target, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
 

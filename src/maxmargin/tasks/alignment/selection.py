@@ -1,4 +1,4 @@
-"""Choosing settings by the AER of pairs that were not trained on, and calibrating confidences there."""
+"""Choice of settings by the AER of held-out pairs, and calibration of confidences on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import Calibration
-from maxmargin.tasks.alignment.metrics import Scores
+from maxmargin.tasks.alignment.metrics.scores import Scores
 from maxmargin.tasks.alignment.training import Choice, GoldBatch
 
 Evaluate = Callable[[Choice], float]
@@ -19,11 +19,11 @@ Solve = Callable[[GoldBatch, Choice], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What held-out pairs say.
+    """The result of :func:`select`.
 
     Attributes:
         choice: the settings of smallest AER.
-        tried: the AER of all that were tried.
+        tried: the AER of all settings that were tried.
         calibration: the curve from margins to confidences at those settings.
         held_out: scores of the held-out pairs at those settings.
     """
@@ -42,9 +42,9 @@ def select(
     costs: Sequence[float],
     solve: Solve,
 ) -> Selection:
-    """Train on ``gold`` and judge by ``held``, or where that is None train without each of the parts in turn.
+    """Choose settings by the AER on ``held``, or if that is None by cross-validation over the parts of ``gold``.
 
-    ``solve`` gives the weights for pairs and settings.
+    ``solve`` returns the weights for pairs and settings.
     """
     judge = gold if held is None else held
     margins: dict[Choice, FloatArray] = {}
@@ -67,15 +67,15 @@ def select(
 
 
 def folds(n: int, k: int, seed: int) -> list[IntArray]:
-    """``k`` parts of ``n`` pairs, at random."""
+    """Split ``n`` pairs into ``k`` random parts."""
     order = np.random.default_rng(seed).permutation(n)
     return [np.sort(order[part::k]) for part in range(min(k, n))]
 
 
 def choose(Cs: Sequence[float], false_negatives: Sequence[float], aer: Evaluate) -> tuple[Choice, dict[Choice, float]]:
-    """The settings of smallest AER: first over costs at the middle ``C``, then over ``C``, then costs beside the best.
+    """The settings of smallest AER, by coordinates: costs at the middle ``C``, then ``C``, then costs next to the best.
 
-    Of equals the earlier one, as listed.
+    Ties go to the setting that is listed first.
     """
     tried: dict[Choice, float] = {}
 

@@ -1,10 +1,10 @@
 """Training of link weights: a max-margin problem over matchings with fertility, in which possible links are free.
 
-The loss of an alignment counts each missed sure link at ``false_negative`` and each link that is not even possible at
-1; possible links cost nothing either way. Which of them the gold output has is not known, so it is imputed: after a
-first run on sure links alone, ``rounds`` times, the best output under the weights found that has all sure links and
-otherwise only possible ones becomes the gold output (the concave-convex procedure; Yu and Joachims 2009). Each run is
-convex and ends with a certificate.
+The loss of an alignment is ``false_negative`` for each missed sure link and 1 for each link that is not possible;
+possible links have no loss either way. Which of them the gold output has is unknown, so it is imputed: after a first
+run on sure links alone, ``rounds`` times, the gold output becomes the best output under the current weights that has
+all sure links and otherwise only possible ones (the concave-convex procedure; Yu and Joachims 2009). Each run is convex
+and ends with a certificate.
 """
 
 from __future__ import annotations
@@ -25,27 +25,26 @@ from maxmargin.regions import L2
 from maxmargin.solvers import SimplicialDecomposition, Solution, Status, Stop, solve
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.features import Evidence, LinkFeatures, WordFeatures
-from maxmargin.tasks.alignment.fertility import FertileBatch
-from maxmargin.tasks.alignment.links import Reference
-from maxmargin.tasks.alignment.metrics import Scores
-from maxmargin.tasks.alignment.packed import pack, refuse_outside, sentence_of
+from maxmargin.tasks.alignment.encoder.features import Evidence, LinkFeatures, WordFeatures
+from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
+from maxmargin.tasks.alignment.io.links import Reference, pack, refuse_outside, sentence_of
+from maxmargin.tasks.alignment.metrics.scores import Scores
 
 WHY = "alignments, a few hundred weights: simplicial decomposition, two to four times faster here than the others"
-"""Of benchmarks/alignment_hansards.py."""
+"""Measured by benchmarks/alignment_hansards.py."""
 
 BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class LinkModel:
-    """Which features links and places have: the layout of a weight vector.
+    """The features of links and fertility slots: the layout of a weight vector.
 
-    Weights: those of the link features, then for each place the source words' and the target words' ones.
+    The weights of the link features come first, then for each slot those of the source and of the target words.
 
     Attributes:
         links: features of links.
-        fertility: how many links a word may have.
+        fertility: maximum number of links of a word.
     """
 
     links: LinkFeatures
@@ -57,26 +56,26 @@ class LinkModel:
 
     @property
     def n_weights(self) -> int:
-        """How many weights there are."""
+        """Number of weights."""
         return self.links.n_features + (self.fertility - 1) * sum(side.n_features for side in self._words)
 
     @property
     def names(self) -> list[str]:
         """A readable name for every weight."""
-        ordinals = ("second", "third", *(f"{place + 2}th" for place in range(2, self.fertility - 1)))
-        places = [
-            f"cost of a {ordinals[place]} link, {name}"
-            for place in range(self.fertility - 1)
+        ordinals = ("second", "third", *(f"{slot + 2}th" for slot in range(2, self.fertility - 1)))
+        slots = [
+            f"cost of a {ordinals[slot]} link, {name}"
+            for slot in range(self.fertility - 1)
             for side in self._words
             for name in side.names
         ]
-        return [*self.links.names, *places]
+        return [*self.links.names, *slots]
 
-    def batch(self, evidence: Evidence) -> FertileBatch:
+    def batch(self, evidence: Evidence) -> FertilityBatch:
         """The matchings of the pairs."""
-        return FertileBatch(np.diff(evidence.source_start), np.diff(evidence.target_start), self.fertility)
+        return FertilityBatch(np.diff(evidence.source_start), np.diff(evidence.target_start), self.fertility)
 
-    def features(self, evidence: Evidence, batch: FertileBatch) -> PartFeatures:
+    def features(self, evidence: Evidence, batch: FertilityBatch) -> PartFeatures:
         """The features of all parts, for training."""
         links = self.links.matrix(evidence)
         source, target = (side.matrix(evidence) for side in self._words)
@@ -86,47 +85,47 @@ class LinkModel:
         matrix = np.zeros((batch.n_parts, self.n_weights))
         matrix[batch.cells, : links.shape[1]] = links
         at = links.shape[1]
-        for place in range(batch.n_places):
-            for parts, rows in ((batch.source_places, source), (batch.target_places, target)):
-                matrix[parts[:, place], at : at + rows.shape[1]] = rows
+        for slot in range(batch.n_slots):
+            for parts, rows in ((batch.source_slots, source), (batch.target_slots, target)):
+                matrix[parts[:, slot], at : at + rows.shape[1]] = rows
                 at += rows.shape[1]
         return PartFeatures(matrix, offsets)
 
     def _sparse(
-        self, batch: FertileBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray
+        self, batch: FertilityBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray
     ) -> sp.csr_matrix:
         blocks, parts, at = [sp.csr_matrix(links)], [batch.cells], links.shape[1]
         blocks[0].resize((links.shape[0], self.n_weights))
-        for place in range(batch.n_places):
-            for where, rows in ((batch.source_places, source), (batch.target_places, target)):
+        for slot in range(batch.n_slots):
+            for where, rows in ((batch.source_slots, source), (batch.target_slots, target)):
                 columns = np.tile(np.arange(at, at + rows.shape[1]), len(rows))
                 start = np.arange(len(rows) + 1) * rows.shape[1]
                 blocks.append(sp.csr_matrix((rows.ravel(), columns, start), shape=(len(rows), self.n_weights)))
-                parts.append(where[:, place])
+                parts.append(where[:, slot])
                 at += rows.shape[1]
         order = np.argsort(np.concatenate(parts), kind="stable")
         return sp.csr_matrix(sp.vstack(blocks, format="csr")[order])
 
-    def scores(self, evidence: Evidence, batch: FertileBatch, weights: FloatArray) -> FloatArray:
-        """The scores of all parts, packed, without a matrix of features of links."""
+    def scores(self, evidence: Evidence, batch: FertilityBatch, weights: FloatArray) -> FloatArray:
+        """The scores of all parts, without a matrix of link features."""
         links, rest = np.split(weights, [self.links.n_features])
         cells = self.links.scores(evidence, links)
-        if not batch.n_places:
+        if not batch.n_slots:
             return cells
         sides = [side.matrix(evidence) for side in self._words]
-        sizes = np.cumsum([side.shape[1] for side in sides] * batch.n_places)[:-1]
+        sizes = np.cumsum([side.shape[1] for side in sides] * batch.n_slots)[:-1]
         pieces = np.split(rest, sizes)
         return batch.packed(
             cells,
-            *(sides[side] @ np.stack(pieces[side::2], axis=1) for side in (0, 1)),  # (words, places)
+            *(sides[side] @ np.stack(pieces[side::2], axis=1) for side in (0, 1)),  # (words, slots)
         )
 
 
 @dataclass(frozen=True, eq=False)
 class GoldBatch:
-    """Sentence pairs with features and references, as packed arrays; ``sure`` and ``possible`` are 0/1 grids."""
+    """Sentence pairs with features and references; ``sure`` and ``possible`` are 0/1 grids."""
 
-    batch: FertileBatch
+    batch: FertilityBatch
     features: PartFeatures
     sure: BoolArray
     possible: BoolArray
@@ -134,7 +133,7 @@ class GoldBatch:
 
     @classmethod
     def build(cls, model: LinkModel, evidence: Evidence, references: Sequence[Reference]) -> GoldBatch:
-        """Compute everything once; folds are selected from it."""
+        """Build the batch of all pairs; folds are selected from it."""
         batch = model.batch(evidence)
         sure, possible = (
             _grid(batch, [getattr(reference, kind) for reference in references]) for kind in ("sure", "possible")
@@ -143,12 +142,12 @@ class GoldBatch:
 
     @classmethod
     def labeled(cls, model: LinkModel, evidence: Evidence, links: BoolArray) -> GoldBatch:
-        """With links, a 0/1 grid, that are all sure."""
+        """Build a batch with links, a 0/1 grid, that are all sure."""
         return cls._of(model, evidence, model.batch(evidence), links, links)
 
     @classmethod
     def _of(
-        cls, model: LinkModel, evidence: Evidence, batch: FertileBatch, sure: BoolArray, possible: BoolArray
+        cls, model: LinkModel, evidence: Evidence, batch: FertilityBatch, sure: BoolArray, possible: BoolArray
     ) -> GoldBatch:
         prior = evidence.hmm_forward * evidence.hmm_backward
         return cls(batch, model.features(evidence, batch), sure, possible, prior)
@@ -156,7 +155,7 @@ class GoldBatch:
     def select(self, pairs: IntArray) -> GoldBatch:
         """The given pairs."""
         cells = ranges(self.batch.grid_start[pairs], self.batch.grid_start[pairs + 1])
-        batch = FertileBatch(self.batch.n_source[pairs], self.batch.n_target[pairs], self.batch.fertility)
+        batch = FertilityBatch(self.batch.n_source[pairs], self.batch.n_target[pairs], self.batch.fertility)
         return GoldBatch(batch, self.features.select(pairs), self.sure[cells], self.possible[cells], self.prior[cells])
 
     def __len__(self) -> int:
@@ -164,11 +163,11 @@ class GoldBatch:
 
     @cached_property
     def kept(self) -> FloatArray:
-        """The gold output of sure links; where words have no room for all, of the most plausible ones."""
-        return self.batch.within_room(np.where(self.sure, 1.0 + self.prior, -1.0))
+        """The gold output of sure links; of the most plausible ones if they exceed the fertility of words."""
+        return self.batch.within_fertility(np.where(self.sure, 1.0 + self.prior, -1.0))
 
     def imputed(self, weights: FloatArray) -> FloatArray:
-        """The best output under the weights with all sure links, and no link that is not possible."""
+        """The best output under the weights that has all sure links and otherwise only possible ones."""
         scores = self.features.scores(weights)
         must, never = self.kept[self.batch.cells] > 0.5, ~self.possible
         far = 1e3 * (1.0 + np.abs(scores).max(initial=0.0))
@@ -189,11 +188,11 @@ class GoldBatch:
         return np.asarray(self.batch.structure.argmax(self.features.scores(weights)).z[self.batch.cells] > 0.5)
 
     def margins(self, weights: FloatArray) -> FloatArray:
-        """By how much each cell is in or out of the best output, a grid."""
+        """The margin of each cell, a grid: positive in the best output, negative outside."""
         return self.batch.structure.margins(self.features.scores(weights))[self.batch.cells]
 
     def evaluate(self, predicted: BoolArray) -> Scores:
-        """AER and the like of a 0/1 grid."""
+        """The scores of predicted links, a 0/1 grid."""
         sentence = np.repeat(np.arange(len(self)), np.diff(self.batch.grid_start))
         counts = [
             np.bincount(sentence[grid], minlength=len(self))
@@ -202,7 +201,7 @@ class GoldBatch:
         return Scores.of(np.stack(counts, axis=1).astype(np.int64))
 
 
-def _grid(batch: FertileBatch, links: Sequence[IntArray]) -> BoolArray:
+def _grid(batch: FertilityBatch, links: Sequence[IntArray]) -> BoolArray:
     start, flat = pack(links, "sentence pair")
     refuse_outside(start, flat, batch.n_source, batch.n_target)
     pair = sentence_of(start)
@@ -222,9 +221,9 @@ class Choice:
 def train(
     gold: GoldBatch, choice: Choice, *, rounds: int, solver: Solver | None, stop: Stop, seed: int = 0
 ) -> Solution:
-    """One run on sure links, then ``rounds`` runs on imputed ones; the last one's solution.
+    """Train once on sure links, then ``rounds`` times on imputed ones, and return the last solution.
 
-    ``solver`` None is simplicial decomposition.
+    ``solver`` None stands for simplicial decomposition.
     """
     solution: Solution | None = None
     for _ in range(rounds + 1):

@@ -1,4 +1,4 @@
-"""What the commands of tasks share: errors as lines, files that can be written, standard input read once."""
+"""Helpers of commands: errors as lines, checks of output files, standard input read once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from maxmargin.tasks.common.text import STANDARD_INPUT, FileError
 
 @contextmanager
 def errors_as_lines() -> Iterator[None]:
-    """Errors and warnings as one line each, the warnings first."""
+    """Print warnings, then the error if there is one, as one line each; an error ends the command."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -24,7 +24,7 @@ def errors_as_lines() -> Iterator[None]:
             finally:
                 for warning in caught:
                     print(f"warning: {printable(warning.message)}", file=sys.stderr)
-    except BrokenPipeError:  # nobody reads on, as after ``| head``: the parser of commands ends quietly
+    except BrokenPipeError:  # the reader has stopped, as after ``| head``: typer exits quietly
         raise
     except OSError as error:
         fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
@@ -33,20 +33,20 @@ def errors_as_lines() -> Iterator[None]:
 
 
 def writable(path: Path, keep: Sequence[str | None] = ()) -> None:
-    """Refuse before hours of training what cannot be written after them, or would replace a file to ``keep``."""
+    """Fail before the work is done if ``path`` cannot be written afterwards or is one of the files to ``keep``."""
     for other in keep:
         if other not in (None, STANDARD_INPUT) and path.resolve() == Path(str(other)).resolve():
-            fail(f"--out {path} is a file that is read; give another --out")
+            fail(f"--out {path} is also an input; give another --out")
     if path.is_dir():
         fail(f"{path} is a folder; give --out a file")
     folder = path.resolve().parent
     if not folder.is_dir():
-        fail(f"{path}: its folder does not exist; make it, or give another --out")
-    if not os.access(folder, os.W_OK | os.X_OK):  # a file that is there already is replaced, not written to
+        fail(f"{path}: its folder does not exist; create it, or give another --out")
+    if not os.access(folder, os.W_OK | os.X_OK):  # an existing file is replaced, not written to
         fail(f"{path}: no permission to write to its folder; give another --out")
 
 
 def once(paths: Sequence[str | None]) -> None:
-    """Refuse to read standard input twice."""
+    """Raise FileError if standard input is to be read more than once."""
     if sum(path == STANDARD_INPUT for path in paths) > 1:
-        raise FileError("standard input (-) can be read once only; give the other inputs as files")
+        raise FileError("standard input (-) can be read only once; give the other inputs as files")

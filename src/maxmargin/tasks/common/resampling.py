@@ -1,7 +1,7 @@
-"""Intervals and comparisons of rates of a corpus, by resampling its sentences (Efron's bootstrap).
+"""Bootstrap intervals and paired comparisons of rates, by resampling the sentences of a corpus (Efron).
 
-A rate here depends on a sentence only by two integers, ``total`` and ``hits``, whose sums over the corpus give it: such
-are error rates, accuracies and F1. A resample is then one multinomial draw over the distinct pairs of them: a million
+A rate must depend on each sentence only through two integers, ``total`` and ``hits``, by their sums over the corpus, as
+error rates, accuracies and F1 do. A resample is then one multinomial draw over the distinct pairs, so a million
 sentences cost little more than a thousand.
 """
 
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from maxmargin.structures.base import FloatArray, IntArray
 
 Rate = Callable[[FloatArray, FloatArray], FloatArray]
-"""Sums of totals and of hits, any shape, to rates of the same shape."""
+"""Maps sums of totals and of hits, of any shape, to rates of the same shape."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Interval:
     Attributes:
         low: lower end.
         high: upper end.
-        level: the share of resamples that lie inside.
+        level: share of the resamples inside the interval.
     """
 
     low: float
@@ -38,11 +39,10 @@ class Comparison:
     """Two systems on the same sentences.
 
     Attributes:
-        difference: rate of the second less rate of the first; below 0 the second has the lower one, which is better of
-            error rates and worse of accuracies.
+        difference: rate of the second system minus rate of the first.
         low: lower end of the bootstrap interval of the difference.
         high: upper end.
-        level: the share of resamples that lie inside.
+        level: share of the resamples inside the interval.
         p_value: twice the smaller of the shares of resamples in which the second is at least as good, or as bad, as the
             first; at most 1.
     """
@@ -53,16 +53,20 @@ class Comparison:
     level: float
     p_value: float
 
+    def as_dict(self, difference: str = "difference") -> dict[str, Any]:
+        """Return plain values for JSON; ``difference`` names the difference."""
+        return {difference: self.difference, "interval": [self.low, self.high], "p_value": self.p_value}
+
 
 def interval(counts: IntArray, rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
-    """Where a rate would lie with other sentences of the same kind: percentiles of resampled corpora.
+    """Return the percentile bootstrap interval of a rate.
 
     Args:
         counts: total and hits of each sentence, shape ``(sentences, 2)``.
-        rate: the rate of their sums.
-        level: the share of resamples that lie inside.
-        resamples: how many corpora are drawn.
-        seed: of the draws.
+        rate: computes the rate from the sums.
+        level: share of the resamples inside the interval.
+        resamples: number of resampled corpora.
+        seed: random seed.
     """
     _check(level)
     rates = _resampled([counts], rate, resamples, seed)[:, 0]
@@ -73,23 +77,23 @@ def interval(counts: IntArray, rate: Rate, *, level: float = 0.95, resamples: in
 def compare(
     first: IntArray, second: IntArray, rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Comparison:
-    """The paired bootstrap: both systems are scored on the same resampled sentences.
+    """Return the paired bootstrap comparison: both systems are scored on the same resampled sentences.
 
     Args:
         first: total and hits of each sentence, shape ``(sentences, 2)``.
-        second: the same of the other system.
-        rate: the rate of their sums.
-        level: the share of resamples that lie inside the interval.
-        resamples: how many corpora are drawn.
-        seed: of the draws.
+        second: the same for the other system.
+        rate: computes the rate from the sums.
+        level: share of the resamples inside the interval.
+        resamples: number of resampled corpora.
+        seed: random seed.
     """
     if len(first) != len(second):
-        raise ValueError(f"the first has {len(first)} sentences and the second {len(second)}; they must be the same")
+        raise ValueError(f"the first system has {len(first)} sentences and the second {len(second)}; give the same")
     _check(level)
     rates = _resampled([first, second], rate, resamples, seed)
     differences = rates[:, 1] - rates[:, 0]
     low, high = np.quantile(differences, [0.5 - level / 2, 0.5 + level / 2])
-    # The corpus itself counts as one resample: no p value is zero.
+    # The corpus itself counts as one resample, so no p value is zero.
     lower, higher = ((differences <= 0).sum() + 1, (differences >= 0).sum() + 1)
     p_value = min(1.0, 2.0 * float(min(lower, higher)) / (resamples + 1))
     whole = [float(rate(*counts.sum(axis=0, dtype=np.float64))) for counts in (first, second)]
@@ -98,13 +102,13 @@ def compare(
 
 def _check(level: float) -> None:
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
 
 
 def _resampled(systems: Sequence[IntArray], rate: Rate, resamples: int, seed: int) -> FloatArray:
-    """The rate of each system on resampled sentences, shape ``(resamples, systems)``."""
+    """Return the rate of each system on each resample, shape ``(resamples, systems)``."""
     if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples}; 2000 is usual")
+        raise ValueError(f"resamples must be at least 1, got {resamples}")
     n = len(systems[0])
     rates = np.empty((resamples, len(systems)))
     if not n:

@@ -1,11 +1,14 @@
-"""What tasks read: bytes of files and lines of text, with errors that name the file and the line."""
+"""Text files: bytes and lines, with errors that name the file and the line; output files."""
 
 from __future__ import annotations
 
 import gzip
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
+from typing import BinaryIO, cast
 
 from maxmargin._terminal import printable
 
@@ -15,27 +18,27 @@ STANDARD_INPUT = "-"
 
 
 class FileError(ValueError):
-    """A file that cannot be read or does not hold what it should: ``FILE, line N: what is wrong; what to do``."""
+    """A file that cannot be read or has wrong content: ``FILE, line N: what is wrong; what to do``."""
 
 
 def name_of(path: AnyPath) -> str:
-    """The file as errors name it."""
+    """Return the name of a file for messages."""
     return "standard input" if str(path) == STANDARD_INPUT else printable(path)
 
 
 def count_of(number: int, noun: str) -> str:
-    """``1 line``, ``2 lines``."""
+    """Return ``1 line``, ``2 lines``, ..."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def problem(path: AnyPath, line: int | None, message: str) -> FileError:
-    """The error for a line, counted from 1, or for the file as a whole."""
+    """Return the error for a line, counted from 1, or for the whole file."""
     where = name_of(path) if line is None else f"{name_of(path)}, line {line}"
     return FileError(f"{where}: {message}")
 
 
 def read_bytes(path: AnyPath) -> bytes:
-    """The content of a file or, for ``-``, of standard input; unpacked if it is gzip, whatever the name says."""
+    """Read a file or, for ``-``, standard input; gzip is recognized by content and decompressed."""
     try:
         if str(path) == STANDARD_INPUT:
             data = sys.stdin.buffer.read()
@@ -55,27 +58,22 @@ def read_bytes(path: AnyPath) -> bytes:
 
 
 def read_text(path: AnyPath) -> bytes:
-    """Like :func:`read_bytes`, but known to be UTF-8 without NUL, and without the mark at the start."""
+    """Read a file like :func:`read_bytes`, check that it is UTF-8 without NUL, and drop the byte order mark."""
     data = read_bytes(path)
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise problem(
-            path,
-            line,
-            f"byte 0x{data[error.start]:02x} is no UTF-8; save the file as UTF-8, for example with iconv",
-        ) from None
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8, for example with iconv"
+        raise problem(path, line, message) from None
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
-        raise problem(
-            path, line, "a NUL byte, so this is no text in UTF-8; save the file as UTF-8, for example with iconv"
-        )
+        raise problem(path, line, "a NUL byte, so this is not UTF-8 text; save it as UTF-8, for example with iconv")
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Lines without their ends; the last one may have none."""
+    """Return the lines without line ends; the last line may lack one."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -83,9 +81,32 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def words_of(line: bytes | str) -> list[str]:
-    """The words of a line of :func:`read_text`, or of a string, split at ASCII white space and nowhere else."""
-    # Strings may hold lone surrogates and NUL, which files may not; str.split would split at much more.
+    """Split a line of :func:`read_text`, or a string, at ASCII white space only."""
+    # Unlike files, strings may hold lone surrogates and NUL; str.split would also split at other white space.
     parts = line.encode("utf-8", "surrogatepass").split() if isinstance(line, str) else line.split()
     whole = b"\0".join(parts).decode("utf-8", "surrogatepass").split("\0") if parts else []
     # Decoding all at once is several times faster than word by word.
     return whole if len(whole) == len(parts) else [part.decode("utf-8", "surrogatepass") for part in parts]
+
+
+@contextmanager
+def open_output(out: AnyPath | BinaryIO) -> Iterator[BinaryIO]:
+    """Open a binary stream: ``out`` itself, or a file, compressed if it ends in ``.gz``; ``-`` is standard output."""
+    if hasattr(out, "write"):
+        yield cast(BinaryIO, out)
+        return
+    path = out
+    if str(path) == STANDARD_INPUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with open(path, "wb") as file:
+            if str(path).endswith(".gz"):
+                # Without a name and a time, equal content gives equal files.
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield cast(BinaryIO, file)
+    except OSError as error:
+        raise problem(path, None, f"{error.strerror or error}; check the name of the file") from None

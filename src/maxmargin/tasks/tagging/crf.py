@@ -1,8 +1,7 @@
 """CRF: SequenceTagger with the constructor, methods and attributes of sklearn_crfsuite.CRF.
 
-Scripts written for that class run with another import line. What is trained is this library's large-margin chain, by
-whatever name of an algorithm: settings that mean the same here are translated, those of other algorithms are accepted
-and have no effect.
+Scripts written for that class run with another import line. Every algorithm trains this library's large-margin chain:
+settings with an equivalent are translated, all others are accepted and ignored.
 """
 
 from __future__ import annotations
@@ -20,37 +19,35 @@ from sklearn.exceptions import NotFittedError
 from maxmargin import _callers
 from maxmargin.encoders import checks
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.tagging.tagger import SequenceTagger
+from maxmargin.tasks.tagging.estimator import SequenceTagger
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
 LEAST_PENALTY = 0.5
-"""The smallest ``c2`` that is translated. A hinge is content with a margin where a log-likelihood asks for more and
-more: chains this free fit their sentences as well as they can, and freer ones only take longer."""
+"""The smallest ``c2`` that is translated. Unlike the log-likelihood, the hinge loss is zero beyond the margin, so less
+regularization than this takes longer and does not fit better."""
 
 
 class CRF(BaseEstimator):  # type: ignore[misc]
     """Drop-in for ``sklearn_crfsuite.CRF``: ``from maxmargin.tasks.tagging import CRF``.
 
     Args:
-        algorithm: "lbfgs", "l2sgd", "ap", "pa" or "arow"; all mean the same here.
-        min_freq: attributes that are in fewer tokens are left out.
-        all_possible_states: True gives every pair of an attribute and a label a weight, False those that occur; None
-            those that occur and those that the first passes take for right.
-        all_possible_transitions: no effect: every pair of labels has a weight.
-        c1: no effect: there is no L1 penalty here. A warning says so where it is not 0.
-        c2: the penalty is ``c2 ||w||^2``: ``C = 1 / (2 c2)`` of :class:`SequenceTagger`. Values under
-            :data:`LEAST_PENALTY` are taken as that; None takes SequenceTagger's own default.
-        max_iterations: passes at most.
-        num_memories: no effect, nor have ``epsilon``, ``period``, ``delta``, ``linesearch``, ``max_linesearch``,
+        algorithm: "lbfgs", "l2sgd", "ap", "pa" or "arow"; all are the same here.
+        min_freq: attributes of fewer tokens are dropped.
+        all_possible_states: True is ``support="all"`` of :class:`SequenceTagger`, False "observed", None "negative".
+        all_possible_transitions: ignored, every pair of labels has a weight.
+        c1: ignored with a warning if it is not 0, as there is no L1 penalty here.
+        c2: the penalty is ``c2 ||w||^2``: ``C = 1 / (2 c2)`` of :class:`SequenceTagger`. Values below
+            :data:`LEAST_PENALTY` are raised to it; None takes the default of SequenceTagger.
+        max_iterations: maximal number of passes.
+        num_memories: ignored, as are ``epsilon``, ``period``, ``delta``, ``linesearch``, ``max_linesearch``,
             ``calibration_eta``, ``calibration_rate``, ``calibration_samples``, ``calibration_candidates``,
             ``calibration_max_trials``, ``pa_type``, ``c``, ``error_sensitive``, ``averaging``, ``variance``, ``gamma``,
             ``keep_tempfiles`` and ``trainer_cls``.
         verbose: draw a progress bar on a terminal.
-        model_filename: a model file: ``fit`` writes it; an untrained CRF reads it if it is there.
+        model_filename: a model file: ``fit`` writes it; an untrained CRF reads it if it exists.
 
     Attributes:
-        sequence_tagger_: the trained :class:`SequenceTagger`, for what CRFsuite has not: certificate, k-best lists,
-            margins, files.
+        sequence_tagger_: the trained :class:`SequenceTagger`, with certificate, k-best lists, margins and files.
     """
 
     def __init__(
@@ -114,7 +111,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         self.trainer_cls = trainer_cls
 
     def _settings(self) -> dict[str, Any]:
-        """Those of SequenceTagger that mean the same."""
+        """Return the equivalent settings of SequenceTagger."""
         if self.algorithm is not None and self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, got {self.algorithm!r}")
         numbers = {name: _number(getattr(self, name), name) for name in ("c1", "c2", "min_freq")}
@@ -124,19 +121,19 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         if (least := numbers["min_freq"]) is not None:
             found["min_count"] = max(1, math.ceil(least))
         if self.all_possible_states is not None:
-            found["states"] = "all" if self.all_possible_states else "observed"
+            found["support"] = "all" if self.all_possible_states else "observed"
         if self.max_iterations is not None:
             found["max_iter"] = checks.integer(self.max_iterations, "max_iterations", at_least=1)
         if numbers["c1"]:
             warnings.warn(
-                f"c1={self.c1!r} has no effect: there is no L1 penalty here, c2 alone counts; leave c1 out",
+                f"c1={self.c1!r} is ignored, as there is no L1 penalty here; use c2 and leave c1 out",
                 UserWarning,
                 stacklevel=_callers.callers_level(),
             )
         return found
 
     def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
-        """Train; with dev data the stopping point is chosen on them and probabilities are calibrated.
+        """Train; dev data choose the stopping point and calibrate probabilities.
 
         Args:
             X: feature dictionaries (or lists of attributes) of the tokens of each sentence.
@@ -161,27 +158,27 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "sequence_tagger_")
 
     def predict(self, X: Any) -> list[list[Hashable]]:
-        """The best labels of each sentence."""
+        """Return the best labels of each sentence."""
         return self._tagger().predict(X)
 
     def predict_single(self, xseq: Any) -> list[Hashable]:
-        """The best labels of one sentence."""
+        """Return the best labels of one sentence."""
         return self._tagger().predict_single(xseq)
 
     def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
-        """For each token of each sentence the probability of every label."""
+        """Return the probability of every label, for each token of each sentence."""
         return self._tagger().predict_marginals(X)
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[Hashable, float]]:
-        """:meth:`predict_marginals` of one sentence."""
+        """Return :meth:`predict_marginals` of one sentence."""
         return self._tagger().predict_marginals_single(xseq)
 
     def predict_proba(self, X: Any) -> list[FloatArray]:
-        """The same as arrays, columns in the order of ``classes_``."""
+        """Return the probabilities as arrays, with columns in the order of ``classes_``."""
         return self._tagger().predict_proba(X)
 
     def score(self, X: Any, y: Any) -> float:
-        """Token accuracy."""
+        """Return the token accuracy."""
         return self._tagger().score(X, y)
 
     @property
@@ -191,7 +188,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
 
     @property
     def size_(self) -> int:
-        """Bytes of the model as a file."""
+        """Size of the model file in bytes."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
             self._tagger().save(path)
@@ -219,12 +216,12 @@ class CRF(BaseEstimator):  # type: ignore[misc]
 
     @property
     def tagger_(self) -> Any:
-        """CRFsuite's own object, which is not there."""
+        """CRFsuite's own object, which does not exist here."""
         raise AttributeError("there is no pycrfsuite.Tagger behind this CRF; use predict_single and predict_marginals")
 
     @property
     def training_log_(self) -> Any:
-        """CRFsuite's own log, which is not there."""
+        """CRFsuite's own log, which does not exist here."""
         raise AttributeError("there is no log of CRFsuite; crf.sequence_tagger_.solution_.history has the run")
 
 

@@ -1,8 +1,8 @@
-"""Labels of rows of attributes: the best, by how much, how probable, and the next best, as codes, piece by piece.
+"""Decoding of rows of attributes: best labels, margins, marginals and k-best lists, as codes, shard by shard.
 
-A piece is some consecutive sentences whose packed scores stay in cache (:meth:`WeightLayout.pieces`). With ``T``
-tokens and ``K`` labels the best labels cost one product of rows and weights, ``O(T K^2)`` for chains of order 1 and
-``O(T K^3)`` for order 2.
+A shard is a run of consecutive sentences whose packed scores stay in cache (:meth:`WeightLayout.shards`). With ``T``
+tokens and ``K`` labels, the best labels cost one product of rows and weights, plus ``O(T K^2)`` for chains of order 1
+and ``O(T K^3)`` for order 2.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import numpy.typing as npt
 from maxmargin import _threads
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
-from maxmargin.tasks.tagging.extraction import TokenRows
-from maxmargin.tasks.tagging.layout import WeightLayout
-from maxmargin.tasks.tagging.table import Codes
+from maxmargin.tasks.tagging.encoder.extraction import TokenRows
+from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.io.table import Codes
 
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """Labels by weights; all arrays are flat over the tokens of all sentences.
+    """Finds labels by weights; all arrays are flat over the tokens of all sentences.
 
-    In every method ``known`` holds codes that must be taken, negative where there is none, shape ``(n_tokens,)``. Where
-    no label sequence of a sentence's length is legal, the rules are left out for that sentence.
+    In every method, ``known`` holds codes that must be taken, negative elsewhere, shape ``(n_tokens,)``. If no label
+    sequence of a sentence's length satisfies the constraints, they are dropped for that sentence.
 
     Attributes:
-        layout: what the weights mean.
+        layout: meaning of the weights.
         weights: shape ``(layout.n_weights,)``.
-        n_jobs: threads, as scikit-learn reads it.
+        n_jobs: threads, as in scikit-learn.
     """
 
     layout: WeightLayout
@@ -41,23 +41,23 @@ class Decoder:
     n_jobs: int | None = None
 
     def best(self, rows: TokenRows, known: Codes | None = None) -> Codes:
-        """Codes of the best labels, shape ``(n_tokens,)``."""
+        """Return the codes of the best labels, shape ``(n_tokens,)``."""
         found = np.empty(int(rows.lengths.sum()), dtype=np.int32)
         with _threads.threads(self.n_jobs):
             for examples, tokens, scores in self._node_scores(rows, known):
                 labeling = self._labeling(self.layout, rows, examples, scores)
-                codes = labeling.labels
-                for some, at in self._lawless(labeling.status, rows, examples, known):
-                    again = self._labeling(self._without_rules, rows, some, scores[at])
+                codes = labeling.outputs.flat
+                for some, at in self._infeasible(labeling.status, rows, examples, known):
+                    again = self._labeling(self._unconstrained, rows, some, scores[at])
                     self._check(again.status, some)
-                    codes[at] = again.labels
+                    codes[at] = again.outputs.flat
                 found[tokens] = codes
         return found
 
     def best_with_margins(self, rows: TokenRows, known: Codes | None = None) -> tuple[Codes, FloatArray]:
-        """Codes of the best labels, and by how much each beats the best labeling with another label there.
+        """Return the codes of the best labels and their margins over the best labeling with another label there.
 
-        Infinite where no other label is legal.
+        Margins are infinite where no other label is allowed.
         """
         codes = self.best(rows, known)
         margins = np.empty(len(codes))
@@ -70,15 +70,15 @@ class Decoder:
                     status = np.zeros(len(examples), dtype=np.int8)
                     sentence = np.repeat(np.arange(len(examples)), rows.lengths[examples])
                     status[sentence[~np.isfinite(best)]] = PointStatus.ABSENT
-                    for some, at in self._lawless(status, rows, examples, known):
-                        most[at] = self._max_marginals(self._without_rules, rows, some, scores[at])
+                    for some, at in self._infeasible(status, rows, examples, known):
+                        most[at] = self._max_marginals(self._unconstrained, rows, some, scores[at])
                     best = most[np.arange(len(own)), own]
                 most[np.arange(len(own)), own] = -np.inf
                 margins[tokens] = np.maximum(best - most.max(axis=1, initial=-np.inf), 0.0)
         return codes, margins
 
     def marginals(self, rows: TokenRows, known: Codes | None = None, temperature: float = 1.0) -> FloatArray:
-        """Probabilities of labels at tokens, shape ``(n_tokens, n_labels)``."""
+        """Return the probabilities of labels at tokens, shape ``(n_tokens, n_labels)``."""
         k = self.layout.n_labels
         found = np.empty((int(rows.lengths.sum()), k))
         with _threads.threads(self.n_jobs):
@@ -86,8 +86,8 @@ class Decoder:
                 structure = self.layout.structure(rows.lengths[examples])
                 points = structure.marginals(self._packed(rows, examples, scores) / temperature)
                 shares = points.z[: scores.size].reshape(-1, k)
-                for some, at in self._lawless(points.status, rows, examples, known):
-                    structure = self._without_rules.structure(rows.lengths[some])
+                for some, at in self._infeasible(points.status, rows, examples, known):
+                    structure = self._unconstrained.structure(rows.lengths[some])
                     again = structure.marginals(self._packed(rows, some, scores[at]) / temperature)
                     self._check(again.status, some)
                     shares[at] = again.z[: len(at) * k].reshape(-1, k)
@@ -95,30 +95,30 @@ class Decoder:
         return found
 
     def ranked(self, rows: TokenRows, k: int, known: Codes | None = None) -> Iterator[list[tuple[list[int], float]]]:
-        """For each sentence its ``k`` best labelings: lists of codes with their scores, best first."""
+        """Yield the ``k`` best labelings of each sentence: lists of codes with their scores, best first."""
         with _threads.threads(self.n_jobs):
             for examples, _, scores in self._node_scores(rows, known, packed=True, copies=max(k, 1)):
                 status, lists = self._ranked(self.layout, rows, examples, scores, k)
-                for some, at in self._lawless(status, rows, examples, known):
-                    status, others = self._ranked(self._without_rules, rows, some, scores[at], k)
+                for some, at in self._infeasible(status, rows, examples, known):
+                    status, others = self._ranked(self._unconstrained, rows, some, scores[at], k)
                     self._check(status, some)
                     for i, ranks in zip(some.tolist(), others, strict=True):
                         lists[i - int(examples[0])] = ranks
                 yield from lists
 
     @cached_property
-    def _without_rules(self) -> WeightLayout:
+    def _unconstrained(self) -> WeightLayout:
         return replace(self.layout, constraints=None)
 
     def _labeling(self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray) -> Any:
-        """The best labels of sentences."""
+        """Return the best labels of sentences."""
         structure: Any = layout.structure(rows.lengths[examples])
         return structure.labels(*self._shared(rows, examples, scores))
 
     def _max_marginals(
         self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray
     ) -> FloatArray:
-        """The score of the best labeling with each label at each token."""
+        """Return the score of the best labeling with each label at each token."""
         structure: Any = layout.structure(rows.lengths[examples])
         found: FloatArray = structure.max_marginals(*self._shared(rows, examples, scores))
         return found
@@ -126,7 +126,7 @@ class Decoder:
     def _ranked(
         self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray, k: int
     ) -> tuple[npt.NDArray[np.int8], list[list[tuple[list[int], float]]]]:
-        """Whether sentences have labelings, and the ``k`` best of each."""
+        """Return the status of sentences and the ``k`` best labelings of each."""
         structure = layout.structure(rows.lengths[examples])
         ranks = structure.k_best(self._packed(rows, examples, scores), k)
         decoded = [structure.decode(points.z) for points in ranks]
@@ -139,12 +139,12 @@ class Decoder:
             for i in range(len(examples))
         ]
 
-    def _lawless(
+    def _infeasible(
         self, status: npt.NDArray[np.int8], rows: TokenRows, examples: IntArray, known: Codes | None
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """The sentences of a piece that have no legal labeling, if any, and the places of their tokens in it.
+        """Yield the sentences of a shard without an allowed labeling, if any, and the places of their tokens in it.
 
-        ValueError where labels that are known are to blame, and where scores are not finite.
+        ValueError if known labels are the reason, or if scores are not finite.
         """
         absent = status == PointStatus.ABSENT
         if known is not None and absent.any():
@@ -158,14 +158,14 @@ class Decoder:
     def _node_scores(
         self, rows: TokenRows, known: Codes | None, *, packed: bool = False, copies: int = 1
     ) -> Iterator[tuple[IntArray, slice, FloatArray]]:
-        """Piece by piece: numbers of its sentences, its tokens, and their scores ``(n_tokens, n_labels)``."""
+        """Yield for each shard its sentences, its tokens, and their scores ``(n_tokens, n_labels)``."""
         k, offsets = self.layout.n_labels, rows.offsets
         features = self.layout.token_features(rows)
         weights = self.layout.split(self.weights)[0]
         wide = k * copies if not packed else copies * (k + k ** (self.layout.order + 1))
         if self.layout.edge_support is not None:
             wide = copies * (k + k**2)
-        for examples in self.layout.pieces(rows.lengths, wide):
+        for examples in self.layout.shards(rows.lengths, wide):
             tokens = slice(int(offsets[examples[0]]), int(offsets[examples[-1] + 1]))
             scores = np.empty((tokens.stop - tokens.start, k))
             features.select(examples).write_scores(weights, scores.reshape(-1))
@@ -178,14 +178,14 @@ class Decoder:
             yield examples, tokens, scores
 
     def _shared(self, rows: TokenRows, examples: IntArray, scores: FloatArray) -> tuple[FloatArray, ...]:
-        """Scores of tokens, of transitions and of triples; all in one where pairs of labels see the input."""
+        """Return the scores of tokens, of transitions and of triples; all in one if there are edge attributes."""
         if self.layout.edge_support is not None:
             return (self._packed(rows, examples, scores),)
         _, pairs, rest = self.layout.split(self.weights)
         return (scores.ravel(), pairs, rest) if self.layout.order == 2 else (scores.ravel(), pairs)
 
     def _packed(self, rows: TokenRows, examples: IntArray, scores: FloatArray) -> FloatArray:
-        """The scores of all parts of a piece."""
+        """Return the scores of all parts of a shard."""
         _, pairs, rest = self.layout.split(self.weights)
         parts = [scores.reshape(-1)]
         if self.layout.edge_support is not None:
@@ -204,5 +204,5 @@ class Decoder:
             return
         i = int(examples[wrong[0]])
         if status[wrong[0]] == PointStatus.ABSENT:
-            raise ValueError(f"sentence {i}: no legal labeling has the labels that are known; correct them")
+            raise ValueError(f"sentence {i}: no allowed labeling has the known labels; correct them")
         raise ValueError(f"sentence {i}: scores are not finite; scale the features down")

@@ -1,7 +1,7 @@
-"""Training as users ask for it: settings checked, inputs recognized, a model at the end.
+"""Settings of a tagger and its training: settings are checked, inputs recognized, a model is trained.
 
-Nothing here needs scikit-learn, so that ``maxmargin tag train`` starts quickly and takes little memory;
-:class:`~maxmargin.tasks.tagging.tagger.SequenceTagger` is this in scikit-learn's manner.
+This module does not import scikit-learn, so that ``maxmargin tag train`` starts quickly and takes little memory;
+:class:`~maxmargin.tasks.tagging.estimator.SequenceTagger` adds scikit-learn's interface.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from maxmargin.optimization.callbacks import Callback
 from maxmargin.solvers import Checkpoint, ProgressBar, Solution, Solver, Status, Stop
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.transitions import TransitionConstraints
-from maxmargin.tasks.tagging.attributes import Vocabulary
 from maxmargin.tasks.tagging.calibration import fitted_temperature
-from maxmargin.tasks.tagging.chunks import look_like_chunks
 from maxmargin.tasks.tagging.decoding import Decoder
-from maxmargin.tasks.tagging.extraction import (
+from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
+from maxmargin.tasks.tagging.encoder.constraints import check_gold, check_unchanged, transition_constraints
+from maxmargin.tasks.tagging.encoder.extraction import (
     Extractor,
     ItemExtractor,
     MatrixExtractor,
     TemplateExtractor,
     first_token,
 )
-from maxmargin.tasks.tagging.gold import GoldLabels, check_lengths
-from maxmargin.tasks.tagging.layout import WeightLayout
-from maxmargin.tasks.tagging.metrics import evaluate_codes
+from maxmargin.tasks.tagging.encoder.gold import GoldLabels, LabeledRows, check_lengths
+from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.encoder.presets import Defaults, default_preset, defaults
+from maxmargin.tasks.tagging.encoder.presets import preset as preset_named
+from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
+from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks
+from maxmargin.tasks.tagging.metrics.scores import evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.tasks.tagging.presets import Defaults, defaults, usual
-from maxmargin.tasks.tagging.presets import preset as preset_named
-from maxmargin.tasks.tagging.rules import check_same, refuse, transition_constraints
-from maxmargin.tasks.tagging.table import AttributeText, TokenTable
-from maxmargin.tasks.tagging.templates import Template
-from maxmargin.tasks.tagging.training import STATES, TagData, Trained, Training, train
+from maxmargin.tasks.tagging.training import SUPPORTS, Trained, Training, train
 
 METRICS = ("auto", "accuracy", "f1", "sentence_accuracy")
 
 
-class TagTrainer:
-    """Settings and training of a tagger; :class:`~maxmargin.tasks.tagging.tagger.SequenceTagger` describes them."""
+class BaseTagger:
+    """Settings and training of a tagger; :class:`~maxmargin.tasks.tagging.estimator.SequenceTagger` describes them."""
 
     model_: TaggerModel
     solution_: Solution
@@ -69,7 +69,7 @@ class TagTrainer:
         classes: Sequence[Hashable] | None = None,
         unknown: Hashable = None,
         min_count: int | None = None,
-        states: str = "rivals",
+        support: str = "negative",
         C: float | Sequence[float] | None = None,
         cost: Mapping[Hashable, float] | npt.ArrayLike | Loss | None = None,
         solver: Solver | str = "auto",
@@ -93,7 +93,7 @@ class TagTrainer:
         self.classes = classes
         self.unknown = unknown
         self.min_count = min_count
-        self.states = states
+        self.support = support
         self.C = C
         self.cost = cost
         self.solver = solver
@@ -122,15 +122,15 @@ class TagTrainer:
 
         Args:
             X: sentences; or a :class:`TokenTable` or :class:`AttributeText` of a file.
-            y: their labels, a sequence per sentence; for tables also flat codes by ``(codes, labels)``.
-            X_dev: sentences on which the stopping point (and C, if several are given) is chosen and probabilities are
-                calibrated.
+            y: their labels, a sequence per sentence; for tables also flat codes, as ``(codes, labels)``.
+            X_dev: held-out sentences that choose the stopping point (and C, if there are several) and calibrate
+                probabilities.
             y_dev: their labels.
-            sample_weight: how much each sentence counts, shape ``(n_sentences,)``.
-            token_weight: for each sentence how much an error at each token costs.
+            sample_weight: weight of each sentence, shape ``(n_sentences,)``.
+            token_weight: cost of an error at each token, an array per sentence.
 
         Returns:
-            The tagger. Warns with ConvergenceWarning if the gap did not close.
+            The tagger. Issues a ConvergenceWarning if the gap is not closed.
         """
         self._check()
         return self._fit(X, y, (X_dev, y_dev), self.classes, sample_weight, token_weight)
@@ -143,14 +143,15 @@ class TagTrainer:
             extractor = self._extractor(X)
             X = extractor.prepared(X)
             if isinstance(X, TokenTable):
-                check_lengths(codes, X.lengths)  # before labels are learned from
-            usual = self._defaults(extractor)
-            least = self._least(usual.min_count)
-            extractor, rows = extractor.learn(X, least, (codes[0], [str(label) for label in labels]))
+                check_lengths(codes, X.lengths)  # before word classes are learned
+            preset = self._defaults(extractor)
+            extractor, rows = extractor.learn(
+                X, self._min_count(preset.min_count), (codes[0], [str(label) for label in labels])
+            )
             data = self._data(rows, codes, sample_weight, token_weight)
             k = len(labels)
             if self.order == 2 and extractor.n_edge_attributes:
-                raise ValueError("with order=2, pairs of labels cannot see the input; leave out one of the two")
+                raise ValueError("order=2 cannot be combined with attributes of pairs; leave out one of the two")
             edges = Support.empty(k**2) if rows.edges is not None else None
             layout = WeightLayout(
                 k,
@@ -159,7 +160,7 @@ class TagTrainer:
                 Support.empty(k),
                 edges,
             )
-            self._train(labels, extractor, layout, data, dev, None, usual.C)
+            self._train(labels, extractor, layout, data, dev, None, preset.C)
         return self
 
     def partial_fit(
@@ -173,11 +174,11 @@ class TagTrainer:
         sample_weight: npt.ArrayLike | None = None,
         token_weight: Sequence[npt.ArrayLike] | None = None,
     ) -> Self:
-        """Go on with further sentences: the weights that fit these and stay close to those there are.
+        """Continue training with further sentences, close to the current weights.
 
         Minimizes ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
-        attributes get weights; new labels are refused unless the first call named them in ``classes``. The first call
-        is a :meth:`fit`. Order and rules are those of the model; settings that say others are refused.
+        attributes get weights; new labels are an error unless the first call named them in ``classes``. The first call
+        is a :meth:`fit`. Order and constraints must be those of the model.
         """
         if not hasattr(self, "model_"):
             self._check()
@@ -188,24 +189,24 @@ class TagTrainer:
         before = self.model_
         if self.order != before.layout.order:
             raise ValueError(
-                f"order={self.order}, and the model was trained with order={before.layout.order}; go on with that one, "
-                "or train a new model with fit"
+                f"order={self.order}, and the model was trained with order={before.layout.order}; keep that order, or "
+                "train a new model with fit"
             )
-        check_same(before.layout.constraints, self.constraints, self.forbidden, before.labels)
+        check_unchanged(before.layout.constraints, self.constraints, self.forbidden, before.labels)
         _, codes = GoldLabels(self.unknown).codes(y, before.labels)
         with _threads.threads(self.n_jobs):
-            extractor, rows = before.extractor.learn(X, self._least(1))
+            extractor, rows = before.extractor.learn(X, self._min_count(1))
             data = self._data(rows, codes, sample_weight, token_weight)
             if before.layout.constraints is not None:
-                refuse(before.layout.constraints, data, X, before.labels, "the model", "train a new model with fit")
+                check_gold(before.layout.constraints, data, X, before.labels, "the model", "train a new model with fit")
             support, edge_support = before.layout.support, before.layout.edge_support
             layout = replace(
                 before.layout,
                 support=support.extended(extractor.n_attributes),
                 edge_support=None if edge_support is None else edge_support.extended(extractor.n_edge_attributes),
             )
-            usual_C = float(before.metadata.get("C", defaults(None).C))
-            self._train(before.labels, extractor, layout, data, (X_dev, y_dev), before.weights, usual_C)
+            default_C = float(before.metadata.get("C", defaults(None).C))
+            self._train(before.labels, extractor, layout, data, (X_dev, y_dev), before.weights, default_C)
         return self
 
     def _train(
@@ -213,18 +214,18 @@ class TagTrainer:
         labels: tuple[Hashable, ...],
         extractor: Extractor,
         layout: WeightLayout,
-        data: TagData,
+        data: LabeledRows,
         dev: tuple[Any, Any],
         start: FloatArray | None,
-        usual_C: float,
+        default_C: float,
     ) -> None:
         began = time.perf_counter()
         score, dev_rows, dev_codes = self._dev(labels, extractor, *dev)
         callbacks: list[Callback] = [*self.callbacks, *([ProgressBar()] if self.verbose else [])]
         how = Training(
-            C=self._grid(score is not None, usual_C),
+            C=self._grid(score is not None, default_C),
             loss=self._loss(labels),
-            states=self.states,
+            support=self.support,
             solver=None if isinstance(self.solver, str) else self.solver,
             stop=Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds),
             patience=self.patience,
@@ -240,11 +241,11 @@ class TagTrainer:
         if dev_rows is not None and dev_codes is not None:
             model = replace(model, temperature=fitted_temperature(model, dev_rows, dev_codes))
         metadata = self._metadata(trained, data, time.perf_counter() - began)
-        # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
+        # Nothing can fail from here on: an estimator is fitted completely or not changed.
         self.model_, self.solution_ = replace(model, metadata=metadata), trained.solution
         self.dev_scores_, self.saves_ = trained.dev, trained.saves
-        may_go_on = trained.interrupted or trained.solution.status is Status.BUDGET
-        if how.checkpoint is not None and not how.checkpoint.keep and not may_go_on:
+        resumable = trained.interrupted or trained.solution.status is Status.BUDGET
+        if how.checkpoint is not None and not how.checkpoint.keep and not resumable:
             for save in trained.saves:
                 save.remove()
 
@@ -255,8 +256,8 @@ class TagTrainer:
             raise ValueError("give a preset or a template, not both")
         if type(self.order) is not int or self.order not in (1, 2):
             raise ValueError(f"order must be 1 or 2, got {self.order!r}")
-        if self.states not in STATES:
-            raise ValueError(f"states must be one of {', '.join(map(repr, STATES))}, got {self.states!r}")
+        if self.support not in SUPPORTS:
+            raise ValueError(f"support must be one of {', '.join(map(repr, SUPPORTS))}, got {self.support!r}")
         if self.metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}, got {self.metric!r}")
         if not isinstance(self.solver, Solver) and self.solver != "auto":
@@ -278,16 +279,16 @@ class TagTrainer:
             raise ValueError(f"columns must be names of columns, got {self.columns!r}")
 
     def _defaults(self, extractor: Extractor) -> Defaults:
-        """The settings that suit the preset in use, if one is."""
+        """Return the default settings of the preset in use, if there is one."""
         if not isinstance(extractor, TemplateExtractor) or self.template is not None:
             return defaults(None)
-        return defaults(self.preset or usual(extractor.template.columns))
+        return defaults(self.preset or default_preset(extractor.template.columns))
 
-    def _least(self, usual: int) -> int:
-        return usual if self.min_count is None else checks.integer(self.min_count, "min_count", at_least=1)
+    def _min_count(self, default: int) -> int:
+        return default if self.min_count is None else checks.integer(self.min_count, "min_count", at_least=1)
 
-    def _grid(self, dev: bool, usual: float) -> tuple[float, ...]:
-        given: Any = usual if self.C is None else self.C
+    def _grid(self, dev: bool, default: float) -> tuple[float, ...]:
+        given: Any = default if self.C is None else self.C
         grid = tuple(given) if isinstance(given, (list, tuple, np.ndarray)) else (given,)
         for value in grid:
             number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
@@ -306,7 +307,7 @@ class TagTrainer:
             unknown = [label for label in self.cost if label not in labels]
             if unknown:
                 raise ValueError(
-                    f"cost names {unknown[0]!r}, which is no label; there are {', '.join(map(str, labels))}"
+                    f"cost names {unknown[0]!r}, which is not a label; there are {', '.join(map(str, labels))}"
                 )
             row = np.array([float(self.cost.get(label, 1.0)) for label in labels])
             return LabelCost(row[:, None] * (1.0 - np.eye(len(labels))))
@@ -318,9 +319,9 @@ class TagTrainer:
         return Checkpoint(self.checkpoint)
 
     def _extractor(self, X: Any) -> Extractor:
-        """How the sentences become attributes, by what they are and the settings."""
+        """Return the extractor for inputs of this kind and the settings."""
         if isinstance(X, AttributeText):
-            return self._without_template("attributes of tokens", ItemExtractor(Vocabulary()))
+            return self._without_template("attributes of tokens", ItemExtractor(AttributeVocabulary()))
         if isinstance(X, TokenTable):
             return TemplateExtractor.of(self._template(X.columns))
         sentences = checks.examples(X)
@@ -329,7 +330,7 @@ class TagTrainer:
             return self._without_template("matrices", MatrixExtractor())
         token = first_token(sentences)
         if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
-            return ItemExtractor(Vocabulary())
+            return ItemExtractor(AttributeVocabulary())
         width = len(token) if isinstance(token, (list, tuple)) else 1
         names = self._columns() or (("word",) if width == 1 else ("word", "pos")[:width])
         if len(names) < width:
@@ -337,7 +338,7 @@ class TagTrainer:
         return TemplateExtractor.of(self._template(names[:width]))
 
     def _columns(self) -> tuple[str, ...] | None:
-        from maxmargin.tasks.tagging.files import column_names
+        from maxmargin.tasks.tagging.io.files import column_names
 
         return column_names(self.columns)
 
@@ -352,19 +353,19 @@ class TagTrainer:
         if self.template is not None:
             if "\n" not in self.template and not self.template.startswith(("U", "B", "#", "!")):
                 raise ValueError(
-                    f"template must be the text of a template, got {self.template!r}; of a file: "
+                    f"template must be the text of a template, got {self.template!r}; read a file with "
                     "template=Path(...).read_text()"
                 )
             return Template.parse(self.template, columns)
-        return preset_named(self.preset or usual(columns), columns)
+        return preset_named(self.preset or default_preset(columns), columns)
 
     # Data.
 
-    def _data(self, rows: Any, codes: Any, sample_weight: Any, token_weight: Any) -> TagData:
+    def _data(self, rows: Any, codes: Any, sample_weight: Any, token_weight: Any) -> LabeledRows:
         check_lengths(codes, rows.lengths)
         weight = checks.weights(sample_weight, len(rows.lengths))
         per_token = None if token_weight is None else checks.per_variable(token_weight, rows.lengths, "token_weight")
-        return TagData(rows, codes[0], weight, per_token)
+        return LabeledRows(rows, codes[0], weight, per_token)
 
     def _dev(self, labels: tuple[Hashable, ...], extractor: Extractor, X: Any, y: Any) -> tuple[Any, Any, Any]:
         if X is None and y is None:
@@ -374,7 +375,7 @@ class TagTrainer:
         rows = extractor.rows(X)
         codes, names = GoldLabels(self.unknown).dev_codes(y, labels, rows.lengths)
         if not len(codes):
-            raise ValueError("the dev data have no token; give sentences that have some, or no dev data")
+            raise ValueError("the dev data have no tokens; give sentences with tokens, or no dev data")
         chunks = look_like_chunks(names) if self.metric == "auto" else self.metric == "f1"
         metric = self.metric if self.metric != "auto" else ("f1" if chunks else "accuracy")
 
@@ -385,10 +386,10 @@ class TagTrainer:
 
         return score, rows, codes
 
-    def _metadata(self, trained: Trained, data: TagData, seconds: float) -> dict[str, Any]:
+    def _metadata(self, trained: Trained, data: LabeledRows, seconds: float) -> dict[str, Any]:
         solution = trained.solution
         dev = max(trained.dev, key=lambda pair: pair[1], default=None)
-        # With dev data the relative gap is that of the weights that were kept; the run itself may have come closer.
+        # With dev data, the relative gap is that of the chosen weights; that of the run may be smaller.
         more: dict[str, Any] = {}
         if dev is not None:
             run_gap = solution.certificate.relative_gap
@@ -397,7 +398,7 @@ class TagTrainer:
             "sentences": len(data.lengths),
             "tokens": len(data.codes),
             "C": trained.C,
-            "states": self.states,
+            "support": self.support,
             "preset": self.preset,
             **({"tried": [list(pair) for pair in trained.tried]} if len(trained.tried) > 1 else {}),
             "solver": type(solution.solver).__name__,

@@ -1,7 +1,7 @@
-"""A trained tagger: predictions, lists of the best, margins and probabilities, and its file.
+"""A trained tagger: predictions, k-best lists, margins and probabilities, and its file.
 
-It needs NumPy, SciPy's sparse matrices and the kernels, nothing that learns, so that a command that only predicts
-starts quickly; :class:`~maxmargin.tasks.tagging.tagger.SequenceTagger` trains it.
+It imports neither training nor scikit-learn, so that commands that only predict start quickly;
+:class:`~maxmargin.tasks.tagging.estimator.SequenceTagger` trains it.
 """
 
 from __future__ import annotations
@@ -25,30 +25,28 @@ from maxmargin.model_file import ModelFileError
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.decoding import Decoder
-from maxmargin.tasks.tagging.extraction import EXTRACTORS, Extractor, TokenRows
-from maxmargin.tasks.tagging.layout import WeightLayout
-from maxmargin.tasks.tagging.table import Codes
+from maxmargin.tasks.tagging.encoder.extraction import EXTRACTORS, Extractor, TokenRows
+from maxmargin.tasks.tagging.encoder.gold import UNKNOWN
+from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.io.table import Codes
 
 KIND = "sequence tagging"
 LOADER = "maxmargin.tasks.tagging.load_tagger"
-"""What an error names where a file of this kind is loaded as another."""
-
-UNKNOWN = -1
-"""The code of a label that is not known."""
+"""The loader that errors name when a file of this kind is loaded as another."""
 
 
 @dataclass(frozen=True, eq=False)
 class TaggerModel:
-    """What training ends with.
+    """A trained tagger.
 
     Attributes:
         labels: all labels, in the order of their codes.
-        extractor: how inputs become attributes.
-        layout: what the weights mean.
+        extractor: turns inputs into attributes.
+        layout: meaning of the weights.
         weights: shape ``(layout.n_weights,)``.
-        temperature: what scores are divided by for probabilities; None where none was fitted (then 1).
-        facts: how it was trained, as JSON values.
-        n_jobs: threads of predictions, as scikit-learn reads it.
+        temperature: divides scores for probabilities; None if none was fitted (then 1).
+        metadata: how it was trained, as JSON values.
+        n_jobs: threads of predictions, as in scikit-learn.
     """
 
     labels: tuple[Hashable, ...]
@@ -61,42 +59,42 @@ class TaggerModel:
 
     @cached_property
     def codes(self) -> dict[Hashable, int]:
-        """The code of each label."""
+        """Code of each label."""
         return {label: code for code, label in enumerate(self.labels)}
 
     @cached_property
     def decoder(self) -> Decoder:
-        """What finds labels of rows by the weights."""
+        """Finds labels of rows by the weights."""
         return Decoder(self.layout, self.weights, self.n_jobs)
 
     # Predictions as users write them: lists per sentence.
 
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
-        """The best labels of each sentence; ``known`` holds labels that must be taken, None elsewhere.
+        """Return the best labels of each sentence; ``known`` holds labels that must be taken, None elsewhere.
 
-        A sentence of a length for which no label sequence keeps the rules is labeled without them, here and in the
-        other predictions.
+        If no label sequence of a sentence's length satisfies the constraints, they are dropped for that sentence, here
+        and in the other predictions.
         """
         rows = self.extractor.rows(X)
         return self._by_sentence(self.best(rows, self.known_codes(known, rows.lengths)), rows.lengths)
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
-        """The ``k`` best labelings of each sentence with their scores, best first; fewer where there are fewer."""
+        """Return the ``k`` best labelings of each sentence with their scores, best first, or all if there are fewer."""
         k = checks.integer(k, "k", at_least=1)
         rows = self.extractor.rows(X)
         return list(self.ranked(rows, k, self.known_codes(known, rows.lengths)))
 
     def predict_proba(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[FloatArray]:
-        """The probability of each label at each token, a ``(length, n_labels)`` array per sentence.
+        """Return the probability of each label at each token, a ``(length, n_labels)`` array per sentence.
 
-        Marginals of ``p(y) ~ exp(score(y) / temperature)`` over the legal label sequences.
+        These are the marginals of ``p(y) ~ exp(score(y) / temperature)`` over the allowed label sequences.
         """
         rows = self.extractor.rows(X)
         flat = self.marginals(rows, self.known_codes(known, rows.lengths))
         return np.split(flat, rows.offsets[1:-1]) if len(rows.lengths) else []
 
     def margins(self, X: Any) -> list[FloatArray]:
-        """By how much the best labeling beats the best one with another label at a token, an array per sentence."""
+        """Return, for each token, the margin of the best labeling over the best with another label there."""
         rows = self.extractor.rows(X)
         _, flat = self.best_with_margins(rows)
         return np.split(flat, rows.offsets[1:-1]) if len(rows.lengths) else []
@@ -108,7 +106,7 @@ class TaggerModel:
         return [flat[first:last] for first, last in pairwise([0, *np.cumsum(lengths).tolist()])]
 
     def known_codes(self, known: Sequence[Sequence[Any]] | None, lengths: IntArray) -> Codes | None:
-        """Labels to be taken as codes, :data:`UNKNOWN` where there are none."""
+        """Return the codes of given labels, :data:`UNKNOWN` elsewhere."""
         if known is None:
             return None
         if isinstance(known, (str, bytes, dict)) or not hasattr(known, "__len__"):
@@ -127,26 +125,26 @@ class TaggerModel:
                 except TypeError:  # not hashable, or a tuple that holds something that is not
                     code = None
                 if code is None:
-                    raise ValueError(f"sentence {i}, token {j}: {label!r} is no label of this model")
+                    raise ValueError(f"sentence {i}, token {j}: {label!r} is not a label of this model")
                 flat.append(code)
         return np.array(flat, dtype=np.int32)
 
     # Predictions of rows, flat over all sentences.
 
     def best(self, rows: TokenRows, known: Codes | None = None) -> Codes:
-        """Codes of the best labels, shape ``(n_tokens,)``."""
+        """Return the codes of the best labels, shape ``(n_tokens,)``."""
         return self.decoder.best(rows, known)
 
     def best_with_margins(self, rows: TokenRows, known: Codes | None = None) -> tuple[Codes, FloatArray]:
-        """Codes of the best labels, and their margins; see :meth:`Decoder.best_with_margins`."""
+        """Return the codes of the best labels and their margins; see :meth:`Decoder.best_with_margins`."""
         return self.decoder.best_with_margins(rows, known)
 
     def marginals(self, rows: TokenRows, known: Codes | None = None, temperature: float | None = None) -> FloatArray:
-        """Probabilities of labels at tokens, shape ``(n_tokens, n_labels)``."""
+        """Return the probabilities of labels at tokens, shape ``(n_tokens, n_labels)``."""
         return self.decoder.marginals(rows, known, temperature or self.temperature or 1.0)
 
     def ranked(self, rows: TokenRows, k: int, known: Codes | None = None) -> Iterator[list[Any]]:
-        """For each sentence its ``k`` best labelings: lists of labels with their scores."""
+        """Yield the ``k`` best labelings of each sentence: lists of labels with their scores."""
         names = self.labels
         for ranks in self.decoder.ranked(rows, k, known):
             yield [([names[code] for code in codes], score) for codes, score in ranks]
@@ -182,7 +180,7 @@ class TaggerModel:
 
 
 def load_tagger(path: str | Path, *, n_jobs: int | None = None) -> TaggerModel:
-    """Read a tagger that was saved; ModelFileError where the file is not one, OSError where it cannot be read."""
+    """Load a saved tagger; ModelFileError if the file is not one, OSError if it cannot be read."""
     header, arrays = model_file.read(path)
     try:
         return replace(_restored(header, arrays), n_jobs=n_jobs)
@@ -211,10 +209,10 @@ def _restored(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Ta
     if header["constraints"]:
         flags = [arrays[f"legal_{name}"] for name in ("pairs", "first", "last")]
         if any(array.dtype != np.uint8 or (array > 1).any() for array in flags):
-            raise ValueError("its rules are damaged")
+            raise ValueError("its constraints are damaged")
         constraints = TransitionConstraints(*(array.astype(bool) for array in flags))
         if constraints.n_labels != k:
-            raise ValueError("its rules are for another number of labels")
+            raise ValueError("its constraints are for another number of labels")
     if header["edges"] != extractor.sees_pairs:
         raise ValueError("its edge features are damaged")
     edges = _support("edge_support", arrays, k**2, extractor.n_edge_attributes) if header["edges"] else None

@@ -1,13 +1,13 @@
-"""Weights from labeled sentences: the problem, which weights exist, labels that are unknown, and the choice of C.
+"""Training of weights: the problem, the support of the weights, unknown labels, and the choice of C.
 
 The objective is that of :class:`maxmargin.ChainSVM`, ``1/(2C) ||w||^2 + sum_i s_i max_y [loss + w'f(y) - w'f(y_i)]``,
-over the weights that exist. These are the pairs of an attribute and a label that occur together in the training data
-and, with ``states="rivals"``, those of attributes and the wrong labels that the first passes meet: a few more weights,
-and what all pairs would give.
+over the support: the pairs of an attribute and a label that occur together in the training data ("observed") and, with
+``support="negative"``, the pairs of attributes and wrong labels that the first passes predict. This negative support
+adds few weights and scores as well as all pairs.
 
-Where some labels are unknown the best completion at the current weights stands for them, and costs nothing
-(Yu and Joachims, *Learning structural SVMs with latent variables*, 2009): each round completes and trains again. The
-first round trains on the runs of known labels alone, each a sequence of its own, which is convex.
+Unknown labels are completed by the best labels at the current weights, and errors there cost nothing (Yu and Joachims,
+*Learning structural SVMs with latent variables*, 2009): each round completes and trains again. The first round trains
+only on the runs of known labels, each as a sequence of its own, which is convex.
 """
 
 from __future__ import annotations
@@ -30,105 +30,61 @@ from maxmargin.solvers import BlockFrankWolfe, Checkpoint, Solution, Solver, Sta
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.tagging.decoding import Decoder
-from maxmargin.tasks.tagging.extraction import TokenRows
-from maxmargin.tasks.tagging.layout import WeightLayout
-from maxmargin.tasks.tagging.table import Codes
+from maxmargin.tasks.tagging.encoder.gold import LabeledRows
+from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.io.table import Codes
 
-STATES = ("rivals", "observed", "all")
-RIVAL_PASSES = 2
-"""Passes that look for rivals: on CoNLL-2000 a second one is worth 0.07 of F1, a third one nothing."""
-RIVAL_PIECE = 256
-"""Sentences whose outputs are looked at together."""
+SUPPORTS = ("negative", "observed", "all")
+NEGATIVE_PASSES = 2
+"""Passes that find the negative support: on CoNLL-2000 a second pass gains 0.07 of F1, a third nothing."""
+NEGATIVE_PIECE = 256
+"""Sentences whose active outputs are expanded together."""
 ROUNDS = 4
-"""Rounds of completing unknown labels at most."""
-
-
-@dataclass(frozen=True, eq=False)
-class TagData:
-    """Labeled sentences.
-
-    Attributes:
-        rows: their attributes.
-        codes: labels of all tokens, :data:`~maxmargin.tasks.tagging.model.UNKNOWN` for none, shape ``(n_tokens,)``.
-        sentence_weight: how much each sentence counts, shape ``(n_sentences,)``; None for 1.
-        token_weight: how much a wrong label costs at each token, shape ``(n_tokens,)``; None for 1.
-    """
-
-    rows: TokenRows
-    codes: Codes
-    sentence_weight: FloatArray | None = None
-    token_weight: FloatArray | None = None
-
-    @property
-    def lengths(self) -> IntArray:
-        """Tokens per sentence."""
-        return self.rows.lengths
-
-    def runs(self) -> TagData:
-        """The runs of known labels, each a sentence of its own."""
-        known, offsets = self.codes >= 0, self.rows.offsets
-        begins = known.copy()
-        begins[1:] &= ~known[:-1]
-        first = offsets[:-1][self.lengths > 0]
-        begins[first] = known[first]
-        lengths = np.diff(np.append(np.flatnonzero(begins[known]), known.sum()))
-        sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        edges = None
-        if self.rows.edges is not None:
-            # The edge of token t belongs to it and the one before; row numbers count without the first tokens.
-            inner = np.ones(len(known), dtype=bool)
-            inner[first] = False
-            chosen = np.flatnonzero((known & ~begins)[inner])
-            edges = self.rows.edges.select(chosen, np.maximum(lengths - 1, 0))
-        rows = TokenRows(self.rows.tokens.select(np.flatnonzero(known), lengths), edges)
-        weight = None if self.sentence_weight is None else self.sentence_weight[sentence[np.flatnonzero(begins)]]
-        return TagData(rows, self.codes[known], weight, None if self.token_weight is None else self.token_weight[known])
+"""Maximal number of rounds that complete unknown labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """How to train.
+    """Settings of training.
 
     Attributes:
-        C: regularization, see above; several: the best on the dev data is taken.
-        states: which weights exist: "rivals", "observed" or "all".
-        loss: what errors cost.
-        solver: an algorithm; None for block-coordinate Frank-Wolfe.
+        C: regularization, see above; of several values, the best on the dev data is chosen.
+        support: which weights exist: "negative", "observed" or "all".
+        loss: cost of errors.
+        solver: None for block-coordinate Frank-Wolfe.
         stop: tolerance and budgets of each run.
-        patience: certificates without a better dev score after which a run ends; None for no such end.
+        patience: a run stops after this many certificates without a better dev score; None never stops it.
         random_state: the seed.
-        callbacks: told of every certificate.
+        callbacks: called with every certificate.
         checkpoint: where runs are saved; None for nowhere.
-        tell: told what begins, for a progress bar.
     """
 
     C: Sequence[float]
     loss: Loss
-    states: str = "rivals"
+    support: str = "negative"
     solver: Solver | None = None
     stop: Stop = field(default_factory=lambda: Stop(tol=1e-2))
     patience: int | None = None
     random_state: int | None = 0
     callbacks: Sequence[Callback] = ()
     checkpoint: Checkpoint | None = None
-    tell: Callable[[str], None] = lambda stage: None
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What training ends with.
+    """Result of training.
 
     Attributes:
-        layout: which weights there are.
-        weights: those with the best dev score, or with the smallest objective where there are no dev data.
-        solution: the run they are from.
+        layout: meaning of the weights.
+        weights: those with the best dev score, or with the smallest objective without dev data.
+        solution: the run that found them.
         C: its regularization.
-        primal: the objective of the weights.
-        dual: a lower bound of the smallest objective.
-        dev: the dev scores of the run by iteration; empty without dev data.
+        primal: objective of the weights.
+        dual: lower bound of the smallest objective.
+        dev: dev scores of the run by iteration; empty without dev data.
         saves: checkpoints of the runs, to be removed once the model is stored.
         tried: each C with its best dev score.
-        interrupted: whether Ctrl-C ended it, perhaps before other values of C or rounds of unknown labels.
+        interrupted: whether Ctrl-C stopped training, perhaps before all values of C or rounds were tried.
     """
 
     layout: WeightLayout
@@ -147,26 +103,26 @@ Score = Callable[[WeightLayout, FloatArray], float]
 
 
 def train(
-    layout: WeightLayout, data: TagData, how: Training, score: Score | None = None, start: FloatArray | None = None
+    layout: WeightLayout, data: LabeledRows, how: Training, score: Score | None = None, start: FloatArray | None = None
 ) -> Trained:
     """Train weights.
 
     Args:
-        layout: labels, order, rules, and weights that there must be: an empty support at first, or that of ``start``.
-        data: labeled sentences; where labels are unknown they are completed.
+        layout: labels, order, constraints, and weights that must exist: an empty support, or that of ``start``.
+        data: labeled sentences; unknown labels are completed.
         how: settings.
-        score: the dev score of weights, larger is better; None without dev data.
-        start: weights that the new ones are to stay close to (``partial_fit``): the penalty is then
-            ``1/(2C) ||w - start||^2``, and the certificate is about that objective.
+        score: dev score of weights, larger is better; None without dev data.
+        start: weights to stay close to (``partial_fit``): the penalty is then ``1/(2C) ||w - start||^2``, and the
+            certificate is that of this objective.
     """
     if len(data.codes) and (data.codes >= 0).all():
         return _train_known(layout, data, how, score, start, "")
     known = data.runs()
     if not len(known.codes):
         raise ValueError("no label is known; label at least some tokens")
-    # A run may begin and end with any label: it is a piece of a sentence.
+    # A run is a piece of a sentence, so it may begin and end with any label.
     pieces = layout if layout.constraints is None else replace(layout, constraints=layout.constraints.inside)
-    whole_score = None if score is None else _with_rules(score, layout)
+    whole_score = None if score is None else _with_constraints(score, layout)
     trained = _train_known(pieces, known, how, whole_score, start, "-runs")
     trained = replace(trained, layout=replace(trained.layout, constraints=layout.constraints))
     best, saves = trained, trained.saves
@@ -178,7 +134,6 @@ def train(
         codes = complete(trained, data)
         if before is not None and np.array_equal(codes, before):
             break
-        how.tell(f"unknown labels, round {turn + 1}")
         whole = replace(data, codes=codes, token_weight=np.where(data.codes >= 0, weight, 0.0))
         again = replace(how, C=(trained.C,))
         trained = _train_known(layout, whole, again, score, start, f"-{turn}")
@@ -188,24 +143,22 @@ def train(
     return replace(best, saves=saves, interrupted=trained.interrupted)
 
 
-def complete(trained: Trained, data: TagData) -> Codes:
-    """The best labels that agree with the known ones."""
+def complete(trained: Trained, data: LabeledRows) -> Codes:
+    """Return the best labels that agree with the known ones."""
     return Decoder(trained.layout, trained.weights).best(data.rows, data.codes)
 
 
 def _train_known(
-    layout: WeightLayout, data: TagData, how: Training, score: Score | None, start: FloatArray | None, stage: str
+    layout: WeightLayout, data: LabeledRows, how: Training, score: Score | None, start: FloatArray | None, stage: str
 ) -> Trained:
-    """Train on sentences whose labels are all known: for each C, the weights and the best of them."""
-    how.tell("the problem")
+    """Train on sentences whose labels are all known, for each C, and return the best result."""
     old = layout
-    layout = _with_observed(layout, data, how.states)
+    layout = _with_observed(layout, data, how.support)
     problem = _problem(layout, data, how, how.C[0])
     active_set = None
-    if how.states == "rivals":
-        how.tell("rivals")
+    if how.support == "negative":
         active_set = _first_passes(problem if start is None else problem.around(carried(start, old, layout)), how)
-        layout = _with_rivals(layout, data, active_set)
+        layout = _with_negatives(layout, data, active_set)
         problem = replace(problem, features=layout.features(data.rows))
     anchor = None if start is None else carried(start, old, layout)
     if anchor is not None:
@@ -215,7 +168,6 @@ def _train_known(
     saves: list[Checkpoint] = []
     interrupted = False
     for number, C in enumerate(how.C):
-        how.tell("training" if len(how.C) == 1 else f"C = {C:g}")
         here = replace(problem, region=L2(C=C))
         chooser = None
         if score is not None:
@@ -234,7 +186,7 @@ def _train_known(
             checkpoint=checkpoint,
             why="the default for sequence tagging" if how.solver is None else "chosen by the caller",
         )
-        # The next C begins as this one did: from its solution, dev scores would begin with those of this one.
+        # Each C starts from the same active set: from this solution, the next dev scores would start with these.
         found = _chosen(layout, solution, C, chooser, anchor)
         tried.append((C, _dev(found)))
         if best is None or (score is not None and _dev(found) > _dev(best)):
@@ -250,7 +202,7 @@ def _dev(trained: Trained) -> float:
     return max((value for _, value in trained.dev), default=-np.inf)
 
 
-def _with_rules(score: Score, layout: WeightLayout) -> Score:
+def _with_constraints(score: Score, layout: WeightLayout) -> Score:
     return lambda found, weights: score(replace(found, constraints=layout.constraints), weights)
 
 
@@ -265,28 +217,28 @@ def _chosen(
     dev: tuple[tuple[int, float], ...] = ()
     if chooser is not None and chooser.best_weights is not None:
         weights, dev = chooser.best_weights, tuple(chooser.history)
-        # Its objective was taken when it was proposed; the bound from below is the best of the whole run.
+        # Its primal is from its own iteration; the dual bound is the best of the whole run.
         primal = next(r.primal for r in solution.history if r.iteration == chooser.best_iteration)
     weights = weights if anchor is None else weights + anchor
     return Trained(layout, weights, solution, C, primal, solution.certificate.dual, dev)
 
 
 def carried(weights: FloatArray, old: WeightLayout, new: WeightLayout) -> FloatArray:
-    """Weights of a layout as those of one that has all of its weights and perhaps more, which are zero."""
+    """Carry weights over to a layout with the same weights and perhaps more, which are zero."""
     tokens, pairs, rest = old.split(weights)
     if old.edge_support is not None and new.edge_support is not None:
         rest = old.edge_support.carried(rest, new.edge_support)
     return np.concatenate([old.support.carried(tokens, new.support), pairs.ravel(), rest.ravel()])
 
 
-def _with_observed(layout: WeightLayout, data: TagData, states: str) -> WeightLayout:
-    """The layout with weights for the pairs that occur, or for all, besides those it has."""
+def _with_observed(layout: WeightLayout, data: LabeledRows, which: str) -> WeightLayout:
+    """Extend the support by the pairs that occur, or by all pairs."""
     k, rows = layout.n_labels, data.rows
 
     def grown(support: Support, attributes: Any, columns: IntArray) -> Support:
         d = attributes.n_columns
         found = (
-            Support.full(d, support.m) if states == "all" else Support.observed(attributes.entries, columns, support.m)
+            Support.full(d, support.m) if which == "all" else Support.observed(attributes.entries, columns, support.m)
         )
         return support.extended(d).union(found)
 
@@ -302,16 +254,16 @@ def _with_observed(layout: WeightLayout, data: TagData, states: str) -> WeightLa
 
 
 def _gold(structure: Structure, codes: Codes, offsets: IntArray) -> SparsePoint:
-    """Labels as the non-zeros of outputs, piece by piece."""
+    """Encode labels as sparse outputs, shard by shard."""
     pieces = []
     for examples in structure.consecutive():
         batch = structure.select(examples)
         labels = [codes[offsets[i] : offsets[i + 1]].astype(np.int64) for i in examples.tolist()]
-        pieces.append((examples, SparsePoint.of(batch, batch.encode(labels))))
+        pieces.append((examples, batch.encode(labels)))
     return SparsePoint.joined(structure, pieces)
 
 
-def _problem(layout: WeightLayout, data: TagData, how: Training, C: float) -> Problem:
+def _problem(layout: WeightLayout, data: LabeledRows, how: Training, C: float) -> Problem:
     structure = layout.structure(data.lengths)
     weight = None if data.token_weight is None else np.repeat(data.token_weight, layout.n_labels)
     return Problem.build(
@@ -326,21 +278,21 @@ def _problem(layout: WeightLayout, data: TagData, how: Training, C: float) -> Pr
 
 
 def _first_passes(problem: Problem, how: Training) -> ActiveSet:
-    """The outputs that have mass after the first passes of block-coordinate Frank-Wolfe."""
+    """Return the active set after the first passes of block-coordinate Frank-Wolfe."""
     solver = BlockFrankWolfe(kept_passes=0, average=False)
     run = Run.of(problem, np.random.default_rng(how.random_state), solver.shard_size)
     state = solver.init(run, Start())
-    for _ in range(RIVAL_PASSES):
+    for _ in range(NEGATIVE_PASSES):
         state = solver.step(run, state)
     return solver.active_set(state)
 
 
-def _with_rivals(layout: WeightLayout, data: TagData, active_set: ActiveSet) -> WeightLayout:
-    """The layout with weights for attributes of tokens and the labels that the outputs wrongly give them."""
+def _with_negatives(layout: WeightLayout, data: LabeledRows, active_set: ActiveSet) -> WeightLayout:
+    """Extend the support by attributes of tokens and the wrong labels that active outputs give them."""
     k, offsets = layout.n_labels, data.rows.offsets
     tokens, labels = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for first in range(0, len(data.lengths), RIVAL_PIECE):  # arrays of all parts would be the largest of all
-        starts = active_set.starts[first : first + RIVAL_PIECE + 1]
+    for first in range(0, len(data.lengths), NEGATIVE_PIECE):  # expanding all at once would set the peak of memory
+        starts = active_set.starts[first : first + NEGATIVE_PIECE + 1]
         bounds = active_set.part_starts[starts[0] : starts[-1] + 1]
         sentence = np.repeat(np.arange(first, first + len(starts) - 1), np.diff(starts))
         owner = np.repeat(sentence, np.diff(bounds))

@@ -1,0 +1,244 @@
+#include "maxmargin/online/block_frank_wolfe.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+#include <cmath>
+#include <limits>
+
+#include "owned.hpp"
+#include "solvers/online.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using namespace online;
+
+template <class T>
+nb::ndarray<nb::numpy, const T> seen(std::span<const T> values, nb::handle owner = {}) {
+    const std::size_t shape[1] = {values.size()};
+    return nb::ndarray<nb::numpy, const T>(values.data(), 1, shape, owner);
+}
+
+class PyBlockFrankWolfe {
+   public:
+    PyBlockFrankWolfe(OnlineExamples& examples, double C, double radius, In<std::uint8_t> nonnegative, int step,
+                      int steps, std::int64_t most_atoms, double cache_gap, double cache_mean)
+        : examples_(examples),
+          descent_(examples.get(), checked(C, radius, step, steps, most_atoms, cache_gap, cache_mean),
+                   copied(nonnegative)) {
+        require(nonnegative.size() == 0 || static_cast<std::int64_t>(nonnegative.size()) == examples.get().n_weights(),
+                "signs must have one entry per weight");
+    }
+    std::tuple<std::int64_t, std::int64_t> pass(Order order, bool kept_only) {
+        examples_.check(order);
+        const NoGil release;
+        const auto totals = descent_.pass(view(order), kept_only);
+        return {totals.calls, totals.visits};
+    }
+    // Output r of example i, starts[i] <= r < starts[i + 1], has the parts from part_starts[r] on.
+    template <class Value>
+    void seed(In<std::int64_t> starts, In<double> mass, In<std::int64_t> part_starts, In<std::int32_t> part,
+              In<Value> value) {
+        const auto first = rising(starts), begin = rising(part_starts);
+        check_outputs(first, mass, begin, part, value.size());
+        const NoGil release;
+        std::vector<Sparse> outputs;
+        for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
+            take_outputs(first[i], first[i + 1], begin, view(part), view(value), outputs);
+            descent_.seed(i, outputs, view(mass).subspan(first[i], first[i + 1] - first[i]));
+        }
+        descent_.refresh();
+    }
+    // The arguments of restore(): atoms by their differences from the gold output, which comes first, then vectors.
+    // Differences are float32 if that is exact; vectors are views into `self`, valid until the next pass.
+    auto freeze(nb::handle self) const {
+        std::vector<std::int64_t> starts{0}, part_starts{0};
+        std::vector<double> mass, value;
+        std::vector<float> singles;
+        std::vector<std::int32_t> part, idle;
+        bool small = true;
+        {
+            const NoGil release;
+            std::size_t outputs = 0, parts = 0;
+            for (std::int64_t i = 0; i < examples_.get().size(); ++i)
+                descent_.each_atom(i, [&](View z, double, std::int32_t) {
+                    ++outputs;
+                    parts += z.index.size();
+                    for (const double x : z.value)
+                        small &= std::abs(x) <= std::numeric_limits<float>::max() && static_cast<float>(x) == x;
+                });
+            starts.reserve(static_cast<std::size_t>(examples_.get().size() + 1));
+            part_starts.reserve(outputs + 1);
+            mass.reserve(outputs);
+            idle.reserve(outputs);
+            part.reserve(parts);
+            if (small) singles.reserve(parts);
+            else value.reserve(parts);
+            for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
+                descent_.each_atom(i, [&](View z, double x, std::int32_t visits) {
+                    part.insert(part.end(), z.index.begin(), z.index.end());
+                    if (small)
+                        for (const double v : z.value) singles.push_back(static_cast<float>(v));
+                    else value.insert(value.end(), z.value.begin(), z.value.end());
+                    mass.push_back(x);
+                    idle.push_back(visits);
+                    part_starts.push_back(static_cast<std::int64_t>(part.size()));
+                });
+                starts.push_back(static_cast<std::int64_t>(mass.size()));
+            }
+        }
+        const BlockFrankWolfe::VectorViews v = descent_.vectors();
+        std::vector<double> numbers(v.numbers.begin(), v.numbers.end());
+        const nb::object values = small ? nb::cast(owned(std::move(singles))) : nb::cast(owned(std::move(value)));
+        return std::make_tuple(owned(std::move(starts)), owned(std::move(mass)), owned(std::move(idle)),
+                               owned(std::move(part_starts)), owned(std::move(part)), values, seen(v.g, self),
+                               seen(v.late, self), seen(v.w, self), seen(v.gap, self), seen(v.asked, self),
+                               seen(v.older, self), seen(v.newer, self), owned(std::move(numbers)));
+    }
+    void restore(In<std::int64_t> starts, In<double> mass, In<std::int32_t> idle, In<std::int64_t> part_starts,
+                 In<std::int32_t> part, In<double> value, In<double> g, In<double> late, In<double> w, In<double> gap,
+                 In<std::uint8_t> asked, In<double> older, In<double> newer, In<double> numbers) {
+        const std::int64_t n = examples_.get().size();
+        const auto first = rising(starts), begin = rising(part_starts);
+        check_outputs(first, mass, begin, part, value.size());
+        require(idle.size() == mass.size(), "every output needs a number of visits");
+        for (const std::int32_t visits : view(idle)) require(visits >= 0, "visits must not be negative");
+        for (std::int64_t i = 0; i < n; ++i) {
+            require(first[i] < first[i + 1], "every example begins with its gold output");
+            for (std::int64_t r = first[i]; r < first[i + 1]; ++r)
+                require((begin[r] == begin[r + 1]) == (r == first[i]), "the gold output alone has no difference");
+        }
+        BlockFrankWolfe::Vectors vectors{copied(g),     copied(late),  copied(w),     copied(gap),
+                                         copied(older), copied(newer), copied(asked), {}};
+        require(descent_.fits(vectors) && numbers.size() == vectors.numbers.size(), "vectors do not fit the problem");
+        std::copy_n(numbers.data(), numbers.size(), vectors.numbers.begin());
+        const NoGil release;
+        std::vector<Sparse> outputs;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t count = first[i + 1] - first[i];
+            take_outputs(first[i] + 1, first[i + 1], begin, view(part), view(value), outputs);
+            descent_.restore(i, outputs, view(mass).subspan(first[i], count), view(idle).subspan(first[i], count));
+        }
+        descent_.restore(std::move(vectors));
+    }
+    auto active_set() const {
+        // Values are bytes if all are whole numbers that fit, since these outputs can dominate the memory.
+        std::vector<std::int64_t> starts{0}, part_starts{0};
+        std::vector<double> mass, value;
+        std::vector<std::uint8_t> bytes;
+        std::vector<std::int32_t> part;
+        std::size_t outputs = 0, parts = 0;
+        bool small = true;
+        for (std::int64_t i = 0; i < examples_.get().size(); ++i)
+            descent_.each_mass(i, [&](const Sparse& z, double) {
+                ++outputs;
+                parts += z.index.size();
+                for (const double x : z.value) small &= x >= 0.0 && x <= 255.0 && x == std::floor(x);
+            });
+        starts.reserve(static_cast<std::size_t>(examples_.get().size() + 1));
+        mass.reserve(outputs);
+        part_starts.reserve(outputs + 1);
+        part.reserve(parts);
+        if (small) bytes.reserve(parts);
+        else value.reserve(parts);
+        for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
+            descent_.each_mass(i, [&](const Sparse& z, double x) {
+                mass.push_back(x);
+                part.insert(part.end(), z.index.begin(), z.index.end());
+                if (small)
+                    for (const double v : z.value) bytes.push_back(static_cast<std::uint8_t>(v));
+                else value.insert(value.end(), z.value.begin(), z.value.end());
+                part_starts.push_back(static_cast<std::int64_t>(part.size()));
+            });
+            starts.push_back(static_cast<std::int64_t>(mass.size()));
+        }
+        const nb::object values = small ? nb::cast(owned(std::move(bytes))) : nb::cast(owned(std::move(value)));
+        return std::make_tuple(owned(std::move(starts)), owned(std::move(mass)), owned(std::move(part_starts)),
+                               owned(std::move(part)), values);
+    }
+    void refresh() {
+        const NoGil release;
+        descent_.refresh();
+    }
+    double average(Out<double> g) {
+        require(static_cast<std::int64_t>(g.size()) == examples_.get().n_weights(), "one entry per weight");
+        return descent_.average(view(g));
+    }
+    BlockFrankWolfe& get() { return descent_; }
+    OnlineExamples& examples() { return examples_; }
+
+   private:
+    static BlockFrankWolfe::Settings checked(double C, double radius, int step, int steps, std::int64_t most_atoms,
+                                             double cache_gap, double cache_mean) {
+        require(C > 0.0 && radius > 0.0, "C and radius must be positive");
+        require(step >= 0 && step <= 2 && steps >= 1 && most_atoms >= 2, "settings out of range");
+        return {C, radius, static_cast<Step>(step), steps, most_atoms, cache_gap, cache_mean};
+    }
+    // Outputs of every example and their masses.
+    void check_outputs(const std::vector<std::int64_t>& first, const In<double>& mass,
+                       const std::vector<std::int64_t>& begin, const In<std::int32_t>& part, std::size_t values) const {
+        const std::int64_t n = examples_.get().size();
+        require(static_cast<std::int64_t>(first.size()) == n + 1, "starts must have n_examples + 1 entries");
+        require(first.back() == static_cast<std::int64_t>(mass.size()) && begin.size() == mass.size() + 1,
+                "every output needs a mass and its parts");
+        require(begin.back() == static_cast<std::int64_t>(part.size()) && part.size() == values,
+                "every part needs a value");
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t r = first[i]; r < first[i + 1]; ++r) {
+                require(mass.data()[r] >= 0.0 && std::isfinite(mass.data()[r]), "masses must not be negative");
+                for (std::int64_t j = begin[r]; j < begin[r + 1]; ++j) {
+                    const std::int32_t at = part.data()[j];
+                    require(at >= 0 && at < examples_.get().parts(i) && (j == begin[r] || at > part.data()[j - 1]),
+                            "parts of an output must rise and lie in the example");
+                }
+            }
+        }
+    }
+    // Outputs first .. last - 1.
+    template <class Value>
+    static void take_outputs(std::int64_t first, std::int64_t last, const std::vector<std::int64_t>& begin,
+                             std::span<const std::int32_t> part, std::span<const Value> value,
+                             std::vector<Sparse>& outputs) {
+        outputs.resize(static_cast<std::size_t>(last - first));
+        for (std::int64_t r = first; r < last; ++r) {
+            outputs[r - first].clear();
+            for (std::int64_t j = begin[r]; j < begin[r + 1]; ++j) outputs[r - first].add(part[j], value[j]);
+        }
+    }
+    OnlineExamples& examples_;
+    BlockFrankWolfe descent_;
+};
+
+}  // namespace
+
+void bind_block_frank_wolfe(nb::module_& module) {
+    nb::class_<PyBlockFrankWolfe>(module, "BlockFrankWolfe")
+        .def(nb::init<OnlineExamples&, double, double, In<std::uint8_t>, int, int, std::int64_t, double, double>(),
+             "examples"_a, "C"_a, "radius"_a, "nonnegative"_array, "step"_a, "steps"_a, "most_atoms"_a, "cache_gap"_a,
+             "cache_mean"_a, nb::keep_alive<1, 2>())
+        .def("pass_over", &PyBlockFrankWolfe::pass, "order"_array, "kept_only"_a)
+        .def("seed", &PyBlockFrankWolfe::seed<double>, "starts"_array, "mass"_array, "part_starts"_array, "part"_array,
+             "value"_array)
+        .def("seed", &PyBlockFrankWolfe::seed<std::uint8_t>, "starts"_array, "mass"_array, "part_starts"_array,
+             "part"_array, "value"_array)
+        .def("active_set", &PyBlockFrankWolfe::active_set)
+        .def("freeze", [](nb::handle self) { return nb::cast<PyBlockFrankWolfe&>(self).freeze(self); })
+        .def("restore", &PyBlockFrankWolfe::restore, "starts"_array, "mass"_array, "idle"_array, "part_starts"_array,
+             "part"_array, "value"_array, "g"_array, "late"_array, "w"_array, "gap"_array, "asked"_array, "older"_array,
+             "newer"_array, "numbers"_array)
+        .def("refresh", &PyBlockFrankWolfe::refresh)
+        .def("average", &PyBlockFrankWolfe::average, "g"_array)
+        .def("mark", [](PyBlockFrankWolfe& self) { self.get().mark(); })
+        .def_prop_ro(
+            "examples", [](PyBlockFrankWolfe& self) -> OnlineExamples& { return self.examples(); },
+            nb::rv_policy::reference_internal)
+        .def_prop_ro(
+            "g", [](PyBlockFrankWolfe& self) { return seen(self.get().g()); }, nb::rv_policy::reference_internal)
+        .def_prop_ro(
+            "gap", [](PyBlockFrankWolfe& self) { return seen(self.get().gap()); }, nb::rv_policy::reference_internal)
+        .def_prop_ro("loss", [](PyBlockFrankWolfe& self) { return self.get().loss(); })
+        .def_prop_ro("atoms", [](PyBlockFrankWolfe& self) { return self.get().atoms(); });
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,68 @@
+#include "maxmargin/simplex/linear_master.hpp"
+
+#include <cmath>
+
+#include "arrays.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+linear_master::Compressed compressed(const In<std::int32_t>& starts, const In<std::int32_t>& at,
+                                     const In<double>& values, std::size_t n, std::size_t width) {
+    require(starts.size() == n + 1 && at.size() == values.size(), "starts, indices and values do not fit together");
+    const auto bounds = view(starts);
+    bool good = bounds.front() == 0 && static_cast<std::size_t>(bounds.back()) == at.size();
+    for (std::size_t i = 1; i < bounds.size(); ++i) good &= bounds[i - 1] <= bounds[i];
+    require(good, "starts must rise from 0 to the number of non-zeros");
+    for (const std::int32_t index : view(at)) good &= index >= 0 && static_cast<std::size_t>(index) < width;
+    require(good, "an index of the sparse matrix is out of range");
+    return {bounds, view(at), view(values)};
+}
+
+void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t>& columns, const In<double>& values,
+                           const In<std::int32_t>& column_starts, const In<std::int32_t>& rows,
+                           const In<double>& column_values, const In<double>& b, const In<double>& link,
+                           const In<std::int32_t>& owner, const In<double>& price, const In<double>& lower,
+                           const In<double>& upper, const In<double>& cost, Out<double>& w, Out<double>& xi,
+                           Out<double>& lambda, Out<double>& sum_w, Out<double>& sum_xi, Out<double>& sum_lambda,
+                           double primal_step, double dual_step, std::int64_t steps, bool extragradient) {
+    const std::size_t n_rows = b.size(), n = price.size(), m = cost.size();
+    require(link.size() == n_rows && owner.size() == n_rows, "b, link and owner must have one entry per row");
+    require(lower.size() == n && upper.size() == n, "price, lower and upper must have one entry per weight");
+    require(w.size() == n && sum_w.size() == n, "w and sum_w must have one entry per weight");
+    require(xi.size() == m && sum_xi.size() == m, "xi and sum_xi must have one entry per example");
+    require(lambda.size() == n_rows && sum_lambda.size() == n_rows,
+            "multipliers and sum_multipliers: one entry per row");
+    bool good = true;
+    for (const std::int32_t i : view(owner)) good &= i >= 0 && static_cast<std::size_t>(i) < m;
+    require(good, "an owner is out of range");
+    require(steps >= 0 && std::isfinite(primal_step) && std::isfinite(dual_step), "steps must be finite");
+    const linear_master::Program program{compressed(starts, columns, values, n_rows, n),
+                                         compressed(column_starts, rows, column_values, n, n_rows),
+                                         view(b),
+                                         view(link),
+                                         view(owner),
+                                         view(price),
+                                         view(lower),
+                                         view(upper),
+                                         view(cost)};
+    const linear_master::Point point{view(w), view(xi), view(lambda)};
+    const linear_master::Point sums{view(sum_w), view(sum_xi), view(sum_lambda)};
+    NoGil release;
+    linear_master::iterate(program, point, sums, primal_step, dual_step, steps, extragradient);
+}
+
+}  // namespace
+
+void bind_linear_master(nb::module_& module) {
+    module.def(
+        "linear_master_iterate", &linear_master_iterate, "starts"_array, "columns"_array, "values"_array,
+        "column_starts"_array, "rows"_array, "column_values"_array, "b"_array, "link"_array, "owner"_array,
+        "price"_array, "lower"_array, "upper"_array, "cost"_array, "w"_array, "xi"_array, "multipliers"_array,
+        "sum_w"_array, "sum_xi"_array, "sum_multipliers"_array, "primal_step"_a, "dual_step"_a, "steps"_a,
+        "extragradient"_a,
+        "Steps of two players on a linear program over a working set of rows; moves w, xi and multipliers in place.");
+}
+
+}  // namespace maxmargin

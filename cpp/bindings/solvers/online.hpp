@@ -1,0 +1,62 @@
+// Shared by the bindings of single-example views of structures and of the solvers over them.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "arrays.hpp"
+#include "maxmargin/online/examples.hpp"
+
+namespace maxmargin {
+
+// A dense packed point of one example by its non-zeros.
+inline void nonzeros(const double* z, std::int64_t n, hull::Sparse& vertex) {
+    vertex.clear();
+    for (std::int64_t j = 0; j < n; ++j)
+        if (z[j] != 0.0) vertex.add(j, z[j]);
+}
+
+// Oracles whose kernels have no k-best for one example: the best alone.
+class SingleBest : public online::Oracle {
+   public:
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k == 1, "this oracle has no k-best");
+        vertices.resize(1);
+        return argmax(i, scores, vertices[0]);
+    }
+};
+
+// Offsets that have been checked.
+inline std::vector<std::int64_t> rising(const In<std::int64_t>& offsets) {
+    std::vector<std::int64_t> values = copied(offsets);
+    require(!values.empty() && values[0] == 0, "offsets must start at 0");
+    for (std::size_t i = 1; i < values.size(); ++i) require(values[i] >= values[i - 1], "offsets must not decrease");
+    return values;
+}
+
+using Order = In<std::int64_t>;
+using AnyCosts = std::variant<In<double>, In<std::uint8_t>>;
+
+// Examples that keep what they are made of.
+class OnlineExamples {
+   public:
+    OnlineExamples(std::shared_ptr<online::Oracle> oracle, std::shared_ptr<online::FeatureMap> map, int rescaling,
+                   nb::object most_violated, const std::vector<In<std::int64_t>>& blocks, AnyCosts costs,
+                   In<std::int64_t> gold_starts, In<std::int64_t> gold_index, In<double> gold_value, In<double> scale);
+
+    online::Examples& get() { return *examples_; }
+    void check(const Order& order) const {
+        for (const std::int64_t i : view(order)) require(i >= 0 && i < examples_->size(), "an example is out of range");
+    }
+
+   private:
+    std::shared_ptr<online::Oracle> oracle_;
+    std::shared_ptr<online::FeatureMap> map_;
+    AnyCosts costs_;
+    std::unique_ptr<online::Hinge> hinge_;
+    std::unique_ptr<online::Examples> examples_;
+};
+
+}  // namespace maxmargin

@@ -1,0 +1,102 @@
+#include <cmath>
+
+#include "arrays.hpp"
+#include "maxmargin/cut/batch.hpp"
+#include "solvers/online.hpp"
+#include "structures/cut_batch.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using cut::CutGraphs;
+
+void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations_per_arc, Out<double> flow,
+            Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const CutGraphs g = batch.graphs();
+    const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
+    const auto examples = static_cast<std::size_t>(g.examples());
+    require(scores.size() == parts && z.size() == parts, "scores and z need one entry per part");
+    require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
+    require(value.size() == examples && status.size() == examples, "one value and status per example");
+    const NoGil unlocked;
+    cut::argmax(g, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status), threads);
+}
+
+void order(const CutBatch& batch, Out<std::int32_t> order) {
+    const CutGraphs g = batch.graphs();
+    require(order.size() == static_cast<std::size_t>(g.nodes()), "order needs one entry per node");
+    const NoGil unlocked;
+    cut::order(g, view(order));
+}
+
+void project(const CutBatch& batch, In<double> point, double tol, bool newton, std::int64_t step_limit,
+             Out<double> flow, Out<double> z, Out<double> value, Out<double> gap, Out<std::int8_t> status,
+             int threads) {
+    const CutGraphs g = batch.graphs();
+    const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
+    const auto examples = static_cast<std::size_t>(g.examples());
+    require(batch.ordered, "a projection needs the orders of nodes and edges");
+    require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
+    require(point.size() == parts && z.size() == parts, "point and z need one entry per part");
+    require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
+    require(value.size() == examples && gap.size() == examples && status.size() == examples,
+            "one value, gap and status per example");
+    const NoGil unlocked;
+    cut::project(g, batch.node_order, batch.edge_order, view(point), tol, newton, step_limit, view(flow), view(z),
+                 view(value), view(gap), view(status), threads);
+}
+
+// Minimum cuts of one example at a time; each starts from the flow of the last.
+class CutOracle final : public SingleBest {
+   public:
+    CutOracle(const CutBatch& batch, std::int64_t augmentations_per_arc)
+        : graphs_(batch.graphs()), augmentations_per_arc_(augmentations_per_arc),
+          flow_(static_cast<std::size_t>(graphs_.edges()), 0.0) {
+        const cut::Sizes sizes = cut::largest(graphs_);
+        scratch_.solver.reserve(sizes.nodes, sizes.edges);
+        at_least(scratch_.capacity, static_cast<std::size_t>(sizes.edges));
+        z_.resize(static_cast<std::size_t>(sizes.nodes) + static_cast<std::size_t>(sizes.edges));
+    }
+    std::int64_t n_examples() const override { return graphs_.examples(); }
+    std::int64_t size(std::int64_t i) const override { return graphs_[i].nodes + graphs_[i].edges; }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        const cut::CutExample g = graphs_[i];
+        double value;
+        if (cut::argmax_one(g, scores, scores + g.nodes, augmentations_per_arc_, scratch_,
+                            flow_.data() + graphs_.edge_offsets[i], z_.data(), z_.data() + g.nodes, value) != cut::ok)
+            return online::Status::nonfinite;
+        nonzeros(z_.data(), size(i), vertex);
+        return online::Status::ok;
+    }
+    std::span<double> memory() override { return flow_; }
+
+   private:
+    CutGraphs graphs_;
+    std::int64_t augmentations_per_arc_;
+    std::vector<double> flow_, z_;
+    cut::ArgmaxScratch scratch_;
+};
+
+}  // namespace
+
+void bind_cut(nb::module_& module) {
+    using Offsets = In<std::int64_t>;
+    using Numbers = In<std::int32_t>;
+    nb::class_<CutBatch>(module, "CutBatch")
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&>(),
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array)
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
+                      const Numbers&>(),
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array, "node_order"_array,
+             "edge_order"_array);
+    module.def("cut_argmax", &argmax, "batch"_a, "scores"_array, "augmentations_per_arc"_a, "flow"_array, "z"_array,
+               "value"_array, "status"_array, "threads"_a);
+    module.def("cut_order", &order, "batch"_a, "order"_array);
+    module.def("cut_project", &project, "batch"_a, "point"_array, "tol"_a, "newton"_a, "step_limit"_a, "flow"_array,
+               "z"_array, "value"_array, "gap"_array, "status"_array, "threads"_a);
+    nb::class_<CutOracle, online::Oracle>(module, "CutOracle")
+        .def(nb::init<const CutBatch&, std::int64_t>(), "batch"_a, "augmentations_per_arc"_a, nb::keep_alive<1, 2>());
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,135 @@
+#include <cmath>
+
+#include "arrays.hpp"
+#include "maxmargin/hull/batch.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using hull::ActiveSet;
+using hull::HullBatch;
+using hull::Layout;
+
+// Checks that block ranges follow one another from 0 to the end of a packed vector.
+Layout layout_of(const In<std::int64_t>& offsets, std::size_t n_parts) {
+    require(offsets.ndim() == 2 && offsets.shape(0) >= 1 && offsets.shape(1) >= 1,
+            "offsets must have shape (n_blocks, n_examples + 1)");
+    const Layout layout{static_cast<std::int64_t>(offsets.shape(0)), static_cast<std::int64_t>(offsets.shape(1)) - 1,
+                        view(offsets)};
+    std::int64_t at = 0;
+    for (std::int64_t b = 0; b < layout.n_blocks; ++b) {
+        require(layout.begin(b, 0) == at, "blocks must follow one another");
+        for (std::int64_t e = 0; e < layout.n_examples; ++e)
+            require(layout.begin(b, e) <= layout.begin(b, e + 1), "offsets must not decrease");
+        at = layout.begin(b, layout.n_examples);
+    }
+    require(at == static_cast<std::int64_t>(n_parts), "offsets do not span the packed vector");
+    return layout;
+}
+
+void fits(const HullBatch& sets, const Layout& layout) {
+    require(static_cast<std::int64_t>(sets.sizes.size()) == layout.n_examples, "active sets do not fit the batch");
+    for (std::int64_t e = 0; e < layout.n_examples; ++e)
+        require(sets.sizes[e] == layout.size(e), "active sets do not fit the batch");
+}
+
+void create(HullBatch* self, In<std::int64_t> sizes, double tolerance) {
+    for (const std::int64_t size : view(sizes))
+        require(size >= 0 && size < (std::int64_t{1} << 31), "an example must have between 0 and 2^31 parts");
+    require(tolerance >= 0.0 && std::isfinite(tolerance), "tol must be finite and not negative");
+    new (self) HullBatch(view(sizes), tolerance);
+}
+
+void begin(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> scores, int threads) {
+    const Layout layout = layout_of(offsets, point.size());
+    fits(sets, layout);
+    require(scores.size() == point.size(), "scores do not fit the batch");
+    const NoGil release;
+    sets.begin(layout, view(point), view(scores), threads);
+}
+
+void absorb(HullBatch& sets, In<std::int64_t> offsets, In<std::int64_t> ids, In<double> point, In<double> vertex,
+            In<std::int8_t> status, Out<double> scores, Out<bool> done, int threads) {
+    const Layout layout = layout_of(offsets, point.size());
+    const auto n = static_cast<std::size_t>(layout.n_examples);
+    require(ids.size() == n && status.size() == n && done.size() == n, "ids, status and done must fit the examples");
+    require(vertex.size() == point.size() && scores.size() == point.size(), "vectors do not fit the batch");
+    std::vector<bool> seen(sets.sizes.size(), false);
+    for (std::size_t e = 0; e < n; ++e) {
+        const std::int64_t id = ids.data()[e];
+        require(id >= 0 && id < static_cast<std::int64_t>(sets.sizes.size()) && !seen[id],
+                "ids must be distinct examples");
+        require(sets.sizes[id] == layout.size(static_cast<std::int64_t>(e)), "active sets do not fit the batch");
+        seen[id] = true;
+    }
+    {
+        const NoGil release;
+        sets.absorb(layout, view(ids), view(point), view(vertex), view(status), view(scores), threads);
+    }
+    for (std::size_t e = 0; e < n; ++e) done.data()[e] = sets.sets[ids.data()[e]].done();
+}
+
+void write(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> z, Out<double> value,
+           Out<std::int8_t> status, int threads) {
+    const Layout layout = layout_of(offsets, point.size());
+    fits(sets, layout);
+    const auto n = static_cast<std::size_t>(layout.n_examples);
+    require(z.size() == point.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    const NoGil release;
+    sets.write(layout, view(point), view(z), view(value), view(status), threads);
+}
+
+nb::tuple extent(const HullBatch& sets) {
+    std::int64_t vertices = 0, nonzeros = 0;
+    for (const ActiveSet& set : sets.sets) {
+        vertices += set.size();
+        for (std::int64_t i = 0; i < set.size(); ++i) nonzeros += static_cast<std::int64_t>(set.index(i).size());
+    }
+    return nb::make_tuple(vertices, nonzeros);
+}
+
+void save(const HullBatch& sets, Out<std::int64_t> vertices, Out<double> weights, Out<std::int64_t> nonzeros,
+          Out<std::int32_t> index, Out<double> value) {
+    const nb::tuple need = extent(sets);
+    const auto n_vertices = nb::cast<std::size_t>(need[0]), n_nonzeros = nb::cast<std::size_t>(need[1]);
+    require(vertices.size() == sets.sets.size() + 1 && weights.size() == n_vertices &&
+                nonzeros.size() == n_vertices + 1 && index.size() == n_nonzeros && value.size() == n_nonzeros,
+            "arrays do not fit the active sets");
+    sets.save(view(vertices), view(weights), view(nonzeros), view(index), view(value));
+}
+
+void load(HullBatch& sets, In<std::int64_t> vertices, In<double> weights, In<std::int64_t> nonzeros,
+          In<std::int32_t> index, In<double> value) {
+    const auto v = view(vertices), f = view(nonzeros);
+    require(v.size() == sets.sets.size() + 1 && v.front() == 0 && v.back() == static_cast<std::int64_t>(weights.size()),
+            "vertex offsets do not fit the batch");
+    require(f.size() == weights.size() + 1 && f.front() == 0 && f.back() == static_cast<std::int64_t>(index.size()) &&
+                index.size() == value.size(),
+            "non-zero offsets do not fit the vertices");
+    for (std::size_t i = 1; i < f.size(); ++i) require(f[i - 1] <= f[i], "offsets must not decrease");
+    for (std::size_t e = 0; e < sets.sets.size(); ++e) {
+        require(v[e] <= v[e + 1], "offsets must not decrease");
+        for (std::int64_t j = f[v[e]]; j < f[v[e + 1]]; ++j)
+            require(index.data()[j] >= 0 && index.data()[j] < sets.sizes[e] && std::isfinite(value.data()[j]),
+                    "a vertex does not fit its example");
+    }
+    for (const double p : view(weights)) require(p >= 0.0 && std::isfinite(p), "weights must not be negative");
+    sets.load(v, view(weights), f, view(index), view(value));
+}
+
+}  // namespace
+
+void bind_hull(nb::module_& module) {
+    nb::class_<HullBatch>(module, "HullBatch")
+        .def("__init__", &create, "sizes"_array, "tolerance"_a)
+        .def("begin", &begin, "offsets"_array, "point"_array, "scores"_array, "threads"_a)
+        .def("absorb", &absorb, "offsets"_array, "ids"_array, "point"_array, "vertex"_array, "status"_array,
+             "scores"_array, "done"_array, "threads"_a)
+        .def("write", &write, "offsets"_array, "point"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("extent", &extent)
+        .def("save", &save, "vertices"_array, "weights"_array, "nonzeros"_array, "index"_array, "value"_array)
+        .def("load", &load, "vertices"_array, "weights"_array, "nonzeros"_array, "index"_array, "value"_array);
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,274 @@
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "arrays.hpp"
+#include "maxmargin/base/parallel.hpp"
+#include "maxmargin/matching/argmax.hpp"
+#include "maxmargin/matching/batch.hpp"
+#include "maxmargin/matching/k_best.hpp"
+#include "maxmargin/matching/margins.hpp"
+#include "maxmargin/matching/projection.hpp"
+#include "solvers/online.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using matching::Batch;
+using Offsets = In<std::int64_t>;
+
+bool increasing(std::span<const std::int64_t> offsets) {
+    if (offsets.empty() || offsets.front() != 0) return false;
+    for (std::size_t i = 1; i < offsets.size(); ++i)
+        if (offsets[i] < offsets[i - 1] || offsets[i] > (std::int64_t{1} << 40)) return false;
+    return true;
+}
+
+// A batch whose arrays are checked on construction. It owns copies that cannot change afterwards, so a call checks only
+// the lengths of its vectors: checking the lists of edges in every call cost a tenth of a projection.
+class MatchingBatch {
+   public:
+    MatchingBatch(const Offsets& left_start, const Offsets& right_start, const Offsets& edge_start,
+                  const In<std::int32_t>& ends, const Offsets& left_capacity, const Offsets& right_capacity)
+        : left_start_(copied(left_start)), right_start_(copied(right_start)), edge_start_(copied(edge_start)),
+          left_capacity_(copied(left_capacity)), right_capacity_(copied(right_capacity)), ends_(copied(ends)) {
+        check(view());
+    }
+
+    Batch view() const { return {left_start_, right_start_, edge_start_, ends_, left_capacity_, right_capacity_}; }
+
+   private:
+    std::vector<std::int64_t> left_start_, right_start_, edge_start_, left_capacity_, right_capacity_;
+    std::vector<std::int32_t> ends_;
+
+    static void check(const Batch& batch);
+};
+
+void MatchingBatch::check(const Batch& batch) {
+    require(increasing(batch.left_start) && increasing(batch.right_start) && increasing(batch.edge_start),
+            "offsets must start at 0 and not decrease");
+    require(batch.left_start.size() == batch.edge_start.size() && batch.right_start.size() == batch.edge_start.size(),
+            "offsets must all have one entry more than there are examples");
+    require(static_cast<std::int64_t>(batch.left_capacity.size()) == batch.left_start.back() &&
+                static_cast<std::int64_t>(batch.right_capacity.size()) == batch.right_start.back(),
+            "capacities must have one entry per node");
+    for (const auto capacities : {batch.left_capacity, batch.right_capacity})
+        for (const std::int64_t capacity : capacities) require(capacity >= 0, "capacities must not be negative");
+    const bool listed = !batch.ends.empty();
+    require(!listed || static_cast<std::int64_t>(batch.ends.size()) == 2 * batch.edge_start.back(),
+            "edges must have two entries per edge");
+    for (std::int64_t i = 0; i < batch.size(); ++i) {
+        const matching::Example ex = matching::example(batch, i);
+        require(ex.n_left < (std::int64_t{1} << 30) && ex.n_right < (std::int64_t{1} << 30), "too many nodes");
+        require(ex.n_edges < (std::int64_t{1} << 31), "too many edges in one example");
+        require(listed || ex.full() || batch.edge_start.back() == 0, "without a list of edges all must be there");
+        for (std::int64_t e = 0; listed && e < ex.n_edges; ++e) {
+            const std::int32_t left = ex.ends[2 * e], right = ex.ends[2 * e + 1];
+            require(left >= 0 && left < ex.n_left && right >= 0 && right < ex.n_right, "edge out of range");
+            require(e == 0 || left > ex.ends[2 * e - 2] || (left == ex.ends[2 * e - 2] && right > ex.ends[2 * e - 1]),
+                    "edges must be sorted and distinct");
+        }
+    }
+}
+
+void check_outputs(const Batch& batch, std::size_t input, std::size_t z, std::size_t value, std::size_t status) {
+    const auto edges = static_cast<std::size_t>(batch.edge_start.back());
+    require(input == edges && z == edges, "vectors must have one entry per edge");
+    require(value == static_cast<std::size_t>(batch.size()) && status == value,
+            "value and status must have one entry per example");
+}
+
+// One per thread, made before the threads start: memory may run out here, but not in them.
+template <class Solver>
+std::vector<Solver> scratch(const Batch& batch, int threads) {
+    const std::int64_t most = std::max<std::int64_t>(batch.size(), 1);
+    return std::vector<Solver>(std::clamp<std::int64_t>(threads, 1, most), Solver(batch));
+}
+
+void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> z, Out<double> value,
+            Out<std::int8_t> status, int threads) {
+    const Batch batch = checked.view();
+    check_outputs(batch, scores.size(), z.size(), value.size(), status.size());
+    const double* in = scores.data();
+    double *out = z.data(), *values = value.data();
+    std::int8_t* codes = status.data();
+    const NoGil unlocked;
+    auto matchers = scratch<matching::Matcher>(batch, threads);
+    parallel_blocks(batch.size(), matching::grain(batch), threads,
+                    [&](int thread, std::int64_t begin, std::int64_t end) {
+                        auto& matcher = matchers[thread];
+                        for (std::int64_t i = begin; i < end; ++i) {
+                            const std::int64_t e = batch.edge_start[i];
+                            codes[i] = matcher.solve(matching::example(batch, i), in + e, out + e, values + i);
+                        }
+                    });
+}
+
+void k_best(const MatchingBatch& checked, std::int64_t k, const In<double>& scores, Out<double> z, Out<double> value,
+            Out<std::int8_t> status, int threads) {
+    const Batch batch = checked.view();
+    require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+    const auto ranks = static_cast<std::size_t>(k), n = static_cast<std::size_t>(batch.size());
+    require(z.size() == ranks * scores.size() && value.size() == ranks * n && status.size() == ranks * n,
+            "outputs must have one row per rank");
+    check_outputs(batch, scores.size(), scores.size(), n, n);
+    const double* in = scores.data();
+    double *out = z.data(), *values = value.data();
+    std::int8_t* codes = status.data();
+    const NoGil unlocked;
+    auto kernels = scratch<matching::KBest>(batch, threads);
+    matching::k_best(batch, k, in, out, values, codes, kernels);
+}
+
+void margins(const MatchingBatch& checked, const In<double>& scores, Out<double> margin, Out<std::int8_t> status,
+             int threads) {
+    const Batch batch = checked.view();
+    check_outputs(batch, scores.size(), margin.size(), status.size(), status.size());
+    const double* in = scores.data();
+    double* out = margin.data();
+    std::int8_t* codes = status.data();
+    const NoGil unlocked;
+    auto solvers = scratch<matching::Margins>(batch, threads);
+    parallel_blocks(batch.size(), matching::grain(batch), threads,
+                    [&](int thread, std::int64_t begin, std::int64_t end) {
+                        auto& solver = solvers[thread];
+                        for (std::int64_t i = begin; i < end; ++i) {
+                            const std::int64_t e = batch.edge_start[i];
+                            codes[i] = solver.run(matching::example(batch, i), in + e, out + e);
+                        }
+                    });
+}
+
+void project(const MatchingBatch& checked, const In<double>& point, double tol, bool warm, Out<double> duals,
+             Out<double> z, Out<double> value, Out<std::int8_t> status, Out<std::int32_t> steps, int threads) {
+    const Batch batch = checked.view();
+    require(steps.size() == 2 * static_cast<std::size_t>(batch.size()), "steps must have two entries per example");
+    check_outputs(batch, point.size(), z.size(), value.size(), status.size());
+    const std::int64_t left_nodes = batch.left_start.back();
+    require(static_cast<std::int64_t>(duals.size()) == left_nodes + batch.right_start.back(),
+            "duals must have one entry per node");
+    require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
+    const double* in = point.data();
+    double *out = z.data(), *values = value.data(), *left = duals.data(), *right = left + left_nodes;
+    std::int8_t* codes = status.data();
+    std::int32_t* counts = steps.data();
+    const NoGil unlocked;
+    auto projectors = scratch<matching::Projector>(batch, threads);
+    parallel_blocks(
+        batch.size(), matching::grain(batch), threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+            auto& projector = projectors[thread];
+            for (std::int64_t i = begin; i < end; ++i) {
+                const std::int64_t e = batch.edge_start[i];
+                codes[i] = projector.project(matching::example(batch, i), in + e, tol, warm, left + batch.left_start[i],
+                                             right + batch.right_start[i], out + e, values + i);
+                counts[2 * i] = projector.newton_steps;
+                counts[2 * i + 1] = projector.fallbacks;
+            }
+        });
+}
+
+// The best, or the k best, of one example at a time.
+class MatchingOracle final : public online::Oracle {
+   public:
+    // `order` maps the edges, as the batch has sorted them, to parts; empty for the identity.
+    MatchingOracle(const MatchingBatch& checked, const Offsets& order, std::int64_t ranks)
+        : batch_(checked.view()), order_(copied(order)), matcher_(batch_), most_(ranks) {
+        require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+        std::int64_t most = 0;
+        for (std::int64_t i = 0; i < batch_.size(); ++i) most = std::max(most, size(i));
+        z_.resize(static_cast<std::size_t>(most));
+        if (!order_.empty()) check_order();
+        sorted_.resize(order_.empty() ? 0 : z_.size());
+        if (ranks > 1) k_best_.emplace(batch_);
+    }
+    std::int64_t n_examples() const override { return batch_.size(); }
+    std::int64_t size(std::int64_t i) const override { return batch_.edge_start[i + 1] - batch_.edge_start[i]; }
+    std::int64_t ranks() const override { return most_; }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        double value;
+        if (matcher_.solve(matching::example(batch_, i), in_order(i, scores), z_.data(), &value) != matching::kOk)
+            return online::Status::nonfinite;
+        if (order_.empty()) {
+            nonzeros(z_.data(), size(i), vertex);
+        } else {
+            for (std::int64_t e = 0; e < size(i); ++e) sorted_[place(i, e)] = z_[e];
+            nonzeros(sorted_.data(), size(i), vertex);
+        }
+        return online::Status::ok;
+    }
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k <= most_, "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        if (k == 1) return argmax(i, scores, vertices[0]);
+        if (k_best_->begin(matching::example(batch_, i), in_order(i, scores)) != matching::kOk)
+            return online::Status::nonfinite;
+        double value;
+        std::size_t r = 0;
+        for (; r < static_cast<std::size_t>(k); ++r) {
+            const std::vector<std::uint8_t>* taken = k_best_->next(&value);
+            if (!taken) break;
+            if (r == vertices.size()) vertices.emplace_back();
+            for (std::int64_t e = 0; e < size(i); ++e) z_[place(i, e)] = (*taken)[e] ? 1.0 : 0.0;
+            nonzeros(z_.data(), size(i), vertices[r]);
+        }
+        vertices.resize(r);
+        return online::Status::ok;
+    }
+
+   private:
+    // Where edge e of the batch stands among the parts of its example.
+    std::int64_t place(std::int64_t i, std::int64_t e) const {
+        const std::int64_t first = batch_.edge_start[i];
+        return order_.empty() ? e : order_[first + e] - first;
+    }
+    const double* in_order(std::int64_t i, const double* scores) {
+        if (order_.empty()) return scores;
+        for (std::int64_t e = 0; e < size(i); ++e) sorted_[e] = scores[place(i, e)];
+        return sorted_.data();
+    }
+    void check_order() const {
+        require(static_cast<std::int64_t>(order_.size()) == batch_.edge_start.back(),
+                "order must have one entry per edge");
+        std::vector<bool> seen(order_.size(), false);
+        for (std::int64_t i = 0; i < batch_.size(); ++i) {
+            for (std::int64_t e = batch_.edge_start[i]; e < batch_.edge_start[i + 1]; ++e) {
+                const std::int64_t at = order_[e];
+                require(at >= batch_.edge_start[i] && at < batch_.edge_start[i + 1] && !seen[at],
+                        "order must rearrange the edges within each example");
+                seen[at] = true;
+            }
+        }
+    }
+
+    Batch batch_;
+    std::vector<std::int64_t> order_;
+    std::vector<double> sorted_;
+    matching::Matcher matcher_;
+    std::int64_t most_;
+    std::optional<matching::KBest> k_best_;
+    std::vector<double> z_;
+};
+
+}  // namespace
+
+void bind_matching(nb::module_& module) {
+    nb::class_<MatchingBatch>(module, "MatchingBatch")
+        .def(nb::init<const Offsets&, const Offsets&, const Offsets&, const In<std::int32_t>&, const Offsets&,
+                      const Offsets&>(),
+             "left_start"_array, "right_start"_array, "edge_start"_array, "ends"_array, "left_capacity"_array,
+             "right_capacity"_array);
+    module.def("matching_argmax", &argmax, "batch"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("matching_k_best", &k_best, "batch"_a, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("matching_margins", &margins, "batch"_a, "scores"_array, "margin"_array, "status"_array, "threads"_a);
+    module.def("matching_project", &project, "batch"_a, "point"_array, "tol"_a, "warm"_a, "duals"_array, "z"_array,
+               "value"_array, "status"_array, "steps"_array, "threads"_a);
+    nb::class_<MatchingOracle, online::Oracle>(module, "MatchingOracle")
+        .def(nb::init<const MatchingBatch&, const Offsets&, std::int64_t>(), "batch"_a, "order"_array, "ranks"_a,
+             nb::keep_alive<1, 2>());
+}
+
+}  // namespace maxmargin

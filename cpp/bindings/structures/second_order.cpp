@@ -1,0 +1,184 @@
+#include "arrays.hpp"
+#include "maxmargin/chain/second_order/k_best.hpp"
+#include "maxmargin/chain/second_order/max_marginals.hpp"
+#include "maxmargin/chain/second_order/sum_product.hpp"
+#include "maxmargin/chain/second_order/viterbi.hpp"
+#include "solvers/online.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+constexpr std::int64_t MOST_LABELS = 512;
+
+using Legal = In<std::uint8_t>;
+
+second::Constraints constraints_of(std::int64_t n_labels, const Legal& follow, const Legal& first, const Legal& last) {
+    require(n_labels >= 1 && n_labels <= MOST_LABELS, "n_labels must be between 1 and 512");
+    const auto k = static_cast<std::size_t>(n_labels);
+    require(follow.size() == k * k && first.size() == k && last.size() == k, "constraints do not fit the labels");
+    return {n_labels, view(follow), view(first), view(last)};
+}
+
+// Checks that offsets describe sequences of n_labels labels, and that there are tables for each or for all of them.
+second::Batch batch_of(const In<std::int64_t>& offsets, const second::Constraints& constraints, const In<double>& nodes,
+                       const In<double>& pairs, const In<double>& triples) {
+    require(offsets.ndim() == 1 && offsets.size() >= 1, "offsets must have n_examples + 1 entries");
+    const auto starts = view(offsets);
+    require(starts.front() == 0 && starts.back() == static_cast<std::int64_t>(nodes.size()),
+            "offsets do not span the node scores");
+    for (std::size_t i = 1; i < starts.size(); ++i)
+        require(starts[i] >= starts[i - 1] && (starts[i] - starts[i - 1]) % constraints.n_labels == 0,
+                "node parts of an example must be a multiple of n_labels");
+    const std::size_t n = starts.size() - 1, square = constraints.pairs.size(),
+                      cube = square * constraints.first.size();
+    const bool each = pairs.size() == n * square && triples.size() == n * cube;
+    require(each || (pairs.size() == square && triples.size() == cube), "tables do not fit the batch");
+    return {constraints, starts, nodes.data(), pairs.data(), triples.data(), !each};
+}
+
+// The arguments that all kernels over batches begin with.
+#define MM_BATCH                                                                                              \
+    In<std::int64_t> offsets, std::int64_t n_labels, Legal follow, Legal first, Legal last, In<double> nodes, \
+        In<double> pairs, In<double> triples
+#define MM_BATCH_NAMES                                                                                        \
+    "offsets"_array, "n_labels"_a, "follow"_array, "first"_array, "last"_array, "nodes"_array, "pairs"_array, \
+        "triples"_array
+
+void check_outputs(const second::Batch& batch, std::size_t ranks, const Out<double>& z, const Out<double>& value,
+                   const Out<std::int8_t>& status) {
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(z.size() == ranks * static_cast<std::size_t>(batch.n_parts()) && value.size() == ranks * n &&
+                status.size() == ranks * n,
+            "outputs do not fit the batch");
+}
+
+void argmax(MM_BATCH, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
+    check_outputs(batch, 1, z, value, status);
+    const NoGil release;
+    second::argmax(batch, view(z), view(value), view(status), threads);
+}
+
+void labels(MM_BATCH, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
+    const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
+    const auto n = static_cast<std::size_t>(batch.n_examples());
+    require(
+        labels.size() == nodes.size() / static_cast<std::size_t>(n_labels) && value.size() == n && status.size() == n,
+        "outputs do not fit the batch");
+    const NoGil release;
+    second::labels(batch, view(labels), view(value), view(status), threads);
+}
+
+void k_best(MM_BATCH, std::int64_t k, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
+    require(k >= 1 && k < (std::int64_t{1} << 31) / batch.square(), "k must be at least 1, k * n_labels^2 below 2^31");
+    check_outputs(batch, static_cast<std::size_t>(k), z, value, status);
+    const NoGil release;
+    second::k_best(batch, k, view(z), view(value), view(status), threads);
+}
+
+void marginals(MM_BATCH, bool by_logs, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
+    check_outputs(batch, 1, z, value, status);
+    const NoGil release;
+    second::marginals(batch, by_logs, view(z), view(value), view(status), threads);
+}
+
+void max_marginals(MM_BATCH, Out<double> most, int threads) {
+    const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
+    require(most.size() == nodes.size(), "outputs do not fit the batch");
+    const NoGil release;
+    second::max_marginals(batch, view(most), threads);
+}
+
+void project(MM_BATCH, hull::HullBatch& sets, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+    const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
+    check_outputs(batch, 1, z, value, status);
+    const std::int64_t n = batch.n_examples();
+    require(static_cast<std::int64_t>(sets.sizes.size()) == n, "active sets do not fit the batch");
+    for (std::int64_t i = 0; i < n; ++i)
+        require(sets.sizes[i] == batch.length(i) * n_labels + batch.square() + batch.cube(),
+                "active sets do not fit the batch");
+    const NoGil release;
+    second::project(batch, sets, view(z), view(value), view(status), threads);
+}
+
+// Viterbi and the k best, for one example at a time.
+class SecondOrderOracle final : public online::Oracle {
+   public:
+    SecondOrderOracle(In<std::int64_t> lengths, std::int64_t n_labels, Legal follow, Legal first, Legal last,
+                      std::int64_t ranks)
+        : lengths_(copied(lengths)), follow_(copied(follow)), first_(copied(first)), last_(copied(last)),
+          single_(constraints_of(n_labels, follow, first, last), simd::lanes_in_use(), longest()), most_(ranks) {
+        single_.constraints = {n_labels, follow_, first_, last_};
+        require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / (n_labels * n_labels),
+                "k must be at least 1, k * n_labels^2 below 2^31");
+        if (ranks > 1) k_best_ = std::make_unique<second::KBest>(single_.table.shape, longest(), ranks);
+    }
+    std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
+    std::int64_t size(std::int64_t i) const override {
+        const std::int64_t k = single_.constraints.n_labels;
+        return (lengths_[i] + k + k * k) * k;
+    }
+    std::int64_t ranks() const override { return most_; }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        double value;
+        const online::Status found = single_.run(lengths_[i], scores, value);
+        if (found == online::Status::ok)
+            second::vertex_of(single_.constraints.n_labels, lengths_[i], single_.labels.data(), vertex);
+        return found;
+    }
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k <= most_, "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        const online::Status best = argmax(i, scores, vertices[0]);  // which checks the scores and lays out the table
+        if (best != online::Status::ok || k == 1 || lengths_[i] == 0) return best;
+        const std::int64_t found = k_best_->run(single_.constraints, single_.table, lengths_[i], scores);
+        vertices.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(found, 1, k)));
+        for (std::size_t r = 1; r < vertices.size(); ++r) {
+            k_best_->labels(static_cast<std::int64_t>(r), single_.labels.data());
+            second::vertex_of(single_.constraints.n_labels, lengths_[i], single_.labels.data(), vertices[r]);
+        }
+        return best;
+    }
+
+   private:
+    std::int64_t longest() const {
+        std::int64_t most = 0;
+        for (const std::int64_t length : lengths_) {
+            require(length >= 0, "lengths must not be negative");
+            most = std::max(most, length);
+        }
+        return most;
+    }
+    std::vector<std::int64_t> lengths_;
+    std::vector<std::uint8_t> follow_, first_, last_;
+    second::Single single_;
+    std::int64_t most_;
+    std::unique_ptr<second::KBest> k_best_;
+};
+
+}  // namespace
+
+void bind_second_order(nb::module_& module) {
+    module.def("second_order_argmax", &argmax, MM_BATCH_NAMES, "z"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("second_order_labels", &labels, MM_BATCH_NAMES, "labels"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("second_order_k_best", &k_best, MM_BATCH_NAMES, "k"_a, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("second_order_marginals", &marginals, MM_BATCH_NAMES, "by_logs"_a, "z"_array, "value"_array,
+               "status"_array, "threads"_a);
+    module.def("second_order_max_marginals", &max_marginals, MM_BATCH_NAMES, "most"_array, "threads"_a);
+    module.def("second_order_project", &project, MM_BATCH_NAMES, "sets"_a, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    nb::class_<SecondOrderOracle, online::Oracle>(module, "SecondOrderOracle")
+        .def(nb::init<In<std::int64_t>, std::int64_t, Legal, Legal, Legal, std::int64_t>(), "lengths"_array,
+             "n_labels"_a, "follow"_array, "first"_array, "last"_array, "ranks"_a);
+}
+
+#undef MM_BATCH
+#undef MM_BATCH_NAMES
+
+}  // namespace maxmargin

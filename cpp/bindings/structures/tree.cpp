@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "arrays.hpp"
+#include "maxmargin/tree/k_best.hpp"
+#include "maxmargin/tree/max_product.hpp"
+#include "maxmargin/tree/slack.hpp"
+#include "maxmargin/tree/sum_product.hpp"
+#include "solvers/online.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+// Checks offsets, numbers of labels and the ends of all edges.
+tree::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int32_t>& labels, const In<std::int32_t>& edges,
+                       const In<std::int64_t>& edge_offsets) {
+    const tree::Graphs graphs{view(nodes), view(edge_offsets), view(labels), view(edges), {}, {}, {}};
+    require(!graphs.nodes.empty() && graphs.nodes.size() == graphs.edge_offsets.size(),
+            "node and edge offsets must have n_examples + 1 entries");
+    require(graphs.nodes.front() == 0 && graphs.edge_offsets.front() == 0, "offsets must start at 0");
+    for (std::size_t i = 1; i < graphs.nodes.size(); ++i) {
+        const std::int64_t n = graphs.nodes[i] - graphs.nodes[i - 1];
+        require(n >= 0 && n < std::int64_t{1} << 30, "node offsets must not decrease, nor an example be too large");
+        require(graphs.edge_offsets[i] >= graphs.edge_offsets[i - 1], "edge offsets must not decrease");
+    }
+    require(labels.size() == static_cast<std::size_t>(graphs.nodes.back()), "labels must have one entry per node");
+    require(edges.size() == 2 * static_cast<std::size_t>(graphs.edge_offsets.back()), "edges must have two ends each");
+    for (const std::int32_t k : graphs.labels) require(k >= 1 && k <= 1 << 15, "labels must be between 1 and 32768");
+    for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
+        const std::int64_t n = graphs.n_nodes(i);
+        const std::int32_t* k = graphs.labels.data() + graphs.nodes[i];
+        std::int64_t parts = 0;
+        for (std::int64_t v = 0; v < n; ++v) parts += k[v];
+        for (std::int64_t e = graphs.edge_offsets[i]; e < graphs.edge_offsets[i + 1]; ++e) {
+            const std::int32_t u = graphs.edges[2 * e], v = graphs.edges[2 * e + 1];
+            require(u >= 0 && u < n && v >= 0 && v < n && u != v, "an edge must join two nodes of its example");
+            parts += static_cast<std::int64_t>(k[u]) * k[v];
+        }
+        require(parts < std::int64_t{1} << 31, "an example has too many parts");
+    }
+    return graphs;
+}
+
+// Checks and adds cliques to graphs that have been checked.
+void add_cliques(tree::Graphs& graphs, const In<std::int64_t>& offsets, const In<std::int64_t>& begin,
+                 const In<std::int32_t>& clique_nodes) {
+    graphs.clique_offsets = view(offsets);
+    graphs.clique_begin = view(begin);
+    graphs.clique_nodes = view(clique_nodes);
+    const auto &of_example = graphs.clique_offsets, &of_clique = graphs.clique_begin;
+    require(of_example.size() == graphs.nodes.size() && of_example.front() == 0,
+            "clique offsets must have n_examples + 1 entries and start at 0");
+    for (std::size_t i = 1; i < of_example.size(); ++i)
+        require(of_example[i] >= of_example[i - 1], "clique offsets must not decrease");
+    require(!of_clique.empty() && of_clique.size() - 1 == static_cast<std::size_t>(of_example.back()) &&
+                of_clique.front() == 0,
+            "the beginnings of cliques must have n_cliques + 1 entries and start at 0");
+    for (std::size_t c = 1; c < of_clique.size(); ++c)
+        require(of_clique[c] > of_clique[c - 1], "a clique must have at least one node");
+    require(clique_nodes.size() == static_cast<std::size_t>(of_clique.back()), "cliques do not fit their beginnings");
+    std::vector<std::int64_t> last;  // the last clique that a node was seen in
+    for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
+        const std::int64_t n = graphs.n_nodes(i);
+        const std::int32_t* k = graphs.labels.data() + graphs.nodes[i];
+        std::int64_t parts = 0;
+        last.assign(static_cast<std::size_t>(n), -1);
+        for (std::int64_t c = of_example[i]; c < of_example[i + 1]; ++c) {
+            std::int64_t entries = 1;
+            for (std::int64_t j = of_clique[c]; j < of_clique[c + 1]; ++j) {
+                const std::int32_t v = graphs.clique_nodes[j];
+                require(v >= 0 && v < n && last[v] != c, "a clique must have different nodes of its example");
+                last[v] = c;
+                entries *= k[v];
+                require(entries < std::int64_t{1} << 31, "an example has too many parts");
+            }
+            parts += entries;
+            require(parts < std::int64_t{1} << 31, "an example has too many parts");
+        }
+    }
+}
+
+void order(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,
+           bool fill, double most, std::int64_t widest, Out<std::int32_t> out, Out<std::int64_t> width,
+           Out<double> entries, int threads) {
+    const tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
+    const auto n = static_cast<std::size_t>(graphs.n_examples());
+    require(out.size() == labels.size() && width.size() == n && entries.size() == n, "outputs do not fit the batch");
+    const NoGil release;
+    tree::eliminate(graphs, fill, most, widest, view(out), view(width), view(entries), threads);
+}
+
+// A batch whose arrays are checked and whose elimination is planned on construction.
+class TreeBatch {
+   public:
+    TreeBatch(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,
+              In<std::int64_t> clique_offsets, In<std::int64_t> clique_begin, In<std::int32_t> clique_nodes,
+              In<std::int32_t> order, double most) {
+        tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
+        add_cliques(graphs, clique_offsets, clique_begin, clique_nodes);
+        require(order.size() == labels.size(), "order must have one entry per node");
+        std::vector<bool> seen;
+        for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
+            seen.assign(static_cast<std::size_t>(graphs.n_nodes(i)), false);
+            for (std::int64_t t = graphs.nodes[i]; t < graphs.nodes[i + 1]; ++t) {
+                const std::int32_t v = order.data()[t];
+                require(v >= 0 && v < graphs.n_nodes(i) && !seen[v], "order must hold every node once");
+                seen[v] = true;
+            }
+        }
+        const NoGil release;
+        fits_ = plan_.build(graphs, view(order), most);
+    }
+
+    void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) const {
+        check(scores, z, value, status, 1);
+        const NoGil release;
+        tree::argmax(plan_, view(scores), view(z), view(value), view(status), threads);
+    }
+
+    void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                int threads) const {
+        require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+        check(scores, z, value, status, static_cast<std::size_t>(k));
+        const NoGil release;
+        tree::k_best(plan_, k, view(scores), view(z), view(value), view(status), threads);
+    }
+
+    void marginals(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                   int threads) const {
+        check(potentials, z, value, status, 1);
+        const NoGil release;
+        tree::marginals(plan_, view(potentials), view(z), view(value), view(status), threads);
+    }
+
+    void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                 int threads) const {
+        check(point, z, value, status, 1);
+        const auto n = static_cast<std::size_t>(plan_.n_examples());
+        require(sets.sizes.size() == n, "active sets do not fit the batch");
+        for (std::size_t i = 0; i < n; ++i)
+            require(sets.sizes[i] == plan_.n_parts(static_cast<std::int64_t>(i)), "active sets do not fit the batch");
+        const NoGil release;
+        tree::project(plan_, sets, view(point), view(z), view(value), view(status), threads);
+    }
+
+    const tree::Plan& plan() const {
+        require(fits_, "a cluster of the batch is larger than allowed");
+        return plan_;
+    }
+
+    void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
+                      Out<double> value, Out<std::int8_t> status, int threads) const {
+        check(scores, z, value, status, 1);
+        const auto n = static_cast<std::size_t>(plan_.n_examples());
+        require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
+                "margins and costs do not fit the batch");
+        const NoGil release;
+        tree::slack_argmax(plan_, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
+                           view(status), threads);
+    }
+
+   private:
+    tree::Plan plan_;
+    bool fits_ = false;
+
+    void check(const In<double>& values, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
+               std::size_t ranks) const {
+        require(fits_, "a cluster of the batch is larger than allowed");
+        const auto n = static_cast<std::size_t>(plan_.n_examples());
+        const auto parts = static_cast<std::size_t>(plan_.n_parts());
+        require(values.size() == parts, "scores do not fit the batch");
+        require(z.size() == ranks * parts && value.size() == ranks * n && status.size() == ranks * n,
+                "outputs do not fit the batch");
+    }
+};
+
+// Max-product, the k best, and slack rescaling, on one example at a time.
+class TreeOracle final : public online::Oracle {
+   public:
+    TreeOracle(const TreeBatch& batch, std::int64_t ranks) : plan_(batch.plan()), most_(ranks) {
+        require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+        scratch_.resize(plan_);
+        if (ranks > 1) k_best_ = std::make_unique<tree::KBest>(plan_);
+    }
+    std::int64_t n_examples() const override { return plan_.n_examples(); }
+    std::int64_t size(std::int64_t i) const override { return plan_.n_parts(i); }
+    std::int64_t ranks() const override { return most_; }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        const tree::Scores own = parts(i, scores);
+        double value;
+        const auto found = tree::upward(width_, plan_, i, own, scratch_, value);
+        if (found != online::Status::ok) return found;
+        tree::downward(plan_, i, own, scratch_);
+        take(i, vertex);
+        return found;
+    }
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k <= most_, "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        if (k == 1) return argmax(i, scores, vertices[0]);
+        const auto found = k_best_->begin(width_, i, parts(i, scores));
+        if (found != online::Status::ok) return found;
+        double value;
+        std::size_t r = 0;
+        for (; r < static_cast<std::size_t>(k); ++r) {
+            if (!k_best_->labels(static_cast<std::int64_t>(r), scratch_.labels.data(), value)) break;
+            if (r == vertices.size()) vertices.emplace_back();
+            take(i, vertices[r]);
+        }
+        vertices.resize(r);
+        return r == 0 ? online::Status::absent : found;
+    }
+    std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
+                                               hull::Sparse& vertex, double& value) override {
+        const auto found = slack_.run(width_, plan_, i, parts(i, product.scores), product.margin,
+                                      parts(i, product.costs), product.constant, scratch_, value);
+        if (found == online::Status::ok || found == online::Status::inexact) take(i, vertex);
+        return found;
+    }
+
+   private:
+    tree::Scores parts(std::int64_t i, const double* own) const {
+        const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
+        return {own, own + nodes, own + nodes + plan_.edge_parts[i + 1] - plan_.edge_parts[i]};
+    }
+    // The output of the labels in the scratch.
+    void take(std::int64_t i, hull::Sparse& vertex) const {
+        const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
+        const std::int64_t two = nodes + plan_.edge_parts[i + 1] - plan_.edge_parts[i];
+        vertex.clear();
+        tree::each_part(
+            plan_, i, scratch_.labels.data(), [&](std::int64_t at) { vertex.add(at, 1.0); },
+            [&](std::int64_t at) { vertex.add(nodes + at, 1.0); }, [&](std::int64_t at) { vertex.add(two + at, 1.0); });
+        std::sort(vertex.index.begin(), vertex.index.end());
+    }
+
+    const tree::Plan& plan_;
+    std::int64_t most_;
+    int width_ = simd::lanes_in_use();
+    tree::Scratch scratch_;
+    tree::SlackSearch slack_;
+    std::unique_ptr<tree::KBest> k_best_;
+};
+
+}  // namespace
+
+void bind_tree(nb::module_& module) {
+    module.def("tree_order", &order, "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array, "fill"_a,
+               "most"_a, "widest"_a, "order"_array, "width"_array, "entries"_array, "threads"_a);
+    nb::class_<TreeBatch>(module, "TreeBatch")
+        .def(nb::init<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int64_t>,
+                      In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, double>(),
+             "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array, "clique_offsets"_array,
+             "clique_begin"_array, "clique_nodes"_array, "order"_array, "most"_a)
+        .def("argmax", &TreeBatch::argmax, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("k_best", &TreeBatch::k_best, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("marginals", &TreeBatch::marginals, "potentials"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("project", &TreeBatch::project, "sets"_a, "point"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("slack_argmax", &TreeBatch::slack_argmax, "scores"_array, "margin"_array, "costs"_array, "constants"_array,
+             "z"_array, "value"_array, "status"_array, "threads"_a);
+    nb::class_<TreeOracle, online::Oracle>(module, "TreeOracle")
+        .def(nb::init<const TreeBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,25 @@
+#include "arrays.hpp"
+
+namespace maxmargin {
+void bind_items(nb::module_& module);
+void bind_link_features(nb::module_& module);
+void bind_string_table(nb::module_& module);
+void bind_symmetrize(nb::module_& module);
+void bind_token_attributes(nb::module_& module);
+void bind_token_scan(nb::module_& module);
+void bind_translation(nb::module_& module);
+}  // namespace maxmargin
+
+NB_MODULE(_kernels, module) {
+    module.doc() = "Compiled kernels of the tasks; use the Python classes around them.";
+    // Word tables may live in globals until the interpreter exits; that is not a leak.
+    nanobind::set_leak_warnings(false);
+    maxmargin::bind_string_table(module);
+    maxmargin::bind_items(module);
+    maxmargin::bind_link_features(module);
+    maxmargin::bind_symmetrize(module);
+    maxmargin::bind_token_attributes(module);
+    maxmargin::bind_token_scan(module);
+    maxmargin::bind_translation(module);
+    maxmargin::bind_simd(module);
+}

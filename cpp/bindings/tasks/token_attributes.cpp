@@ -1,0 +1,111 @@
+#include "maxmargin/text/token_attributes.hpp"
+
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "arrays.hpp"
+#include "owned.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using strings::Byte;
+using strings::StringTable;
+using templates::Template;
+
+void check(const Template& given) {
+    const auto sentences = given.sentences;
+    require(!sentences.empty() && sentences[0] == 0, "sentences must begin with 0");
+    for (std::size_t i = 1; i < sentences.size(); ++i)
+        require(sentences[i] >= sentences[i - 1], "sentences must not fall");
+    const auto n_tokens = static_cast<std::size_t>(sentences.back());
+    const std::size_t n_columns = given.column_size.size();
+    // The product may wrap: each factor is bounded first.
+    require(n_columns > 0 ? n_tokens <= given.cells.size() && n_columns <= (std::size_t{1} << 31)
+                          : n_tokens < (std::size_t{1} << 31),
+            "cells must have one row per column and one entry per token");
+    require(given.cells.size() == n_columns * n_tokens, "cells must have one row per column and one entry per token");
+    require(given.reach >= 0 && given.reach < (1 << 20), "reach must be small");
+    for (std::size_t c = 0; c < n_columns; ++c) {
+        const std::int64_t size = given.column_size[c];
+        require(size >= 0 && size < (std::int64_t{1} << 31), "a column has an impossible size");
+        for (const std::int32_t cell : given.cells.subspan(c * n_tokens, n_tokens))
+            require(cell >= 0 && cell < size, "a cell is outside of its column");
+    }
+    const auto& pieces = given.pieces;
+    require(pieces.begin.size() == pieces.end.size(), "pieces must have as many ends as beginnings");
+    const auto n_pieces = static_cast<std::int64_t>(pieces.begin.size());
+    for (std::size_t i = 0; i < pieces.begin.size(); ++i)
+        require(pieces.begin[i] == -1 || (pieces.begin[i] >= 0 && pieces.begin[i] <= pieces.end[i] &&
+                                          pieces.end[i] <= static_cast<std::int64_t>(pieces.text.size())),
+                "a piece lies outside of the text");
+    require(given.source_column.size() == given.source_first.size(), "sources must have a column and a first piece");
+    for (std::size_t s = 0; s < given.source_column.size(); ++s) {
+        const std::int32_t column = given.source_column[s];
+        require(column >= 0 && static_cast<std::size_t>(column) < n_columns, "a source has no column");
+        const std::int64_t first = given.source_first[s];
+        require(first >= 0 && first <= n_pieces &&
+                    given.column_size[static_cast<std::size_t>(column)] + 2 * given.reach <= n_pieces - first,
+                "a source has too few pieces");
+    }
+    require(given.view_source.size() == given.view_row.size(), "views must have a source and a row");
+    for (std::size_t v = 0; v < given.view_source.size(); ++v) {
+        const std::int32_t source = given.view_source[v];
+        require(source >= 0 && static_cast<std::size_t>(source) < given.source_column.size(), "a view has no source");
+        require(given.view_row[v] >= -given.reach && given.view_row[v] <= given.reach, "a row is out of reach");
+    }
+    const auto starts = given.line_start;
+    require(!starts.empty() && starts[0] == 0, "lines must begin with 0");
+    for (std::size_t l = 1; l < starts.size(); ++l) require(starts[l] >= starts[l - 1], "lines must not fall");
+    require(starts.back() == static_cast<std::int64_t>(given.items.size()), "lines must end where the items do");
+    const auto n_views = static_cast<std::int64_t>(given.view_source.size());
+    for (const std::int64_t item : given.items)
+        require(item >= -n_pieces && item < n_views, "an item is neither a view nor a piece");
+}
+
+nb::tuple run(StringTable& table, const In<std::int64_t>& sentences, const In<std::int32_t>& cells,
+              const In<std::int64_t>& column_size, std::int64_t reach, const In<std::int32_t>& source_column,
+              const In<std::int64_t>& source_first, const In<Byte>& text, const In<std::int64_t>& piece_begin,
+              const In<std::int64_t>& piece_end, const In<std::int32_t>& view_source, const In<std::int32_t>& view_row,
+              const In<std::int64_t>& line_start, const In<std::int64_t>& items, bool edges, bool grow) {
+    const Template given{view(sentences),
+                         view(cells),
+                         view(column_size),
+                         reach,
+                         view(source_column),
+                         view(source_first),
+                         {view(text), view(piece_begin), view(piece_end)},
+                         view(view_source),
+                         view(view_row),
+                         view(line_start),
+                         view(items)};
+    check(given);
+    templates::Rows rows;
+    {
+        const NoGil unlocked;
+        if (grow) {
+            const std::unique_lock lock(table.mutex);
+            templates::Extractor(given, table, true).run(edges, rows);
+        } else {
+            const std::shared_lock lock(table.mutex);
+            templates::Extractor(given, table, false).run(edges, rows);
+        }
+    }
+    nb::object values = rows.ones ? nb::none() : nb::cast(owned(std::move(rows.values)));
+    return nb::make_tuple(owned(std::move(rows.starts)), owned(std::move(rows.columns)), values);
+}
+
+}  // namespace
+
+void bind_token_attributes(nb::module_& module) {
+    module.def("attributes_of_tokens", &run, "table"_a, "sentences"_array, "cells"_array, "column_size"_array,
+               "reach"_a, "source_column"_array, "source_first"_array, "text"_array, "piece_begin"_array,
+               "piece_end"_array, "view_source"_array, "view_row"_array, "line_start"_array, "items"_array, "edges"_a,
+               "grow"_a,
+               "Attributes of tokens by a template, see token_attributes.hpp: starts of rows, columns (sorted), values "
+               "(None if all are 1).");
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,311 @@
+#include "maxmargin/alignment/translation.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+
+#include <cmath>
+#include <memory>
+
+#include "arrays.hpp"
+#include "maxmargin/base/parallel.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+using bitext::Lexicon;
+using bitext::Pairs;
+using Offsets = In<std::int64_t>;
+using Words = In<std::int32_t>;
+
+bool rising(std::span<const std::int64_t> offsets, std::size_t end) {
+    if (offsets.empty() || offsets[0] != 0) return false;
+    for (std::size_t i = 1; i < offsets.size(); ++i)
+        if (offsets[i] < offsets[i - 1]) return false;
+    return static_cast<std::size_t>(offsets.back()) == end;
+}
+
+bool below(std::span<const std::int32_t> words, std::int64_t least, std::int64_t end) {
+    for (const std::int32_t word : words)
+        if (word < least || word >= end) return false;
+    return true;
+}
+
+// Sentence pairs that were checked when they were made, with the offsets of their cells.
+class SentencePairs {
+   public:
+    SentencePairs(const Offsets& source_start, const Words& source, const Offsets& target_start, const Words& target,
+                  std::int64_t n_source, std::int64_t n_target)
+        : n_source(n_source), n_target(n_target), source_start_(copied(source_start)),
+          target_start_(copied(target_start)), source_(copied(source)), target_(copied(target)) {
+        require(n_source >= 0 && n_target >= 0, "vocabularies must not be negative");
+        require(source_start_.size() == target_start_.size(), "both sides must have the same number of sentences");
+        require(rising(source_start_, source_.size()) && rising(target_start_, target_.size()),
+                "offsets must rise from 0 to the number of words");
+        require(below(source_, -1, n_source) && below(target_, -1, n_target), "a word is outside its vocabulary");
+        cell_start_.assign(source_start_.size(), 0);
+        for (std::size_t p = 0; p + 1 < source_start_.size(); ++p) {
+            const std::int64_t rows = source_start_[p + 1] - source_start_[p];
+            const std::int64_t columns = target_start_[p + 1] - target_start_[p];
+            require(rows < (1 << 20) && columns < (1 << 20), "a sentence is too long");
+            cell_start_[p + 1] = cell_start_[p] + rows * columns;
+        }
+    }
+
+    Pairs view() const { return {source_start_, target_start_, cell_start_, source_, target_}; }
+
+    const std::int64_t n_source, n_target;
+
+   private:
+    std::vector<std::int64_t> source_start_, target_start_, cell_start_;
+    std::vector<std::int32_t> source_, target_;
+};
+
+// A lexicon that was checked when it was made.
+class WordPairs {
+   public:
+    WordPairs(const Offsets& row_start, const Words& column, std::int64_t n_target)
+        : n_target(n_target), row_start_(copied(row_start)), column_(copied(column)) {
+        require(rising(row_start_, column_.size()), "rows of the lexicon do not fit");
+        require(below(column_, 0, n_target), "a word of the lexicon is outside its vocabulary");
+    }
+
+    Lexicon view() const { return {row_start_, column_}; }
+    std::int64_t n_source() const { return static_cast<std::int64_t>(row_start_.size()) - 1; }
+
+    const std::int64_t n_target;
+
+   private:
+    std::vector<std::int64_t> row_start_;
+    std::vector<std::int32_t> column_;
+};
+
+// A bitext with its lexicon and the slot of every cell: the input of all expectation steps.
+class Bitext {
+   public:
+    Bitext(std::shared_ptr<SentencePairs> pairs, int threads)
+        : pairs_(std::move(pairs)), lexicon_(pairs_->view(), pairs_->n_source, pairs_->n_target, threads) {
+        require(lexicon_.column.size() < bitext::kNoSlot, "more than 4 billion different word pairs; split the bitext");
+        slots_ = bitext::slots_of(pairs_->view(), lexicon_.view(), pairs_->n_target, threads);
+    }
+
+    Pairs pairs() const { return pairs_->view(); }
+    Lexicon lexicon() const { return lexicon_.view(); }
+    std::int64_t n_source() const { return pairs_->n_source; }
+    std::int64_t n_target() const { return pairs_->n_target; }
+    std::int64_t n_slots() const { return static_cast<std::int64_t>(lexicon_.column.size()); }
+    const std::uint32_t* slots(std::int64_t p) const { return slots_.data() + pairs().cell_start[p]; }
+    const std::vector<std::int32_t>& together() const { return lexicon_.together; }
+
+   private:
+    std::shared_ptr<SentencePairs> pairs_;
+    bitext::OwnedLexicon lexicon_;
+    std::vector<std::uint32_t> slots_;
+};
+
+void write_lexicon(const Bitext& bitext, Out<std::int64_t> row_start, Out<std::int32_t> column,
+                   Out<std::int32_t> together) {
+    const Lexicon lexicon = bitext.lexicon();
+    require(row_start.size() == lexicon.row_start.size() && column.size() == lexicon.column.size() &&
+                together.size() == lexicon.column.size(),
+            "arrays must have the sizes of the lexicon");
+    std::copy(lexicon.row_start.begin(), lexicon.row_start.end(), row_start.data());
+    std::copy(lexicon.column.begin(), lexicon.column.end(), column.data());
+    std::copy(bitext.together().begin(), bitext.together().end(), together.data());
+}
+
+translation::Tables tables(const In<float>& word, const In<float>& null_target, const In<float>& null_source,
+                           double unseen, std::int64_t n_slots, std::int64_t n_source, std::int64_t n_target) {
+    require(static_cast<std::int64_t>(word.size()) == 2 * n_slots, "word must have two entries per slot");
+    require(static_cast<std::int64_t>(null_target.size()) == n_target &&
+                static_cast<std::int64_t>(null_source.size()) == n_source,
+            "probabilities of the empty word must be one per word");
+    require(unseen > 0 && unseen < 1, "unseen must be a probability");
+    return {view(word), view(null_target), view(null_source), unseen};
+}
+
+translation::Jumps jumps(const In<double>& c, double null, std::int64_t most_positions) {
+    require(c.size() % 2 == 1 && c.size() >= 3, "jumps must have an odd number of entries, at least 3");
+    for (std::size_t d = 0; d < c.size(); ++d)
+        require(c.data()[d] >= 1e-100 && c.data()[d] <= 1e100, "jumps must be positive, from 1e-100 to 1e100");
+    require(null >= 0 && null < 1, "null must be a probability below 1");
+    return {view(c), null, most_positions};
+}
+
+// One expectation step; jump arrays without entries stand for Model 1. Each thread but the first adds to a table of its
+// own as long as these take no more than `memory` bytes together; else all of them add to the same.
+void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_target, const In<float>& null_source,
+            const In<double>& forth, const In<double>& back, double null, bool agree, std::int64_t longest,
+            double scale, Out<std::uint64_t> counts, Out<std::uint64_t> null_target_counts,
+            Out<std::uint64_t> null_source_counts, Out<std::uint64_t> distances, Out<std::uint64_t> departures,
+            Out<double> likelihood, std::int64_t memory, int threads) {
+    const Pairs pairs = bitext.pairs();
+    const auto table =
+        tables(word, null_target, null_source, 0.5, bitext.n_slots(), bitext.n_source(), bitext.n_target());
+    require(counts.size() == word.size() && null_target_counts.size() == null_target.size() &&
+                null_source_counts.size() == null_source.size(),
+            "counts must have one entry per probability");
+    require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(),
+            "likelihood must have two entries per pair");
+    require(scale >= 1 && scale <= 0x1p62, "scale must be at least 1 and at most 2^62");
+    require(longest >= 0 && longest < (1 << 20), "longest is out of range");
+    const bool markov = forth.size() > 0;
+    translation::Jumps forth_jumps, back_jumps;
+    translation::Counts totals{view(counts), view(null_target_counts), view(null_source_counts), {}, {}, scale, false};
+    if (markov) {
+        forth_jumps = jumps(forth, null, longest);
+        back_jumps = jumps(back, null, longest);
+        const std::int64_t side = longest + 1;
+        require(forth.size() == back.size() && distances.size() == 2 * forth.size(),
+                "distances must have one entry per jump and direction");
+        require(static_cast<std::int64_t>(departures.size()) == 2 * side * side, "departures must be (2, side, side)");
+        totals.forth = {{distances.data(), forth.size()}, {departures.data(), departures.size() / 2}, side};
+        totals.back = {{distances.data() + forth.size(), forth.size()},
+                       {departures.data() + departures.size() / 2, departures.size() / 2},
+                       side};
+    }
+    double* values = likelihood.data();
+    const NoGil unlocked;
+    const int workers =
+        static_cast<int>(std::clamp<std::int64_t>(pairs.size() / bitext::kGrain, 1, std::max(threads, 1)));
+    const auto bytes = static_cast<std::int64_t>(counts.size() * sizeof(std::uint64_t));
+    totals.shared = workers > 1 && bytes > memory / (workers - 1);
+    std::vector<std::vector<std::uint64_t>> own(totals.shared ? 0 : workers - 1);
+    for (auto& one : own) one.assign(counts.size(), 0);
+    std::vector<translation::Worker> scratch(workers);
+    parallel_blocks(pairs.size(), bitext::kGrain, workers, [&](int thread, std::int64_t begin, std::int64_t end) {
+        auto& worker = scratch[thread];
+        auto sums = totals;
+        if (!totals.shared && thread > 0) sums.word = own[thread - 1];
+        for (std::int64_t p = begin; p < end; ++p) {
+            values[2 * p] = values[2 * p + 1] = 0;
+            if (std::max(pairs.sources(p), pairs.targets(p)) > longest || pairs.sources(p) == 0 ||
+                pairs.targets(p) == 0)
+                continue;
+            worker.gather(pairs, p, bitext.slots(p), bitext::kNoSlot, table);
+            worker.fetch(bitext.slots(p), pairs.cell_start[p + 1] - pairs.cell_start[p], sums.word.data());
+            if (p + 1 < end)
+                worker.fetch(bitext.slots(p + 1), pairs.cell_start[p + 2] - pairs.cell_start[p + 1], table.word.data());
+            const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, &sums) : worker.model1();
+            values[2 * p] = first;
+            values[2 * p + 1] = second;
+            worker.count(pairs, p, bitext.slots(p), agree, sums);
+        }
+    });
+    if (own.empty()) return;
+    parallel_blocks(bytes / 8, 1 << 16, workers, [&](int, std::int64_t begin, std::int64_t end) {
+        for (const auto& one : own)
+            for (std::int64_t c = begin; c < end; ++c) totals.word[c] += one[c];
+    });
+}
+
+void maximize(const Bitext& bitext, const In<std::uint64_t>& counts, double scale, double prior, Out<float> word,
+              int threads) {
+    require(static_cast<std::int64_t>(counts.size()) == 2 * bitext.n_slots() && word.size() == counts.size(),
+            "counts and word must have two entries per slot");
+    require(scale >= 1 && prior >= 0 && std::isfinite(scale) && std::isfinite(prior), "scale or prior is out of range");
+    const auto in = view(counts);
+    const auto out = view(word);
+    const NoGil unlocked;
+    translation::maximize(bitext.lexicon(), in, scale, prior, bitext.n_target(), out, threads);
+}
+
+// Slots of the cells of any sentence pairs, -1 for words that never met.
+void find(const WordPairs& word_pairs, const SentencePairs& checked, Out<std::int64_t> slots, int threads) {
+    const Pairs pairs = checked.view();
+    const Lexicon lexicon = word_pairs.view();
+    require(word_pairs.n_source() == checked.n_source && word_pairs.n_target == checked.n_target,
+            "the lexicon does not fit the vocabularies of the sentence pairs");
+    require(static_cast<std::int64_t>(slots.size()) == pairs.cell_start.back(), "slots must have one entry per cell");
+    std::int64_t* out = slots.data();
+    const NoGil unlocked;
+    parallel_blocks(pairs.size(), bitext::kGrain, threads, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t p = begin; p < end; ++p) {
+            const std::int64_t n = pairs.targets(p);
+            std::int64_t* row = out + pairs.cell_start[p];
+            for (std::int64_t j = pairs.source_start[p]; j < pairs.source_start[p + 1]; ++j, row += n) {
+                const std::int32_t e = pairs.source[j];
+                const std::int64_t first = e < 0 ? 0 : lexicon.row_start[e],
+                                   last = e < 0 ? 0 : lexicon.row_start[e + 1];
+                bitext::search(lexicon.column.data(), first, last, pairs.target.data() + pairs.target_start[p], n, row);
+            }
+        }
+    });
+}
+
+// Posteriors of both directions over the cells; jump arrays without entries stand for Model 1.
+void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, const In<float>& word,
+                const In<float>& null_target, const In<float>& null_source, double unseen, const In<double>& forth,
+                const In<double>& back, double null, Out<double> forward, Out<double> backward,
+                Out<double> empty_target, Out<double> empty_source, Out<double> likelihood, int threads) {
+    const Pairs pairs = checked.view();
+    const auto n_slots = static_cast<std::int64_t>(word.size()) / 2;
+    const auto table = tables(word, null_target, null_source, unseen, n_slots, checked.n_source, checked.n_target);
+    const auto cells = static_cast<std::size_t>(pairs.cell_start.back());
+    require(slots.size() == cells && forward.size() == cells && backward.size() == cells,
+            "grids must have one entry per cell");
+    for (std::size_t c = 0; c < cells; ++c)
+        require(slots.data()[c] >= -1 && slots.data()[c] < n_slots, "a slot is out of range");
+    require(empty_target.size() == pairs.target.size() && empty_source.size() == pairs.source.size(),
+            "posteriors of the empty word must be one per token");
+    require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(),
+            "likelihood must have two entries per pair");
+    const bool markov = forth.size() > 0;
+    translation::Jumps forth_jumps, back_jumps;
+    if (markov) {
+        std::int64_t sources = 0, targets = 0;
+        for (std::int64_t p = 0; p < pairs.size(); ++p) {
+            sources = std::max(sources, pairs.sources(p));
+            targets = std::max(targets, pairs.targets(p));
+        }
+        forth_jumps = jumps(forth, null, sources);
+        back_jumps = jumps(back, null, targets);
+    }
+    const std::int64_t* in = slots.data();
+    double *out_forward = forward.data(), *out_backward = backward.data(), *out_target = empty_target.data(),
+           *out_source = empty_source.data(), *values = likelihood.data();
+    const NoGil unlocked;
+    std::vector<translation::Worker> workers(std::max(threads, 1));
+    parallel_blocks(pairs.size(), 8, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+        auto& worker = workers[thread];
+        for (std::int64_t p = begin; p < end; ++p) {
+            worker.gather(pairs, p, in + pairs.cell_start[p], std::int64_t{-1}, table);
+            const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, nullptr) : worker.model1();
+            values[2 * p] = first;
+            values[2 * p + 1] = second;
+            std::int64_t cell = pairs.cell_start[p];
+            for (std::int64_t j = 0; j < pairs.sources(p); ++j)
+                for (std::int64_t k = 0; k < pairs.targets(p); ++k, ++cell) {
+                    out_forward[cell] = worker.forward(j, k);
+                    out_backward[cell] = worker.backward(j, k);
+                }
+            std::copy(worker.null_target.begin(), worker.null_target.end(), out_target + pairs.target_start[p]);
+            std::copy(worker.null_source.begin(), worker.null_source.end(), out_source + pairs.source_start[p]);
+        }
+    });
+}
+
+}  // namespace
+
+void bind_translation(nb::module_& module) {
+    nb::class_<SentencePairs>(module, "SentencePairs")
+        .def(nb::init<const Offsets&, const Words&, const Offsets&, const Words&, std::int64_t, std::int64_t>(),
+             "source_start"_array, "source"_array, "target_start"_array, "target"_array, "n_source"_a, "n_target"_a);
+    nb::class_<Bitext>(module, "Bitext")
+        .def(nb::init<std::shared_ptr<SentencePairs>, int>(), "pairs"_a, "threads"_a, nb::call_guard<NoGil>())
+        .def_prop_ro("n_slots", &Bitext::n_slots);
+    module.def("bitext_lexicon", &write_lexicon, "bitext"_a, "row_start"_array, "column"_array, "together"_array);
+    module.def("translation_expect", &expect, "bitext"_a, "word"_array, "null_target"_array, "null_source"_array,
+               "forth"_array, "back"_array, "null"_a, "agree"_a, "longest"_a, "scale"_a, "counts"_array,
+               "null_target_counts"_array, "null_source_counts"_array, "distances"_array, "departures"_array,
+               "likelihood"_array, "memory"_a, "threads"_a);
+    module.def("translation_maximize", &maximize, "bitext"_a, "counts"_array, "scale"_a, "prior"_a, "word"_array,
+               "threads"_a);
+    nb::class_<WordPairs>(module, "WordPairs")
+        .def(nb::init<const Offsets&, const Words&, std::int64_t>(), "row_start"_array, "column"_array, "n_target"_a)
+        .def("find", &find, "pairs"_a, "slots"_array, "threads"_a);
+    module.def("translation_posteriors", &posteriors, "pairs"_a, "slots"_array, "word"_array, "null_target"_array,
+               "null_source"_array, "unseen"_a, "forth"_array, "back"_array, "null"_a, "forward"_array,
+               "backward"_array, "empty_target"_array, "empty_source"_array, "likelihood"_array, "threads"_a);
+}
+
+}  // namespace maxmargin

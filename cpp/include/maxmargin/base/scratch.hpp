@@ -1,0 +1,54 @@
+// Working memory that outlives a kernel call. A call takes one object per thread and gives them back at its end, so
+// that the pages of a large scratch are not asked from the system, and cleared, again in every call. Kept objects have
+// the size of the largest call so far. A kernel must not read values that an earlier call has left.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace maxmargin {
+
+template <class Scratch>
+class ScratchLease {
+   public:
+    explicit ScratchLease(std::size_t count) {
+        const std::lock_guard lock(mutex());
+        auto& idle = pool();
+        while (taken_.size() < count && !idle.empty()) {
+            taken_.push_back(std::move(idle.back()));
+            idle.pop_back();
+        }
+        while (taken_.size() < count) taken_.push_back(std::make_unique<Scratch>());
+        idle.reserve(idle.size() + count);  // so that giving back cannot fail
+    }
+    ~ScratchLease() {
+        const std::lock_guard lock(mutex());
+        auto& idle = pool();
+        for (auto& one : taken_)
+            if (idle.size() < idle.capacity()) idle.push_back(std::move(one));
+    }
+    ScratchLease(const ScratchLease&) = delete;
+    ScratchLease& operator=(const ScratchLease&) = delete;
+
+    Scratch& operator[](std::size_t i) { return *taken_[i]; }
+    std::size_t size() const { return taken_.size(); }
+
+   private:
+    static std::mutex& mutex() {
+        static std::mutex one;
+        return one;
+    }
+    static std::vector<std::unique_ptr<Scratch>>& pool() {
+        static std::vector<std::unique_ptr<Scratch>> idle;
+        return idle;
+    }
+    std::vector<std::unique_ptr<Scratch>> taken_;
+};
+
+template <class T>
+void at_least(std::vector<T>& values, std::size_t size) {
+    if (values.size() < size) values.resize(size);
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,15 @@
+"""The commands ``maxmargin align VERB``: each file parses the options of a verb and calls functions of the package."""
+
+from __future__ import annotations
+
+import typer
+
+from maxmargin.tasks.alignment.cli import bootstrap, evaluate, predict, show, symmetrize, train
+
+app = typer.Typer(help="Word alignment: learn, predict, evaluate and look at links.", no_args_is_help=True)
+app.command()(train.train)
+app.command()(predict.predict)
+app.command()(bootstrap.bootstrap)
+app.command()(evaluate.evaluate)
+app.command()(show.show)
+app.command()(symmetrize.symmetrize)

@@ -1,0 +1,81 @@
+"""The verb ``bootstrap``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maxmargin._terminal import fail
+from maxmargin.tasks.alignment.cli.options import (
+    BitextTarget,
+    Confidence,
+    Fertility,
+    Reuse,
+    Symmetrized,
+    Target,
+    Threshold,
+    align,
+    optional_bitext,
+    reused,
+    save,
+)
+from maxmargin.tasks.alignment.estimator import WordAligner
+from maxmargin.tasks.alignment.io.files import Format
+from maxmargin.tasks.alignment.io.sentences import as_pairs, read_pairs
+from maxmargin.tasks.common.commands import errors_as_lines, once, writable
+from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol
+
+
+def bootstrap(
+    bitext_source: Annotated[str, typer.Option("--bitext-source", help="Source sentences, or 'source ||| target'.")],
+    bitext_target: BitextTarget = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Model file to write.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", help="Sentences to align, without --out; those of the bitext if not given."),
+    ] = None,
+    target: Target = None,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Number of sentence pairs to learn links from.")] = 1000,
+    fertility: Fertility = 2,
+    reuse: Reuse = None,
+    method: Symmetrized = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Format of the links.", show_default="pharaoh")
+    ] = None,
+    confidence: Confidence = False,
+    threshold: Threshold = None,
+    tol: Tol = 1e-3,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from a bitext alone. Writes a model with --out, without it links, as fast_align does."""
+    began = time.perf_counter()
+    if out is not None:
+        writable(out)
+        if source is not None:
+            fail("--out writes a model, --source asks for links; give one of them, and use align predict")
+        of_links = ("--method", method), ("--format", form), ("--confidence", confidence), ("--threshold", threshold)
+        ignored = [option for option, value in of_links if value is not None and value is not False]
+        if ignored:
+            fail(f"--out writes a model, {ignored[0]} is about links; omit one of them, and use align predict")
+    elif as_json:
+        fail("--json reports on a model, but without --out links are written; give --out, or --format json for links")
+    with errors_as_lines():
+        once([bitext_source, bitext_target, source, target])
+        learned = read_pairs(bitext_source, bitext_target)
+        asked = optional_bitext(source, target)
+    with errors_as_lines():
+        aligner = WordAligner(
+            fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=reused(reuse), verbose=True
+        )
+        to_align = learned if asked is None else as_pairs(asked)
+        aligner.bootstrap(learned if asked is None else [*learned, *to_align], n_pairs=pairs)
+        if out is not None:
+            save(aligner, out, began, annotated=0, as_json=as_json)
+            return
+        written = form or Format.pharaoh
+        align(aligner, to_align, written, method=method, confidence=confidence, threshold=threshold, adapt=False)

@@ -1,0 +1,123 @@
+"""Options that the verbs share, and their values."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maxmargin._terminal import report
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.alignment.estimator import WordAligner, load_aligner
+from maxmargin.tasks.alignment.io.files import Bitext, FileError, Format, read_bitext, write_links
+from maxmargin.tasks.alignment.io.links import Prediction
+from maxmargin.tasks.alignment.io.sentences import SentencePair
+from maxmargin.tasks.alignment.metrics.symmetrization import Method
+from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+
+RECOGNIZED = "recognized, except talp"
+"""The default of the format of a file, in the help."""
+
+Source = Annotated[str, typer.Option("--source", help="Source sentences, or lines 'source ||| target'.")]
+OptionalSource = Annotated[
+    str | None,
+    typer.Option("--source", help="Source sentences, one per line, or lines 'source ||| target' without --target."),
+]
+Target = Annotated[str | None, typer.Option("--target", help="Target sentences, one per line.")]
+BitextTarget = Annotated[str | None, typer.Option("--bitext-target", help="Target sentences of the bitext.")]
+GoldFormat = Annotated[
+    Format | None, typer.Option("--gold-format", help="Format of the gold links.", show_default=RECOGNIZED)
+]
+Extra = Annotated[
+    list[str] | None,
+    typer.Option("--extra", metavar="NAME=FILE", help="Links of another aligner as a feature; may be repeated."),
+]
+Fertility = Annotated[int, typer.Option("--fertility", min=1, max=10, help="Maximum number of links of a word.")]
+Reuse = Annotated[
+    Path | None,
+    typer.Option("--reuse", metavar="MODEL", help="Use the translation models of this model instead of learning some."),
+]
+Confidence = Annotated[bool, typer.Option("--confidence", help="Write the confidence of each link.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", min=0.0, max=1.0, help="Write links with at least this confidence."),
+]
+Symmetrized = Annotated[
+    Method | None,
+    typer.Option(
+        "--method",
+        help="Write the links of the hidden Markov models of words, symmetrized by this method, as a baseline.",
+        show_default="the learned matching",
+    ),
+]
+
+
+def optional_bitext(source: str | None, target: str | None, option: str = "--") -> Bitext | None:
+    """The sentences if they are given; the names of their options start with ``option``."""
+    if source is None and target is not None:
+        raise FileError(f"{option}target needs {option}source; give both, or neither")
+    return None if source is None else read_bitext(source, target)
+
+
+def extra_files(given: Sequence[str] | None, option: str = "--extra") -> dict[str, str]:
+    """Names and files of ``NAME=FILE``."""
+    found: dict[str, str] = {}
+    for one in given or ():
+        name, _, path = one.partition("=")
+        if not name or not path:
+            raise ValueError(f"{option} {one}: write NAME=FILE")
+        if name in found:
+            raise ValueError(f"{option} {one}: the name {name} is given twice")
+        found[name] = path
+    return found
+
+
+def reused(model: Path | None) -> BitextModels | None:
+    """The translation models of ``--reuse``."""
+    return None if model is None else load_aligner(model).models_
+
+
+def save(aligner: WordAligner, out: Path, began: float, *, annotated: int, as_json: bool) -> None:
+    """Write a model file and report on it."""
+    aligner.save(out)
+    metadata = {
+        "model": str(out),
+        "megabytes": out.stat().st_size / 1e6,
+        "bitext_pairs": aligner.models_.n_pairs,
+        "annotated_pairs": annotated,
+        **{key: value for key, value in aligner.metadata_.items() if value is not None},
+        "seconds": time.perf_counter() - began,
+    }
+    report(metadata, as_json=as_json)
+
+
+def write(links: Iterable[IntArray | Prediction], form: Format) -> None:
+    """Write links to standard output and flush it, so that a closed pipe raises here, not at the end of the process."""
+    write_links(sys.stdout, links, form.value)
+    sys.stdout.flush()
+
+
+def align(
+    aligner: WordAligner,
+    pairs: list[SentencePair],
+    form: Format,
+    *,
+    method: Method | None,
+    confidence: bool,
+    threshold: float | None,
+    adapt: bool,
+) -> None:
+    """Align sentence pairs and write the links."""
+    if method is not None:
+        if confidence or threshold is not None:
+            raise ValueError(f"--method {method.value} has no confidences; omit --confidence and --threshold")
+        write(aligner.align_hmm(pairs, method=method.value, adapt=adapt), form)
+    elif confidence or threshold is not None:
+        found = aligner.align(pairs, threshold=threshold, adapt=adapt)
+        write(found if confidence else [one.links for one in found], form)
+    else:
+        write(aligner.predict(pairs, adapt=adapt), form)

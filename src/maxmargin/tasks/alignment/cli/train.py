@@ -1,0 +1,93 @@
+"""The verb ``train``."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.tasks.alignment.cli.options import (
+    BitextTarget,
+    Extra,
+    Fertility,
+    GoldFormat,
+    Reuse,
+    Target,
+    extra_files,
+    optional_bitext,
+    reused,
+    save,
+)
+from maxmargin.tasks.alignment.estimator import WordAligner
+from maxmargin.tasks.alignment.io.sentences import read_annotated
+from maxmargin.tasks.common.commands import errors_as_lines, once, writable
+from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol
+
+
+def train(
+    source: Annotated[str, typer.Option("--source", help="Annotated source sentences, or 'source ||| target'.")],
+    gold: Annotated[str, typer.Option("--gold", help="Links of these sentences: NAACL, Pharaoh or JSON.")],
+    out: ModelOut,
+    target: Target = None,
+    bitext_source: Annotated[
+        str | None,
+        typer.Option("--bitext-source", help="Source sentences without links, or lines 'source ||| target'."),
+    ] = None,
+    bitext_target: BitextTarget = None,
+    dev_source: Annotated[
+        str | None, typer.Option("--dev-source", help="Annotated source sentences to choose settings by.")
+    ] = None,
+    dev_target: Annotated[str | None, typer.Option("--dev-target", help="Target sentences of --dev-source.")] = None,
+    dev_gold: Annotated[str | None, typer.Option("--dev-gold", help="Links of --dev-source.")] = None,
+    fertility: Fertility = 2,
+    C: Annotated[
+        list[float] | None,
+        typer.Option("--C", help="Regularization; repeat to choose from several.", show_default="0.03 0.1 0.3"),
+    ] = None,
+    false_negative: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--false-negative", help="Cost of a missed link; repeat to choose from several.", show_default="1 2 3"
+        ),
+    ] = None,
+    extra: Extra = None,
+    dev_extra: Annotated[
+        list[str] | None, typer.Option("--dev-extra", metavar="NAME=FILE", help="--extra for the dev pairs.")
+    ] = None,
+    reuse: Reuse = None,
+    gold_form: GoldFormat = None,
+    tol: Tol = 1e-3,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from annotated sentence pairs and a bitext without annotations, the larger the better."""
+    began = time.perf_counter()
+    writable(out)
+    with errors_as_lines():
+        extras, dev_extras = extra_files(extra), extra_files(dev_extra, "--dev-extra")
+        bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
+        once([*bitexts, gold, dev_gold, *extras.values(), *dev_extras.values()])
+        pairs, references = read_annotated(source, target, gold, extra=extras, format=gold_form)
+        bitext = optional_bitext(bitext_source, bitext_target, "--bitext-")
+        if dev_source is None and dev_target is not None:
+            raise ValueError("--dev-target needs --dev-source; give both, or neither")
+        if (dev_source is None) != (dev_gold is None):
+            raise ValueError("--dev-source and --dev-gold belong together; give both, or neither")
+        if dev_source is None and dev_extra:
+            raise ValueError("--dev-extra needs --dev-source and --dev-gold; give them, or omit it")
+        if reuse is not None and bitext is not None:
+            raise ValueError("--reuse takes existing translation models, --bitext-source learns new ones; give one")
+        dev = None
+        if dev_source is not None and dev_gold is not None:
+            dev = read_annotated(dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form)
+    with errors_as_lines():
+        choices = ("C", C), ("false_negative", false_negative)
+        settings: dict[str, Any] = {name: tuple(value) for name, value in choices if value}
+        aligner = WordAligner(
+            fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=reused(reuse), verbose=True, **settings
+        )
+        aligner.fit(pairs, references, bitext=bitext or (), dev=dev)
+        annotated = len(pairs) + (0 if dev is None else len(dev[0]))
+        save(aligner, out, began, annotated=annotated, as_json=as_json)

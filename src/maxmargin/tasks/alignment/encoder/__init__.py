@@ -1,0 +1,1 @@
+"""Sentence pairs as the matchings and features that the weights score."""

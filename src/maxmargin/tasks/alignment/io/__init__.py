@@ -1,0 +1,1 @@
+"""Files, formats and forms of sentence pairs and links."""

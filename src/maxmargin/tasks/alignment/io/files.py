@@ -1,0 +1,344 @@
+"""Files of sentences and of links.
+
+Every path may be ``-`` for standard input, and every file may be compressed with gzip. Errors are
+:class:`FileError`: ``FILE, line N: what is wrong; what to do``. :mod:`~maxmargin.tasks.alignment.io.link_formats`
+describes the formats of links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TextIO
+
+import numpy as np
+
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.io.link_formats import FORMATS, Format, Table, format_pair, parse, recognize
+from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, unpack
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text, words_of
+
+__all__ = [
+    "FORMATS",
+    "Bitext",
+    "FileError",
+    "Format",
+    "LinkFile",
+    "format_links",
+    "open_links",
+    "read_bitext",
+    "read_links",
+    "read_references",
+    "read_sentences",
+    "write_links",
+]
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """Sentence pairs: ``source[i]`` and ``target[i]`` are the words of pair ``i``; either may be empty.
+
+    Iterating gives the pairs ``(source, target)``, so that a bitext can be given where sentence pairs are expected.
+    """
+
+    source: list[list[str]]
+    target: list[list[str]]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __iter__(self) -> Iterator[tuple[list[str], list[str]]]:
+        return zip(self.source, self.target, strict=True)
+
+
+def read_sentences(path: AnyPath) -> list[list[str]]:
+    """Read the words of each line, split at ASCII white space; an empty line is a sentence without words."""
+    return [words_of(line) for line in lines_of(read_text(path))]
+
+
+def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
+    """Read sentence pairs from two files with a sentence per line, or from one with lines ``source ||| target``.
+
+    An empty line is a sentence without words; in a file of both languages, a pair of them.
+    """
+    if target is None:
+        return _joined(source)
+    if str(source) == str(target) == "-":
+        raise FileError("standard input can be read only once; give the source or the target as a file")
+    pair = Bitext(_source_alone(source), read_sentences(target))
+    if len(pair.source) != len(pair.target):
+        raise FileError(
+            f"{name_of(source)} has {count_of(len(pair.source), 'line')} and {name_of(target)} has {len(pair.target)}; "
+            "line N of one must be the translation of line N of the other"
+        )
+    return pair
+
+
+def _source_alone(path: AnyPath) -> list[list[str]]:
+    """Read source sentences, and refuse a file of both languages."""
+    sentences = read_sentences(path)
+    for number, words in enumerate(sentences, start=1):
+        if "|||" in words:
+            raise problem(
+                path,
+                number,
+                "has ' ||| ', so the file seems to have source and target; omit the target file (--target), or "
+                "replace this word of the text",
+            )
+    return sentences
+
+
+def _joined(path: AnyPath) -> Bitext:
+    pair = Bitext([], [])
+    for number, line in enumerate(lines_of(read_text(path)), start=1):
+        # An empty line is a pair of sentences without words.
+        words = words_of(line) or ["|||"]
+        if (found := words.count("|||")) != 1:
+            raise problem(
+                path,
+                number,
+                f"{found or 'no'} ' ||| ' instead of one between source and target; write "
+                "'source ||| target', or give the target as a second file",
+            )
+        at = words.index("|||")
+        pair.source.append(words[:at])
+        pair.target.append(words[at + 1 :])
+    return pair
+
+
+@dataclass(frozen=True, eq=False)
+class LinkFile:
+    """The links of a file, not yet matched with sentences.
+
+    Attributes:
+        path: the file.
+        format: the format they were read in.
+        table: the links in the order of the file.
+    """
+
+    path: AnyPath
+    format: str
+    table: Table
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentence pairs; for NAACL files, which do not say it, the largest number that occurs."""
+        return self.table.count
+
+    @property
+    def counted(self) -> bool:
+        """Whether the file says its number of pairs: all formats but NAACL do."""
+        return self.format != "naacl"
+
+    @property
+    def perhaps_from_one(self) -> bool:
+        """Whether this may be a TALP file read as Pharaoh: many links, but none of a first word on either side."""
+        links = self.table.links
+        return self.format == "pharaoh" and len(links) >= 20 and bool((links > 0).all())
+
+    @property
+    def numbered(self) -> tuple[int, int]:
+        """The smallest and the largest number, from 1, of sentence pairs with links in a NAACL file."""
+        return int(self.table.sentence.min(initial=max(self.sentences - 1, 0))) + 1, self.sentences
+
+    def reversed(self) -> LinkFile:
+        """The links with source and target swapped."""
+        return replace(self, table=replace(self.table, links=np.ascontiguousarray(self.table.links[:, ::-1])))
+
+    def references(self, *, bitext: Bitext | None = None, sentences: int | None = None) -> list[Reference]:
+        """The sure and possible links of each pair; a link given as both is sure.
+
+        Args:
+            bitext: the sentences; their number must be that of the file, and links must lie inside.
+            sentences: number of pairs if there is no bitext.
+        """
+        table, start = self._checked(bitext, sentences)
+        possible = unpack(start, table.links)
+        sure = unpack(_offsets(table.sentence[table.sure], len(start) - 1), table.links[table.sure])
+        return [Reference(one, two) for one, two in zip(sure, possible, strict=True)]
+
+    def predictions(self, *, bitext: Bitext | None = None, sentences: int | None = None) -> list[Prediction]:
+        """The links of each pair, sure or possible, and their confidences if the file has them."""
+        table, start = self._checked(bitext, sentences)
+        links = unpack(start, table.links)
+        if table.confidence is None:
+            return [Prediction(one) for one in links]
+        ends = start.tolist()
+        parts = [table.confidence[first:last] for first, last in pairwise(ends)]
+        return [Prediction(one, part) for one, part in zip(links, parts, strict=True)]
+
+    def _checked(self, bitext: Bitext | None, sentences: int | None) -> tuple[Table, IntArray]:
+        """Sorted distinct links of the right number of pairs, and the offsets of the pairs."""
+        count = len(bitext) if bitext is not None else self.sentences if sentences is None else sentences
+        self._check_count(count)
+        if bitext is not None:
+            self._check_positions(bitext)
+        table = _distinct(self.table)
+        return table, _offsets(table.sentence, count)
+
+    def _check_count(self, count: int) -> None:
+        if self.counted:
+            if self.sentences != count:
+                raise FileError(
+                    f"{name_of(self.path)} has links of {count_of(self.sentences, 'sentence pair')} and there "
+                    f"are {count}; it needs one line per pair, an empty one for a pair without links"
+                )
+            return
+        if self.sentences <= count:
+            return
+        numbers = self.table.sentence
+        first, last = self.numbered
+        if first > count and last - first < count:
+            raise FileError(
+                f"{name_of(self.path)}: sentences are numbered {first} to {last} and there are {count}; number "
+                f"them from 1, for example with awk '{{$1 -= {first - 1}; print}}'"
+            )
+        outside = self.table.line[numbers >= count]
+        line = int(outside[0]) if len(outside) else None
+        raise problem(
+            self.path,
+            line,
+            f"sentence {self.sentences if line is None else int(numbers[numbers >= count][0]) + 1} of {count}; number "
+            "sentences from 1, and give the sentences that the links belong to",
+        )
+
+    def _check_positions(self, bitext: Bitext) -> None:
+        table = self.table
+        lengths = np.array(
+            [[len(words) for words in side] for side in (bitext.source, bitext.target)], dtype=np.int64
+        ).T.reshape(-1, 2)
+        outside = np.flatnonzero((table.links >= lengths[table.sentence]).any(axis=1))
+        if not len(outside):
+            return
+        at = int(outside[0])
+        sentence = int(table.sentence[at])
+        source, target = lengths[sentence].tolist()
+        base = 0 if self.format in ("pharaoh", "json") else 1
+        shown = "-".join(str(word + base) for word in table.links[at].tolist())
+        swapped = bool((table.links[:, ::-1] < lengths[table.sentence]).all())
+        remedy = (
+            "source and target seem to be swapped"
+            if swapped
+            else "check that links and sentences belong together and that positions count from "
+            + ("0, or read the file as talp" if self.format == "pharaoh" else str(base))
+        )
+        raise problem(
+            self.path,
+            int(table.line[at]) or None,
+            f"link {shown} lies outside sentence pair {sentence + 1}, which has {source} source and {target} target "
+            f"words; {remedy}",
+        )
+
+
+def _offsets(sentence: IntArray, count: int) -> IntArray:
+    return offsets_of(np.bincount(sentence, minlength=count)) if count else np.zeros(1, dtype=np.int64)
+
+
+def _distinct(table: Table) -> Table:
+    """Sort links by (sentence, source, target) and merge repeated ones: sure if any is, the largest confidence."""
+    keys = link_keys(table.sentence, table.links)
+    sure, confidence, order = table.sure, table.confidence, None
+    if not (keys[1:] >= keys[:-1]).all():
+        order = np.argsort(keys, kind="stable")
+        keys, sure = keys[order], sure[order]
+        confidence = None if confidence is None else confidence[order]
+    first = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), dtype=bool), keys[1:] != keys[:-1]]))
+    if order is None and len(first) == len(keys):
+        return table
+    kept = first if order is None else order[first]
+    return Table(
+        table.sentence[kept],
+        table.links[kept],
+        np.logical_or.reduceat(sure, first),
+        None if confidence is None else np.maximum.reduceat(confidence, first),
+        table.line[kept],
+        table.count,
+    )
+
+
+def open_links(path: AnyPath, *, format: str | None = None) -> LinkFile:
+    """Read a file of links.
+
+    Args:
+        path: the file.
+        format: one of :data:`FORMATS`; None recognizes it, except TALP, which looks like Pharaoh but counts from 1.
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
+    data = read_text(path)
+    form = recognize(path, data) if format is None else format
+    return LinkFile(path, form, parse(path, data, form))
+
+
+def read_references(
+    path: AnyPath, *, bitext: Bitext | None = None, sentences: int | None = None, format: str | None = None
+) -> list[Reference]:
+    """Read the sure and possible links of each pair; see :func:`open_links` and :meth:`LinkFile.references`."""
+    return open_links(path, format=format).references(bitext=bitext, sentences=sentences)
+
+
+def read_links(
+    path: AnyPath, *, bitext: Bitext | None = None, sentences: int | None = None, format: str | None = None
+) -> list[Prediction]:
+    """Read the links of each pair and their confidences; see :func:`open_links` and :meth:`LinkFile.predictions`."""
+    return open_links(path, format=format).predictions(bitext=bitext, sentences=sentences)
+
+
+def format_links(
+    links: IntArray | Prediction | Reference,
+    *,
+    format: str = "pharaoh",
+    confidence: FloatArray | None = None,
+    sentence: int = 1,
+    digits: int = 4,
+) -> str:
+    """Format the links of one pair, without an end of line.
+
+    One line in all formats but NAACL, which has a line per link and none for a pair without links.
+
+    Args:
+        links: shape ``(k, 2)``, or a prediction with its confidences, or a reference, whose possible links are marked.
+        format: one of :data:`FORMATS`.
+        confidence: shape ``(k,)``, written with the links.
+        sentence: number of the pair from 1, for NAACL.
+        digits: decimal places of confidences.
+    """
+    possible = None
+    if isinstance(links, Reference):
+        if confidence is not None:
+            raise ValueError("references have no confidences; omit them")
+        certain = set(map(tuple, links.sure.tolist()))
+        rest = [link for link in links.possible.tolist() if tuple(link) not in certain]
+        possible = np.array(rest, dtype=np.int64).reshape(-1, 2)
+        links = links.sure
+    elif isinstance(links, Prediction):
+        confidence = links.confidence if confidence is None else confidence
+        links = links.links
+    if confidence is not None and (len(confidence) != len(links) or not np.isfinite(confidence).all()):
+        raise ValueError(f"sentence {sentence}: confidence must have a finite number for each of {len(links)} links")
+    return format_pair(links, form=format, confidence=confidence, possible=possible, sentence=sentence, digits=digits)
+
+
+def write_links(
+    stream: TextIO,
+    predictions: Iterable[IntArray | Prediction | Reference] | Sequence[IntArray | Prediction | Reference],
+    format: str = "pharaoh",
+    *,
+    first: int = 1,
+    digits: int = 4,
+) -> None:
+    """Write the links of all pairs: exactly one line per pair, or for NAACL one line per link.
+
+    Args:
+        stream: a text stream, such as ``sys.stdout``.
+        predictions: links, predictions or references, one per pair.
+        format: one of :data:`FORMATS`.
+        first: number of the first pair, for NAACL.
+        digits: decimal places of confidences.
+    """
+    for number, one in enumerate(predictions, start=first):
+        text = format_links(one, format=format, sentence=number, digits=digits)
+        if text or format != "naacl":
+            stream.write(text + "\n")

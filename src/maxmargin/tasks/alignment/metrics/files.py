@@ -1,0 +1,107 @@
+"""Metrics and symmetrization of files of links."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from maxmargin._callers import callers_level
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.alignment.io.files import Bitext, FileError, LinkFile, open_links
+from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
+from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
+from maxmargin.tasks.common.text import AnyPath, count_of, name_of
+
+
+def evaluate_files(
+    gold: AnyPath,
+    predicted: Sequence[AnyPath],
+    *,
+    bitext: Bitext | None = None,
+    format: str | None = None,
+    gold_format: str | None = None,
+) -> list[Scores]:
+    """The scores of files of predicted links.
+
+    Args:
+        gold: the links of annotators.
+        predicted: files of predicted links.
+        bitext: the sentences; links must lie inside them.
+        format: the format of the predicted links; None recognizes it.
+        gold_format: the format of the gold; None recognizes it.
+    """
+    reference = open_links(gold, format=gold_format)
+    systems = [open_links(path, format=format) for path in predicted]
+    count = _count([reference, *systems], bitext)
+    if bitext is None:
+        _check_lines(reference, systems, count)
+    references = reference.references(bitext=bitext, sentences=count)
+    links = [system.predictions(bitext=bitext, sentences=count) for system in systems]
+    if not count:
+        raise FileError(f"{name_of(gold)}: no sentence pairs, so there is nothing to evaluate; give files with some")
+    for file, option, given in [
+        (reference, "--gold-format", gold_format),
+        *((system, "--format", format) for system in systems),
+    ]:
+        if given is None and file.perhaps_from_one:
+            warnings.warn(
+                f"{name_of(file.path)} has no position 0; if it counts from 1, give {option} talp",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
+    return [evaluate(references, one) for one in links]
+
+
+def symmetrize_files(
+    forward: AnyPath,
+    backward: AnyPath,
+    method: str = "grow-diag-final-and",
+    *,
+    reverse: bool = False,
+    bitext: Bitext | None = None,
+    format: str | None = None,
+) -> list[IntArray]:
+    """The symmetrized links of two files; see :mod:`~maxmargin.tasks.alignment.metrics.symmetrization`.
+
+    Args:
+        forward: links of one direction.
+        backward: links of the other direction.
+        method: one of :data:`~maxmargin.tasks.alignment.metrics.symmetrization.METHODS`.
+        reverse: whether the links of ``backward`` are (target, source).
+        bitext: the sentences; links must lie inside them.
+        format: the format of both files; None recognizes it.
+    """
+    files = [open_links(path, format=format) for path in (forward, backward)]
+    if reverse:
+        files[1] = files[1].reversed()
+    count = _count(files, bitext)
+    one, two = (file.predictions(bitext=bitext, sentences=count) for file in files)
+    return symmetrize(one, two, method)
+
+
+def _count(files: Sequence[LinkFile], bitext: Bitext | None) -> int:
+    """The number of sentence pairs: all files but NAACL ones say it, and must agree."""
+    if bitext is not None:
+        return len(bitext)
+    counted = [file for file in files if file.counted]
+    for file in counted[1:]:
+        if file.sentences != counted[0].sentences:
+            raise FileError(
+                f"{name_of(counted[0].path)} has {counted[0].sentences} lines and {name_of(file.path)} has "
+                f"{file.sentences}; both need one line per sentence pair"
+            )
+    return counted[0].sentences if counted else max(file.sentences for file in files)
+
+
+def _check_lines(gold: LinkFile, systems: Sequence[LinkFile], count: int) -> None:
+    """Refuse predictions with too few lines for a gold in NAACL format, which does not say how many it needs."""
+    short = next((system for system in systems if system.counted), None)
+    first, last = gold.numbered
+    # As many lines as the gold has sentences, but other numbers: then the numbers of the gold are wrong.
+    if short is None or gold.counted or last <= count or (first > count and last - first < count):
+        return
+    raise FileError(
+        f"{name_of(short.path)} has links of {count_of(count, 'sentence pair')} and {name_of(gold.path)} has "
+        f"sentences {first} to {last}; predicted links need one line per sentence pair of the gold, an empty one for "
+        "a pair without links"
+    )

@@ -1,0 +1,1 @@
+"""Translation models that are learned from a bitext without annotations."""

@@ -1,0 +1,292 @@
+"""The command ``train``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maxmargin._terminal import fail, printable, report
+from maxmargin.tasks.common.commands import errors_as_lines, once, writable
+from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol
+from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
+
+if TYPE_CHECKING:
+    from maxmargin.solvers import Solver
+    from maxmargin.tasks.tagging.fitting import BaseTagger
+    from maxmargin.tasks.tagging.io.files import TaggedText
+
+SOLVERS = {
+    "block-frank-wolfe": "BlockFrankWolfe",
+    "perceptron": "AveragedPerceptron",
+    "mira": "Mira",
+    "subgradient": "Subgradient",
+    "cutting-plane": "CuttingPlane",
+    "exponentiated-gradient": "ExponentiatedGradient",
+    "simplicial-decomposition": "SimplicialDecomposition",
+}
+"""Names of ``--solver`` and their classes."""
+
+CONSTRAINTS = ("auto", "bio", "iobes", "none")
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+PRESET_COLUMNS = ("word", "pos")
+"""The columns that presets may use."""
+
+
+def train(
+    train: Annotated[str, typer.Argument(help="A file of labeled tokens; - for standard input.")],
+    out: ModelOut,
+    dev: Annotated[
+        str | None,
+        typer.Option("--dev", help="Held-out labeled tokens: choose the stopping point, calibrate probabilities."),
+    ] = None,
+    columns: Columns = None,
+    label: Label = None,
+    form: Format = None,
+    join: Join = False,
+    template: Annotated[
+        str | None, typer.Option("--template", metavar="FILE", help="Template of attributes, in CRF++'s syntax.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset", help="Built-in template: chunking, ner or pos.", show_default="chunking if there is a pos"
+        ),
+    ] = None,
+    order: Annotated[int, typer.Option("--order", min=1, max=2, help="Order of the chain.")] = 1,
+    constraints: Annotated[
+        str,
+        typer.Option(
+            "--constraints", help="Transition constraints: auto (if the data satisfy them), bio, iobes or none"
+        ),
+    ] = "auto",
+    min_count: Annotated[
+        int | None,
+        typer.Option("--min-count", min=1, help="Drop attributes of fewer tokens.", show_default="by preset, or 1"),
+    ] = None,
+    support: Annotated[
+        str, typer.Option("--support", help="Attributes and labels with weights: negative, observed or all.")
+    ] = "negative",
+    C: Annotated[
+        str | None,
+        typer.Option(
+            "--C",
+            help="Larger means less regularization. Of several, as 0.1,0.3,1, the best on --dev is chosen.",
+            show_default="by preset, or 0.1",
+        ),
+    ] = None,
+    solver: Annotated[str, typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.")] = "block-frank-wolfe",
+    tol: Tol = 1e-2,
+    max_iter: Annotated[
+        int | None, typer.Option("--max-iter", min=1, help="Maximal number of passes.", show_default="by solver")
+    ] = None,
+    max_seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.0, help="Time limit of a run.")] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", help="The dev score: accuracy, f1 (of chunks), sentence_accuracy, or auto.")
+    ] = "auto",
+    patience: Annotated[
+        int, typer.Option("--patience", min=1, help="Stop after this many dev scores without an improvement.")
+    ] = 5,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    unknown: Annotated[
+        str | None, typer.Option("--unknown", metavar="LABEL", help="The label that stands for unknown labels.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume training that was interrupted or killed.")] = False,
+    save_every: Annotated[float, typer.Option("--save-every", min=0.0, hidden=True)] = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on labeled sentences."""
+    began = time.perf_counter()
+    writable(out, keep=[train, dev, template])
+    checkpoints = Checkpoints(out)
+    try:
+        with errors_as_lines():
+            once([train, dev, template])
+            algorithm = _solver(solver)
+            grid = _grid(C, dev)
+            if constraints not in CONSTRAINTS:
+                fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
+            from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata, labels_of
+
+            options = ReadOptions(form, columns, label, join)
+            texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
+            labels = [labels_of(text, unknown) for text in texts]
+            features = features_of(texts[0], template, preset)
+            reading = time.perf_counter() - began
+        with errors_as_lines():
+            from maxmargin.solvers import Checkpoint
+            from maxmargin.tasks.tagging.fitting import BaseTagger
+
+            settings: dict[str, Any] = {
+                **features,
+                "order": order,
+                "constraints": None if constraints == "none" else constraints,
+                "unknown": unknown,
+                "min_count": min_count,
+                "support": support,
+                "C": grid,
+                "metric": metric,
+                "patience": patience,
+                "random_state": seed,
+            }
+            checkpoint = None
+            if not algorithm.checkpoint_unsupported:
+                fingerprint = _fingerprint(texts, settings)
+                checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
+            elif resume:
+                fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
+            checkpoints.begin(resume)
+            limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_seconds": max_seconds}
+            tagger = BaseTagger(
+                **settings, **limits, solver=algorithm, n_jobs=jobs, checkpoint=checkpoint, verbose=True
+            )
+            pairs = zip(texts, labels, strict=True)
+            fitting = time.perf_counter()
+            tagger.fit(*(part for text, codes in pairs for part in (text.tokens, codes)))
+            fitted = time.perf_counter() - fitting
+            if tagger.model_.metadata["status"] == "interrupted":
+                raise KeyboardInterrupt
+            metadata = {**tagger.model_.metadata, "file": file_metadata(texts[0], join)}
+            replace(tagger.model_, metadata=metadata).save(out)
+            checkpoints.remove()
+            report(_metadata(tagger, out, reading, fitted, began), as_json=as_json)
+    except KeyboardInterrupt:
+        print(f"interrupted; {checkpoints.summary()}", file=sys.stderr)
+        raise typer.Exit(code=INTERRUPTED) from None
+
+
+class Checkpoints:
+    """The checkpoints of a training run, in files beside the model."""
+
+    def __init__(self, out: Path) -> None:
+        self.path = out.with_name(f"{out.name}.checkpoint")
+        self._own = re.compile(re.escape(self.path.name) + r"(-runs|-[0-9]+)?-[0-9]+")
+
+    def found(self) -> list[Path]:
+        """Return the existing ones, the newest last."""
+        there = [path for path in self.path.parent.iterdir() if self._own.fullmatch(path.name)]
+        return sorted(there, key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+    def begin(self, resume: bool) -> None:
+        """Print where training starts from; without ``resume``, old checkpoints are removed."""
+        there = self.found()
+        if resume:
+            what = f"resumes from {there[-1]}" if there else f"starts from the beginning: there is no {self.path}-0"
+            print(f"note: training {printable(what)}", file=sys.stderr)
+        elif there:
+            what = f"{there[-1]} of an unfinished run is removed; --resume would have resumed from it"
+            print(f"note: {printable(what)}", file=sys.stderr)
+            self.remove()
+
+    def remove(self) -> None:
+        """Remove all checkpoints."""
+        for path in self.found():
+            path.unlink(missing_ok=True)
+
+    def summary(self) -> str:
+        """Return what training can be resumed from."""
+        there = self.found()
+        if not there:
+            return "no checkpoint was saved yet"
+        return printable(f"{there[-1]} is kept: the same command with --resume resumes from it")
+
+
+def _solver(name: str) -> Solver:
+    from maxmargin import solvers
+
+    if name not in SOLVERS:
+        fail(f"no solver {name!r}; choose one of {', '.join(SOLVERS)}")
+    found: Solver = getattr(solvers, SOLVERS[name])()
+    return found
+
+
+def _grid(given: str | None, dev: str | None) -> tuple[float, ...] | None:
+    if given is None:
+        return None
+    try:
+        grid = tuple(float(value) for value in given.split(","))
+    except ValueError:
+        fail(f"--C {given}: give a number, or several separated by commas, as 0.1,0.3,1")
+    if len(grid) > 1 and dev is None:
+        fail("several values of --C are compared on dev data; give --dev, or one value")
+    return grid
+
+
+def features_of(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
+    """Return the template or preset for a file, as settings of a tagger; ValueError if the file lacks columns."""
+    from maxmargin.tasks.common.text import read_text
+    from maxmargin.tasks.tagging.encoder.presets import default_preset
+    from maxmargin.tasks.tagging.encoder.presets import preset as preset_named
+    from maxmargin.tasks.tagging.encoder.templates import Template
+
+    if template is not None and preset is not None:
+        raise ValueError("give --template or --preset, not both")
+    if text.table is None:
+        if template is not None or preset is not None:
+            option = "--preset" if template is None else "--template"
+            raise ValueError(f"{text.source}: its tokens already have attributes; leave {option} out")
+        return {}
+    inputs = [name for name in text.columns if name != text.label]
+    if template is not None:
+        parsed = Template.parse(read_text(template).decode("utf-8"), text.columns, template)
+        if text.label in parsed.columns_used:
+            raise ValueError(
+                f"{template}: it uses the column {text.label!r} of the labels; use the others: {', '.join(inputs)}"
+            )
+        return {"template": parsed}
+    chosen = preset or default_preset(inputs)
+    needed = preset_named(chosen, PRESET_COLUMNS).columns_used
+    missing = [name for name in needed if name not in inputs]
+    if missing:
+        raise ValueError(
+            f"{text.source}: the preset {chosen} needs the column {missing[0]!r} besides the labels, and there are "
+            f"{', '.join(inputs) or 'none'}; name them with --columns, or give a --template"
+        )
+    return {"preset": chosen}
+
+
+def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:
+    """Return a hash of the files and of the settings that decide the weights, but not of the limits of training."""
+    plain = {name: str(value) for name, value in settings.items()}
+    parts = [text.data for text in texts] + [json.dumps([plain, [text.label for text in texts]]).encode()]
+    names = [*("train", "dev")[: len(texts)], "settings"]
+    return ", ".join(f"{name} {hashlib.sha256(part).hexdigest()[:12]}" for name, part in zip(names, parts, strict=True))
+
+
+def _metadata(tagger: BaseTagger, out: Path, reading: float, fitting: float, began: float) -> dict[str, Any]:
+    from maxmargin.tasks.tagging.inspection import constraints_text
+
+    model, metadata = tagger.model_, tagger.model_.metadata
+    extractor = model.extractor
+    more = {"attributes of pairs": extractor.n_edge_attributes} if extractor.n_edge_attributes else {}
+    names = "preset", "C", "solver", "status", "iterations", "relative_gap"
+    of_dev = "run_relative_gap", "dev_score", "dev_iteration"
+    return {
+        "model": str(out),
+        "megabytes": out.stat().st_size / 1e6,
+        "sentences": metadata["sentences"],
+        "tokens": metadata["tokens"],
+        "labels": len(model.labels),
+        "attributes": extractor.n_attributes,
+        **more,
+        "weights": len(model.weights),
+        "constraints": constraints_text(model.layout),
+        **{name: metadata[name] for name in names},
+        **{name: metadata[name] for name in of_dev if name in metadata},
+        "temperature": model.temperature,
+        "seconds reading": reading,
+        "seconds features": fitting - metadata["seconds"],
+        "seconds training": metadata["seconds"],
+        "seconds": time.perf_counter() - began,
+    }

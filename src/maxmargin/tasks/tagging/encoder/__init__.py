@@ -1,0 +1,1 @@
+"""From tokens and labels to rows of attributes, codes and the layout of weights."""

@@ -1,0 +1,167 @@
+"""Transition constraints of a tagger: given by the user, or recognized from the labels and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from maxmargin.features.supported import Support
+from maxmargin.structures.base import IntArray
+from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.tasks.tagging.decoding import Decoder
+from maxmargin.tasks.tagging.encoder.attributes import Attributes
+from maxmargin.tasks.tagging.encoder.extraction import TokenRows
+from maxmargin.tasks.tagging.encoder.gold import LabeledRows
+from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
+from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks
+
+NAMED = ("auto", "bio", "iobes")
+"""Constraints that settings name."""
+
+
+def transition_constraints(
+    given: Any, forbidden: Any, labels: tuple[Hashable, ...], data: LabeledRows, X: Any
+) -> TransitionConstraints | None:
+    """Return the constraints for labels, None for none; ValueError if the data violate those that were asked for.
+
+    Args:
+        given: None, a TransitionConstraints, or one of :data:`NAMED`.
+        forbidden: pairs of labels that may not follow each other.
+        labels: all labels.
+        data: labeled sentences.
+        X: the input they come from, for errors.
+    """
+    constraints, names = _given(given, labels), [str(label) for label in labels]
+    if isinstance(given, str) and given == "auto":
+        constraints = _recognized(names, data) if len(set(names)) == len(names) else None
+    if (more := _forbidden(forbidden, names)) is not None:
+        constraints = more if constraints is None else constraints & more
+    if constraints is not None:
+        check_gold(constraints, data, X, labels)
+    return None if constraints is None or constraints.allows_all else constraints
+
+
+def check_unchanged(
+    before: TransitionConstraints | None, given: Any, forbidden: Any, labels: tuple[Hashable, ...]
+) -> None:
+    """Raise ValueError if settings ask for other constraints than those of a model."""
+    there = TransitionConstraints.anything(len(labels)) if before is None else before
+    more = _forbidden(forbidden, [str(label) for label in labels])
+    if isinstance(given, str) and given == "auto":
+        wanted = there  # those of the model, but forbidden pairs must be among them
+    else:
+        wanted = _given(given, labels) or TransitionConstraints.anything(len(labels))
+    if (wanted if more is None else wanted & more) != there:
+        raise ValueError(
+            "constraints and forbidden differ from those of the model; leave them as they were in training, give "
+            'constraints="auto" and no forbidden to keep those of the model, or train a new model with fit'
+        )
+
+
+def _given(given: Any, labels: tuple[Hashable, ...]) -> TransitionConstraints | None:
+    """Return the constraints that a setting names; None for none and for "auto"."""
+    names = [str(label) for label in labels]
+    if isinstance(given, TransitionConstraints):
+        if given.n_labels != len(labels):
+            raise ValueError(f"constraints are for {given.n_labels} labels, there are {len(labels)}")
+        return given
+    if given is None or (isinstance(given, str) and given == "auto"):
+        return None
+    if given in ("bio", "iobes"):
+        return TransitionConstraints.bio(names) if given == "bio" else TransitionConstraints.iobes(names)
+    raise ValueError(
+        f"constraints must be None, a TransitionConstraints or one of {', '.join(map(repr, NAMED))}, got {given!r}"
+    )
+
+
+def _forbidden(pairs: Any, names: list[str]) -> TransitionConstraints | None:
+    """Return the constraints that forbid the given pairs; None if there are none."""
+    chosen: Any = [tuple(None if name is None else str(name) for name in pair) for pair in _pairs(pairs)]
+    return TransitionConstraints.forbid(names, chosen) if chosen else None
+
+
+def _recognized(names: list[str], data: LabeledRows) -> TransitionConstraints | None:
+    """Return the constraints of the labels' scheme if all sentences satisfy them."""
+    if not look_like_chunks(names):
+        return None
+    strict = any(name.startswith(("E-", "S-", "L-", "U-")) for name in names)
+    constraints = TransitionConstraints.iobes(names) if strict else TransitionConstraints.bio(names)
+    return None if _violations(constraints, data).size or _cannot_be_completed(constraints, data) else constraints
+
+
+def _violations(constraints: TransitionConstraints, data: LabeledRows) -> IntArray:
+    """Return the tokens whose known labels violate a constraint."""
+    if (data.codes >= 0).all():
+        return np.flatnonzero(constraints.broken(data.codes, data.lengths))
+    runs, known = data.runs(), data.codes >= 0
+    wrong = np.zeros(len(known), dtype=bool)
+    wrong[known] = constraints.inside.broken(runs.codes, runs.lengths)
+    bounds, some = data.rows.offsets, data.lengths > 0
+    for at, allowed in ((bounds[:-1][some], constraints.first), (bounds[1:][some] - 1, constraints.last)):
+        at = at[known[at]]
+        wrong[at] |= ~allowed[data.codes[at]]
+    return np.flatnonzero(wrong)
+
+
+def _cannot_be_completed(constraints: TransitionConstraints, data: LabeledRows) -> str:
+    """Return why the unknown labels cannot be completed; empty if they can."""
+    k, offsets = constraints.n_labels, data.rows.offsets
+    if (data.codes >= 0).all():
+        return ""
+    starts, nothing = np.zeros(int(offsets[-1]) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+    rows = TokenRows(Attributes(starts, nothing, None, 0, data.lengths))
+    layout = WeightLayout(k, 1, constraints, Support.empty(k))
+    try:
+        found = Decoder(layout, np.zeros(layout.n_weights)).best(rows, data.codes)
+        wrong = np.flatnonzero(constraints.broken(found, data.lengths))
+    except ValueError as error:
+        return str(error)
+    if not wrong.size:
+        return ""
+    sentence = int(np.searchsorted(offsets, wrong[0], side="right")) - 1
+    return f"sentence {sentence}: no labels satisfy the constraints in a sentence of this length; leave it out"
+
+
+def check_gold(
+    constraints: TransitionConstraints,
+    data: LabeledRows,
+    X: Any,
+    labels: tuple[Hashable, ...],
+    owner: str = "labels",
+    remedy: str = "train without constraints",
+) -> None:
+    """Raise ValueError for the first token whose label violates a constraint.
+
+    Args:
+        constraints: allowed transitions.
+        data: labeled sentences.
+        X: the input they come from, for errors.
+        labels: all labels.
+        owner: whose constraints these are, for the error.
+        remedy: what to do besides correcting the data.
+    """
+    wrong = _violations(constraints, data)
+    if not wrong.size:
+        if reason := _cannot_be_completed(constraints, data):
+            raise ValueError(reason)
+        return
+    token = int(wrong[0])
+    sentence = int(np.searchsorted(data.rows.offsets, token, side="right")) - 1
+    place = token - int(data.rows.offsets[sentence])
+    where = X.where(token) if isinstance(X, (TokenTable, AttributeText)) else f"sentence {sentence}, token {place}"
+    before = f"after {labels[data.codes[token - 1]]!r} " if place else ""
+    raise ValueError(
+        f"{where}: the label {labels[data.codes[token]]!r} {before}violates the constraints of {owner}; "
+        f"correct the data, or {remedy}"
+    )
+
+
+def _pairs(forbidden: Any) -> list[Any]:
+    pairs = list(forbidden) if hasattr(forbidden, "__iter__") else [forbidden]
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"forbidden must be a list of pairs of labels, got {pair!r}")
+    return pairs

@@ -1,0 +1,419 @@
+"""Extractors of attributes: rows of numbered attributes from tokens by a template, feature dictionaries or matrices.
+
+An extractor belongs to a model: it knows the attributes of the training data and drops all others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin._sparse import sp
+from maxmargin.encoders import checks
+from maxmargin.encoders.inputs import FeatureSequence
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
+from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.encoder.word_classes import Coded, WordClasses
+from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRows:
+    """The attributes of a batch of sentences.
+
+    Attributes:
+        tokens: a row per token.
+        edges: a row per pair of neighbors; None without edge attributes.
+    """
+
+    tokens: Attributes
+    edges: Attributes | None = None
+
+    @property
+    def lengths(self) -> IntArray:
+        """Tokens per sentence, shape ``(n_sentences,)``."""
+        return self.tokens.lengths
+
+    @property
+    def offsets(self) -> IntArray:
+        """Sentence ``i`` has the rows ``offsets[i]:offsets[i + 1]``, shape ``(n_sentences + 1,)``."""
+        return offsets_of(self.tokens.lengths)
+
+    @property
+    def edge_offsets(self) -> IntArray:
+        """The same for pairs of neighbors."""
+        return offsets_of(np.maximum(self.tokens.lengths - 1, 0))
+
+
+class Extractor(ABC):
+    """Base class: turns inputs of some kind into :class:`TokenRows`."""
+
+    kind: ClassVar[str]
+    """The name of the kind of inputs, in model files."""
+
+    def prepared(self, X: Any) -> Any:
+        """Convert a batch to the form that the other methods use, so that this is done once."""
+        return X
+
+    @abstractmethod
+    def rows(self, X: Any) -> TokenRows:
+        """Return the rows of a batch without unknown attributes."""
+
+    @abstractmethod
+    def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
+        """Return an extractor that also knows the attributes of a batch, and the rows of the batch.
+
+        Args:
+            X: the batch.
+            min_count: new attributes of fewer rows are dropped.
+            labels: labels of all tokens, for templates with word classes.
+        """
+
+    @abstractmethod
+    def name(self, number: int) -> str:
+        """Return the name of an attribute of tokens."""
+
+    @abstractmethod
+    def edge_name(self, number: int) -> str:
+        """Return the name of an attribute of pairs of neighbors."""
+
+    @property
+    @abstractmethod
+    def n_attributes(self) -> int:
+        """Number of attributes of tokens."""
+
+    @property
+    def n_edge_attributes(self) -> int:
+        """Number of attributes of pairs of neighbors."""
+        return 0
+
+    @property
+    def sees_pairs(self) -> bool:
+        """Whether there are attributes of pairs of neighbors, known or not."""
+        return self.n_edge_attributes > 0
+
+    @abstractmethod
+    def header(self) -> dict[str, Any]:
+        """Return the entries of a model file's header."""
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """Return the arrays of a model file."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Restore from a model file; ValueError, TypeError or KeyError if it is damaged."""
+
+
+def _sentences(X: Any) -> list[Any]:
+    """Return Python data as a list of sentences, perhaps empty."""
+    return [] if isinstance(X, (list, tuple)) and not X else checks.examples(X)
+
+
+def _grown(vocabulary: AttributeVocabulary) -> AttributeVocabulary:
+    """Return a copy, which may grow while the original stays as it is."""
+    return AttributeVocabulary.from_arrays(vocabulary.to_arrays()) if len(vocabulary) else AttributeVocabulary()
+
+
+def _named(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
+    return {f"{prefix}_{name}": array for name, array in arrays.items()}
+
+
+def _vocabulary(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> AttributeVocabulary:
+    return AttributeVocabulary.from_arrays({name: arrays[f"{prefix}_{name}"] for name in ("text", "ends")})
+
+
+@dataclass(frozen=True, eq=False)
+class TemplateExtractor(Extractor):
+    """Tokens with columns of text, by a template.
+
+    Attributes:
+        template: defines the attributes.
+        tokens: attributes of tokens.
+        edges: attributes of pairs of neighbors; None if the template has none.
+        classes: learned word classes; None if the template has none, and before training.
+    """
+
+    template: Template
+    tokens: AttributeVocabulary
+    edges: AttributeVocabulary | None
+    classes: WordClasses | None = None
+
+    kind = "template"
+
+    @classmethod
+    def of(cls, template: Template) -> Self:
+        """Return an extractor that knows no attributes yet."""
+        return cls(template, AttributeVocabulary(), AttributeVocabulary() if template.edges else None)
+
+    def prepared(self, X: Any) -> TokenTable:
+        """Return sentences as a table with the template's columns; ValueError if one is missing."""
+        if isinstance(X, AttributeText):
+            where = f"{X.source}: " if X.source else ""
+            raise ValueError(f"{where}this model takes columns of text, not attributes of tokens")
+        table = X if isinstance(X, TokenTable) else TokenTable.of_lists(_sentences(X), self._names(X))
+        for name in self.template.columns_used:
+            if name not in table.columns:
+                where = f"{table.source}: " if table.source else ""
+                raise ValueError(
+                    f"{where}no column {name!r}, which the template uses; there are {', '.join(table.columns)}"
+                )
+        return table
+
+    def _names(self, X: Any) -> Sequence[str] | None:
+        """Return the names of the columns of Python data: the first ones of the template."""
+        first = first_token(_sentences(X))
+        width = len(first) if isinstance(first, (tuple, list)) else 1
+        return self.template.columns[:width] if width <= len(self.template.columns) else None
+
+    def rows(self, X: Any) -> TokenRows:
+        """See :meth:`Extractor.rows`."""
+        table = self.prepared(X)
+        if self.classes is not None and self.template.learned is not None:
+            table = self.classes.columns(table, name=self.template.learned[0])
+        edges = None if self.edges is None else self.template.apply_edges(table, self.edges)
+        return TokenRows(self.template.apply(table, self.tokens), edges)
+
+    def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
+        """See :meth:`Extractor.learn`."""
+        table, classes = self.prepared(X), self.classes
+        if self.template.learned is not None:
+            name, source = self.template.learned
+            if classes is not None:  # of earlier sentences: the meaning of weights must not change
+                table = classes.columns(table, name=name)
+            else:
+                if labels is None:
+                    raise ValueError("the template learns word classes from labels; give labels")
+                classes = WordClasses.learn(table, labels, source=source)
+                table = WordClasses.crossed(table, labels, name=name, source=source)
+        vocabulary = _grown(self.tokens)
+        rows = self.template.apply(table, vocabulary, grow=True)
+        tokens, rows = vocabulary.cut(rows, min_count, len(self.tokens))
+        if self.edges is None:
+            return replace(self, tokens=tokens, classes=classes), TokenRows(rows)
+        vocabulary = _grown(self.edges)
+        of_edges = self.template.apply_edges(table, vocabulary, grow=True)
+        edges, of_edges = vocabulary.cut(of_edges, min_count, len(self.edges))
+        return replace(self, tokens=tokens, edges=edges, classes=classes), TokenRows(rows, of_edges)
+
+    def name(self, number: int) -> str:
+        """See :meth:`Extractor.name`."""
+        return self.tokens.name(number)
+
+    def edge_name(self, number: int) -> str:
+        """See :meth:`Extractor.edge_name`."""
+        assert self.edges is not None
+        return self.edges.name(number)
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes of tokens."""
+        return len(self.tokens)
+
+    @property
+    def n_edge_attributes(self) -> int:
+        """Number of attributes of pairs of neighbors."""
+        return 0 if self.edges is None else len(self.edges)
+
+    @property
+    def sees_pairs(self) -> bool:
+        """Whether the template has attributes of pairs."""
+        return self.edges is not None
+
+    def header(self) -> dict[str, Any]:
+        """See :meth:`Extractor.header`."""
+        classes = {} if self.classes is None else {"word_classes": list(self.classes.names)}
+        return {"template": str(self.template), "columns": list(self.template.columns), **classes}
+
+    def arrays(self) -> Arrays:
+        """See :meth:`Extractor.arrays`."""
+        edges = {} if self.edges is None else _named("edge_attributes", self.edges.to_arrays())
+        classes = {} if self.classes is None else _named("lexicon", self.classes.to_arrays())
+        return _named("attributes", self.tokens.to_arrays()) | edges | classes
+
+    @classmethod
+    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """See :meth:`Extractor.restore`."""
+        columns = header["columns"]
+        if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+            raise ValueError("its columns are damaged")
+        template = Template.parse(header["template"], columns, "its template")
+        edges = _vocabulary("edge_attributes", arrays) if template.edges else None
+        classes = None
+        if template.learned is not None:
+            own = {
+                name.removeprefix("lexicon_"): array for name, array in arrays.items() if name.startswith("lexicon_")
+            }
+            classes = WordClasses.from_arrays(own, header["word_classes"], template.learned[1])
+        return cls(template, _vocabulary("attributes", arrays), edges, classes)
+
+
+@dataclass(frozen=True, eq=False)
+class ItemExtractor(Extractor):
+    """Feature dictionaries or lists of attributes per token, as in python-crfsuite, and CRFsuite files.
+
+    Attributes:
+        vocabulary: the known attributes.
+    """
+
+    vocabulary: AttributeVocabulary
+
+    kind = "attributes"
+
+    def _rows(self, X: Any, vocabulary: AttributeVocabulary, grow: bool) -> Attributes:
+        if isinstance(X, TokenTable):
+            where = f"{X.source}: " if X.source else ""
+            raise ValueError(f"{where}this model takes attributes of tokens, not columns of text")
+        if isinstance(X, AttributeText):
+            return vocabulary.of_text(X, grow=grow)
+        return vocabulary.of_items(_sentences(X), grow=grow)
+
+    def rows(self, X: Any) -> TokenRows:
+        """See :meth:`Extractor.rows`."""
+        return TokenRows(self._rows(X, self.vocabulary, False))
+
+    def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
+        """See :meth:`Extractor.learn`."""
+        vocabulary = _grown(self.vocabulary)
+        rows = self._rows(X, vocabulary, True)
+        vocabulary, rows = vocabulary.cut(rows, min_count, len(self.vocabulary))
+        return replace(self, vocabulary=vocabulary), TokenRows(rows)
+
+    def name(self, number: int) -> str:
+        """See :meth:`Extractor.name`."""
+        return self.vocabulary.name(number)
+
+    def edge_name(self, number: int) -> str:
+        """See :meth:`Extractor.edge_name`."""
+        raise LookupError("feature dictionaries have no attributes of pairs")
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes of tokens."""
+        return len(self.vocabulary)
+
+    def header(self) -> dict[str, Any]:
+        """See :meth:`Extractor.header`."""
+        return {}
+
+    def arrays(self) -> Arrays:
+        """See :meth:`Extractor.arrays`."""
+        return _named("attributes", self.vocabulary.to_arrays())
+
+    @classmethod
+    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """See :meth:`Extractor.restore`."""
+        return cls(_vocabulary("attributes", arrays))
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixExtractor(Extractor):
+    """A dense or sparse matrix per sentence with a row per token, or :class:`maxmargin.FeatureSequence`.
+
+    Attributes:
+        n_features: columns of the matrices; None before training.
+        n_edge_features: columns of the edge features; 0 without edge features.
+    """
+
+    n_features: int | None = None
+    n_edge_features: int = 0
+
+    kind = "matrix"
+
+    def rows(self, X: Any) -> TokenRows:
+        """See :meth:`Extractor.rows`."""
+        if isinstance(X, (TokenTable, AttributeText)):
+            raise ValueError("this model takes a matrix of features per sentence, not tokens of text")
+        given = [x if isinstance(x, FeatureSequence) else FeatureSequence(x) for x in _sentences(X)]
+        tokens = _stacked([x.features for x in given], self.n_features, "features")
+        edges = [x.edge_features for x in given]
+        if not self.n_edge_features and all(edge is None for edge in edges):
+            return TokenRows(tokens)
+        if self.n_features is not None and not self.n_edge_features:
+            index = next(i for i, edge in enumerate(edges) if edge is not None)
+            raise ValueError(f"example {index}: this model was trained without edge features; leave them out")
+        if any(edge is None for edge in edges):
+            index = next(i for i, edge in enumerate(edges) if edge is None)
+            raise ValueError(f"example {index}: no edge features; give them for all sentences or for none")
+        pairs = _stacked(edges, self.n_edge_features or None, "edge features")
+        if not pairs.n_columns:
+            raise ValueError("the edge features have no columns; give some, or leave them out")
+        wrong = np.flatnonzero(pairs.lengths != np.maximum(tokens.lengths - 1, 0))
+        if wrong.size:
+            i = int(wrong[0])
+            raise ValueError(
+                f"example {i}: {pairs.lengths[i]} rows of edge features for {tokens.lengths[i]} tokens; give one row "
+                "per pair of neighbors"
+            )
+        return TokenRows(tokens, pairs)
+
+    def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
+        """See :meth:`Extractor.learn`."""
+        rows = self.rows(X)
+        n_edges = 0 if rows.edges is None else rows.edges.n_columns
+        return replace(self, n_features=rows.tokens.n_columns, n_edge_features=n_edges), rows
+
+    def name(self, number: int) -> str:
+        """See :meth:`Extractor.name`."""
+        return f"feature {number}"
+
+    def edge_name(self, number: int) -> str:
+        """See :meth:`Extractor.edge_name`."""
+        return f"edge feature {number}"
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes of tokens."""
+        return self.n_features or 0
+
+    @property
+    def n_edge_attributes(self) -> int:
+        """Number of attributes of pairs of neighbors."""
+        return self.n_edge_features
+
+    def header(self) -> dict[str, Any]:
+        """See :meth:`Extractor.header`."""
+        return {"n_features": self.n_features, "n_edge_features": self.n_edge_features}
+
+    def arrays(self) -> Arrays:
+        """See :meth:`Extractor.arrays`."""
+        return {}
+
+    @classmethod
+    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """See :meth:`Extractor.restore`."""
+        return cls(*(checks.integer(header[name], name) for name in ("n_features", "n_edge_features")))
+
+
+def first_token(sentences: Sequence[Any]) -> Any:
+    """Return the first token; None if there is none."""
+    for index, sentence in enumerate(sentences):
+        if not hasattr(sentence, "__iter__"):
+            raise ValueError(f"sentence {index}: expected a list of tokens or a matrix, got {type(sentence).__name__}")
+        for token in sentence:
+            return token
+    return None
+
+
+def _stacked(matrices: Sequence[Any], width: int | None, what: str) -> Attributes:
+    if not matrices:
+        return Attributes(np.zeros(1, np.int64), np.zeros(0, np.int32), None, width or 0, np.zeros(0, np.int64))
+    found = checks.rows(matrices, what)
+    found.require(found.width if width is None else width)
+    rows = sp.csr_array(found.matrix)
+    values = None if (rows.data == 1.0).all() else rows.data
+    columns = rows.indices.astype(np.int32, copy=False)
+    return Attributes(rows.indptr.astype(np.int64), columns, values, rows.shape[1], np.diff(found.offsets))
+
+
+EXTRACTORS: dict[str, type[Extractor]] = {one.kind: one for one in (TemplateExtractor, ItemExtractor, MatrixExtractor)}

@@ -1,0 +1,49 @@
+"""Templates that come with the package: ``pos``, ``chunking`` and ``ner``; see ``docs/tagging-presets.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import NamedTuple
+
+from maxmargin.tasks.tagging.encoder.templates import Template
+
+__all__ = ["PRESETS", "Defaults", "default_preset", "defaults", "preset", "preset_text"]
+
+
+class Defaults(NamedTuple):
+    """Settings that apply unless the user gives others.
+
+    Attributes:
+        C: regularization.
+        min_count: attributes of fewer tokens are dropped.
+    """
+
+    C: float = 0.1
+    min_count: int = 1
+
+
+PRESETS = {"chunking": Defaults(0.1, 2), "ner": Defaults(0.1, 2), "pos": Defaults(0.05, 2)}
+"""The presets and their default settings."""
+
+
+def defaults(name: str | None) -> Defaults:
+    """Return the default settings of a preset, or those without a preset (None)."""
+    return Defaults() if name is None else PRESETS.get(name, Defaults())
+
+
+def preset_text(name: str) -> str:
+    """Return the template text of a preset."""
+    if name not in PRESETS:
+        raise ValueError(f"no preset {name!r}; choose one of {', '.join(PRESETS)}")
+    return resources.files(__package__).joinpath(f"{name}.template").read_text(encoding="utf-8")
+
+
+def preset(name: str, columns: Sequence[str]) -> Template:
+    """Return a preset for a table with these columns; ValueError if it needs others."""
+    return Template.parse(preset_text(name), columns, f"preset {name}")
+
+
+def default_preset(columns: Sequence[str]) -> str:
+    """Return the preset for tokens with these columns if none is chosen."""
+    return "chunking" if "pos" in columns else "pos"

@@ -1,0 +1,486 @@
+"""Templates: attributes of tokens as functions of the columns around them.
+
+A line of a template defines an attribute of every token (``U``) or of every pair of neighbors (``B``, at the second
+one), as in CRF++: text in which ``%x[row,column]`` stands for a cell, with ``row`` relative to the token. ::
+
+    # words and tags
+    U00:%x[-1,0]
+    U01:%x[0,0]/%x[0,1]
+    U02:%lower.suffix(3)[0,word]
+    U03:%is(title)[0,word]
+    B
+
+Cells before the sentence are ``_B-1``, ``_B-2``, ..., those after it ``_B+1``, ...; with the line ``!boundary omit``,
+attributes that need such a cell are dropped instead. Beyond CRF++, columns may have names, ``%%`` is a percent sign,
+and functions of a cell may replace ``x``, several of them joined by dots: see :data:`FUNCTIONS`. An attribute is
+dropped if one of its functions has no value. The line ``!learn class word`` adds a column ``class``: the word classes
+that :class:`~maxmargin.tasks.tagging.encoder.word_classes.WordClasses` learns from column ``word`` and the labels.
+
+A function is computed once per distinct cell of its column, by Python's string functions; a kernel joins the results
+(``token_attributes.hpp``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks import _kernels
+from maxmargin.tasks.common.text import FileError, name_of
+from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary, decoded
+from maxmargin.tasks.tagging.io.table import TokenTable
+
+Pieces = list[str | None]
+Change = Callable[[list[str]], Pieces]
+
+REACH = 100
+"""Largest distance of a row from the token."""
+
+_POSITIONS = ("first", "last")
+_MACRO = re.compile(r"%([a-z_]+(?:\([^()]*\))?(?:\.[a-z_]+(?:\([^()]*\))?)*)\[([^\[\],]*),([^\[\],]*)\]")
+_FUNCTION = re.compile(r"([a-z_]+)(?:\(([^()]*)\))?")
+_DIGIT = re.compile(r"\d")
+_RUN = re.compile(r"([^\0Xxd])\1+")
+_HYPHENS = re.compile("[-\u2010-\u2015]")
+
+
+class _ShapeTable(dict[int, str]):
+    """Shapes of characters: ``X``, ``x`` or ``d`` for letters by case and digits; others stay as they are."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if character.isupper() or character.istitle():
+            found = "X"
+        elif character.isalpha():
+            found = "x"
+        else:
+            found = "d" if character.isdecimal() else character
+        self[code] = found
+        return found
+
+
+_SHAPES = _ShapeTable()
+
+
+def _whole(change: Callable[[str], str]) -> Change:
+    """Apply a function of text that preserves NUL to all cells in one call."""
+
+    def changed(cells: list[str]) -> Pieces:
+        found: Pieces = list(change("\0".join(cells)).split("\0")) if cells else []
+        return found if len(found) == len(cells) else [change(cell) for cell in cells]
+
+    return changed
+
+
+def _short_shape(text: str) -> str:
+    shape = text.translate(_SHAPES)
+    for letter in "Xxd":
+        while letter * 2 in shape:
+            shape = shape.replace(letter * 2, letter)
+    return _RUN.sub(r"\1", shape)
+
+
+def _prefix(size: int) -> Change:
+    return lambda cells: [cell[:size] if len(cell) >= size else None for cell in cells]
+
+
+def _suffix(size: int) -> Change:
+    return lambda cells: [cell[-size:] if len(cell) >= size else None for cell in cells]
+
+
+def _length(most: int | None) -> Change:
+    return lambda cells: [str(len(cell) if most is None else min(len(cell), most)) for cell in cells]
+
+
+def _test(name: str, holds: Callable[[str], Any]) -> Change:
+    return lambda cells: [name if holds(cell) else None for cell in cells]
+
+
+_IS: dict[str, Callable[[str], Any]] = {
+    "alpha": str.isalpha,
+    "ascii": str.isascii,
+    "digit": str.isdecimal,
+    "lower": str.islower,
+    "punctuation": lambda cell: cell != "" and not any(character.isalnum() for character in cell),
+    "title": str.istitle,
+    "upper": str.isupper,
+}
+_HAS: dict[str, Callable[[str], Any]] = {
+    "digit": _DIGIT.search,
+    "hyphen": _HYPHENS.search,
+    "letter": lambda cell: any(character.isalpha() for character in cell),
+    "lower": lambda cell: any(character.islower() for character in cell),
+    "upper": lambda cell: any(character.isupper() for character in cell),
+}
+_PLAIN: dict[str, Change] = {
+    "x": lambda cells: list(cells),
+    "lower": _whole(str.lower),
+    "digits": _whole(lambda text: _DIGIT.sub("0", text)),
+    "shape": _whole(lambda text: text.translate(_SHAPES)),
+    "short_shape": _whole(_short_shape),
+}
+
+FUNCTIONS: dict[str, str] = {
+    "x": "the cell",
+    "lower": "in lower case",
+    "digits": "every digit as 0",
+    "prefix(n)": "the first n characters; no value if there are fewer",
+    "suffix(n)": "the last n characters; no value if there are fewer",
+    "shape": "X for capitals, x for other letters, d for digits, other characters as they are",
+    "short_shape": "the shape, each run of equal characters as one",
+    "length": "the number of characters; length(n) is at most n",
+    "is(test)": f"the name of the test if it holds, otherwise no value: {', '.join([*_IS, *_POSITIONS])}",
+    "has(test)": f"the same for any character of the cell: {', '.join(_HAS)}",
+}
+"""Functions that may stand between ``%`` and ``[row,column]``."""
+
+
+@dataclass(frozen=True)
+class Macro:
+    """A function of a cell.
+
+    Attributes:
+        functions: names with their arguments, in order of application.
+        row: distance from the token.
+        column: the name of the column; empty for functions of the position alone.
+    """
+
+    functions: tuple[tuple[str, str | None], ...]
+    row: int
+    column: str
+
+
+Items = tuple[str | Macro, ...]
+
+
+def _change(name: str, argument: str | None) -> Change:
+    """A function by name; ValueError says what is wrong with it."""
+    if name in _PLAIN:
+        if argument is not None:
+            raise ValueError(f"{name} takes no argument")
+        return _PLAIN[name]
+    if name in ("prefix", "suffix", "length"):
+        if name == "length" and argument is None:
+            return _length(None)
+        if argument is None or not argument.isascii() or not argument.isdigit() or not 0 < int(argument) <= 1000:
+            raise ValueError(f"{name} takes a number of characters from 1 to 1000, as {name}(3)")
+        return {"prefix": _prefix, "suffix": _suffix, "length": _length}[name](int(argument))
+    if name in ("is", "has"):
+        tests = _IS if name == "is" else _HAS
+        if argument not in tests:
+            known = ", ".join([*tests, *(_POSITIONS if name == "is" else ())])
+            raise ValueError(f"{name} takes one of {known}")
+        return _test(argument, tests[argument])
+    raise ValueError(f"unknown function {name!r}; use one of {', '.join(FUNCTIONS)}")
+
+
+def _macro(functions: str, row: str, column: str, columns: Sequence[str]) -> Macro:
+    """Parse a macro; ValueError says what is wrong."""
+    found = tuple((match[1], match[2]) for match in _FUNCTION.finditer(functions))
+    if not re.fullmatch(r"\s*[+-]?[0-9]{1,6}\s*", row) or abs(int(row)) > REACH:
+        raise ValueError(f"row {row!r} is not an integer from -{REACH} to {REACH}")
+    position = any(name == "is" and argument in _POSITIONS for name, argument in found)
+    if position and len(found) > 1:
+        raise ValueError(f"is({found[-1][1]}) cannot be joined with other functions")
+    if not position:
+        for name, argument in found:
+            _change(name, argument)
+    column = column.strip()
+    if column.isascii() and column.isdigit():
+        if len(column) > 6 or int(column) >= len(columns):
+            raise ValueError(f"column {column} of {len(columns)}, counted from 0: {', '.join(columns)}")
+        column = columns[int(column)]
+    elif column not in columns:
+        raise ValueError(f"no column {column!r}; there are {', '.join(columns)}")
+    return Macro(found, int(row), "" if position else column)
+
+
+def _items(line: str, columns: Sequence[str]) -> Items:
+    items: list[str | Macro] = []
+    literal, at = "", 0
+    while at < len(line):
+        if line[at] != "%":
+            stop = line.find("%", at)
+            stop = len(line) if stop < 0 else stop
+            literal += line[at:stop]
+            at = stop
+        elif line.startswith("%%", at):
+            literal += "%"
+            at += 2
+        elif match := _MACRO.match(line, at):
+            if literal:
+                items.append(literal)
+            literal = ""
+            items.append(_macro(match[1], match[2], match[3], columns))
+            at = match.end()
+        else:
+            raise ValueError(f"cannot read {line[at : at + 30]!r}; write %x[row,column], or %% for a percent sign")
+    return (*items, literal) if literal or not items else tuple(items)
+
+
+def _learned(names: Sequence[str], columns: Sequence[str]) -> tuple[str, str]:
+    """Parse the column to learn and its source; ValueError says what is wrong."""
+    if len(names) != 2:
+        raise ValueError("learn takes the name of the new column and that of the words, as in '!learn class word'")
+    if names[0] in columns or names[0].isdigit():
+        raise ValueError(f"the learned column cannot be called {names[0]!r}; give it a name that no column has")
+    if names[1] not in columns:
+        raise ValueError(f"no column {names[1]!r}; there are {', '.join(columns)}")
+    return names[0], names[1]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A parsed template.
+
+    Attributes:
+        text: the text it was parsed from.
+        columns: names of the columns, in the order in which numbers refer to them.
+        unigrams: attributes of tokens, each as literal text and macros.
+        bigrams: attributes of pairs of neighbors, likewise.
+        omit: whether attributes with cells outside the sentence are dropped.
+        learned: the column of word classes and the column they are learned from; None without word classes.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    unigrams: tuple[Items, ...]
+    bigrams: tuple[Items, ...]
+    omit: bool = False
+    learned: tuple[str, str] | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def parse(cls, text: str, columns: Sequence[str], source: str = "template") -> Template:
+        """Parse a template; FileError names the line."""
+        unigrams: list[Items] = []
+        bigrams: list[Items] = []
+        omit = False
+        learned: tuple[str, str] | None = None
+        known = tuple(columns)
+        for number, line in enumerate(text.split("\n"), 1):
+            line = line.removesuffix("\r")
+            try:
+                if not line.strip() or line.startswith("#"):
+                    continue
+                if line.startswith("!"):
+                    words = line[1:].split()
+                    if words[:1] == ["learn"]:
+                        if learned is not None:
+                            raise ValueError(f"the column {learned[0]!r} is learned already; leave this line out")
+                        learned = _learned(words[1:], known)
+                        known = (*known, learned[0])
+                    elif words in (["boundary", "omit"], ["boundary", "mark"]):
+                        omit = words[1] == "omit"
+                    else:
+                        use = "'!boundary omit', '!boundary mark' or '!learn class word'"
+                        raise ValueError(f"unknown setting {line!r}; use {use}")
+                elif line[0] == "U":
+                    unigrams.append(_items(line, known))
+                elif line[0] == "B":
+                    bigrams.append(_items(line, known))
+                else:
+                    raise ValueError("a line must begin with U (tokens), B (pairs of neighbors), # or !")
+            except ValueError as error:
+                raise FileError(f"{name_of(source)}, line {number}: {error}") from None
+        if not unigrams and not bigrams:
+            raise FileError(f"{name_of(source)}: no line that begins with U or B; write at least one, as U00:%x[0,0]")
+        return cls(text, tuple(columns), tuple(unigrams), tuple(bigrams), omit, learned)
+
+    @property
+    def columns_used(self) -> tuple[str, ...]:
+        """The columns that a table must have, in order of first use."""
+        items = (item for line in (*self.unigrams, *self.bigrams) for item in line if isinstance(item, Macro))
+        new, source = self.learned or ("", "")
+        return tuple(dict.fromkeys(source if item.column == new else item.column for item in items if item.column))
+
+    @property
+    def transitions(self) -> bool:
+        """Whether a ``B`` line has no macro: transitions, which chains always have."""
+        return any(all(isinstance(item, str) for item in line) for line in self.bigrams)
+
+    @property
+    def edges(self) -> bool:
+        """Whether a ``B`` line has macros: attributes of pairs of neighbors."""
+        return bool(self._edge_plan.lines)
+
+    @cached_property
+    def _token_plan(self) -> _Plan:
+        return _Plan(self.unigrams)
+
+    @cached_property
+    def _edge_plan(self) -> _Plan:
+        return _Plan([line for line in self.bigrams if any(isinstance(item, Macro) for item in line)])
+
+    def apply(self, table: TokenTable, vocabulary: AttributeVocabulary, *, grow: bool = False) -> Attributes:
+        """Return the attributes of all tokens; new ones are added to the vocabulary (``grow``) or dropped."""
+        return self._token_plan.apply(table, vocabulary, self.omit, edges=False, grow=grow)
+
+    def apply_edges(self, table: TokenTable, vocabulary: AttributeVocabulary, *, grow: bool = False) -> Attributes:
+        """Return the attributes of pairs of neighbors, one row per token but the first of each sentence.
+
+        Lines without macros are transitions and have no attributes.
+        """
+        return self._edge_plan.apply(table, vocabulary, self.omit, edges=True, grow=grow)
+
+
+class _Plan:
+    """Lines in the form of the kernel: sources are functions of a column, views are sources at a distance."""
+
+    def __init__(self, lines: Sequence[Items]) -> None:
+        self.lines = lines
+        macros = [item for line in lines for item in line if isinstance(item, Macro)]
+        self.reach = max((abs(macro.row) for macro in macros), default=0)
+        self.columns = list(dict.fromkeys(macro.column for macro in macros))
+        self.sources = list(dict.fromkeys((macro.functions, macro.column) for macro in macros))
+        source_of = {source: number for number, source in enumerate(self.sources)}
+        views = list(dict.fromkeys(((source_of[macro.functions, macro.column], macro.row)) for macro in macros))
+        view_of = {view: number for number, view in enumerate(views)}
+        self.view_source = np.array([source for source, _ in views], dtype=np.int32)
+        self.view_row = np.array([row for _, row in views], dtype=np.int32)
+        self.literals = list(dict.fromkeys(item for line in lines for item in line if isinstance(item, str)))
+        literal_of = {literal: number for number, literal in enumerate(self.literals)}
+        self.items = np.array(
+            [
+                -1 - literal_of[item]
+                if isinstance(item, str)
+                else view_of[source_of[item.functions, item.column], item.row]
+                for line in lines
+                for item in line
+            ],
+            dtype=np.int64,
+        )
+        self.line_start = np.cumsum([0, *map(len, lines)], dtype=np.int64)
+
+    def apply(
+        self, table: TokenTable, vocabulary: AttributeVocabulary, omit: bool, *, edges: bool, grow: bool
+    ) -> Attributes:
+        all_cells = [numbered(table, column) for column in self.columns]
+        cells, texts = [numbers for numbers, _ in all_cells], [different for _, different in all_cells]
+        changes = [_Changes(text, ends) for text, ends in texts]
+        pool = _Pool()
+        pool.add(list(self.literals))
+        marks: Pieces = [f"_B{sign}{k}" for sign in "-+" for k in range(1, self.reach + 1)]
+        first = []
+        for functions, column in self.sources:
+            first.append(pool.n_pieces)
+            place = self.columns.index(column)
+            if functions == (("x", None),):
+                pool.add_bytes(*texts[place])
+            elif not column:
+                bit = 1 << _POSITIONS.index(str(functions[0][1]))
+                pool.add([functions[0][1] if state & bit else None for state in range(4)])
+            else:
+                pool.add(changes[place].of(functions))
+            tests = any(name in ("is", "has") for name, _ in functions)
+            pool.add([None] * len(marks) if omit or tests else marks)
+        pieces = pool.arrays()
+        starts, columns, values = _kernels.attributes_of_tokens(
+            vocabulary.table,
+            np.ascontiguousarray(table.sentences, dtype=np.int64),
+            np.stack(cells) if cells else np.zeros((0, table.n_tokens), dtype=np.int32),
+            np.array([len(ends) for _, ends in texts], dtype=np.int64),
+            self.reach,
+            np.array([self.columns.index(column) for _, column in self.sources], dtype=np.int32),
+            np.array(first, dtype=np.int64),
+            *pieces,
+            self.view_source,
+            self.view_row,
+            self.line_start,
+            self.items,
+            edges,
+            grow,
+        )
+        lengths = np.maximum(table.lengths - 1, 0) if edges else table.lengths
+        return Attributes(starts, columns, values, len(vocabulary), lengths)
+
+
+class _Changes:
+    """Functions of the distinct cells of a column; common prefixes of compositions are computed once."""
+
+    def __init__(self, text: bytes, ends: IntArray) -> None:
+        self.text, self.ends = text, ends
+        self.known: dict[tuple[tuple[str, str | None], ...], Pieces] = {}
+
+    def of(self, functions: tuple[tuple[str, str | None], ...]) -> Pieces:
+        """Compose the functions; a missing value stays missing."""
+        if functions not in self.known:
+            if functions:
+                before = self.of(functions[:-1])
+                change = _change(*functions[-1])
+                present = [cell for cell in before if cell is not None]
+                left = iter(change(present))
+                whole = len(present) == len(before)
+                found = list(left) if whole else [None if cell is None else next(left) for cell in before]
+            else:
+                found = list(decoded(self.text, self.ends))
+            self.known[functions] = found
+        return self.known[functions]
+
+
+def numbered(table: TokenTable, column: str) -> tuple[npt.NDArray[np.int32], tuple[bytes, IntArray]]:
+    """Return the cells of a column as numbers, and the distinct cells as strings of a table.
+
+    The column without a name holds positions: 1 for first tokens, plus 2 for last ones.
+    """
+    if not column:
+        numbers = np.zeros(table.n_tokens, dtype=np.int32)
+        filled = table.lengths > 0
+        numbers[table.sentences[:-1][filled]] += 1
+        numbers[table.sentences[1:][filled] - 1] += 2
+        return numbers, (b"", np.zeros(4, dtype=np.int64))
+    if column not in table.columns:
+        where = f"{table.source}: " if table.source else ""
+        raise ValueError(f"{where}no column {column!r}, which the template needs; there are {', '.join(table.columns)}")
+    place = table.columns.index(column)
+    numbers = np.empty(table.n_tokens, dtype=np.int32)
+    cells = _kernels.StringTable()
+    cells.number(table.bytes, *table.places(place), True, numbers)
+    text, ends = cells.strings()
+    return numbers, (text.tobytes(), ends)
+
+
+class _Pool:
+    """Pieces of text collected in one buffer."""
+
+    def __init__(self) -> None:
+        self.texts: list[bytes] = []
+        self.begins: list[IntArray] = []
+        self.ends: list[IntArray] = []
+        self.size = 0
+        self.n_pieces = 0
+
+    def add_bytes(self, text: bytes, ends: IntArray, missing: Any = None) -> None:
+        begins = np.concatenate([[0], ends[:-1]])[: len(ends)].astype(np.int64) + self.size
+        if missing is not None:
+            begins[missing] = -1
+        self.texts.append(text)
+        self.begins.append(begins)
+        self.ends.append(ends + self.size)
+        self.size += len(text)
+        self.n_pieces += len(ends)
+
+    def add(self, pieces: Pieces) -> None:
+        present = ["" if piece is None else piece for piece in pieces]
+        whole = "".join(present)
+        if whole.isascii():
+            text, sizes = whole.encode("ascii"), list(map(len, present))
+        else:
+            encoded = [piece.encode("utf-8", "surrogatepass") for piece in present]
+            text, sizes = b"".join(encoded), list(map(len, encoded))
+        missing = [number for number, piece in enumerate(pieces) if piece is None]
+        self.add_bytes(text, np.cumsum(sizes, dtype=np.int64), np.array(missing, dtype=np.int64))
+
+    def arrays(self) -> tuple[npt.NDArray[np.uint8], IntArray, IntArray]:
+        nothing = np.zeros(0, dtype=np.int64)
+        text = np.frombuffer(b"".join(self.texts), dtype=np.uint8)
+        return text, np.concatenate([nothing, *self.begins]), np.concatenate([nothing, *self.ends])

@@ -1,0 +1,149 @@
+"""SequenceTagger: a scikit-learn estimator for sequence tagging."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.structures.base import FloatArray
+from maxmargin.tasks.tagging.fitting import BaseTagger
+from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate
+from maxmargin.tasks.tagging.model import TaggerModel, load_tagger
+
+
+class SequenceTagger(BaseTagger, BaseEstimator):  # type: ignore[misc]
+    """Large-margin chain for labels of sequences, trained to a certified duality gap.
+
+    X is a list of sentences. A sentence is a list of tokens, each a string or one string per column (with ``preset`` or
+    ``template``), or a feature dictionary or list of attributes as in sklearn-crfsuite; or it is a matrix with a row
+    per token (dense, CSR, or :class:`maxmargin.FeatureSequence` with edge features). y is a list of label sequences;
+    labels are any hashable values, None (or ``unknown``) for unknown ones.
+
+    Args:
+        preset: "pos", "chunking" or "ner": a built-in template (docs/tagging-presets.md).
+        template: a template text in CRF++'s syntax, or a :class:`Template`; instead of a preset.
+        columns: names of the columns of tokens, if there are several.
+        order: order of the chain, 1 or 2.
+        constraints: "auto" (BIO or IOBES if the labels look like it and all training sentences satisfy it), "bio",
+            "iobes", a :class:`maxmargin.structures.TransitionConstraints`, or None for none.
+        forbidden: pairs of labels that may not follow each other, ``("O", "I-NP")``; ``(None, "I-NP")`` forbids a label
+            at the beginning, ``("B-NP", None)`` at the end.
+        classes: all labels, if the training data may lack some.
+        unknown: the label that stands for an unknown one in y, besides None.
+        min_count: attributes of fewer tokens are dropped; None for the default of the preset, or 1.
+        support: which pairs of attributes and labels have weights: "negative" (those that occur, and wrong ones that
+            the first passes predict), "observed" (those that occur) or "all".
+        C: larger means less regularization; of a list, the best on the dev data is chosen; None for the default of the
+            preset, or 0.1.
+        cost: cost of errors: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)`` matrix
+            with gold labels as rows; or a loss of :mod:`maxmargin.losses`.
+        solver: a solver object of :mod:`maxmargin.solvers`, or "auto" for block-coordinate Frank-Wolfe.
+        tol: relative duality gap at which training stops.
+        max_iter: maximal number of passes; None for the default of the solver.
+        max_seconds: time limit of a run.
+        metric: the dev score: "accuracy", "f1" (of chunks), "sentence_accuracy", or "auto".
+        patience: training stops after this many certificates without a better dev score; None never stops it early.
+        n_jobs: threads, as in scikit-learn; never changes the result.
+        random_state: the seed; equal seeds give the same model, bit for bit.
+        checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes.
+        verbose: draw a progress bar on a terminal.
+        callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
+
+    Attributes:
+        model_: the trained :class:`TaggerModel`.
+        solution_: certificate, status, history and counters of the run.
+        dev_scores_: pairs of iteration and dev score; empty without dev data.
+    """
+
+    def _model(self) -> TaggerModel:
+        check_is_fitted(self, "model_")
+        return replace(self.model_, n_jobs=self.n_jobs)
+
+    @property
+    def classes_(self) -> list[Hashable]:
+        """All labels, in the order of the columns of probabilities."""
+        return list(self._model().labels)
+
+    def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
+        """Return the best labels of each sentence; see :meth:`TaggerModel.predict`."""
+        return self._model().predict(X, known=known)
+
+    def predict_single(self, sentence: Any) -> list[Hashable]:
+        """Return the best labels of one sentence."""
+        return self._model().predict([sentence])[0]
+
+    def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
+        """Return the ``k`` best labelings of each sentence with their scores, best first."""
+        return self._model().k_best(X, k, known=known)
+
+    def margins(self, X: Any) -> list[FloatArray]:
+        """Return the margins of labels, an array per sentence; see :meth:`TaggerModel.margins`."""
+        return self._model().margins(X)
+
+    def predict_proba(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[FloatArray]:
+        """Return the probability of each label at each token; see :meth:`TaggerModel.predict_proba`."""
+        return self._model().predict_proba(X, known=known)
+
+    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
+        """Return the probabilities as dictionaries, one per token, as sklearn-crfsuite does."""
+        labels = self.classes_
+        return [[dict(zip(labels, row, strict=True)) for row in found.tolist()] for found in self.predict_proba(X)]
+
+    def predict_marginals_single(self, sentence: Any) -> list[dict[Hashable, float]]:
+        """Return :meth:`predict_marginals` of one sentence."""
+        return self.predict_marginals([sentence])[0]
+
+    def evaluate(self, X: Any, y: Any) -> TagScores:
+        """Return all scores of the predictions; gold labels unseen in training count as errors."""
+        return evaluate(list(y), self.predict(X), known=self._model().labels)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the token accuracy."""
+        return self.evaluate(X, y).accuracy
+
+    @property
+    def attributes_(self) -> list[str]:
+        """All attributes, in the order of their numbers."""
+        extractor = self._model().extractor
+        return [extractor.name(number) for number in range(extractor.n_attributes)]
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Hashable], float]:
+        """Weights of pairs of an attribute and a label."""
+        model = self._model()
+        support, names, labels = model.layout.support, self.attributes_, model.labels
+        weights = model.layout.split(model.weights)[0]
+        pairs = zip(support.features.tolist(), support.columns.tolist(), weights.tolist(), strict=True)
+        return {(names[f], labels[c]): w for f, c, w in pairs}
+
+    @property
+    def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
+        """Weights of allowed transitions."""
+        model = self._model()
+        pairs, constraints = model.layout.split(model.weights)[1], model.layout.constraints
+        return {
+            (a, b): float(pairs[i, j])
+            for i, a in enumerate(model.labels)
+            for j, b in enumerate(model.labels)
+            if constraints is None or constraints.pairs[i, j]
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained model to a file that :func:`load_tagger` reads."""
+        self._model().save(path)
+
+    @classmethod
+    def load(cls, path: str | Path, **settings: Any) -> Self:
+        """Return a tagger with the model of a file, for predictions and :meth:`partial_fit`.
+
+        Settings are those of the constructor; the order defaults to that of the model.
+        """
+        model = load_tagger(path)
+        tagger = cls(**{"order": model.layout.order, **settings})
+        tagger.model_ = model
+        return tagger

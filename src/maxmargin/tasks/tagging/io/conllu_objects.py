@@ -1,0 +1,44 @@
+"""Tables from sentences of the package ``conllu``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from maxmargin.tasks.tagging.io.line_formats import CONLLU
+from maxmargin.tasks.tagging.io.table import WORD, TokenTable
+
+_FIELDS = tuple("form" if name == WORD else name for name in CONLLU)
+
+
+def of_conllu(sentences: Iterable[Any]) -> TokenTable:
+    """Return the table of ``conllu.TokenList`` objects, or of any lists of dictionaries with the same keys.
+
+    Ranges of words and empty nodes, whose ``id`` is not an integer, are dropped. Cells are written as in a file.
+    """
+    rows: list[list[tuple[str, ...]]] = []
+    for i, sentence in enumerate(sentences):
+        row: list[tuple[str, ...]] = []
+        for j, token in enumerate(sentence):
+            if not hasattr(token, "get") or not isinstance(token.get("form"), str):
+                raise ValueError(
+                    f"sentence {i}, token {j}: expected a token of the package conllu with a 'form', got {token!r:.60}"
+                )
+            if isinstance(token.get("id", j + 1), int):
+                row.append(tuple(_cell(token.get(field)) for field in _FIELDS))
+        rows.append(row)
+    return TokenTable.of_lists(rows, CONLLU)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value in ({}, []):
+        return "_"
+    if isinstance(value, Mapping):
+        return "|".join(key if one == "" else f"{key}={'_' if one is None else one}" for key, one in value.items())
+    if isinstance(value, (list, tuple)):  # DEPS: pairs of a relation and its head
+        return "|".join(f"{_identifier(head)}:{relation}" for relation, head in value)
+    return str(value)
+
+
+def _identifier(value: Any) -> str:
+    return "".join(map(str, value)) if isinstance(value, tuple) else str(value)

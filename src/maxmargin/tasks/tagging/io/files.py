@@ -1,0 +1,397 @@
+"""Files of labeled tokens: reading them, and writing them back with predicted labels.
+
+Every path may be ``-`` for standard input or output, and every file may be compressed with gzip. Files that cannot be
+read raise :class:`FileError`: ``FILE, line N: what is wrong; what to do``. The formats are described in
+:mod:`~maxmargin.tasks.tagging.io.line_formats` and :mod:`~maxmargin.tasks.tagging.io.json_lines`.
+
+CoNLL-U is not read with the package ``conllu``, which is about seventy times slower and does not write back exactly
+what it has read (comments without a value and repeated keys are lost, blank lines and line ends change).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks import _kernels
+from maxmargin.tasks.common.text import AnyPath, FileError, name_of, open_output, problem, read_text
+from maxmargin.tasks.tagging.io import json_lines, line_formats
+from maxmargin.tasks.tagging.io.line_formats import CONLLU, Layout
+from maxmargin.tasks.tagging.io.splice import Insertions, spliced, spliced_k_best
+from maxmargin.tasks.tagging.io.table import WORD, AttributeText, Codes, TokenTable, texts
+
+FORMATS = ("columns", "conllu", "slash", "crfsuite", "json")
+
+Labels = Sequence[str] | Sequence[Sequence[str]] | tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
+"""Labels of all tokens: a flat list, a list per sentence, or codes and the names of the labels."""
+
+_ALIASES = {"form": WORD, "upostag": "upos", "xpostag": "xpos"}
+_SCORE = "Score="
+"""Key of scores in the last column of CoNLL-U."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaggedText:
+    """The content of a file.
+
+    Attributes:
+        format: one of :data:`FORMATS`.
+        table: the tokens and their columns; None for CRFsuite files and JSON with features.
+        items: the attributes of CRFsuite files and of JSON with features; otherwise None.
+        label: the column of labels; None if there is none.
+        data: the whole file, for writing it back.
+        source: name of the file for errors.
+        separator: separator of columns in the format ``columns``.
+        records: the objects of JSON lines.
+    """
+
+    format: str
+    table: TokenTable | None
+    items: AttributeText | None
+    label: str | None
+    data: bytes
+    source: str
+    separator: bytes = b"\t"
+    records: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def tokens(self) -> TokenTable | AttributeText:
+        """The table or the items, whichever is not None."""
+        found = self.items if self.table is None else self.table
+        assert found is not None
+        return found
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens."""
+        return self.tokens.n_tokens
+
+    @property
+    def n_sentences(self) -> int:
+        """Number of sentences."""
+        return self.tokens.n_sentences
+
+    @property
+    def sentences(self) -> IntArray:
+        """Sentence ``i`` has the tokens ``sentences[i]:sentences[i + 1]``, shape ``(n_sentences + 1,)``."""
+        return self.tokens.sentences
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns; empty if tokens have attributes instead."""
+        return () if self.table is None else self.table.columns
+
+    @property
+    def labeled(self) -> bool:
+        """Whether the file has labels."""
+        return self.label is not None or (self.items is not None and self.items.label_begin is not None)
+
+    def column(self, name: str) -> int:
+        """Return the number of a column; ValueError lists the columns."""
+        if self.table is None:
+            raise ValueError(f"{self.source}: tokens have attributes and no columns, so there is no column {name!r}")
+        wanted = name if name in self.columns else _ALIASES.get(name, name) if self.format == "conllu" else name
+        if wanted not in self.columns:
+            raise ValueError(f"{self.source}: no column {name!r}; there are {', '.join(self.columns)}")
+        return self.columns.index(wanted)
+
+    def label_places(self) -> tuple[IntArray, IntArray]:
+        """Return where the labels of all tokens begin and end in ``tokens.buffer``, shapes ``(n_tokens,)``.
+
+        FileError if there are none.
+        """
+        if self.table is not None and self.label is not None:
+            return self.table.places(self.column(self.label))
+        if self.items is not None and self.items.label_begin is not None and self.items.label_end is not None:
+            return self.items.label_begin, self.items.label_end
+        there = f"only the columns {', '.join(self.columns)}" if self.columns else "only attributes"
+        raise FileError(f"{self.source}: no labels, {there}; give a file with the label of each token")
+
+    def label_codes(self) -> tuple[Codes, list[str]]:
+        """Return the labels of all tokens as codes, shape ``(n_tokens,)``, and their names in order of appearance.
+
+        FileError if there are no labels.
+        """
+        return self._codes_at(*self.label_places())
+
+    def codes_of(self, column: str) -> tuple[Codes, list[str]]:
+        """Return the cells of a column as codes and names; ValueError if there is no such column."""
+        if self.table is None:
+            return self.label_codes()
+        return self._codes_at(*self.table.places(self.column(column)))
+
+    def _codes_at(self, begin: IntArray, end: IntArray) -> tuple[Codes, list[str]]:
+        strings = _kernels.StringTable()
+        numbers = np.empty(len(begin), dtype=np.int32)
+        strings.number(self.tokens.bytes, begin, end, True, numbers)
+        return numbers, [strings.text(number).decode("utf-8") for number in range(len(strings))]
+
+    def labels(self) -> list[list[str]]:
+        """Return the labels, a list per sentence; FileError if there are none."""
+        begin, end = self.label_places()
+        flat = texts(self.tokens.buffer, begin, end)
+        return [flat[first:last] for first, last in pairwise(self.sentences.tolist())]
+
+
+def read_tagged(
+    path: AnyPath,
+    *,
+    format: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    label: str | None = None,
+    labeled: bool | None = None,
+    join: bool = False,
+) -> TaggedText:
+    """Read a file of tokens.
+
+    Args:
+        path: the file, or ``-``.
+        format: one of :data:`FORMATS`; None recognizes it.
+        columns: names of the columns, ``"word,pos,label"`` or a list, including the column of labels, which the file
+            may lack. By default ``word``, ``pos`` if there are three, otherwise ``column1`` and so on, and ``label``.
+        label: the column of labels; by default the one named ``label``, otherwise the last, in CoNLL-U ``upos``.
+        labeled: True if there must be labels, False to read none, None to detect them: the label column is present if
+            the file has all named columns; lines are ``word/TAG`` if all words of the first line have tags.
+        join: in ``word/TAG`` lines, a word without a tag belongs to the next one: ``G + C/NN`` is one token.
+    """
+    check_format(format)
+    names = column_names(columns)
+    data = read_text(path)
+    form = format or recognized(path, data, named=names is not None)
+    return parsed(path, data, form, names, label, labeled, join)
+
+
+def check_format(format: str | None) -> None:
+    """Raise ValueError unless ``format`` is None or one of :data:`FORMATS`."""
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"no format {format!r}; choose one of {', '.join(FORMATS)}")
+
+
+def recognized(path: AnyPath, data: bytes, *, named: bool) -> str:
+    """Return the format of a file; FileError if it has no tokens or its format is ambiguous."""
+    if not data.strip():
+        raise line_formats.no_tokens(path)
+    return line_formats.recognize(path, data, named=named)
+
+
+def parsed(
+    path: AnyPath,
+    data: bytes,
+    form: str,
+    names: tuple[str, ...] | None,
+    label: str | None,
+    labeled: bool | None,
+    join: bool = False,
+) -> TaggedText:
+    """Parse the bytes of a file of a known format; arguments as for :func:`read_tagged`."""
+    if not data.strip():
+        raise line_formats.no_tokens(path)
+    if form in ("conllu", "crfsuite") and names is not None and names != CONLLU:
+        what = f"CoNLL-U has its own ({', '.join(CONLLU)})" if form == "conllu" else "CRFsuite files have none"
+        raise problem(path, None, f"columns are named, and {what}; leave the names out, or give the format columns")
+    if form == "crfsuite":
+        return TaggedText(form, None, line_formats.scan_attributes(path, data), None, data, name_of(path))
+    if form == "json":
+        found = json_lines.parse(path, data, names, label, labeled)
+        return TaggedText(form, found.table, found.items, found.label, data, name_of(path), records=found.records)
+    if form == "conllu":
+        layout = Layout.CONLLU
+    elif form == "columns":
+        layout = line_formats.layout_of_columns(data)
+    elif labeled is False or (labeled is None and not join and not line_formats.first_line_is_tagged(data)):
+        layout = Layout.WORDS
+    else:
+        layout = Layout.JOINED if join else Layout.TAGGED
+    cells = line_formats.scan(path, data, layout)
+    if form == "conllu":
+        names, label = CONLLU, _ALIASES.get(label, label) if label else "upos"
+        if label not in CONLLU[1:]:
+            raise ValueError(f"no column {label!r} for labels; CoNLL-U has {', '.join(CONLLU[1:])}")
+    else:
+        must = labeled if form == "columns" else layout is not Layout.WORDS
+        first = int(cells.lines[0])
+        names, label = line_formats.names_of_columns(path, first, cells.begin.shape[1], names, label, must)
+    table = TokenTable(data, cells.begin, cells.end, cells.sentences, names, cells.lines, name_of(path))
+    return TaggedText(form, table, None, label, data, name_of(path), b" " if layout is Layout.BLANKS else b"\t")
+
+
+def column_names(columns: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the names of columns from ``"word,pos,label"`` or a list; ValueError if one is empty or repeated."""
+    if columns is None:
+        return None
+    names = tuple(name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
+    if not names or not all(names):
+        raise ValueError("a column has no name; give for example word,pos,label")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"the column {twice[0]!r} is named twice; give each column a name of its own")
+    return names
+
+
+def write_tagged(
+    text: TaggedText,
+    labels: Labels,
+    *,
+    out: AnyPath | BinaryIO,
+    scores: FloatArray | None = None,
+    column: str | None = None,
+    digits: int = 6,
+) -> None:
+    """Write a file that was read, with labels.
+
+    ``columns``: each line unchanged, then the label as one more column, then the score. ``conllu``: the label in its
+    column, the score as ``Score=`` in the last one, everything else byte for byte. ``slash``: ``word/LABEL``, with
+    scores ``word/LABEL/SCORE``. ``crfsuite``: one label per line, then TAB and the score, and a blank line after each
+    sentence. ``json``: the keys ``predicted`` and ``scores``.
+
+    Args:
+        text: the file.
+        labels: label of each token.
+        out: a binary stream or a file name, compressed if it ends in ``.gz``; ``-`` is standard output.
+        scores: a number for each token, shape ``(n_tokens,)``.
+        column: the column of CoNLL-U for the labels; by default the one they were read from.
+        digits: significant digits of scores, at most 9.
+    """
+    codes, names = coded(text, labels)
+    if scores is not None:
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        if scores.shape != (text.n_tokens,) or np.isnan(scores).any():
+            raise ValueError(f"scores must be numbers, not NaN, of shape ({text.n_tokens},), got {scores.shape}")
+    if text.format == "json":
+        flat = [names[code] for code in codes.tolist()]
+        bounds = pairwise(text.sentences.tolist())
+        content: bytes | memoryview = b"".join(
+            json_lines.with_labels(record, flat[first:last], None if scores is None else scores[first:last])
+            for record, (first, last) in zip(text.records, bounds, strict=True)
+        )
+    else:
+        insertions = _insertions(text, names, codes, column)
+        content = spliced(insertions, codes, scores, digits=digits)
+    with open_output(out) as stream:
+        stream.write(content)
+
+
+def write_k_best(
+    text: TaggedText,
+    best: Sequence[Sequence[tuple[Sequence[str], float]]],
+    *,
+    out: AnyPath | BinaryIO,
+    column: str | None = None,
+    digits: int = 6,
+) -> None:
+    """Write several labelings of each sentence, each as :func:`write_tagged` would, after a line ``# RANK SCORE``.
+
+    Ranks count from 0. In ``columns``, ``conllu`` and ``crfsuite`` a blank line follows each labeling. JSON lines have
+    the key ``k_best`` instead, a list of ``{"labels": [...], "score": ...}``.
+
+    Args:
+        text: the file.
+        best: labelings of each sentence and their scores, best first.
+        out: a binary stream or a file name, as for :func:`write_tagged`.
+        column: the column of CoNLL-U for the labels.
+        digits: significant digits of scores.
+    """
+    lengths = text.tokens.lengths.tolist()
+    if len(best) != len(lengths):
+        raise ValueError(f"labelings of {len(best)} sentences, and there are {len(lengths)}")
+    for i, (some, length) in enumerate(zip(best, lengths, strict=True)):
+        if any(len(labels) != length for labels, _ in some):
+            raise ValueError(f"sentence {i}: give each labeling one label for each of its {length} tokens")
+    if text.format == "json":
+        content: bytes | memoryview = b"".join(
+            json_lines.with_k_best(record, [(list(labels), float(score)) for labels, score in some])
+            for record, some in zip(text.records, best, strict=True)
+        )
+    else:
+        codes, names = _numbered([label for some in best for labels, _ in some for label in labels])
+        insertions = _insertions(text, names, codes, column)
+        content = spliced_k_best(
+            insertions, text.sentences, [[score for _, score in some] for some in best], codes, digits=digits
+        )
+    with open_output(out) as stream:
+        stream.write(content)
+
+
+def coded(text: TaggedText, labels: Labels) -> tuple[Codes, Sequence[str]]:
+    """Return labels as codes, one per token, and their names; ValueError unless each token has one."""
+    if isinstance(labels, tuple) and len(labels) == 2 and isinstance(labels[0], np.ndarray):
+        numbers, names = labels
+        if not np.issubdtype(numbers.dtype, np.integer) or not all(0 <= end < len(names) for end in _ends(numbers)):
+            raise ValueError(f"numbers of labels must be integers in 0..{len(names) - 1}")
+        codes = np.ascontiguousarray(numbers, dtype=np.int32)
+    else:
+        flat = list(cast(Sequence[Any], labels))
+        if flat and not isinstance(flat[0], str):
+            sizes = [len(some) for some in flat]
+            if sizes != text.tokens.lengths.tolist():
+                raise ValueError("labels must be given for each token of each sentence, in the order of the file")
+            flat = [label for some in flat for label in some]
+        codes, names = _numbered(flat)
+    if codes.shape != (text.n_tokens,):
+        raise ValueError(f"there are {text.n_tokens} tokens, and {len(codes)} labels; give each token one")
+    return codes, names
+
+
+def _ends(numbers: npt.NDArray[np.integer[Any]]) -> list[int]:
+    """Return the smallest and the largest number, if there are any."""
+    return [int(numbers.min()), int(numbers.max())] if numbers.size else []
+
+
+def _numbered(flat: list[str]) -> tuple[Codes, list[str]]:
+    known: dict[str, int] = {}
+    numbers = [known.setdefault(label, len(known)) for label in flat]
+    return np.array(numbers, dtype=np.int32), list(known)
+
+
+def _insertions(text: TaggedText, names: Sequence[str], codes: Codes, column: str | None) -> Insertions:
+    """Return the places of labels and scores in the text."""
+    if column is not None and text.format != "conllu":
+        raise ValueError(f"the column of labels can be chosen in CoNLL-U only, and {text.source} is {text.format}")
+    _check_labels(text, [names[code] for code in np.unique(codes).tolist()])
+    written = [name.encode() for name in names]
+    table = text.table
+    if table is None:  # CRFsuite: a line for each label, and a blank one after each sentence
+        ends = np.repeat(np.arange(text.n_sentences), text.tokens.lengths)
+        at = np.arange(text.n_tokens, dtype=np.int64) + ends
+        lines = b"\n" * (text.n_tokens + text.n_sentences)
+        return Insertions(lines, at, at, written, b"\t", first=at, last=at)
+    first, last = np.ascontiguousarray(table.begin[:, 0]), np.ascontiguousarray(table.end[:, -1])
+    if text.format == "columns":
+        written = [text.separator + name for name in written]
+        return Insertions(text.data, last, last, written, text.separator, first=first, last=last)
+    if text.format == "slash":
+        begin, end = text.label_places() if text.label is not None else (last, last)
+        written = written if text.label is not None else [b"/" + name for name in written]
+        return Insertions(text.data, begin, end, written, b"/", first=first, last=last, sentence_a_line=True)
+    if column is not None and column not in text.columns[1:]:
+        column = _ALIASES.get(column, column)
+    at_column = text.column(column or text.label or "upos")
+    if not at_column:
+        raise ValueError("labels cannot replace the token numbers of CoNLL-U; choose another column")
+    begin, end = table.places(at_column)
+    scores = None
+    if at_column != len(CONLLU) - 1:
+        empty = (last - table.begin[:, -1] == 1) & (table.bytes[table.begin[:, -1]] == ord("_"))
+        scores = np.where(empty, table.begin[:, -1], last)
+    return Insertions(
+        text.data, begin, end, written, _SCORE.encode(), first=first, last=last, scores=scores, paragraphs=True
+    )
+
+
+def _check_labels(text: TaggedText, labels: list[str]) -> None:
+    """Raise ValueError for labels that would be read back as something else."""
+    refused = {"slash": " /", "columns": "" if text.separator == b"\t" else " "}.get(text.format, "") + "\t\n\r\v\f"
+    for label in labels:
+        if not isinstance(label, str):
+            raise ValueError(f"the label {label!r:.60} is not a string; give strings")
+        if not label or label != label.strip(" ") or any(character in label for character in refused):
+            raise ValueError(
+                f"the label {label!r:.60} cannot be written in the format {text.format}; choose labels without blanks"
+                + (" and slashes" if text.format == "slash" else "")
+            )

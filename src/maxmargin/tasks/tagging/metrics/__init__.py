@@ -1,0 +1,1 @@
+"""Scores of predicted labels: chunks, rates, confusions, intervals and their tables."""

@@ -1,0 +1,81 @@
+"""Prediction of files: labels, k-best lists, margins or probabilities, written in the format of the input."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from maxmargin.tasks.common.text import AnyPath, FileError
+from maxmargin.tasks.tagging.io.files import TaggedText, write_k_best, write_tagged
+from maxmargin.tasks.tagging.io.table import Codes
+from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.reading import rows_of
+
+NO_LABEL = ("", "_")
+"""Cells of a column of known labels that are not labels."""
+
+_SENTENCE = re.compile(r"sentence ([0-9]+): (.*)", re.DOTALL)
+
+
+def predict_file(
+    model: TaggerModel,
+    text: TaggedText,
+    out: AnyPath | BinaryIO,
+    *,
+    k_best: int | None = None,
+    margins: bool = False,
+    probabilities: bool = False,
+    known: str | None = None,
+) -> None:
+    """Label the tokens of a file and write it with the labels.
+
+    Args:
+        model: the tagger.
+        text: the file.
+        out: a binary stream or a file name, as for :func:`~maxmargin.tasks.tagging.io.files.write_tagged`.
+        k_best: write this many labelings of each sentence, best first.
+        margins: write the margin of each label.
+        probabilities: write the probability of each label.
+        known: a column of labels that must be taken, except where it is empty or ``_``.
+    """
+    try:
+        rows = rows_of(model, text)
+        given = None if known is None else _known_codes(model, text, known)
+        names = [str(name) for name in model.labels]
+        if k_best is not None:
+            best = [
+                [([str(name) for name in labels], score) for labels, score in some]
+                for some in model.ranked(rows, k_best, given)
+            ]
+            write_k_best(text, best, out=out)
+            return
+        scores: Any = None
+        if margins:
+            codes, scores = model.best_with_margins(rows, given)
+        else:
+            codes = model.best(rows, given)
+        if probabilities:
+            if model.temperature is None:
+                print("note: probabilities are not calibrated, as the model was trained without --dev", file=sys.stderr)
+            scores = model.marginals(rows, given)[np.arange(len(codes)), codes]
+        write_tagged(text, (codes, names), out=out, scores=scores)
+    except ValueError as error:
+        found = _SENTENCE.match(str(error))  # named by the line where the sentence begins
+        where = "" if found is None else f"{text.tokens.where(int(text.sentences[int(found[1])]))}: "
+        raise FileError(f"{where}{error if found is None else found[2]}") from None
+
+
+def _known_codes(model: TaggerModel, text: TaggedText, column: str) -> Codes:
+    """Return the labels of a column as codes of the model, -1 for none."""
+    codes, names = text.codes_of(column)
+    place = {str(name): code for code, name in enumerate(model.labels)}
+    for number, name in enumerate(names):
+        if name not in NO_LABEL and name not in place:
+            token = int(np.flatnonzero(codes == number)[0])
+            raise FileError(
+                f"{text.tokens.where(token)}: {name!r} is not a label of this model; write one of its labels, or _"
+            )
+    return np.array([-1 if name in NO_LABEL else place[name] for name in names], dtype=np.int32)[codes]

@@ -1,0 +1,182 @@
+"""Reading files for a model: settings that are not given default to those of the training file."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin.tasks.common.text import FileError, count_of, problem, read_text
+from maxmargin.tasks.tagging.encoder.extraction import TokenRows
+from maxmargin.tasks.tagging.io.files import TaggedText, check_format, column_names, parsed, read_tagged, recognized
+from maxmargin.tasks.tagging.io.line_formats import first_lines, layout_of_columns, lines_with_text, width_of
+from maxmargin.tasks.tagging.io.table import Codes
+from maxmargin.tasks.tagging.model import TaggerModel
+
+IGNORED = "_"
+"""The name of columns to be ignored."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Settings of :func:`~maxmargin.tasks.tagging.io.files.read_tagged`; None for the default.
+
+    Attributes:
+        format: the format of the file.
+        columns: names of the columns, separated by commas; ``_`` for columns to be ignored.
+        label: the column of labels.
+        join: in ``word/TAG`` lines, whether a word without a tag belongs to the next one.
+    """
+
+    format: str | None = None
+    columns: str | None = None
+    label: str | None = None
+    join: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns; ignored columns get unique names."""
+        if self.columns is None:
+            return None
+        given = [name.strip() for name in self.columns.split(",")]
+        return column_names([f"{name}{at}" if name == IGNORED else name for at, name in enumerate(given)])
+
+    def read(self, path: str, *, labeled: bool | None) -> TaggedText:
+        """Read a file with these settings."""
+        text = read_tagged(
+            path, format=self.format, columns=self.names, label=self.label, labeled=labeled, join=self.join
+        )
+        _check_label(text, self.label)
+        return text
+
+    def read_for(self, path: str, model: TaggerModel, *, labeled: bool | None) -> TaggedText:
+        """Read a file for a model: settings that are not given are those of training, if the format is the same."""
+        check_format(self.format)
+        trained = trained_on(model)
+        names, label = self.names, self.label
+        # The columns of CoNLL-U apply to no other format.
+        known = names or (None if trained.get("format") == "conllu" else trained.get("columns"))
+        data = read_text(path)
+        form = self.format or _recognized(path, data, model, known is not None)
+        if self.format is None and form == "columns" and names is None and trained.get("format") == "slash":
+            form = "slash" if not labeled and _is_running_text(data) else form
+        if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
+            names = known
+        before = trained.get("label")
+        if label is None and (form == trained.get("format") if names is None else before in names):
+            label = before
+        if self.names is None and form == "columns" and names is not None and data.strip():
+            found = _present_columns(path, data, model, names, label, labeled)
+            # If the labels are missing, no other column may be taken for them.
+            names, labeled = found, labeled if found == names else False
+            label = label if label in names else self.label
+        text = parsed(path, data, form, names, label, labeled, self.join or bool(labeled and trained.get("join")))
+        _check_label(text, self.label)
+        return text
+
+
+def _recognized(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
+    """Return the format of a file; that of training if it is ambiguous."""
+    before = trained_on(model).get("format")
+    try:
+        form = recognized(path, data, named=named)
+    except FileError:
+        if before is None or not data.strip():
+            raise
+        return str(before)
+    # A model of CRFsuite attributes cannot use columns.
+    return before if before == "crfsuite" and form in ("columns", "slash") else form
+
+
+def _present_columns(
+    path: str, data: bytes, model: TaggerModel, trained: tuple[str, ...], label: str | None, labeled: bool | None
+) -> tuple[str, ...]:
+    """Return the columns of a file: those of training, perhaps without labels, or only those the template uses."""
+    width = width_of(data, layout_of_columns(data))
+    if width in (len(trained), len(trained) - (label in trained)):
+        return trained
+    template = getattr(model.extractor, "template", None)
+    used = () if template is None else template.columns_used
+    needed = tuple(name for name in trained if name in used and name != label)
+    if width == len(needed) == len(used) and not labeled:
+        return needed
+    shown = [IGNORED if name == f"{IGNORED}{at}" else name for at, name in enumerate(trained)]
+    ways = [", ".join(shown)]
+    if not labeled:
+        ways += [f"these without {label}"] if label in trained else []
+        ways += [f"only {', '.join(needed)}"] if 0 < len(needed) == len(used) else []
+    raise problem(
+        path,
+        next(lines_with_text(data))[0],
+        f"{count_of(width, 'column')}, and the training file had {len(trained)}; give {', or '.join(ways)}, or name "
+        "the columns of this file with --columns",
+    )
+
+
+def _is_running_text(data: bytes) -> bool:
+    """Return whether lines are sentences: not one word per line, nor columns separated by TABs."""
+    lines = first_lines(data)
+    if any(b"\t" in line for line in lines):
+        return False
+    return len(lines) == 1 or any(len(line.split()) > 1 for line in lines)
+
+
+def _check_label(text: TaggedText, label: str | None) -> None:
+    if text.table is None and label is not None:
+        raise FileError(f"{text.source}: tokens have attributes and no columns; leave --label out")
+
+
+def trained_on(model: TaggerModel) -> dict[str, Any]:
+    """Return ``format``, ``columns``, ``label`` and ``join`` of the training file of a model."""
+    found: Any = model.metadata.get("file")
+    if isinstance(found, dict) and isinstance(found.get("format"), str):
+        columns, label = found.get("columns"), found.get("label")
+        plain = isinstance(columns, list) and columns and all(isinstance(name, str) for name in columns)
+        return {
+            "format": found["format"],
+            "columns": tuple(columns) if plain else None,  # type: ignore[arg-type]
+            "label": label if isinstance(label, str) else None,
+            "join": found.get("join") is True,
+        }
+    template = getattr(model.extractor, "template", None)
+    if template is None:
+        return {}
+    # Trained in Python, on tokens without a column of labels, which files may have after the others.
+    columns = tuple(template.columns)
+    return {"columns": columns if "label" in columns else (*columns, "label"), "label": "label"}
+
+
+def file_metadata(text: TaggedText, join: bool) -> dict[str, Any]:
+    """Return the metadata of a training file that a model stores; :func:`trained_on` reads them."""
+    return {"format": text.format, "columns": list(text.columns), "label": text.label, "join": join}
+
+
+def rows_of(model: TaggerModel, text: TaggedText) -> TokenRows:
+    """Return the attributes of a file that a model knows; note on standard error if there are none."""
+    template = getattr(model.extractor, "template", None)
+    if template is not None and text.table is None:
+        raise FileError(
+            f"{text.source}: tokens have attributes and no columns, and this model needs the columns "
+            f"{', '.join(template.columns_used)}; give a file that has them"
+        )
+    rows = model.extractor.rows(text.tokens)
+    if text.n_tokens and not len(rows.tokens.columns):
+        note = "the model knows none of its attributes; was it trained on files of another kind?"
+        print(f"note: {text.source}: {note}", file=sys.stderr)
+    return rows
+
+
+def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:
+    """Return the labels of a file as codes and names; FileError if one is empty, or there are none."""
+    codes, names = text.label_codes()
+    if "" in names and unknown != "":
+        token = int(np.flatnonzero(codes == names.index(""))[0])
+        raise FileError(
+            f"{text.tokens.where(token)}: the label is empty; give each token a label, and mark unknown labels by a "
+            "word that --unknown names"
+        )
+    if text.format == "conllu" and names == [IGNORED]:
+        raise FileError(f"{text.source}: no labels, the column {text.label!r} has only '_'; give --label another one")
+    return codes, names

@@ -1,0 +1,35 @@
+"""What a task may add to training."""
+
+from __future__ import annotations
+
+from maxmargin.model import Model
+from maxmargin.optimization.base import Start
+from maxmargin.problem import Problem
+from maxmargin.training.examples import Examples
+
+
+class Hooks:
+    """Additions of a task to training; these do nothing."""
+
+    def begin(
+        self, examples: Examples, problem: Problem, previous: Model | None
+    ) -> tuple[Examples, Problem, Start | None]:
+        """Change the problem of a round before its runs, and say where they start.
+
+        Args:
+            examples: the examples of the round.
+            problem: their problem, with the first C.
+            previous: the model of the round before; None in the first.
+        """
+        return examples, problem, None
+
+    def complete(self, model: Model, turn: int) -> Examples | None:
+        """The examples of the next round, where gold outputs were partly unknown and ``model`` completes them.
+
+        ``turn`` counts the rounds that are done. None ends training.
+        """
+        return None
+
+    def calibrate(self, model: Model) -> dict[str, float]:
+        """Numbers that turn scores of the trained model into probabilities, by name."""
+        return {}

@@ -1,0 +1,158 @@
+"""The settings of training, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _checks
+from maxmargin.encoders.base import Encoder
+from maxmargin.losses import Hamming, Loss
+from maxmargin.optimization.base import Solver
+from maxmargin.optimization.callbacks import Callback, ProgressBar
+from maxmargin.optimization.checkpoint import Checkpoint
+from maxmargin.optimization.stopping import Stop
+from maxmargin.problem import Problem
+from maxmargin.regions import L1, L2, Region
+from maxmargin.solvers import BlockFrankWolfe, choose
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Settings:
+    """How to train: objective, solver, budgets, and what is watched on the way.
+
+    Attributes:
+        C: penalty form, ``1/(2C) ||w||^2`` beside the sum of hinge losses; larger means less regularization, ``inf``
+            none. Several values: the one with the best dev score is taken. None: 1, or ``inf`` if there is a radius.
+        radius: ball form ``||w|| <= radius``; None for no ball.
+        norm: "l2", or "l1" for the penalty ``1/C ||w||_1`` and the ball ``||w||_1 <= radius``.
+        loss: a loss of :mod:`maxmargin.losses`; None for Hamming.
+        rescaling: "margin", "slack" or "none" (docs/slack-rescaling.md).
+        slack: "linear" or "quadratic".
+        solver: a solver object, or "auto".
+        nonnegative: indices or mask of weights that must be >= 0, True for all, besides those the encoder demands.
+        tol: relative duality gap to reach.
+        max_iter: iteration limit of a run; None takes the solver's own.
+        max_seconds: time limit of a run.
+        patience: certificates without a better dev score after which a run ends; None never ends it early.
+        n_jobs: threads, as scikit-learn reads it; never changes the result.
+        random_state: seed for solvers that draw random numbers.
+        callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
+        checkpoint: a file name or :class:`maxmargin.solvers.Checkpoint`; a run resumes from that file if it exists.
+        verbose: whether to draw a progress bar on a terminal.
+    """
+
+    C: float | Sequence[float] | None = None
+    radius: float | None = None
+    norm: str = "l2"
+    loss: Loss | None = None
+    rescaling: str = "margin"
+    slack: str = "linear"
+    solver: Solver | str = "auto"
+    nonnegative: npt.ArrayLike | bool | None = None
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    patience: int | None = None
+    n_jobs: int | None = None
+    random_state: int | None = None
+    callbacks: Sequence[Callback] = field(default=())
+    checkpoint: str | Path | Checkpoint | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.flag("verbose", self.verbose)
+        _checks.one_of("norm", self.norm, ("l2", "l1"))
+        _ = self.stop, self.grid
+        if self.loss is not None and not isinstance(self.loss, Loss):
+            raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {self.loss!r}")
+        given: Any = self.solver
+        if isinstance(given, type) and issubclass(given, Solver):
+            raise ValueError(f"solver must be an object, not a class: write mm.{given.__name__}()")
+        if not isinstance(given, Solver) and not (isinstance(given, str) and given == "auto"):
+            raise ValueError(f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {given!r}')
+        if self.patience is not None:
+            _checks.integer("patience", self.patience, least=1)
+        if callable(self.callbacks) or not hasattr(self.callbacks, "__iter__"):
+            raise ValueError(f"callbacks must be a list of functions of a record, got {self.callbacks!r}")
+        for callback in self.callbacks:
+            if not callable(callback):
+                raise ValueError(f"callbacks must be functions of a record, got {callback!r}")
+        if self.checkpoint is not None and not isinstance(self.checkpoint, (str, Path, Checkpoint)):
+            raise ValueError(f"checkpoint must be the name of a file or a Checkpoint, got {self.checkpoint!r}")
+
+    @cached_property
+    def stop(self) -> Stop:
+        """Tolerance and budgets of a run."""
+        return Stop(tol=self.tol, max_iter=self.max_iter, max_seconds=self.max_seconds)
+
+    @cached_property
+    def grid(self) -> tuple[float, ...]:
+        """The values of C, one or several."""
+        if self.C is None:
+            return (1.0 if self.radius is None else np.inf,)
+        given: Any = self.C
+        grid = tuple(given) if isinstance(given, (list, tuple, np.ndarray)) else (given,)
+        if not grid:
+            raise ValueError("C is empty; give at least one number")
+        hint = "a larger C means less regularization"
+        return tuple(_checks.positive("C", value, infinite=True, hint=hint) for value in grid)
+
+    def watchers(self) -> list[Callback]:
+        """The callbacks of a run."""
+        return [*self.callbacks, *([ProgressBar()] if self.verbose else [])]
+
+    def checkpoint_of(self, run: str) -> Checkpoint | None:
+        """The checkpoint of one of several runs, whose file name ends with ``run``."""
+        if self.checkpoint is None:
+            return None
+        given = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
+        return given.beside(run)
+
+    def loss_used(self) -> Loss:
+        """The loss; Hamming by default."""
+        return Hamming() if self.loss is None else self.loss
+
+    def region(self, encoder: Encoder, n_weights: int, C: float) -> Region:
+        """The set and penalty of the weights."""
+        mask = encoder.nonnegative()
+        if self.nonnegative is not None:
+            if encoder.signs_unsupported:
+                raise ValueError(f"nonnegative is refused: {encoder.signs_unsupported}")
+            chosen = _mask(self.nonnegative, n_weights)
+            mask = chosen if mask is None else mask | chosen
+        if self.norm == "l1" and encoder.l1_unsupported:
+            raise ValueError(f'norm="l1" is not possible here: {encoder.l1_unsupported}')
+        kind = L1 if self.norm == "l1" else L2
+        return kind(C=C, radius=np.inf if self.radius is None else self.radius, nonnegative=mask)
+
+    def solver_for(self, problem: Problem) -> tuple[Solver, str]:
+        """The solver, and why it was chosen."""
+        if isinstance(self.solver, Solver):
+            return self.solver, "chosen by the caller"
+        solver, why = choose(problem)
+        saved = BlockFrankWolfe()
+        if self.checkpoint is not None and solver.checkpoint_unsupported and not saved.unsupported(problem):
+            return saved, f"{why}; for a checkpoint block-coordinate Frank-Wolfe, as it can be saved"
+        return solver, why
+
+
+def _mask(given: npt.ArrayLike | bool, n_weights: int) -> npt.NDArray[np.bool_]:
+    """Indices, a mask, or True for all weights, as a mask."""
+    mask = np.zeros(n_weights, dtype=bool)
+    try:
+        chosen = np.ones(n_weights, dtype=bool) if given is True else np.asarray(given)
+        if chosen.ndim != 1 or (chosen.dtype.kind == "i" and (chosen < 0).any()):
+            raise ValueError
+        mask[chosen if chosen.size else np.zeros(0, dtype=np.int64)] = True
+    except (IndexError, ValueError):
+        raise ValueError(
+            f"nonnegative must be a list of indices from 0, a mask of the {n_weights} weights, or True for all"
+        ) from None
+    return mask

@@ -1,0 +1,227 @@
+"""Training: from data and settings to a model.
+
+A *round* trains on one set of examples, once per value of C, and keeps the weights with the best dev score, or the
+smallest objective without dev data. Where gold outputs are partly unknown, further rounds train on examples that the
+model has completed (the concave-convex procedure; Yu and Joachims 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _threads
+from maxmargin.encoders.base import Encoder
+from maxmargin.losses import Hamming
+from maxmargin.model import Model, Training
+from maxmargin.optimization.base import Start
+from maxmargin.optimization.callbacks import Validation
+from maxmargin.optimization.checkpoint import Checkpoint
+from maxmargin.optimization.loop import solve
+from maxmargin.optimization.solution import Solution
+from maxmargin.optimization.stopping import Status
+from maxmargin.problem import Problem
+from maxmargin.training.examples import Examples
+from maxmargin.training.hooks import Hooks
+from maxmargin.training.settings import Settings
+
+Score = Callable[[Model], float]
+"""The dev score of a model, larger is better."""
+
+
+def train(
+    encoder: Encoder,
+    X: Sequence[Any],
+    y: Sequence[Any],
+    settings: Settings | None = None,
+    *,
+    dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    loss_weight: Sequence[npt.ArrayLike] | None = None,
+) -> Model:
+    """Fit an encoder to the data and train a model.
+
+    Args:
+        encoder: an encoder that has not been fitted, for example ``ChainEncoder()``.
+        X: inputs, one per example.
+        y: gold outputs, one per example.
+        settings: how to train.
+        dev: inputs and outputs on which C and the stopping point are chosen.
+        sample_weight: weight of each example, shape ``(n_examples,)``.
+        loss_weight: for each example, how much each of its variables counts in the loss.
+
+    Returns:
+        The model; ``model.training`` says how training went.
+    """
+    settings = settings or Settings()
+    with _threads.threads(settings.n_jobs):
+        examples = Examples.fit(encoder, X, y, sample_weight, loss_weight)
+        return train_examples(examples, settings, score=dev_score(examples.encoder, dev, settings))
+
+
+def dev_score(encoder: Encoder, dev: Any, settings: Settings) -> Score | None:
+    """The function that scores a model on dev data ``(X, y)``, which are encoded once; None without dev data."""
+    if dev is None:
+        return None
+    if not isinstance(dev, (tuple, list)) or len(dev) != 2:
+        raise ValueError("dev must be a pair (X, y) of inputs and outputs")
+    try:
+        return Model(np.zeros(0), encoder, n_jobs=settings.n_jobs).scorer(*dev)
+    except ValueError as error:
+        raise ValueError(f"dev data: {error}") from None
+
+
+def train_examples(
+    examples: Examples,
+    settings: Settings,
+    *,
+    score: Score | None = None,
+    start: Start | None = None,
+    hooks: Hooks | None = None,
+) -> Model:
+    """Train on encoded examples.
+
+    Args:
+        examples: the examples of the first round.
+        settings: how to train.
+        score: the dev score of a model; None without dev data.
+        start: where the first round starts, unless a hook says otherwise.
+        hooks: additions of a task.
+    """
+    hooks = hooks or Hooks()
+    if score is None and len(settings.grid) > 1:
+        raise ValueError("several values of C are compared on dev data; give dev data, or one C")
+    if score is None and settings.patience is not None:
+        raise ValueError("patience counts dev scores: give dev data as well")
+    with _threads.threads(settings.n_jobs):
+        model = best = _round(examples, settings, score, start or Start(), hooks, None, "")
+        turn = 0
+        while not _record(model).interrupted and (more := hooks.complete(model, turn)) is not None:
+            chosen = replace(settings, C=_record(model).C)
+            model = _round(more, chosen, score, Start(), hooks, model, f"-{turn}")
+            checkpoints = (*_record(best).checkpoints, *_record(model).checkpoints)
+            if score is None or _record(model).best_dev_score >= _record(best).best_dev_score:
+                best = model
+            state = replace(_record(best), checkpoints=checkpoints, interrupted=_record(model).interrupted)
+            best = replace(best, training=state)
+            turn += 1
+        return replace(best, calibration=hooks.calibrate(best))
+
+
+def _record(model: Model) -> Training:
+    assert model.training is not None
+    return model.training
+
+
+def _round(
+    examples: Examples,
+    settings: Settings,
+    score: Score | None,
+    start: Start,
+    hooks: Hooks,
+    previous: Model | None,
+    stage: str,
+) -> Model:
+    """The best model over all values of C."""
+    examples, problem, given = hooks.begin(examples, examples.problem(settings, settings.grid[0]), previous)
+    start = start if given is None else given
+    best: Model | None = None
+    tried: list[tuple[float, float]] = []
+    checkpoints: list[Checkpoint] = []
+    several = len(settings.grid) > 1
+    for number, C in enumerate(settings.grid):
+        region = settings.region(examples.encoder, problem.n_weights, C)
+        checkpoint = settings.checkpoint_of(f"{stage}-{number}" if several or stage else "")
+        checkpoints += [checkpoint] if checkpoint is not None else []
+        # Every C starts as the first one did: from the solution before, dev scores would begin with those of that one.
+        model = _run(examples, replace(problem, region=region), settings, score, start, checkpoint)
+        record = replace(_record(model), C=C)
+        tried.append((C, record.best_dev_score))
+        if best is None or record.best_dev_score > _record(best).best_dev_score:
+            best = replace(model, training=record)
+        if record.interrupted:
+            break
+    assert best is not None
+    record = replace(_record(best), tried=tuple(tried), checkpoints=tuple(checkpoints), interrupted=record.interrupted)
+    compared = {"tried": [list(pair) for pair in tried]} if several else {}
+    return replace(best, training=record, metadata={**best.metadata, **compared})
+
+
+def _run(
+    examples: Examples,
+    problem: Problem,
+    settings: Settings,
+    score: Score | None,
+    start: Start,
+    checkpoint: Checkpoint | None,
+) -> Model:
+    """One run of the solver."""
+    shell = Model(np.zeros(0), examples.encoder, n_jobs=settings.n_jobs)
+    chooser = None
+    if score is not None:
+        chooser = Validation(
+            lambda weights: score(replace(shell, weights=examples.weights_of(weights))), settings.patience
+        )
+    solver, why = settings.solver_for(problem)
+    solution = solve(
+        problem,
+        solver,
+        stop=settings.stop,
+        callbacks=[*settings.watchers(), *([chooser] if chooser is not None else [])],
+        start=start,
+        random_state=settings.random_state,
+        why=why,
+        checkpoint=checkpoint,
+    )
+    weights, metadata = solution.weights, _metadata(settings, problem, solution)
+    dev_scores: tuple[tuple[int, float], ...] = ()
+    if chooser is not None and chooser.best_weights is not None:
+        weights, dev_scores = chooser.best_weights, tuple(chooser.history)
+        metadata |= _dev_metadata(chooser, solution)
+    encoder, weights = examples.encoder.to_model(examples.weights_of(weights))
+    interrupted = solution.status is Status.INTERRUPTED
+    record = Training(solution, 0.0, dev_scores, interrupted=interrupted)
+    return replace(shell, weights=weights, encoder=encoder, metadata=metadata, training=record)
+
+
+def _metadata(settings: Settings, problem: Problem, solution: Solution) -> dict[str, Any]:
+    """How a model was trained, as plain JSON values."""
+    loss, certificate = settings.loss_used(), solution.certificate
+    return {
+        **{name: _number(value) for name, value in problem.region.metadata().items()},
+        "loss": repr(loss) if isinstance(loss, Hamming) else type(loss).__name__,
+        **({"rescaling": problem.rescaling} if problem.rescaling != "margin" else {}),
+        **({"slack": problem.slack} if problem.slack != "linear" else {}),
+        "solver": type(solution.solver).__name__,
+        "status": str(solution.status),
+        "primal": _number(certificate.primal),
+        "dual": _number(certificate.dual),
+        "relative_gap": _number(certificate.relative_gap),
+        **({"relaxed": True} if certificate.relaxed else {}),
+        "iterations": solution.counters.iterations,
+        "seconds": solution.seconds,
+    }
+
+
+def _dev_metadata(chooser: Validation, solution: Solution) -> dict[str, Any]:
+    """The certificate of the weights with the best dev score: their own objective, and the run's best bound."""
+    primal = next(one.primal for one in solution.history if one.iteration == chooser.best_iteration)
+    dual = solution.certificate.dual
+    return {
+        "primal": _number(primal),
+        "relative_gap": _number(max(primal - dual, 0.0) / abs(primal) if primal else 0.0),
+        "run_relative_gap": _number(solution.certificate.relative_gap),
+        "dev_iteration": chooser.best_iteration,
+        "dev_score": chooser.best_score,
+    }
+
+
+def _number(value: float | str) -> float | str:
+    """JSON has no infinity."""
+    if isinstance(value, str):
+        return value
+    return float(value) if np.isfinite(value) else str(float(value))

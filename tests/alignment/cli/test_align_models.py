@@ -1,0 +1,440 @@
+"""The commands train, predict and bootstrap, through their parser and as processes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import commands
+import numpy as np
+import pytest
+from commands import runner
+
+import maxmargin as mm
+from maxmargin.cli import app
+from maxmargin.tasks.alignment import evaluate, load_aligner, read_links, read_references, write_links
+from maxmargin.tasks.alignment.cli import options
+
+LONG = "warning: sentence pair 5 has more than 1000 words on a side and gets no links (1 such pair); split it\n"
+FAST = "--C", "0.1", "--false-negative", "2", "--tol", "0.05", "--jobs", "1"
+
+
+def text(sentences):
+    return "".join(" ".join(words) + "\n" for words in sentences)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, corpus, model):
+    """Small files of every kind, and a model."""
+    at = tmp_path_factory.mktemp("files")
+    train, dev, test = (corpus.select(range(first, first + 80, 4)) for first in (0, 1, 2))
+    for name, part in (("train", train), ("dev", dev), ("test", test), ("all", corpus)):
+        (at / f"{name}.en").write_text(text(part.source), encoding="utf-8")
+        (at / f"{name}.fr").write_text(text(part.target), encoding="utf-8")
+        joined = (f"{' '.join(e)} ||| {' '.join(f)}\n" for e, f in zip(part.source, part.target, strict=True))
+        (at / f"{name}.both").write_text("".join(joined), encoding="utf-8")
+        for form in ("pharaoh", "naacl", "json"):
+            with open(at / f"{name}.{form}", "w", encoding="utf-8") as stream:
+                write_links(stream, part.references, form)
+    for name in ("train.en", "train.fr", "train.naacl", "test.both", "all.en", "all.fr"):
+        (at / f"{name}.gz").write_bytes(gzip.compress((at / name).read_bytes()))
+    (at / "model").write_bytes(model.read_bytes())
+    (at / "odd.en").write_text("the house\n\n\nthe cat sleeps\n" + "a " * 1001 + "\nthe end\n", encoding="utf-8")
+    (at / "odd.fr").write_text("la maison\nle\n\n\nun\nla fin\n", encoding="utf-8")
+    (at / "short.fr").write_text("un\n", encoding="utf-8")
+    (at / "latin.fr").write_bytes(b"un\n" * 7 + b"\xe9t\xe9\n" + b"un\n" * 12)
+    (at / "outside").write_text("0-0\n" * 4 + "0-999\n" + "\n" * 15, encoding="utf-8")
+    (at / "links20").write_text("0-0\n" * 20, encoding="utf-8")
+    (at / "none").write_text("", encoding="utf-8")
+    (at / "words").write_text("0-0 hello\n" * 20, encoding="utf-8")
+    (at / "blank.en").write_text("\n" * 3, encoding="utf-8")
+    (at / "folder").mkdir()
+    return at
+
+
+@pytest.fixture(autouse=True)
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+run = partial(commands.run, "align")
+failed = partial(commands.failed, "align")
+
+TRAIN = "--source", "train.en", "--target", "train.fr", "--gold", "train.pharaoh"
+BITEXT = "--bitext-source", "all.en", "--bitext-target", "all.fr"
+
+
+def test_train_and_predict(tmp_path):
+    out = tmp_path / "model"
+    metadata = json.loads(run("train", *TRAIN, *BITEXT, *FAST, "--out", str(out), "--json"))
+    assert metadata["model"] == str(out)
+    assert metadata["annotated_pairs"] == 20
+    assert metadata["bitext_pairs"] == 280
+    assert metadata["status"] == "converged"
+    assert metadata["relative_gap"] <= 0.05
+    assert 0 <= metadata["held_out_aer"] < 0.2
+    lines = run("predict", str(out), "--source", "test.en", "--target", "test.fr")
+    assert lines.count("\n") == 20
+    (tmp_path / "links").write_text(lines, encoding="utf-8")
+    gold = read_references("test.pharaoh")
+    learned = evaluate(gold, read_links(tmp_path / "links")).aer
+    (tmp_path / "links").write_text(
+        run("predict", str(out), "--source", "test.both.gz", "--method", "intersection"), encoding="utf-8"
+    )
+    assert learned < evaluate(gold, read_links(tmp_path / "links")).aer
+
+
+def test_the_same_from_every_kind_of_file(tmp_path):
+    bitext = "--bitext-source", "all.en", "--bitext-target", "all.fr"
+    given = [
+        (*TRAIN, *bitext),
+        ("--source", "train.both", "--gold", "train.naacl", "--bitext-source", "all.both"),
+        ("--source", "train.en.gz", "--target", "train.fr.gz", "--gold", "train.naacl.gz",
+         "--bitext-source", "all.en.gz", "--bitext-target", "all.fr.gz"),
+        ("--source", "train.both", "--gold", "train.json", *bitext, "--gold-format", "json"),
+    ]  # fmt: skip
+    files = []
+    for number, arguments in enumerate(given):
+        run("train", *arguments, *FAST, "--out", str(tmp_path / str(number)))
+        files.append((tmp_path / str(number)).read_bytes())
+    with open("train.en", encoding="utf-8") as stream:
+        run("train", "--source", "-", *TRAIN[2:], *bitext, *FAST, "--out", str(tmp_path / "in"), given=stream.read())
+    assert len({*files, (tmp_path / "in").read_bytes()}) == 1
+
+
+def test_the_report(tmp_path):
+    shown = run("train", *TRAIN, *FAST, "--out", str(tmp_path / "model"))
+    assert "annotated_pairs" in shown
+    assert "converged" in shown
+    assert "\x1b" not in shown
+    assert load_aligner(tmp_path / "model").models_.n_pairs == 20
+
+
+def test_train_with_dev(tmp_path):
+    dev = "--dev-source", "dev.en", "--dev-target", "dev.fr", "--dev-gold", "dev.naacl"
+    several = "--C", "0.03", "--C", "0.1", "--false-negative", "2", "--tol", "0.05"
+    metadata = json.loads(
+        run("train", *TRAIN, *dev, *several, "--out", str(tmp_path / "model"), "--json", "--jobs", "2")
+    )
+    assert metadata["C"] in (0.03, 0.1)
+    assert metadata["annotated_pairs"] == 40
+    assert 0 <= metadata["held_out_aer"] < 0.3
+
+
+def test_reuse(tmp_path):
+    metadata = json.loads(run("train", *TRAIN, *FAST, "--reuse", "model", "--out", str(tmp_path / "model"), "--json"))
+    assert metadata["bitext_pairs"] == 260
+    assert "--reuse takes existing translation models" in failed(
+        "train", *TRAIN, *BITEXT, "--reuse", "model", "--out", str(tmp_path / "model")
+    )
+
+
+def test_extra_links(tmp_path):
+    out = str(tmp_path / "model")
+    run("train", *TRAIN, *FAST, "--extra", "other=train.naacl", "--reuse", "model", "--out", out)
+    test = "--source", "test.both"
+    with_it = run("predict", out, *test, "--extra", "other=test.pharaoh")
+    (tmp_path / "with").write_text(with_it, encoding="utf-8")
+    assert evaluate(read_references("test.pharaoh"), read_links(tmp_path / "with")).aer < 0.1
+    assert "sentence pair 1 has no extra column 'other'" in failed("predict", out, *test)
+    assert "on the command line --extra other=FILE" in failed("predict", out, *test)
+    unknown = failed("predict", out, *test, "--extra", "other=test.pharaoh", "--extra", "x=test.pharaoh")
+    assert "the model has no extra column 'x'; it has: other" in unknown
+    assert "no extra column 'x'; it has none" in failed("predict", "model", *test, "--extra", "x=test.pharaoh")
+    assert "sentence pair 1 has no extra column 'other'" in failed("predict", out, *test, "--extra", "x=test.pharaoh")
+    dev = "--dev-source", "dev.both", "--dev-gold", "dev.naacl"
+    assert "extra columns" in failed("train", *TRAIN, *FAST, *dev, "--extra", "other=train.naacl", "--out", out)
+    run(
+        "train",
+        *TRAIN,
+        *FAST,
+        *dev,
+        "--extra",
+        "o=train.naacl",
+        "--dev-extra",
+        "o=dev.naacl",
+        "--reuse",
+        "model",
+        "--out",
+        out,
+    )
+
+
+@pytest.mark.parametrize(("form", "empty"), [("pharaoh", ""), ("talp", ""), ("json", "[]")])
+@pytest.mark.parametrize("flags", [(), ("--confidence",), ("--threshold", "0.6"), ("--confidence", "--threshold", "0")])
+def test_a_line_per_line(form, empty, flags):
+    """Also for empty and for too long sentences."""
+    lines = run(
+        "predict", "model", "--source", "odd.en", "--target", "odd.fr", "--format", form, *flags,
+        warnings=LONG,
+    ).split("\n")  # fmt: skip
+    assert lines.pop() == ""
+    assert len(lines) == 6
+    assert [lines[number].replace('{"links": [], "confidence": []}', "[]") for number in (1, 2, 3, 4)] == [empty] * 4
+    assert lines[0] != empty
+
+
+@pytest.mark.parametrize("method", ["intersection", "union", "grow-diag-final-and", "forward", "backward"])
+def test_a_line_per_line_of_the_baselines(method):
+    lines = run("predict", "model", "--source", "odd.en", "--target", "odd.fr", "--method", method, warnings=LONG)
+    lines = lines.split("\n")
+    assert (len(lines), lines[1:5]) == (7, [""] * 4)
+
+
+def test_no_lines(tmp_path):
+    assert run("predict", "model", "--source", "none", "--target", "none") == ""
+    assert run("predict", "model", "--source", "none", "--format", "json", "--confidence") == ""
+    assert run("predict", "model", "--source", "blank.en", "--target", "blank.en") == "\n\n\n"
+
+
+def test_formats_agree():
+    """All formats, with and without confidences, hold the links that Python predicts."""
+    aligner = load_aligner("model")
+    both = Path("test.both").read_text(encoding="utf-8")
+    X = [tuple(line.split(" ||| ")) for line in both.splitlines()]
+    wanted = aligner.predict(X)
+    for form in ("pharaoh", "naacl", "talp", "json"):
+        for flags in ((), ("--confidence",)):
+            shown = run("predict", "model", "--source", "-", "--format", form, *flags, given=both)
+            Path("found").write_text(shown, encoding="utf-8")
+            found = read_links("found", format=form, sentences=20 if form == "naacl" else None)
+            for one, links in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(one.links, links)
+                assert (one.confidence is not None) == bool(flags) or not len(links)
+    (few, many) = (run("predict", "model", "--source", "test.both", "--threshold", t) for t in ("0.99", "0.01"))
+    assert len(few.split()) < sum(map(len, wanted)) < len(many.split())
+
+
+def test_bootstrap(tmp_path):
+    links = run("bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "100")
+    assert links.count("\n") == 260
+    (tmp_path / "links").write_text(links, encoding="utf-8")
+    assert evaluate(read_references("all.pharaoh"), read_links(tmp_path / "links")).aer < 0.12
+    out = str(tmp_path / "model")
+    metadata = json.loads(run("bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "100", "--out", out, "--json"))
+    assert metadata["annotated_pairs"] == 0
+    assert "held_out_aer" not in metadata
+    again = run("predict", out, "--source", "all.en", "--target", "all.fr").splitlines()
+    same = [first == second for first, second in zip(links.splitlines(), again, strict=True)]
+    assert np.mean(same) > 0.95  # the file has no word pairs that are hardly ever linked
+    baseline = run("bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "10", "--method", "union")
+    assert len(baseline.split()) > len(links.split())
+
+
+def test_bootstrap_of_other_sentences():
+    found = run(
+        "bootstrap", "--bitext-source", "all.both", "--source", "odd.en", "--target", "odd.fr", "--pairs", "20",
+        "--tol", "0.1", "--format", "talp", "--confidence",
+        warnings=LONG,
+    )  # fmt: skip
+    assert found.count("\n") == 6
+
+
+OUT = "--out", "never"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*TRAIN[:2], "--target", "short.fr", "--gold", "links20", *OUT), "train.en has 20 lines and short.fr has 1"),
+        (("--source", "train.en", "--target", "missing", "--gold", "links20", *OUT), "missing: No such file"),
+        (("--source", "train.en", "--target", "folder", "--gold", "links20", *OUT), "folder: Is a directory"),
+        ((*TRAIN[:2], "--target", "latin.fr", "--gold", "links20", *OUT), "latin.fr, line 8: byte 0xe9 is not UTF-8"),
+        (("--source", "train.en", "--gold", "links20", *OUT), "train.en, line 1: no ' ||| '"),
+        ((*TRAIN[:4], "--gold", "outside", *OUT), "outside, line 5: link 0-999 lies outside sentence pair 5"),
+        ((*TRAIN[:4], "--gold", "missing", *OUT), "missing: No such file"),
+        ((*TRAIN[:4], "--gold", "words", *OUT), "words, line 1: "),
+        ((*TRAIN[:4], "--gold", "all.pharaoh", *OUT), "all.pharaoh has links of 260 sentence pairs and there are 20"),
+        ((*TRAIN[:4], "--gold", "all.naacl", *OUT), "all.naacl, line "),
+        ((*TRAIN, "--bitext-target", "all.fr", *OUT), "--bitext-target needs --bitext-source"),
+        ((*TRAIN, *BITEXT[:3], "short.fr", *OUT), "all.en has 260 lines and short.fr has 1"),
+        ((*TRAIN, "--dev-gold", "dev.naacl", *OUT), "--dev-source and --dev-gold belong together"),
+        ((*TRAIN, "--dev-source", "dev.both", *OUT), "--dev-source and --dev-gold belong together"),
+        ((*TRAIN, "--dev-target", "dev.fr", *OUT), "--dev-target needs --dev-source"),
+        ((*TRAIN, "--dev-source", "dev.both", "--dev-gold", "outside", *OUT), "outside, line 5"),
+        ((*TRAIN, "--dev-extra", "x=links20", *OUT), "--dev-extra needs --dev-source"),
+        ((*TRAIN, "--extra", "links20", *OUT), "--extra links20: write NAME=FILE"),
+        ((*TRAIN, "--extra", "=links20", *OUT), "--extra =links20: write NAME=FILE"),
+        ((*TRAIN, "--extra", "x=", *OUT), "--extra x=: write NAME=FILE"),
+        ((*TRAIN, "--extra", "x=links20", "--extra", "x=links20", *OUT), "the name x is given twice"),
+        ((*TRAIN, "--extra", "x=outside", *OUT), "outside, line 5"),
+        ((*TRAIN, "--extra", "x=missing", *OUT), "missing: No such file"),
+        (("--source", "-", "--target", "-", "--gold", "links20", *OUT), "standard input (-) can be read only once"),
+        (("--source", "-", "--target", "train.fr", "--gold", "-", *OUT), "standard input (-) can be read only once"),
+        (("--source", "-", *TRAIN[2:], "--extra", "x=-", *OUT), "standard input (-) can be read only once"),
+        ((*TRAIN, "--out", "folder"), "folder is a folder; give --out a file"),
+        ((*TRAIN, "--out", "missing/model"), "missing/model: its folder does not exist"),
+        ((*TRAIN, "--reuse", "train.en", *OUT), "train.en is not a maxmargin model file"),
+        ((*TRAIN, "--reuse", "missing", *OUT), "missing: No such file"),
+        ((*TRAIN, "--C", "-1", *OUT), "C must be a finite number > 0"),
+        ((*TRAIN, "--C", "nan", *OUT), "C must be a finite number > 0"),
+        ((*TRAIN, "--false-negative", "0", *OUT), "false_negative must be a finite number > 0"),
+        ((*TRAIN, "--jobs", "0", *OUT), "n_jobs must be None or a non-zero integer"),
+        (("--source", "none", "--gold", "none", *OUT), "no sentence pairs to learn from"),
+    ],
+)  # fmt: skip
+def test_refused_train(arguments, message, folder):
+    assert message in failed("train", *arguments)
+    assert not (folder / "never").exists()
+
+
+PAIRS = "--source", "test.en", "--target", "test.fr"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("missing", *PAIRS), "missing: No such file"),
+        (("folder", *PAIRS), "folder: Is a directory"),
+        (("test.en", *PAIRS), "test.en is not a maxmargin model file"),
+        (("matching", *PAIRS), "matching cannot be loaded: it holds a model of kind 'matching'"),
+        (("cut", *PAIRS), "cut is truncated or damaged"),
+        (("model", "--source", "test.en", "--target", "short.fr"), "test.en has 20 lines and short.fr has 1"),
+        (("model", "--source", "test.en", "--target", "latin.fr"), "latin.fr, line 8: byte 0xe9 is not UTF-8"),
+        (("model", "--source", "test.en"), "test.en, line 1: no ' ||| '"),
+        (("model", "--source", "missing"), "missing: No such file"),
+        (("model", "--source", "-", "--target", "-"), "standard input (-) can be read only once"),
+        (("model", "--source", "-", "--target", "test.fr", "--extra", "x=-"), "standard input (-) can be read"),
+        (("model", *PAIRS, "--extra", "links20"), "--extra links20: write NAME=FILE"),
+        (("model", *PAIRS, "--extra", "x=outside"), "outside, line 5"),
+        (("model", *PAIRS, "--method", "union", "--confidence"), "--method union has no confidences"),
+        (("model", *PAIRS, "--jobs", "0"), "n_jobs must be None or a non-zero integer"),
+    ],
+)  # fmt: skip
+def test_refused_predict(arguments, message, folder):
+    if not (folder / "matching").exists():
+        mm.MatchingSVM().fit([np.ones((2, 2, 1))], [[(0, 0)]]).save(folder / "matching")
+        (folder / "cut").write_bytes((folder / "model").read_bytes()[:-1])
+    assert message in failed("predict", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--bitext-source", "missing"), "missing: No such file"),
+        (("--bitext-source", "all.en", "--bitext-target", "short.fr"), "all.en has 260 lines and short.fr has 1"),
+        (("--bitext-source", "-", "--bitext-target", "-"), "standard input (-) can be read only once"),
+        (("--bitext-source", "-", "--source", "-"), "standard input (-) can be read only once"),
+        ((*BITEXT, "--target", "test.fr"), "--target needs --source"),
+        ((*BITEXT, "--out", "never", "--source", "test.both"), "--out writes a model, --source asks for links"),
+        ((*BITEXT, *OUT, "--confidence"), "--out writes a model, --confidence is about links; omit one of them"),
+        ((*BITEXT, *OUT, "--threshold", "0"), "--out writes a model, --threshold is about links"),
+        ((*BITEXT, *OUT, "--format", "pharaoh"), "--out writes a model, --format is about links"),
+        ((*BITEXT, *OUT, "--method", "union"), "--out writes a model, --method is about links"),
+        ((*BITEXT, "--json"), "--json reports on a model, but without --out links are written"),
+        ((*BITEXT, "--out", "folder"), "folder is a folder"),
+        ((*BITEXT, "--out", "missing/model"), "its folder does not exist"),
+        (("--bitext-source", "none"), "no pair with 1 to 1000 words on both sides"),
+        (("--bitext-source", "blank.en", "--bitext-target", "blank.en"), "no pair with 1 to 1000 words on both sides"),
+        ((*BITEXT, "--reuse", "none"), "none is not a maxmargin model file"),
+        ((*BITEXT, "--method", "union", "--threshold", "0.5", "--pairs", "5"), "--method union has no confidences"),
+    ],
+)
+def test_refused_bootstrap(arguments, message, folder):
+    assert message in failed("bootstrap", *arguments)
+    assert not (folder / "never").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "model", *PAIRS, "--threshold", "1.5"),
+        ("predict", "model", *PAIRS, "--threshold", "-0.1"),
+        ("predict", "model", *PAIRS, "--format", "xml"),
+        ("predict", *PAIRS),
+        ("predict", "model"),
+        ("train", *TRAIN),
+        ("train", *TRAIN, *OUT, "--fertility", "0"),
+        ("train", *TRAIN, *OUT, "--seed", "-1"),
+        ("train", *TRAIN, *OUT, "--tol", "nan"),
+        ("predict", "model", *PAIRS, "--threshold", "nan"),
+        ("bootstrap",),
+        ("bootstrap", *BITEXT, "--pairs", "0"),
+    ],
+)
+def test_usage_errors(arguments):
+    answer = runner.invoke(app, ["align", *arguments])
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    assert "Usage" in answer.stderr
+    assert isinstance(answer.exception, SystemExit)
+
+
+def test_a_folder_that_cannot_be_written_to(monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    for verb in (("train", *TRAIN), ("bootstrap", *BITEXT)):
+        assert failed(*verb, *OUT) == "error: never: no permission to write to its folder; give another --out\n"
+
+
+def test_warnings_come_before_the_error(monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(options, "write_links", full)
+    answer = runner.invoke(app, ["align", "predict", "model", "--source", "odd.en", "--target", "odd.fr"])
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr == LONG + "error: No space left on device\n"
+
+
+def test_settings_that_are_not_chosen_are_told(tmp_path):
+    one = ("--source", "one.both", "--gold", "one.pharaoh", "--reuse", "model", "--C", "0.1", "--C", "0.2")
+    Path("one.both").write_text("the house ||| la maison\n", encoding="utf-8")
+    Path("one.pharaoh").write_text("0-0 1-1\n", encoding="utf-8")
+    answer = runner.invoke(app, ["align", "train", *one, "--out", str(tmp_path / "model")])
+    assert answer.exit_code == 0
+    assert answer.stderr.startswith(
+        "warning: there are no held-out pairs to choose settings by: C=0.2 and false_negative=2 are"
+    )
+
+
+def test_a_file_that_cannot_be_written(monkeypatch, tmp_path):
+    from maxmargin import model_file
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(model_file, "_replace", full)
+    out = str(tmp_path / "model")
+    assert (
+        failed("train", *TRAIN, *FAST, "--reuse", "model", "--out", out) == f"error: {out}: No space left on device\n"
+    )
+
+
+def process(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    code = "from maxmargin.cli import app; app()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "align", *arguments], input=given, capture_output=True, text=True, check=False
+    )
+
+
+def test_as_processes(folder, tmp_path):
+    out = str(tmp_path / "model")
+    made = process("train", *TRAIN, *BITEXT, *FAST, "--out", out)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "\x1b" not in made.stdout
+    assert load_aligner(out).metadata_["status"] == "converged"
+    refused = process("predict", out, "--source", "-", "--target", "latin.fr", given=(folder / "test.en").read_text())
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("error: latin.fr, line 8: ")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_reader_that_stops_early():
+    """As in ``maxmargin align predict ... | head -1``, with much or little to write: the command ends, that is all."""
+    code = "from maxmargin.cli import app; app()"
+    much = ["predict", "model", "--source", "all.both", "--threshold", "0"]
+    little = ["symmetrize", "--forward", "links20", "--backward", "links20"]
+    report = ["evaluate", "--gold", "links20", "--predicted", "links20", "--json"]
+    for verb in (much, little, report):
+        command = [sys.executable, "-c", code, "align", *verb]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            if verb is much:
+                assert running.stdout.readline()
+            running.stdout.close()
+            complaint = running.stderr.read()
+        assert (running.returncode, complaint) == (1, "")

@@ -1,0 +1,79 @@
+"""The templates that come with the package."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
+from maxmargin.tasks.tagging.encoder.presets import PRESETS, preset
+from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.encoder.word_classes import WordClasses
+from maxmargin.tasks.tagging.io.table import TokenTable
+
+COLUMNS = ("word", "pos")
+SENTENCES = [[("The", "DT"), ("U.S.", "NNP"), ("e-mails", "NNS"), ("1,234", "CD"), (".", ".")], [], [("Go", "VB")]]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_give_every_token_attributes(name):
+    template = preset(name, COLUMNS)
+    table = TokenTable.of_lists(SENTENCES, COLUMNS)
+    if template.learned is not None:
+        column, source = template.learned
+        labels = np.zeros(table.n_tokens, dtype=np.int32), ("X",)
+        table = WordClasses.learn(table, labels, source=source).columns(table, name=column)
+    vocabulary = AttributeVocabulary()
+    attributes = template.apply(table, vocabulary, grow=True)
+    assert attributes.n_rows == 6
+    assert np.all(np.diff(attributes.starts) > 10)
+    begin = [name.split(":", 1)[0] for name in vocabulary.names]
+    assert all(text.startswith("U") for text in begin)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_lines_of_presets_have_names_of_their_own(name):
+    template = preset(name, COLUMNS)
+    names = [str(line[0]).split(":", 1)[0] for line in template.unigrams]
+    assert len(set(names)) == len(names)
+    assert not template.edges
+
+
+def test_presets_without_their_columns_are_refused():
+    with pytest.raises(ValueError, match=r"preset chunking, line [0-9]+: no column 'pos'; there are word"):
+        preset("chunking", ("word",))
+    with pytest.raises(ValueError, match="preset pos, line 2: the learned column cannot be called 'class'"):
+        preset("pos", ("word", "class"))
+    with pytest.raises(ValueError, match="no preset 'parsing'; choose one of chunking, ner, pos"):
+        preset("parsing", COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("!learn class", "learn takes the name of the new column"),
+        ("!learn word word", "cannot be called 'word'"),
+        ("!learn 2 word", "cannot be called '2'"),
+        ("!learn class form", "no column 'form'; there are word, pos"),
+        ("!learn a word\n!learn b word", "the column 'a' is learned already"),
+        ("!forget class", "unknown setting '!forget class'; use"),
+    ],
+)
+def test_bad_settings_are_refused(line, message):
+    with pytest.raises(ValueError, match=message):
+        Template.parse(f"{line}\nU:%x[0,0]", COLUMNS)
+
+
+def test_learned_columns_can_be_named_and_counted():
+    template = Template.parse("!learn class word\nU0:%x[0,class]\nU1:%x[-1,2]", COLUMNS)
+    assert template.learned == ("class", "word")
+    assert template.columns == COLUMNS
+    table = TokenTable.of_lists([[("a", "D"), ("b", "N")]], COLUMNS)
+    table = WordClasses.learn(table, (np.array([1, 0]), ("X", "Y"))).columns(table)
+    vocabulary = AttributeVocabulary()
+    template.apply(table, vocabulary, grow=True)
+    assert vocabulary.names == ["U0:Y", "U1:_B-1", "U0:X", "U1:Y"]
+
+
+def test_templates_without_learned_columns_name_none():
+    assert Template.parse("U:%x[0,0]", COLUMNS).learned is None
