@@ -10,7 +10,6 @@ with ``s_i`` the example weights; other hinges than this one, the margin rescale
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -114,7 +113,7 @@ class Problem:
         if not isinstance(gold, SparsePoint):
             if gold.shape != (structure.n_parts,):
                 raise ValueError(f"gold must be a packed vector of shape ({structure.n_parts},), got {gold.shape}")
-            gold = SparsePoint.of(structure, gold)
+            gold = SparsePoint.feasible(structure, gold)
         shards = list(structure.consecutive(_PIECE))
         leading: npt.NDArray[Any] = np.zeros(structure.starts[1], dtype=np.uint8)
         constant = 0.0
@@ -367,7 +366,6 @@ def _costs(
     examples: IntArray,
 ) -> tuple[FloatArray, float]:
     """Packed ``s_i c_i`` and ``sum_i s_i d_i`` of one shard, checked; ``examples`` are its numbers in the batch."""
-    _check_gold(structure, gold, examples)
     costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold))
     if costs.shape != (structure.n_parts,) or offset.shape != (structure.n_parts,):
         raise ValueError(
@@ -424,17 +422,3 @@ def _check_losses(problem: Problem) -> None:
                 'violations by the loss; give a loss that is never negative, or rescaling="margin"'
             )
         first += shard.structure.n_examples
-
-
-def _check_gold(structure: Structure, gold: FloatArray, examples: IntArray) -> None:
-    """Gold outputs must lie in their polytopes, or every certificate would be wrong.
-
-    An output that decoding and encoding leave unchanged is feasible; any other point must be its own projection.
-    """
-    with contextlib.suppress(ValueError, TypeError, LookupError):
-        if np.array_equal(structure.encode(structure.decode(gold)), gold):
-            return
-    off = structure.by_example(np.abs(structure.project(gold).z - gold))
-    if not (off <= 1e-6).all():
-        index = int(examples[np.argmax(~(off <= 1e-6))])
-        raise ValueError(f"example {index}: gold is not a feasible output; use structure.encode")
