@@ -367,10 +367,10 @@ def test_sparse_features(fitted):
     refused(model, spoiled(sparse, sp.coo_array(np.ones(3))), y, rf"example {BAD}: .*2-D", at=EVERY)
     outside = sp.csr_array(np.ones((n, 3)))
     outside.indices[-1] = 1000
-    refused(model, spoiled(sparse, outside), y, rf"example {BAD}: .*not a valid CSR matrix in row {n - 1}", at=EVERY)
+    refused(model, spoiled(sparse, outside), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)
     negative = sp.csr_array(np.ones((n, 3)))
     negative.indices[0] = -1
-    refused(model, spoiled(sparse, negative), y, rf"example {BAD}: .*not a valid CSR matrix in row 0", at=EVERY)
+    refused(model, spoiled(sparse, negative), y, rf"example {BAD}: .*not a valid CSR matrix ", at=EVERY)
     falling = sp.csr_array(np.ones((n, 3)))
     falling.indptr[1] = 3 * n
     refused(model, spoiled(sparse, falling), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)

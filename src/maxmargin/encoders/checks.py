@@ -121,7 +121,7 @@ class Rows:
         offsets = self.offsets
         if any(type(m) is not np.ndarray for m in self.matrices):
             stacked: Any = sp.csr_array(sp.vstack([sp.csr_array(m) for m in self.matrices], format="csr"))
-            _check_csr(stacked, offsets, self.what)
+            _check_csr(stacked, self.matrices, self.what)
             if not np.isfinite(stacked.data).all():
                 entry = np.flatnonzero(~np.isfinite(stacked.data))[0]
                 bad = int(np.searchsorted(stacked.indptr, entry, side="right")) - 1
@@ -141,21 +141,17 @@ def rows(values: Sequence[Any], what: str, empty: str = "") -> Rows:
     return found
 
 
-def _check_csr(stacked: Any, offsets: IntArray, what: str) -> None:
-    """scipy checks neither column numbers nor the order of row starts; a kernel must be able to trust both."""
-    columns, starts = stacked.indices, stacked.indptr
-    row = None
-    if (np.diff(starts) < 0).any():
-        row = int(np.flatnonzero(np.diff(starts) < 0)[0])
-    elif columns.size and (columns.min() < 0 or columns.max() >= stacked.shape[1]):
-        entry = int(np.flatnonzero((columns < 0) | (columns >= stacked.shape[1]))[0])
-        row = int(np.searchsorted(starts, entry, side="right")) - 1
-    if row is not None:
-        index = int(np.searchsorted(offsets, row, side="right")) - 1
-        raise ValueError(
-            f"example {index}: {what} are not a valid CSR matrix in row {row - int(offsets[index])}; "
-            "check it with check_format(full_check=True)"
-        )
+def _check_csr(stacked: Any, matrices: list[Any], what: str) -> None:
+    """ValueError naming the first example whose columns or row starts a kernel could not trust."""
+    try:
+        stacked.check_format(full_check=True)
+    except ValueError:
+        for index, found in enumerate(matrices):
+            try:
+                sp.csr_array(found).check_format(full_check=True)
+            except ValueError as error:
+                raise ValueError(f"example {index}: {what} are not a valid CSR matrix: {error}") from None
+        raise
 
 
 def _not_finite(offsets: IntArray, row: int, what: str) -> ValueError:
