@@ -138,6 +138,9 @@ def test_argmax_is_the_best_of_all_labelings(case):
         assert best.value[i] == pytest.approx((outputs @ own).max(), abs=1e-13 * scale)
         assert best.value[i] == pytest.approx(best.z[tree.parts_of([i])] @ own, abs=1e-13 * scale)
     np.testing.assert_array_equal(tree.encode(tree.decode(best.z)), best.z)
+    found = tree.labels(scores)
+    np.testing.assert_array_equal(found.value, best.value)
+    np.testing.assert_array_equal(found.outputs.flat, np.concatenate([*tree.decode(best.z)]))
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)

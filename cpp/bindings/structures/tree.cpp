@@ -120,6 +120,17 @@ class TreeBatch {
         tree::argmax(plan_, view(scores), view(z), view(value), view(status), threads);
     }
 
+    void labels(In<double> scores, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status,
+                int threads) const {
+        require(fits_, "a cluster of the batch is larger than allowed");
+        const auto n = static_cast<std::size_t>(plan_.n_examples());
+        require(scores.size() == static_cast<std::size_t>(plan_.n_parts()), "scores do not fit the batch");
+        require(labels.size() == static_cast<std::size_t>(plan_.nodes[n]) && value.size() == n && status.size() == n,
+                "outputs do not fit the batch");
+        const NoGil release;
+        tree::labels(plan_, view(scores), view(labels), view(value), view(status), threads);
+    }
+
     void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
                 int threads) const {
         require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
@@ -257,6 +268,7 @@ void bind_tree(nb::module_& module) {
              "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array, "clique_offsets"_array,
              "clique_begin"_array, "clique_nodes"_array, "order"_array, "most"_a)
         .def("argmax", &TreeBatch::argmax, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("labels", &TreeBatch::labels, "scores"_array, "labels"_array, "value"_array, "status"_array, "threads"_a)
         .def("k_best", &TreeBatch::k_best, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
         .def("marginals", &TreeBatch::marginals, "potentials"_array, "z"_array, "value"_array, "status"_array,
              "threads"_a)

@@ -30,7 +30,7 @@ from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, ranges, vector
 from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
 from maxmargin.structures.cliques import MOST_JOINT, Cliques
 from maxmargin.structures.sparse import SparsePoint
 
@@ -279,6 +279,15 @@ class Tree(Structure):
         outputs = self._buffers()
         self._batch.argmax(vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
         return Points(*outputs)
+
+    def labels(self, scores: FloatArray) -> Labeling:
+        """The best labeling of every example by its labels, without the packed vector."""
+        found = np.full(len(self.n_labels), -1, dtype=np.int32)
+        value, status = np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
+        self._batch.labels(vector(scores, self.n_parts, "scores"), found, value, status, _threads.current())
+        if self._labels is not None:
+            found = np.where(found < 0, -1, self.part_states[self._node_begin[:-1] + np.maximum(found, 0)])
+        return Labeling(Ragged(found, self.node_offsets), value, status)
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best labelings of every example, exactly."""

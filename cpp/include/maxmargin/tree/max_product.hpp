@@ -375,9 +375,10 @@ inline std::int64_t grain_of(std::int64_t n, int threads) {
     return std::clamp<std::int64_t>(n / (8 * std::max(threads, 1)), 1, 16);
 }
 
-// z must be zero on entry.
-inline void argmax(const Plan& plan, std::span<const double> scores, std::span<double> z, std::span<double> value,
-                   std::span<std::int8_t> status, int threads) {
+// The best labels of every example, handed to take(example, labels).
+template <class Take>
+void maximize(const Plan& plan, std::span<const double> scores, std::span<double> value, std::span<std::int8_t> status,
+              int threads, Take&& take) {
     const int width = lanes_in_use();
     ScratchLease<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
     for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
@@ -389,11 +390,26 @@ inline void argmax(const Plan& plan, std::span<const double> scores, std::span<d
             const Status found = upward(width, plan, i, own, mine, value[i]);
             if (found == Status::ok) {
                 downward(plan, i, own, mine);
-                mark(plan, i, mine.labels.data(), z.data());
+                take(i, mine.labels.data());
             }
             if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
             status[i] = static_cast<std::int8_t>(found);
         }
+    });
+}
+
+// z must be zero on entry.
+inline void argmax(const Plan& plan, std::span<const double> scores, std::span<double> z, std::span<double> value,
+                   std::span<std::int8_t> status, int threads) {
+    maximize(plan, scores, value, status, threads,
+             [&](std::int64_t i, const std::int32_t* labels) { mark(plan, i, labels, z.data()); });
+}
+
+// The label of every node, as its place among the node's own labels; labels must be -1 on entry.
+inline void labels(const Plan& plan, std::span<const double> scores, std::span<std::int32_t> labels,
+                   std::span<double> value, std::span<std::int8_t> status, int threads) {
+    maximize(plan, scores, value, status, threads, [&](std::int64_t i, const std::int32_t* found) {
+        std::copy_n(found, plan.nodes[i + 1] - plan.nodes[i], labels.data() + plan.nodes[i]);
     });
 }
 
