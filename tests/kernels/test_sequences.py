@@ -253,7 +253,7 @@ def test_encode_and_decode_are_inverse(case, data):
     chain, _ = case
     label = st.integers(0, chain.n_labels - 1)
     labels = [data.draw(st.lists(label, min_size=n, max_size=n)) for n in chain.lengths.tolist()]
-    z = np.asarray(chain.encode(labels)).dense()
+    z = chain.encode(labels).dense()
     decoded = chain.decode(z)
     assert [list(found) for found in decoded] == labels
     assert all(found.dtype == np.int64 for found in decoded)
