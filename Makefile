@@ -22,7 +22,7 @@ check: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 
 pytest: $(VENV)/.test-tools $(VENV)/.built
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "maxmargin needs Python 3.11 or newer: make PYTHON=...")'
@@ -56,7 +56,7 @@ sanitize: $(VENV)/.test-tools
 		-C cmake.define.MAXMARGIN_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C install.strip=false \
 		-C build-dir=build/sanitize/cmake .
 	$(SANITIZE_RUN) -c "from maxmargin.tasks import _kernels; assert '/$(SANITIZED)/' in _kernels.__file__, _kernels.__file__"
-	$(SANITIZE_RUN) -m pytest -n 0 --capture=sys tests/kernels
+	$(SANITIZE_RUN) -m pytest --capture=sys tests/kernels
 
 clean:
 	rm -rf $(VENV) build

@@ -587,9 +587,7 @@ def test_a_checkpoint_is_no_model(tmp_path):
 def test_places_that_cannot_be_written(tmp_path, monkeypatch):
     problem = make("chain", n=3)
     refused(problem, tmp_path, "is a folder; name a file for the checkpoint")
-    refused(
-        problem, tmp_path / "none" / "run", "the folder of the checkpoint does not exist; create it, or name another"
-    )
+    refused(problem, tmp_path / "none" / "run", "the folder of the checkpoint does not exist; create it, or")
     monkeypatch.setattr(os, "access", lambda *_: False)
     refused(problem, tmp_path / "run", "the folder of the checkpoint is not writable; name another")
 

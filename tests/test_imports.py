@@ -90,8 +90,8 @@ def test_the_package_alone_is_light():
     "modules",
     [
         "structures.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
-        "tasks.common.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.table, maxmargin.tasks.tagging.metrics",
-        "tasks.tagging.printing",
+        "tasks.common.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.io.table, maxmargin.tasks.tagging.metrics",
+        "tasks.tagging.metrics.tables",
         "solvers, maxmargin.problem",
     ],
 )

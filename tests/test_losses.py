@@ -251,7 +251,7 @@ def test_structures_may_restrict_losses_to_their_decisions():
 
     X, y = picks(2)
     _, packed, gold = packed_of(PartsEncoder(Strict), X, y)
-    with pytest.raises(ValueError, match="on a pick the loss must be linear in the decision parts alone"):
+    with pytest.raises(ValueError, match="on a pick the loss must be linear in the variables' parts alone"):
         problem_of(packed, gold, Own(lambda s, y: 1.0 - y, nothing))
 
 

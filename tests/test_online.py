@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 from maxmargin import _kernels
 from maxmargin.losses import Hamming
+from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
 from maxmargin.solvers import Status, Stop, solve
 from maxmargin.structures import generic

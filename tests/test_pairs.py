@@ -390,7 +390,7 @@ def test_gold_outside_the_structure_is_refused_at_the_build(kind: str) -> None:
     problem = pose(kind)
     gold = problem.gold
     gold[problem.structure.blocks[0].offsets[1]] = 3.0
-    with pytest.raises(ValueError, match=r"example 1: gold is not a legal output; use structure\.encode"):
+    with pytest.raises(ValueError, match=r"example 1: gold is not a feasible output; use structure\.encode"):
         Problem.build(problem.structure, problem.features, gold, mm.losses.Hamming(), problem.region)
 
 

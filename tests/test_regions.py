@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import make
 
-from maxmargin.regions import L2
+import maxmargin as mm
+from maxmargin.regions import L1, L2, ConicForm, Region
+from maxmargin.solvers import Status, Stop, solve
 
 SIZE = 4
 SETTINGS = [
@@ -164,3 +169,133 @@ def test_mask_of_another_length():
     region = L2(nonnegative=[True, False])
     assert region.unsupported(2) is None
     assert "shape (3,)" in region.unsupported(3)
+
+
+# --- regions of the user's own --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticNet(Region):
+    """``1/(2C) ||w||^2 + price ||w||_1``, written as a user would."""
+
+    C: float
+    price: float
+    nonnegative = None
+    smooth = False  # type: ignore[assignment]
+    sparse = certifies = strongly_convex = True  # type: ignore[assignment]
+
+    @property
+    def curvature(self):
+        return 1.0 / self.C
+
+    def metadata(self):
+        return {"norm": "elastic net", "C": self.C}
+
+    def project(self, weights):
+        return weights
+
+    def penalty(self, weights):
+        return 0.5 * self.curvature * float(weights @ weights) + self.price * float(np.abs(weights).sum())
+
+    def prox(self, weights, step):
+        shrunk = np.maximum(np.abs(weights) - step * self.price, 0.0) / (1.0 + step * self.curvature)
+        return np.copysign(shrunk, weights)
+
+    def best_response(self, g):
+        return self.C * np.copysign(np.maximum(np.abs(g) - self.price, 0.0), -g)
+
+    def dual(self, g, loss, squares=0.0):
+        thetas = np.linspace(0.0, 1.0, 21)
+        w = [self.best_response(theta * g) for theta in thetas]
+        values = [t * (loss + v @ g) - 0.5 * t * t * squares + self.penalty(v) for t, v in zip(thetas, w, strict=True)]
+        return float(max(values))
+
+    def norm_bound(self, hinge_at_zero):
+        return float(np.sqrt(2.0 * self.C * hinge_at_zero))
+
+    def conic_form(self, n_weights):
+        one = sp.eye_array(n_weights, format="csr")
+        rows = sp.csr_array(sp.vstack([sp.hstack([one, -one]), sp.hstack([-one, -one])]))
+        return ConicForm(self.curvature, np.full(n_weights, self.price), rows, np.zeros(2 * n_weights))
+
+
+class Borrowed(Region):
+    """A region that is not an L2 but offers the same capabilities."""
+
+    def __init__(self, inner: L2) -> None:
+        self.inner = inner
+        self.nonnegative = inner.nonnegative
+
+    ridge = property(lambda self: self.inner.ridge)
+    curvature = property(lambda self: self.inner.curvature)  # type: ignore[assignment]
+    certifies = True  # type: ignore[assignment]
+
+    def metadata(self):
+        return {}
+
+    def project(self, weights):
+        return self.inner.project(weights)
+
+    def penalty(self, weights):
+        return self.inner.penalty(weights)
+
+    def prox(self, weights, step):
+        return self.inner.prox(weights, step)
+
+    def dual(self, g, loss, squares=0.0):
+        return self.inner.dual(g, loss, squares)
+
+    def best_response(self, g):
+        return self.inner.best_response(g)
+
+    def norm_bound(self, hinge_at_zero):
+        return self.inner.norm_bound(hinge_at_zero)
+
+
+@pytest.mark.parametrize(
+    ("solver", "tol"),
+    [(mm.ExponentiatedGradient(), 1e-3), (mm.Extragradient(), 1e-2), (mm.ProjectedGradient(), 3e-2)],
+    ids=["exponentiated gradient", "extragradient", "projected gradient"],
+)
+def test_a_penalty_of_your_own(solver, tol):
+    problem = replace(make("chain", n=6), region=ElasticNet(0.5, 0.3))
+    exact = solve(problem, mm.Exact(), stop=Stop(tol=1e-5))
+    assert exact.status is Status.CONVERGED
+    assert 0 < (exact.weights == 0.0).sum() < problem.n_weights
+    assert exact.certificate.primal > solve(replace(problem, region=L2(C=0.5)), mm.Exact()).certificate.primal
+    solution = solve(problem, solver, stop=Stop(tol=tol, max_iter=5000), random_state=0)
+    assert solution.status is Status.CONVERGED
+    assert solution.certificate.dual <= exact.certificate.primal * (1 + 1e-8)
+    assert solution.certificate.primal == pytest.approx(exact.certificate.primal, rel=tol)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [mm.BlockFrankWolfe(), mm.SimplicialDecomposition(), mm.CuttingPlane(), mm.Subgradient(), mm.DualExtragradient()],
+    ids=lambda solver: type(solver).__name__,
+)
+def test_a_region_that_offers_a_ridge_is_as_good_as_an_l2_region(solver):
+    problem = make("matching", n=5)
+    stop = Stop(tol=1e-2, max_iter=2000)
+    known = solve(problem, solver, stop=stop, random_state=0)
+    own = solve(replace(problem, region=Borrowed(problem.region)), solver, stop=stop, random_state=0)
+    np.testing.assert_array_equal(own.weights, known.weights)
+
+
+@pytest.mark.parametrize(
+    ("solver", "region", "message"),
+    [
+        (
+            mm.BlockFrankWolfe(),
+            ElasticNet(0.5, 0.3),
+            "a ridge penalty, .* ElasticNet does not offer .* Extragradient$",
+        ),
+        (mm.ColumnGeneration(), ElasticNet(0.5, 0.3), "needs sums of absolute weights, .* use Extragradient$"),
+        (mm.DualExtragradient(), ElasticNet(0.5, 0.3), "needs a penalty with the gradient .* use Extragradient$"),
+        (mm.ExponentiatedGradient(), L1(C=1.0), "needs a strongly convex penalty, .* use ColumnGeneration$"),
+        (mm.Exact(), Borrowed(L2(C=1.0)), "needs a conic form of the penalty, .* use SimplicialDecomposition"),
+    ],
+)
+def test_a_missing_capability_is_named(solver, region, message):
+    with pytest.raises(ValueError, match=message):
+        solve(replace(make("chain"), region=region), solver)

@@ -164,7 +164,7 @@ def test_problems_refuse_what_would_spoil_certificates() -> None:
         loss = mm.losses.Hamming()
         return Problem.build(problem.structure, problem.features, gold, loss, problem.region, **options)  # type: ignore[arg-type]
 
-    with pytest.raises(ValueError, match="example 0: gold is not a legal output"):
+    with pytest.raises(ValueError, match="example 0: gold is not a feasible output"):
         build(np.ones_like(problem.gold))
     with pytest.raises(ValueError, match="packed vector"):
         build(problem.gold[:-1])

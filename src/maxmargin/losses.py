@@ -1,6 +1,6 @@
 """Costs of a wrong output, linear in the parts: ``loss_i(z) = c_i'z + d_i``, zero at the gold output.
 
-Linearity is what keeps the loss-augmented argmax as easy as the plain one. A loss of one's own is a subclass of
+Linearity is what keeps the loss-augmented argmax as easy as the plain one. A loss of your own is a subclass of
 :class:`Loss` with one method.
 """
 
@@ -29,7 +29,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class Hamming(Loss):
-    """Weighted Hamming loss: the number of wrong decisions (mathematics: eq. 10 of the 2005 report).
+    """Weighted Hamming loss: the number of wrong variables (mathematics: eq. 10 of the 2005 report).
 
     On matchings and cuts ``c = false_positive - (false_positive + false_negative) y`` and
     ``d = false_negative * sum(y)``: a wrong link (or a node wrongly labeled 1) costs ``false_positive``, a missed one
@@ -56,7 +56,7 @@ class Hamming(Loss):
             c[structure.variable_parts] = plus * (1.0 - y)
         elif (structure.part_bound[structure.variable_parts] > 1).any():
             raise ValueError(
-                f"Hamming counts decisions that are 0 or 1, but parts of this {structure.name} go up to "
+                f"Hamming counts variables that are 0 or 1, but parts of this {structure.name} go up to "
                 f"{structure.part_bound[structure.variable_parts].max():g}; give a loss of your own, a subclass of "
                 "losses.Loss that is linear in the parts"
             )
@@ -70,7 +70,7 @@ class Hamming(Loss):
 class LabelCost(Loss):
     """On chains, trees and graphs: the cost of predicting label ``k`` where gold is ``g`` is ``matrix[g, k]``.
 
-    Also on structures of one's own that are ``categorical`` with ``alternatives``.
+    Also on structures of your own that are ``categorical``.
     ``matrix`` has shape ``(n_labels, n_labels)``, rows and columns in the order of the model's ``classes_``, entries
     >= 0 and a zero diagonal.
     """
@@ -100,7 +100,8 @@ class LabelCost(Loss):
 
 
 def _check_size(matrix: FloatArray, structure: Structure) -> None:
-    """As many rows and columns as there are labels; more where decisions have different ones, all of one vocabulary."""
+    """ValueError unless the matrix has a row and a column per label; it may have more where variables have different
+    labels of one vocabulary."""
     n_labels = structure.states_per_variable
     if isinstance(n_labels, np.ndarray):
         least = int(structure.part_states.max(initial=0)) + 1
@@ -111,6 +112,6 @@ def _check_size(matrix: FloatArray, structure: Structure) -> None:
             )
     elif matrix.shape != (n_labels, n_labels):
         raise ValueError(
-            f"LabelCost needs a ({n_labels}, {n_labels}) matrix, as each decision of this {structure.name} has "
-            f"{n_labels} alternatives, got shape {matrix.shape}"
+            f"LabelCost needs a ({n_labels}, {n_labels}) matrix, as each variable of this {structure.name} has "
+            f"{n_labels} states, got shape {matrix.shape}"
         )

@@ -22,7 +22,7 @@ from maxmargin.structures.network import Network
 
 if TYPE_CHECKING:
     from maxmargin.optimization.checkpoint import Checkpoint
-    from maxmargin.optimization.loop import Solution
+    from maxmargin.optimization.solution import Solution
 
 _WHOLE = 1e-6
 """Marginals nearer than this to 0 or 1 count as whole."""

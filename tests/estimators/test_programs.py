@@ -102,7 +102,7 @@ def test_equations_bounds_and_sparse_features():
         X.append(mm.Program(sp.csr_array(features), A_eq=np.ones((1, size)), b_eq=[3], upper=np.full(size, 2.0)))
         y.append(z)
     absolute = mm.losses.Hamming  # linear only for 0/1 outputs: the gold of counts has a loss
-    with pytest.raises(ValueError, match="Hamming counts decisions that are 0 or 1"):
+    with pytest.raises(ValueError, match="Hamming counts variables that are 0 or 1"):
         mm.ProgramSVM(loss=absolute()).fit(X, y)
     ones = [(z > 0).astype(int) for z in y]
     binary = [replace(x, b_eq=[2], upper=1.0) for x in X]

@@ -1,6 +1,7 @@
 // Shared by the bindings of single-example views of structures and of the solvers over them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -15,6 +16,15 @@ inline void nonzeros(const double* z, std::int64_t n, hull::Sparse& vertex) {
     vertex.clear();
     for (std::int64_t j = 0; j < n; ++j)
         if (z[j] != 0.0) vertex.add(j, z[j]);
+}
+
+inline std::int64_t longest(const std::vector<std::int64_t>& lengths) {
+    std::int64_t most = 0;
+    for (const std::int64_t length : lengths) {
+        require(length >= 0, "lengths must not be negative");
+        most = std::max(most, length);
+    }
+    return most;
 }
 
 // Oracles whose kernels have no k-best for one example: the best alone.

@@ -153,11 +153,11 @@ class ChainOracle final : public online::Oracle {
     ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, In<double> pair_constraints,
                 In<double> first, In<double> last, std::int64_t ranks)
         : lengths_(copied(lengths)), shared_(shared), panels_(checked(n_labels), simd::lanes_in_use()),
-          scratch_(panels_, longest()), pair_constraints_(copied(pair_constraints)), first_(copied(first)),
+          scratch_(panels_, longest(lengths_)), pair_constraints_(copied(pair_constraints)), first_(copied(first)),
           last_(copied(last)), constraints_(constraints_of(n_labels, pair_constraints_, first_, last_)), most_(ranks) {
         require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / n_labels,
                 "k must be at least 1 and k * n_labels below 2^31");
-        if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(), ranks);
+        if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(lengths_), ranks);
     }
     std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
     std::int64_t size(std::int64_t i) const override {
@@ -170,7 +170,7 @@ class ChainOracle final : public online::Oracle {
                                                hull::Sparse& vertex, double& value) override {
         const std::int64_t length = lengths_[i], nodes = length * panels_.n_labels;
         if (std::any_of(product.costs + nodes, product.costs + size(i), [](double c) { return c != 0.0; })) return {};
-        if (!slack_) slack_ = std::make_unique<chain::SlackScratch>(panels_, longest());
+        if (!slack_) slack_ = std::make_unique<chain::SlackScratch>(panels_, longest(lengths_));
         const double* scores = legal(i, product.scores);
         const std::int8_t code = chain::slack(panels_.lanes, panels_, shared_, length, scores, scores + nodes,
                                               product.margin, product.costs, product.constant, *slack_, value);
@@ -211,14 +211,6 @@ class ChainOracle final : public online::Oracle {
     static std::int64_t checked(std::int64_t n_labels) {
         require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
         return n_labels;
-    }
-    std::int64_t longest() const {
-        std::int64_t most = 0;
-        for (const std::int64_t length : lengths_) {
-            require(length >= 0, "lengths must not be negative");
-            most = std::max(most, length);
-        }
-        return most;
     }
     // The scores with the constraints added; the given ones if there are none.
     const double* legal(std::int64_t i, const double* scores) {

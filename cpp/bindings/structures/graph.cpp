@@ -36,24 +36,14 @@ void argmax(const CutBatch& batch, std::int64_t labels, bool table, In<double> s
                                                              threads);
 }
 
-void certify(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, Out<double> multipliers,
-             Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+template <auto of_tables, auto of_labels>
+void evaluate(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, Out<double> multipliers,
+              Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const CutGraphs g = batch.graphs();
     check(g, labels, table, scores.size(), multipliers.size(), z.size(), value.size(), status.size());
     const auto n = static_cast<std::int32_t>(labels);
     const NoGil unlocked;
-    (table ? network::certify<true> : network::certify<false>)(g, n, view(scores), view(multipliers), view(z),
-                                                               view(value), view(status), threads);
-}
-
-void round(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, Out<double> multipliers,
-           Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
-    const CutGraphs g = batch.graphs();
-    check(g, labels, table, scores.size(), multipliers.size(), z.size(), value.size(), status.size());
-    const auto n = static_cast<std::int32_t>(labels);
-    const NoGil unlocked;
-    (table ? network::round<true> : network::round<false>)(g, n, view(scores), view(multipliers), view(z), view(value),
-                                                           view(status), threads);
+    (table ? of_tables : of_labels)(g, n, view(scores), view(multipliers), view(z), view(value), view(status), threads);
 }
 
 void project(const CutBatch& batch, std::int64_t labels, bool table, In<double> point, double tol, int step_limit,
@@ -75,10 +65,10 @@ void project(const CutBatch& batch, std::int64_t labels, bool table, In<double> 
 void bind_graph(nb::module_& module) {
     module.def("graph_argmax", &argmax, "batch"_a, "labels"_a, "table"_a, "scores"_array, "last"_array, "pass_limit"_a,
                "step_limit"_a, "multipliers"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("graph_certify", &certify, "batch"_a, "labels"_a, "table"_a, "scores"_array, "multipliers"_array,
-               "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("graph_round", &round, "batch"_a, "labels"_a, "table"_a, "scores"_array, "multipliers"_array, "z"_array,
-               "value"_array, "status"_array, "threads"_a);
+    module.def("graph_certify", &evaluate<network::certify<true>, network::certify<false>>, "batch"_a, "labels"_a,
+               "table"_a, "scores"_array, "multipliers"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("graph_round", &evaluate<network::round<true>, network::round<false>>, "batch"_a, "labels"_a, "table"_a,
+               "scores"_array, "multipliers"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
     module.def("graph_project", &project, "batch"_a, "labels"_a, "table"_a, "point"_array, "tol"_a, "step_limit"_a,
                "warm"_a, "multipliers"_array, "z"_array, "value"_array, "gap"_array, "status"_array, "threads"_a);
 }

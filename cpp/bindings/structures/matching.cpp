@@ -86,6 +86,16 @@ std::vector<Solver> scratch(const Batch& batch, int threads) {
     return std::vector<Solver>(std::clamp<std::int64_t>(threads, 1, most), Solver(batch));
 }
 
+// Calls body(solver, i, e) for every example i, whose edges begin at e.
+template <class Solver, class Body>
+void each_example(const Batch& batch, int threads, const Body& body) {
+    auto solvers = scratch<Solver>(batch, threads);
+    parallel_blocks(batch.size(), matching::grain(batch), threads,
+                    [&](int thread, std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t i = begin; i < end; ++i) body(solvers[thread], i, batch.edge_start[i]);
+                    });
+}
+
 void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> z, Out<double> value,
             Out<std::int8_t> status, int threads) {
     const Batch batch = checked.view();
@@ -94,15 +104,9 @@ void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> 
     double *out = z.data(), *values = value.data();
     std::int8_t* codes = status.data();
     const NoGil unlocked;
-    auto matchers = scratch<matching::Matcher>(batch, threads);
-    parallel_blocks(batch.size(), matching::grain(batch), threads,
-                    [&](int thread, std::int64_t begin, std::int64_t end) {
-                        auto& matcher = matchers[thread];
-                        for (std::int64_t i = begin; i < end; ++i) {
-                            const std::int64_t e = batch.edge_start[i];
-                            codes[i] = matcher.solve(matching::example(batch, i), in + e, out + e, values + i);
-                        }
-                    });
+    each_example<matching::Matcher>(batch, threads, [&](auto& matcher, std::int64_t i, std::int64_t e) {
+        codes[i] = matcher.solve(matching::example(batch, i), in + e, out + e, values + i);
+    });
 }
 
 void k_best(const MatchingBatch& checked, std::int64_t k, const In<double>& scores, Out<double> z, Out<double> value,
@@ -129,15 +133,9 @@ void margins(const MatchingBatch& checked, const In<double>& scores, Out<double>
     double* out = margin.data();
     std::int8_t* codes = status.data();
     const NoGil unlocked;
-    auto solvers = scratch<matching::Margins>(batch, threads);
-    parallel_blocks(batch.size(), matching::grain(batch), threads,
-                    [&](int thread, std::int64_t begin, std::int64_t end) {
-                        auto& solver = solvers[thread];
-                        for (std::int64_t i = begin; i < end; ++i) {
-                            const std::int64_t e = batch.edge_start[i];
-                            codes[i] = solver.run(matching::example(batch, i), in + e, out + e);
-                        }
-                    });
+    each_example<matching::Margins>(batch, threads, [&](auto& solver, std::int64_t i, std::int64_t e) {
+        codes[i] = solver.run(matching::example(batch, i), in + e, out + e);
+    });
 }
 
 void project(const MatchingBatch& checked, const In<double>& point, double tol, bool warm, Out<double> duals,
@@ -154,18 +152,12 @@ void project(const MatchingBatch& checked, const In<double>& point, double tol, 
     std::int8_t* codes = status.data();
     std::int32_t* counts = steps.data();
     const NoGil unlocked;
-    auto projectors = scratch<matching::Projector>(batch, threads);
-    parallel_blocks(
-        batch.size(), matching::grain(batch), threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-            auto& projector = projectors[thread];
-            for (std::int64_t i = begin; i < end; ++i) {
-                const std::int64_t e = batch.edge_start[i];
-                codes[i] = projector.project(matching::example(batch, i), in + e, tol, warm, left + batch.left_start[i],
-                                             right + batch.right_start[i], out + e, values + i);
-                counts[2 * i] = projector.newton_steps;
-                counts[2 * i + 1] = projector.fallbacks;
-            }
-        });
+    each_example<matching::Projector>(batch, threads, [&](auto& projector, std::int64_t i, std::int64_t e) {
+        codes[i] = projector.project(matching::example(batch, i), in + e, tol, warm, left + batch.left_start[i],
+                                     right + batch.right_start[i], out + e, values + i);
+        counts[2 * i] = projector.newton_steps;
+        counts[2 * i + 1] = projector.fallbacks;
+    });
 }
 
 // The best, or the k best, of one example at a time.

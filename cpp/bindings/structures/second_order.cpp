@@ -110,11 +110,12 @@ class SecondOrderOracle final : public online::Oracle {
     SecondOrderOracle(In<std::int64_t> lengths, std::int64_t n_labels, Legal follow, Legal first, Legal last,
                       std::int64_t ranks)
         : lengths_(copied(lengths)), follow_(copied(follow)), first_(copied(first)), last_(copied(last)),
-          single_(constraints_of(n_labels, follow, first, last), simd::lanes_in_use(), longest()), most_(ranks) {
+          single_(constraints_of(n_labels, follow, first, last), simd::lanes_in_use(), longest(lengths_)),
+          most_(ranks) {
         single_.constraints = {n_labels, follow_, first_, last_};
         require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / (n_labels * n_labels),
                 "k must be at least 1, k * n_labels^2 below 2^31");
-        if (ranks > 1) k_best_ = std::make_unique<second::KBest>(single_.table.shape, longest(), ranks);
+        if (ranks > 1) k_best_ = std::make_unique<second::KBest>(single_.table.shape, longest(lengths_), ranks);
     }
     std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
     std::int64_t size(std::int64_t i) const override {
@@ -145,14 +146,6 @@ class SecondOrderOracle final : public online::Oracle {
     }
 
    private:
-    std::int64_t longest() const {
-        std::int64_t most = 0;
-        for (const std::int64_t length : lengths_) {
-            require(length >= 0, "lengths must not be negative");
-            most = std::max(most, length);
-        }
-        return most;
-    }
     std::vector<std::int64_t> lengths_;
     std::vector<std::uint8_t> follow_, first_, last_;
     second::Single single_;

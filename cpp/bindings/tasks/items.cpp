@@ -78,7 +78,7 @@ class Walker {
     std::string where() const {
         return "sentence " + std::to_string(sentence_) + ", token " + std::to_string(token_) + ": ";
     }
-    // What a list was expected to hold: tokens inside a sentence, sentences elsewhere.
+    // The expected items of a list: tokens inside a sentence, sentences elsewhere.
     std::string place() const {
         return token_ < 0 ? "expected a list of sentences, got "
                           : "sentence " + std::to_string(sentence_) + ": expected a list of tokens, got ";

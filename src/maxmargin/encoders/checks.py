@@ -119,7 +119,7 @@ class Rows:
     def matrix(self) -> Any:
         """All rows in one matrix, CSR if any example is sparse; ValueError where an entry is not finite."""
         offsets = self.offsets
-        if any(sp.issparse(m) for m in self.matrices):
+        if any(type(m) is not np.ndarray for m in self.matrices):
             stacked: Any = sp.csr_array(sp.vstack([sp.csr_array(m) for m in self.matrices], format="csr"))
             _check_csr(stacked, offsets, self.what)
             if not np.isfinite(stacked.data).all():

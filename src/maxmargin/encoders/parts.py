@@ -67,7 +67,7 @@ class PartsEncoder(Encoder):
                 f"{type(structure).__name__}.encode must return a vector of shape ({structure.n_parts},), one entry "
                 f"per part, got {z.shape}"
             )
-        return SparsePoint.of(structure, z)
+        return SparsePoint.feasible(structure, z)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whole outputs that are right."""

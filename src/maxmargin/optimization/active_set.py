@@ -87,7 +87,7 @@ class ActiveSet:
         return self._only(fine, owner)
 
     def _well_formed(self, sizes: IntArray) -> Flags:
-        """Per output: whether alpha is positive, parts increase and lie in an example of that size, values are finite."""
+        """Per output: whether alpha is positive, parts increase and lie in the example, and values are finite."""
         fine = np.isfinite(self.alpha) & (self.alpha > 0.0)
         counts = np.diff(self.part_starts)
         output = np.repeat(np.arange(len(counts)), counts)

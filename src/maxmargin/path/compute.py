@@ -11,8 +11,8 @@ loss-augmented argmax pass over the training data and one prediction of each dat
 
 from __future__ import annotations
 
+import contextlib
 import math
-import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -35,6 +35,7 @@ from maxmargin.solvers import (
     Certificate,
     DualExtragradient,
     Extragradient,
+    ProgressBar,
     Record,
     Solution,
     Solver,
@@ -72,7 +73,7 @@ def regularization_path(
 ) -> RegularizationPath:
     """Exact points of the regularization path, and the path of one dual-extragradient run beside them.
 
-    The estimator says everything else: structure, loss, signs, norm, solver and ``tol`` of the exact points, budgets of
+    The estimator sets everything else: structure, loss, signs, norm, solver and ``tol`` of the exact points, budgets of
     each run, threads, ``verbose``. It is neither fitted nor changed.
 
     Args:
@@ -85,7 +86,7 @@ def regularization_path(
             dual-extragradient path are taken, its 1, 4, 9, ..., 100 hundredths.
         validation: inputs and outputs on which :meth:`RegularizationPath.best` chooses.
         test: inputs and outputs that are only reported.
-        iterations: length of the dual-extragradient run; 0 for none.
+        iterations: length of the dual-extragradient run; 0 skips it.
         sample_weight: as in ``fit``.
         loss_weight: as in ``fit``.
         error: function of a list of gold outputs and a list of predictions; by default 1 - the estimator's score.
@@ -111,7 +112,7 @@ def regularization_path(
     _checks.positive("ball", ball, infinite=True)
     parameter = "radius" if Cs is None else "C"
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
-    with _threads.threads(estimator.n_jobs), _Bar(estimator.verbose) as bar:
+    with _threads.threads(estimator.n_jobs), contextlib.closing(ProgressBar()) as bar:
         first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
         examples, chosen = first._examples(X, y, sample_weight, loss_weight), first._settings()
         encoder, problem = examples.encoder, examples.problem(chosen, chosen.grid[0])
@@ -126,7 +127,7 @@ def regularization_path(
             problem=problem,
             judges=_judges(examples, y, validation, test, error),
             stop=chosen.stop,
-            bar=bar,
+            show=bar.show if estimator.verbose else _silent,
         )
         iterates, finished = course.trace(dual_extragradient, iterations, ball) if iterations else ((), True)
         if settings is None and finished:
@@ -137,14 +138,14 @@ def regularization_path(
 
 @dataclass(frozen=True, eq=False)
 class _Course:
-    """The packed data of one path, who judges its points, and when a run stops."""
+    """The packed data of one path, the functions that judge its points, and when a run stops."""
 
     estimator: StructuredSVM
     encoder: Encoder
     problem: Problem
     judges: dict[str, Callable[[FloatArray], float]]
     stop: Stop
-    bar: _Bar
+    show: Callable[[str, int, int], None]
 
     def within(self, **settings: Any) -> Problem:
         """The same data in the region that the estimator makes of other settings."""
@@ -182,7 +183,7 @@ class _Course:
         points: list[PathPoint] = []
         before: tuple[float, Solution] | None = None
         for place, setting in enumerate(settings):
-            self.bar.say(f"{parameter} = {setting:.3g}", place, len(settings))
+            self.show(f"{parameter} = {setting:.3g}", place, len(settings))
             problem = self.within(**{parameter: setting})
             solver, why = self.estimator._settings().solver_for(problem)
             start = Start()
@@ -235,7 +236,7 @@ class _Course:
 
 
 def _continued(solver: Solver, before: Solution, growth: float) -> Start:
-    """Where to go on from the solution of a smaller setting; ``growth`` is the ratio of the two Cs, 1 for radii.
+    """The start from the solution of a smaller setting; ``growth`` is the ratio of the two Cs, 1 for radii.
 
     In penalty form extragradient's weights grow with C: they are the best response ``-C g(z)`` to the old duals again.
     """
@@ -257,12 +258,12 @@ class _Recorder:
 
     def __call__(self, record: Record) -> bool:
         self.record = record
-        self.course.bar.say("dual extragradient", record.iteration, self.iterations)
+        self.course.show("dual extragradient", record.iteration, self.iterations)
         over = record.iteration >= self.iterations
         # Certificates come every 50 iterations in the long run; points only after an eighth more iterations.
         if over or not self.bare or record.iteration >= self.bare[-1].iteration * 9 // 8:
             self._keep(record)
-        return over  # a run to its last iteration has done what it was asked to: there is nothing to warn of
+        return over  # a run to its last iteration did what was asked: it must not warn
 
     def _keep(self, record: Record) -> None:
         self.last = record.weights.copy()
@@ -291,31 +292,8 @@ class _Recorder:
         return tuple(points)
 
 
-class _Bar:
-    """A progress bar on stderr, drawn only if wanted and if that is a terminal."""
-
-    def __init__(self, wanted: bool) -> None:
-        self.wanted = bool(wanted) and sys.stderr is not None and sys.stderr.isatty()
-        self._bar: Any = None
-
-    def __enter__(self) -> _Bar:
-        if self.wanted:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-            self._bar = Progress(*columns, TimeElapsedColumn(), console=Console(file=sys.stderr), transient=True)
-            self._task = self._bar.add_task("regularization path", total=1)
-            self._bar.start()
-        return self
-
-    def say(self, what: str, done: int, total: int) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, description=what, completed=done, total=total)
-
-    def __exit__(self, *exception: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+def _silent(what: str, done: int, total: int) -> None:
+    """Draw no progress bar."""
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -367,7 +345,7 @@ def _judges(
             checks.same_length(inputs, outputs)
             batch = encoder.transform(inputs)
             if error is None:
-                encoder.encode(batch, outputs)  # refuses outputs that are not legal
+                encoder.encode(batch, outputs)  # refuses infeasible outputs
         except ValueError as problem_found:
             raise ValueError(f"{name} data: {problem_found}") from None
         judges[name] = _judge(encoder, batch, outputs, error)

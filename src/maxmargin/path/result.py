@@ -1,4 +1,4 @@
-"""What a regularization path is: its points, their figures, and the models that they stand for."""
+"""A regularization path: its points, their figures, and their models."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin.encoders.base import Encoder
 from maxmargin.model import Model
 from maxmargin.structures.base import FloatArray
@@ -28,7 +29,7 @@ class PathPoint:
         l1_norm: sum of the absolute weights.
         primal: objective of the point's own problem at these weights: the hinge loss and, with C, the penalty.
         dual: largest certified lower bound of that problem's optimum; 0 for an unregularized run.
-        train_error: 1 - score on the training data (or what ``error`` says).
+        train_error: 1 - score on the training data (or the value of ``error``).
         validation_error: the same on the validation data; None without any.
         test_error: the same on the test data; None without any.
         status: how the run of an exact point ended; "" for an iterate.
@@ -66,13 +67,13 @@ _NUMBERS = (*(f.name for f in fields(PathPoint) if f.name not in ("status", "rel
 
 @dataclass(frozen=True, eq=False)
 class RegularizationPath:
-    """What :func:`regularization_path` returns.
+    """The result of :func:`regularization_path`.
 
     Attributes:
         exact: certified points, in the order of increasing ``setting``.
         iterates: the dual-extragradient path, from zero weights on.
-        parameter: what the setting of an exact point is: "radius" or "C".
-        packer: with a point's weights, all that a model needs.
+        parameter: the name of the setting of an exact point: "radius" or "C".
+        encoder: with a point's weights, everything that a model needs.
         n_jobs: threads for prediction.
     """
 
@@ -84,8 +85,7 @@ class RegularizationPath:
 
     def points(self, which: Which) -> tuple[PathPoint, ...]:
         """The exact points or the iterates."""
-        if which not in ("exact", "iterates"):
-            raise ValueError(f'which must be "exact" or "iterates", got {which!r}')
+        checks.one_of("which", which, ("exact", "iterates"))
         return self.exact if which == "exact" else self.iterates
 
     def arrays(self, which: Which) -> dict[str, FloatArray]:

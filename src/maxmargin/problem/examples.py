@@ -1,8 +1,8 @@
-"""A problem seen one example at a time, by compiled code: what online solvers pass over.
+"""A compiled view of a problem, one example at a time, for online solvers.
 
-The worst output comes from the structure's oracle: an argmax where the margin is rescaled, and on chains and trees
-also where the slack is (but for costs on pairs of a chain, or that are no multiples of a unit) or nothing is. Elsewhere
-it comes from the batch methods of one example, by a call of Python.
+The most violated output comes from the structure's oracle: an argmax where the margin is rescaled, and on chains and
+trees also where the slack is (except for costs on pairs of a chain, or costs that are not multiples of a unit) or
+nothing is. Elsewhere it comes from the batch methods of one example, by a call of Python.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def examples_of(problem: Problem, ranks: int = 1) -> Any:
         oracle,
         problem.features.per_example(blocks),
         RESCALINGS.index(problem.rescaling),
-        None if problem.rescaling == "margin" else _worst(problem),
+        None if problem.rescaling == "margin" else _most_violated(problem),
         blocks,
         problem.leading_costs,
         np.ascontiguousarray(gold.starts, dtype=np.int64).ravel(),
@@ -44,16 +44,16 @@ def examples_of(problem: Problem, ranks: int = 1) -> Any:
     )
 
 
-def _worst(problem: Problem) -> Callable[[int, FloatArray], tuple[IntArray, FloatArray]]:
-    """The worst output of one example, where the oracle does not find it."""
+def _most_violated(problem: Problem) -> Callable[[int, FloatArray], tuple[IntArray, FloatArray]]:
+    """The most violated output of one example, where the oracle does not find it."""
     single: dict[int, Problem] = {}
 
     def find(example: int, scores: FloatArray) -> tuple[IntArray, FloatArray]:
         own = single.get(example)
         if own is None:
             own = single[example] = problem.select([example])
-        worst = most_violated_of_scores(own, scores, None, example)
-        at = np.flatnonzero(worst.z)
-        return at, worst.z[at]
+        violated = most_violated_of_scores(own, scores, None, example)
+        at = np.flatnonzero(violated.z)
+        return at, violated.z[at]
 
     return find

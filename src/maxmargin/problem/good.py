@@ -6,8 +6,8 @@ With the good candidates ``Y`` and the bad ones of an example, both formulations
     formulation="all"       max(0, 1 + max_bad w'f(bad) - min_good w'f(good))                      LP (8)
 
 "all" wants every good candidate above every bad one, "nearest" only those that resemble bad ones. As lists are explicit
-both maxima are exact; in "nearest" over all bad candidates, of which the one with the largest score need not be the
-worst. What violates most is a pair, which enters a problem as the point ``gold + bad - good``.
+both maxima are exact; in "nearest" over all bad candidates, of which the one with the largest score need not violate
+the margin most. The most violated constraint is a pair, which enters a problem as the point ``gold + bad - good``.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class GoodOutputs:
         return rows
 
     def most_violated(self, structure: Candidates, scores: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Positions of the bad and the good candidate of the worst pair of each example, and ``1 + w'(bad - good)``.
+        """The most violated pair of each example: positions of the bad and the good one, and ``1 + w'(bad - good)``.
 
         The value is ``-inf`` where no candidate is bad.
         """

@@ -1,4 +1,4 @@
-"""How far outputs violate the margin: the three ways to scale it by the loss, and the worst output of each example.
+"""How far outputs violate the margin: three ways to scale it by the loss, and loss-augmented inference for each.
 
 With ``df_i(y) = F_i y - F_i y_i`` and the loss ``l_i(y)`` of an output ``y``, example ``i`` has the hinge
 
@@ -7,7 +7,7 @@ With ``df_i(y) = F_i y - F_i y_i`` and the loss ``l_i(y)`` of an output ``y``, e
     rescaling="none"     h_i(w) = max(0, max_{y != y_i} 1 + w'df_i(y))     a margin of 1 to every wrong output
 
 which is never negative, as the gold output gives 0. All three are ``m_i w'df_i(z_i) + l_i`` at the maximum, with a
-factor ``m_i`` of 1, ``l_i`` or 1: that is what :class:`MostViolated` holds, and all that solvers need to know of them.
+factor ``m_i`` of 1, ``l_i`` or 1: :class:`MostViolated` holds these, and solvers need nothing else.
 Where several outputs of an explicit list are good, violations are those of pairs: :mod:`maxmargin.problem.good`.
 The sum ``H(w) = sum_i s_i h_i`` is linear in them (``slack="linear"``) or ``sum_i s_i h_i^2 / 2`` (``"quadratic"``).
 """
@@ -44,7 +44,7 @@ class MostViolated:
         value: ``s_i h_i(w)``, shape ``(n_examples,)``; NaN where scores are not finite.
         factor: ``s_i m_i``, shape ``(n_examples,)``.
         loss: ``s_i l_i``, shape ``(n_examples,)``.
-        warm: what the next call may start from.
+        warm: where the next call may start from.
     """
 
     z: FloatArray
@@ -55,7 +55,7 @@ class MostViolated:
 
 
 def most_violated_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
-    """See :meth:`Problem.worst`; from scores ``F'w`` without the example weights, which may be overwritten."""
+    """See :meth:`Problem.most_violated`; from scores ``F'w`` without the example weights, which may be overwritten."""
     if problem.good is not None:
         return _pairs(problem, scores)
     return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, scores, warm, first)
@@ -74,7 +74,7 @@ def _slack(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostV
     margin = 1.0 - problem.gold_point.dot(scores)
     points = problem.structure.slack_argmax(scores, margin, problem.costs, problem.constants, warm=warm)
     points = _checked(problem, points, first, bounds=True)
-    # Where no product is positive the gold output is as bad as any, and has no loss.
+    # Where no product is positive no output violates the margin more than the gold one, which has no loss.
     counts = ~(points.value <= 0.0)
     z = _or_gold(problem, points.z, counts)
     loss = np.where(counts, np.maximum(problem.losses(z), 0.0), 0.0)
@@ -107,7 +107,7 @@ def _or_gold(problem: Problem, z: FloatArray, counts: Any) -> FloatArray:
 
 
 def _pairs(problem: Problem, scores: FloatArray) -> MostViolated:
-    """Several good outputs: the worst pair of a bad and a good one, as the point ``gold + bad - good``."""
+    """Several good outputs: the most violated pair of a bad and a good one, as the point ``gold + bad - good``."""
     structure, good = problem.structure, problem.good
     assert isinstance(structure, Candidates)
     assert good is not None
@@ -124,12 +124,12 @@ def _pairs(problem: Problem, scores: FloatArray) -> MostViolated:
 
 
 def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[MostViolated]:
-    """The ``k`` outputs of each example that violate the margin most, worst first; margin rescaled or not.
+    """The ``k`` outputs of each example that violate the margin most, in decreasing order; margin rescaled or not.
 
     An example with fewer outputs has its gold output with a value of 0 in the later ranks.
     """
     if problem.rescaling == "slack":
-        raise ValueError('the k worst outputs of slack rescaling are not known; use rescaling="margin" or "none"')
+        raise ValueError('slack rescaling has no list of the k most violated outputs; use rescaling="margin" or "none"')
     structure, margin = problem.structure, problem.rescaling == "margin"
     scores = problem.augmented(weights) if margin else problem.features.scores(weights)
     gold, at_gold = problem.gold, problem.gold_point.dot(scores)
@@ -146,7 +146,7 @@ def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[Mo
 
 
 def _checked(problem: Problem, points: Points, first: int, *, bounds: bool, absent: bool = False) -> Points:
-    """InexactError where a value is no bound; NaN values where scores are not finite.
+    """InexactError if a value is not a bound; NaN values if scores are not finite.
 
     ``bounds``: whether values of INEXACT points are bounds if the structure's are; ``absent``: whether an example may
     have no such output.
@@ -169,10 +169,10 @@ def _checked(problem: Problem, points: Points, first: int, *, bounds: bool, abse
 
 
 def unsupported(problem: Problem) -> str | None:
-    """The plain reason why the problem's structure has no such hinge, or None."""
+    """The reason why the problem's structure has no such hinge, or None."""
     if problem.good is not None:
         if not isinstance(problem.structure, Candidates) or problem.good.mask.shape != (problem.structure.n_parts,):
-            return "good sets are of the candidates of another batch; build them from this one's structure"
+            return "the good sets belong to another batch; build them from this one's structure"
         if problem.rescaling != "none":
             return (
                 f'several good outputs come with a margin of 1, not with rescaling="{problem.rescaling}"; '

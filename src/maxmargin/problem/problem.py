@@ -4,13 +4,12 @@
     g(z) = sum_i s_i (F_i z_i - F_i y_i)
 
 with ``s_i`` the example weights; other hinges than this one, the margin rescaled, are in
-:mod:`maxmargin.problem.hinges`. Everything a solver needs of the data is one of: ``augmented`` scores, ``gradient``,
-``worst`` outputs and their feature ``differences``, and the structure's projections.
+:mod:`maxmargin.problem.hinges`. A solver uses the data only through ``augmented`` scores, ``gradient``,
+``most_violated`` outputs and their feature ``differences``, and the structure's projections.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,7 +35,7 @@ from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Structu
 from maxmargin.structures.sparse import SparsePoint
 
 _PIECE = 1 << 18
-"""Parts of the pieces in which gold outputs and losses are looked at: packed vectors that stay in the cache."""
+"""Parts of the pieces in which gold outputs and losses are checked: packed vectors that stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ class Problem:
         structure: the batch of output polytopes.
         features: the linear map between weights and the batch's parts.
         gold_point: the gold outputs.
-        leading_costs: packed ``s_i c_i`` of the leading parts (the decisions, unless a loss goes further); the parts
+        leading_costs: packed ``s_i c_i`` of the leading parts (the variables, unless a loss goes further); the parts
             after them cost nothing. As uint8 where all are such small whole numbers.
         constant: ``sum_i s_i d_i``.
         region: set and penalty of the weights.
@@ -91,10 +90,10 @@ class Problem:
             structure: the batch of polytopes.
             features: its features.
             gold: packed gold outputs (``structure.encode``), or their non-zeros.
-            loss: the loss; asked for the costs of one shard of the batch after the other.
+            loss: the loss; its costs are computed shard by shard.
             region: set and penalty of the weights.
             example_weight: shape ``(n_examples,)``, >= 0; scales an example's whole term.
-            loss_weight: packed over the decision parts, >= 0; scales the loss part by part.
+            loss_weight: packed over the variables' parts, >= 0; scales the loss part by part.
             rescaling: how the loss scales the margin: "margin", "slack" or "none".
             slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
             good: several good outputs per example, on lists of candidates; ``gold`` is then one of them.
@@ -114,7 +113,7 @@ class Problem:
         if not isinstance(gold, SparsePoint):
             if gold.shape != (structure.n_parts,):
                 raise ValueError(f"gold must be a packed vector of shape ({structure.n_parts},), got {gold.shape}")
-            gold = SparsePoint.of(structure, gold)
+            gold = SparsePoint.feasible(structure, gold)
         shards = list(structure.consecutive(_PIECE))
         leading: npt.NDArray[Any] = np.zeros(structure.starts[1], dtype=np.uint8)
         constant = 0.0
@@ -144,7 +143,7 @@ class Problem:
         return problem
 
     def fingerprint(self) -> dict[str, str]:
-        """By what is told apart (structure, gold outputs, features ...) a hash of all numbers in it.
+        """Hashes of the numbers in the structure, the gold outputs, the features and so on, by their names.
 
         Costs one pass over the data at about a gigabyte a second.
         """
@@ -165,12 +164,12 @@ class Problem:
 
     @property
     def gold(self) -> FloatArray:
-        """Batch gold outputs, shape ``(n_parts,)``; made at each call."""
+        """Packed gold outputs, shape ``(n_parts,)``; made at each call."""
         return self.gold_point.dense()
 
     @property
     def costs(self) -> FloatArray:
-        """Batch ``s_i c_i``, shape ``(n_parts,)``; made at each call."""
+        """Packed ``s_i c_i``, shape ``(n_parts,)``; made at each call."""
         return np.concatenate([self.leading_costs, np.zeros(self.structure.n_parts - len(self.leading_costs))])
 
     @cached_property
@@ -238,7 +237,7 @@ class Problem:
         return self.structure.relaxed or (self.rescaling == "slack" and self.structure.slack_relaxed)
 
     def most_violated(self, weights: FloatArray, *, warm: Any = None, first: int = 0) -> MostViolated:
-        """The outputs that violate the margin most, by one argmax pass; InexactError where a value is no bound.
+        """Loss-augmented inference, one argmax pass; InexactError if a value is not a bound.
 
         ``first`` is the number of the first example, for the error.
         """
@@ -260,7 +259,7 @@ class Problem:
         return replace(self, rescaling="margin", good=None).examples()
 
     def slack_slope(self, value: FloatArray) -> FloatArray:
-        """How much each example's worst output counts, ``zeta_i``: 1, or with quadratic slack its hinge ``h_i``.
+        """The derivative ``zeta_i`` of each example's term by its hinge: 1, or with quadratic slack the hinge ``h_i``.
 
         ``value`` is that of :class:`MostViolated`.
         """
@@ -269,7 +268,7 @@ class Problem:
         return np.divide(np.maximum(value, 0.0), self.scale, out=np.zeros(len(value)), where=self.scale > 0.0)
 
     def total(self, value: FloatArray) -> float:
-        """``H(w)`` of a batch from the values of :class:`MostViolated`: their sum, or with quadratic slack that of squares."""
+        """``H(w)`` of a batch from the values of :class:`MostViolated`: their sum, or that of half their squares."""
         return float(value.sum()) if self.slack == "linear" else 0.5 * float((self.slack_slope(value) * value).sum())
 
     def hinge(self, weights: FloatArray) -> float:
@@ -366,8 +365,7 @@ def _costs(
     loss_weight: FloatArray | None,
     examples: IntArray,
 ) -> tuple[FloatArray, float]:
-    """Batch ``s_i c_i`` and ``sum_i s_i d_i`` of one shard, checked; ``examples`` are its numbers in the batch."""
-    _check_gold(structure, gold, examples)
+    """Packed ``s_i c_i`` and ``sum_i s_i d_i`` of one shard, checked; ``examples`` are its numbers in the batch."""
     costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold))
     if costs.shape != (structure.n_parts,) or offset.shape != (structure.n_parts,):
         raise ValueError(
@@ -385,7 +383,7 @@ def _costs(
         outside[structure.variable_parts] = 0.0
         if outside.any():
             raise ValueError(
-                f"on {structure.called} the loss must be linear in the decision parts alone (its first block): "
+                f"on {structure.called} the loss must be linear in the variables' parts alone (its first block): "
                 "a loss on edges would make the argmax intractable; put the cost on the nodes"
             )
     at_gold = structure.by_example(costs * gold + offset)
@@ -424,17 +422,3 @@ def _check_losses(problem: Problem) -> None:
                 'violations by the loss; give a loss that is never negative, or rescaling="margin"'
             )
         first += shard.structure.n_examples
-
-
-def _check_gold(structure: Structure, gold: FloatArray, examples: IntArray) -> None:
-    """Gold outputs must lie in their polytopes, or every certificate would be wrong.
-
-    What an output makes of itself by ``decode`` and ``encode`` is legal; any other point must be its own projection.
-    """
-    with contextlib.suppress(ValueError, TypeError, LookupError):
-        if np.array_equal(structure.encode(structure.decode(gold)), gold):
-            return
-    off = structure.by_example(np.abs(structure.project(gold).z - gold))
-    if not (off <= 1e-6).all():
-        index = int(examples[np.argmax(~(off <= 1e-6))])
-        raise ValueError(f"example {index}: gold is not a legal output; use structure.encode")

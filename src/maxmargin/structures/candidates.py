@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, tolerance, vector
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
 
 
@@ -104,6 +104,14 @@ class Candidates(Structure):
         z = np.zeros(self.n_parts)
         z[at] = 1.0
         return self._points(z, largest, fine)
+
+    def labels(self, scores: FloatArray) -> Labeling:
+        """The candidate of the largest score by its number, without the packed vector."""
+        values = vector(scores, self.n_parts, "scores")
+        fine = self._finite(values)
+        at, largest = self.first_largest(np.where(fine[self._owner], values, 0.0))
+        status = np.where(fine, PointStatus.OK, PointStatus.NONFINITE).astype(np.int8)
+        return Labeling((at - self._begin).tolist(), np.where(fine, largest, np.nan), status)
 
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -35,6 +36,22 @@ class SparsePoint:
         """The non-zeros of a packed vector."""
         index = np.flatnonzero(z)
         return cls._from_index(structure, index, z[index])
+
+    @classmethod
+    def feasible(cls, structure: Structure, z: FloatArray) -> SparsePoint:
+        """The nonzeros of a packed vector that must lie in its polytopes; ValueError naming the example otherwise.
+
+        An output that decoding and encoding leave unchanged is feasible; any other point must be its own projection.
+        """
+        with contextlib.suppress(ValueError, TypeError, LookupError):
+            if np.array_equal(structure.encode(structure.decode(z)), z):
+                return cls.of(structure, z)
+        off = structure.by_example(np.abs(structure.project(z).z - z))
+        if not (off <= 1e-6).all():
+            raise ValueError(
+                f"example {int(np.argmax(~(off <= 1e-6)))}: gold is not a feasible output; use structure.encode"
+            )
+        return cls.of(structure, z)
 
     @classmethod
     def from_index(cls, structure: Structure, index: IntArray, value: FloatArray | None = None) -> SparsePoint:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ def coordinate_search(
     for name, values in grid.items():
         best = along(name, values, best)
     if names:
-        values: Any = list(grid[names[0]])
-        place = values.index(best[names[0]])
-        best = along(names[0], values[max(place - 1, 0) : place + 2], best)
+        first = list(grid[names[0]])
+        place = first.index(best[names[0]])
+        best = along(names[0], first[max(place - 1, 0) : place + 2], best)
     return best, [(dict(zip(names, key, strict=True)), value) for key, value in tried.items()]

@@ -17,7 +17,7 @@ from maxmargin.losses import Hamming, Loss
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback, ProgressBar
 from maxmargin.optimization.checkpoint import Checkpoint
-from maxmargin.optimization.loop import Stop
+from maxmargin.optimization.stopping import Stop
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import BlockFrankWolfe, choose

@@ -21,7 +21,9 @@ from maxmargin.model import Model, Training
 from maxmargin.optimization.base import Start
 from maxmargin.optimization.callbacks import Validation
 from maxmargin.optimization.checkpoint import Checkpoint
-from maxmargin.optimization.loop import Solution, Status, solve
+from maxmargin.optimization.loop import solve
+from maxmargin.optimization.solution import Solution
+from maxmargin.optimization.stopping import Status
 from maxmargin.problem import Problem
 from maxmargin.training.examples import Examples
 from maxmargin.training.hooks import Hooks
@@ -161,7 +163,9 @@ def _run(
     shell = Model(np.zeros(0), examples.encoder, n_jobs=settings.n_jobs)
     chooser = None
     if score is not None:
-        chooser = Validation(lambda weights: score(replace(shell, weights=examples.weights_of(weights))), settings.patience)
+        chooser = Validation(
+            lambda weights: score(replace(shell, weights=examples.weights_of(weights))), settings.patience
+        )
     solver, why = settings.solver_for(problem)
     solution = solve(
         problem,

@@ -77,18 +77,6 @@ inline double gap_rounding(const CutTarget& t) {
     return 4e-16 * sum;
 }
 
-// Objective (1).
-inline double cut_objective(const CutTarget& t, const double* x) {
-    const CutExample& g = t.graph;
-    double sum = 0.0;
-    for (std::int32_t j = 0; j < g.nodes; ++j) sum += (x[j] - t.node[j]) * (x[j] - t.node[j]);
-    for (std::int32_t e = 0; e < g.edges; ++e) {
-        const double over = std::max(0.0, std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]) - t.edge[e]);
-        sum += over * over;
-    }
-    return 0.5 * sum;
-}
-
 // Accelerated proximal gradient on (2) with restarts (Beck and Teboulle 2009; O'Donoghue and Candes 2015): slow
 // but reliable, and the baseline of the benchmark.
 class CutFista {

@@ -32,7 +32,7 @@ class Messages {
             for (std::int64_t p = 0; p < x.multipliers(); ++p)
                 if (!(std::abs(m[p]) < 1e100)) m[p] = 0.0;
         } else {
-            // What one end does not have of an edge's score, the other has: then the edge itself is left with nothing.
+            // The ends share the whole score of an edge, so that the edge itself is left with zero.
             for (std::int32_t e = 0; e < x.graph.edges; ++e) {
                 double* mi = m + 2 * std::int64_t{e} * x.labels;
                 for (std::int32_t k = 0; k < x.labels; ++k) {
@@ -84,7 +84,7 @@ class Messages {
                     for (std::int32_t k = 0; k < n; ++k) own[k] += share * (best - total_[k]);
                 } else {
                     // Labels that are not the best take from the other end what they can without becoming the best.
-                    // What all labels have is given to the other end, which may then lose more of any one label.
+                    // The part common to all labels goes to the other end, which may then lose more of any one label.
                     double* theirs = m + std::int64_t{arc ^ 1} * n;
                     double common = std::numeric_limits<double>::infinity();
                     for (std::int32_t k = 0; k < n; ++k) {

@@ -208,7 +208,7 @@ class NodeSystem {
         }
     }
 
-    // What the block of edge e, inverted, adds to the matrix and the right side of (7).
+    // Adds the inverted block of edge e to the matrix and the right side of (7).
     template <class Count>
     void add(const Count n, const Example<table>& x, std::int32_t e, const double* z, const double* direction) {
         const double* inverse = inverse_.data() + inverse_at_[e];

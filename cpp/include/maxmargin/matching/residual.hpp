@@ -1,6 +1,6 @@
 // The residual graph of an optimal b-matching, and the cheapest cycle through every edge.
 //
-// A b-matching is a circulation: from an extra node x (capacity that nobody uses) to the left nodes, along edges to the
+// A b-matching is a circulation: from an extra node x (unused capacity) to the left nodes, along edges to the
 // right nodes, and back to x. Its residual arcs are
 //     j -> k at -s  if edge (j, k) is not taken,         k -> j at +s  if it is,
 //     x -> j at 0   if left node j has room,             j -> x at 0   if it has an edge,
@@ -133,7 +133,7 @@ class Residual {
         all_pairs(distance_.data(), n_ + 1, ld_);
     }
 
-    // What it costs to have each edge the other way, at least 0; infinite if no matching has it so. Entries of fixed
+    // The cost of flipping each edge, at least 0; infinite if no matching allows it. Entries of fixed
     // edges are meaningless.
     void costs(double* cost) const {
         const double* h = potential_.data();

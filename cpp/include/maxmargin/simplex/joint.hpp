@@ -95,7 +95,7 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
             moved[j] = q[j];
         }
         const Program program{m, h.data(), m, offsets, cone_};
-        // The program's own measure of cones is no bound of the gap: where it was met too early the next step aims
+        // The program's own measure of cones does not bound the gap: where it was met too early the next step aims
         // lower, in the end at rounding.
         const bool last = !cone_ || step >= 2;
         const double part = !cone_ ? 0.5 : (step == 0 ? 0.1 : (step == 1 ? 1e-3 : 0.0));

@@ -88,7 +88,7 @@ struct Program {
 
     double at(std::int64_t i, std::int64_t j) const { return h[i * stride + j]; }
 
-    // What an entry's rounding errors are in proportion to. In the orthant p is zero wherever q is not.
+    // The scale of an entry's rounding errors. In the orthant p is zero wherever q is not.
     double weight(std::int64_t j, double q, double p) const { return cone ? 10.0 * q * at(j, j) : std::abs(p); }
 
     // How far q may be from the minimum: for simplexes sum_j q_j (p_j - min p), a bound of the decrease that is left;

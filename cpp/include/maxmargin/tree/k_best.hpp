@@ -3,7 +3,7 @@
 // After max-product every choice knows its best continuation. A *choice* is a node with the labels of its separator
 // fixed: its list holds the best labeled subtrees, merged from one list per label. A *joint* is a node with its label
 // fixed and two or more children: its list holds the best combinations of their lists, two at a time (child j, and the
-// joint of those after it). Lists grow by one entry when somebody asks for it: the best waiting candidate is taken, and
+// joint of those after it). Lists grow by one entry on demand: the best waiting candidate is taken, and
 // the candidates next to it (one rank further in a list it was made from) are put in its place. Cost per example:
 // max-product, plus for each rank at most one entry in each list along the output. No recursion, however long a path.
 #pragma once
@@ -139,7 +139,7 @@ class KBest {
         }
     }
 
-    // What follows label x in a choice: nothing, the choice of the only child, or the joint of all children.
+    // The list that follows label x in a choice: nothing, the choice of the only child, or the joint of all children.
     std::int32_t continuation(std::int32_t id, std::int32_t x) {
         const std::int32_t node = items_[id].node;
         const std::int64_t v = first_ + node, row = items_[id].row;

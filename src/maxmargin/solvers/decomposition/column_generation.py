@@ -4,8 +4,8 @@
 
 with any hinge ``h_i`` of :mod:`maxmargin.problem.hinges`, each the largest of linear functions of the weights, one per
 output. One round finds, for every example, the output that violates the margin most and adds its row to a restricted
-master problem (:mod:`maxmargin.solvers.decomposition.linear_masters`), whose solution gives the next weights and, by its multipliers,
-a lower bound of the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is
+master problem (``linear_masters.py``), whose solution gives the next weights and, by its multipliers, a lower bound of
+the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is
 LP (6) of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss
 in place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region.
 
@@ -124,7 +124,7 @@ class ColumnGeneration(Solver):
         master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (first-order steps, see
             ``master_step``), or "auto", the second for many examples times weights without a ball, else the
             first.
-        k_best: rows per example and round, from the ``k_best`` worst outputs; 1 takes the worst one. More than one
+        k_best: rows per example and round, from the ``k_best`` most violated outputs. More than one
             needs ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
         stabilize: keep each master's weights in a box around the best so far, a trust region, and decode halfway to
@@ -161,9 +161,9 @@ class ColumnGeneration(Solver):
         if self.master == "extragradient" and lasso is not None and np.isfinite(lasso.radius):
             return 'the extragradient master does not support a ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
-            return 'the k worst outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
+            return 'the k most violated outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
         if self.k_best > 1 and problem.good is not None:
-            return "with several good outputs one pair of each example is found; use k_best=1"
+            return "with several good outputs only one pair of each example is found; use k_best=1"
         if self.k_best > 1 and problem.structure.relaxed:
             return f"the argmax of {problem.structure.called} is relaxed, so that it has no k best; use k_best=1"
         return None
@@ -182,7 +182,7 @@ class ColumnGeneration(Solver):
         return HighsMaster(region, n_examples)
 
     def init(self, run: Run, start: Start) -> ColumnGenerationState:
-        """No rows, and zero weights unless told otherwise."""
+        """No rows, at the start weights."""
         problem = run.problem
         state = self._empty(run, start.weights_for(problem))
         if self.stabilize and start.weights is None and problem.rescaling == "none" and problem.good is None:
@@ -324,14 +324,14 @@ class ColumnGeneration(Solver):
         return (state.answer.weights, primal, box) if fell > 0.0 else (state.best, state.primal, box)
 
     def _decode(self, run: Run, weights: FloatArray) -> tuple[OutputRows, float]:
-        """The rows of the worst outputs of all examples, and the objective."""
+        """The rows of the most violated outputs of all examples, and the objective."""
         matrices, losses, owners, hinge, first = [], [], [], 0.0, 0
         if self.k_best > 1:
             run.counters.argmax += 1
-        for shard, worst in run.most_violated(weights) if self.k_best == 1 else ((s, None) for s in run.shards):
-            ranks = [worst] if worst is not None else hinges.ranked(shard, weights, int(self.k_best), first)
-            worst_value = np.maximum(np.max([rank.value for rank in ranks], axis=0), 0.0)
-            hinge += shard.total(worst_value)
+        for shard, violated in run.most_violated(weights) if self.k_best == 1 else ((s, None) for s in run.shards):
+            ranks = [violated] if violated is not None else hinges.ranked(shard, weights, int(self.k_best), first)
+            value = np.maximum(np.max([rank.value for rank in ranks], axis=0), 0.0)
+            hinge += shard.total(value)
             for rank in ranks:
                 counts = np.flatnonzero(rank.factor > 0.0)
                 if not np.isfinite(rank.value).all():

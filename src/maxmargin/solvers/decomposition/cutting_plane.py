@@ -4,9 +4,9 @@ The constraints of the primal problem, ``xi_i >= m_i w'df_i(y) + l_i(y)``, are a
 the problem over those found so far is solved again: by its dual, the master problem of
 :mod:`maxmargin.solvers.decomposition.simplex_masters`, of which simplicial decomposition is another use.
 
-- ``slacks="n"``: one slack per example. A constraint comes in where it is violated by more than ``eps``; weights are
+- ``slacks="n"``: one slack per example. A constraint is added if it is violated by more than ``eps``; weights are
   updated ``solves_per_pass`` times a pass over the data. Quadratic slack is allowed.
-- ``slacks="one"``: one slack for the sum, so one constraint a pass, the sum of all examples' worst outputs.
+- ``slacks="one"``: one slack for the sum, so one constraint a pass, the sum of all most violated outputs.
 
 Constraints that had no multiplier in ``age`` masters are removed. Cost of an iteration: an argmax pass, and masters
 that grow with the constraints kept. Stopping test: the certified gap.
@@ -31,11 +31,11 @@ class CuttingPlane(MasterSolver):
 
     Attributes:
         slacks: "n", one per example, or "one" for the sum.
-        eps: how far a constraint must be violated to come in; None for a quarter of the run's tolerance times the
+        eps: by how much a constraint must be violated to be added; None for a quarter of the run's tolerance times the
             mean hinge.
         solves_per_pass: with n slacks, how often weights are updated in a pass over the data.
-        accuracy, joint, sweeps, age, max_iter: see :class:`~maxmargin.solvers.decomposition.simplex_masters.MasterSolver`; points
-            are constraints, their weights multipliers.
+        accuracy, joint, sweeps, age, max_iter: see :class:`MasterSolver`; points are constraints, their weights
+            multipliers.
     """
 
     slacks: str = "n"
@@ -70,14 +70,14 @@ class CuttingPlane(MasterSolver):
         edges = np.linspace(0, n, min(n, self.solves_per_pass) + 1).astype(np.int64).tolist()
         for first, last in pairwise(edges):
             part = run.problem.select(np.arange(first, last))
-            worst = run.most_violated_of(part, state.weights, first)
-            found = masters.candidates(part, worst, first, eps)
+            violated = run.most_violated_of(part, state.weights, first)
+            found = masters.candidates(part, violated, first, eps)
             state = self._solved(run, state, found, n / (last - first), slice(first, last))
             added += state.added
         return replace(state, added=added)
 
     def _eps(self, run: Run, state: Iterate) -> float:
-        """All constraints that stay out add up to less than half the tolerance; when none came in, any may."""
+        """The threshold: constraints left out sum to less than half the tolerance; 0 if the last pass added none."""
         if state.added == 0:
             return 0.0
         if self.eps is not None:

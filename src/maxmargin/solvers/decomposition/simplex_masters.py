@@ -1,13 +1,14 @@
-"""Points found so far and the master problems over them: what simplicial decomposition and cutting planes share.
+"""Points found so far and the master problems over them, for simplicial decomposition and cutting planes.
 
-Every example's worst output gives a point ``(d, l) = (m_i s_i df_i, s_i l_i)``, see :mod:`maxmargin.problem.hinges`; a
-*block* holds the points of one example, or sums of points over a group of examples. With weights ``q >= 0`` of the
-points, summing to 1 in every block, the master problem is the dual problem over what the points span:
+Every example's most violated output gives a point ``(d, l) = (m_i s_i df_i, s_i l_i)``, see
+:mod:`maxmargin.problem.hinges`; a *block* holds the points of one example, or sums of points over a group of examples.
+With weights ``q >= 0`` of the points, summing to 1 in every block, the master problem is the dual problem over the span
+of the points:
 
     max_q  l'q + min_{w in W} (w'g + 1/(2C) ||w||^2),    g = sum_j q_j d_j
 
-and ``w``, the best response to ``g``, is what the next pass of argmax starts from. With quadratic slack weights need
-not sum to 1, points are rays, and ``- 1/2 sum_i s_i zeta_i^2`` is added, with the mass ``zeta_i`` of example i, which
+and the next argmax pass is made at ``w``, the best response to ``g``. With quadratic slack weights need not sum to 1,
+points are rays, and ``- 1/2 sum_i s_i zeta_i^2`` is added, with the slack ``zeta_i`` of example i, which
 is kept as one more coordinate ``sqrt(s_i / C) zeta_i`` after the weights: ``C/2`` times its square is just that.
 
 The kernel solves masters of a few hundred points at once by a projected Newton method, larger ones block by block
@@ -74,7 +75,7 @@ class MasterSolver(Solver):
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Where a method stands: the master's solution. ``masters`` goes on changing; the other fields do not.
+    """The state of a method: the master's solution. ``masters`` changes in place; the other fields do not.
 
     Attributes:
         masters: the points.
@@ -98,7 +99,7 @@ class Iterate:
 
     @classmethod
     def first(cls, run: Run, start: Start, group: int = 1) -> Iterate:
-        """All mass on the gold outputs, at the start weights."""
+        """The gold outputs with weight 1, at the start weights."""
         run.caches_oracle = True
         problem = run.problem
         state = cls(Masters(problem, group), start.weights_for(problem), np.zeros(problem.n_weights))
@@ -186,8 +187,8 @@ class Masters:
             np.ascontiguousarray(mask),
             self.quadratic,
         )
-        self.unit_mass = np.sqrt(problem.scale / self.C)
-        """The coordinate that holds an example's mass, at mass 1."""
+        self.zeta_unit = np.sqrt(problem.scale / self.C)
+        """The coordinate that holds an example's ``zeta``, where that is 1."""
         self.squares = np.zeros(n)
         """``s_i zeta_i^2``, shape ``(n_examples,)``; 0 with linear slack."""
 
@@ -211,49 +212,49 @@ class Masters:
         """By how much every block's hinges, shape ``(n_blocks,)``, are above its part of the dual."""
         return np.asarray(hinges + 0.5 * self.by_block(self.squares) - self.current)
 
-    def candidates(self, part: Problem, worst: MostViolated, first: int, margin: float = 0.0) -> Found:
+    def candidates(self, part: Problem, violated: MostViolated, first: int, margin: float = 0.0) -> Found:
         """Points of consecutive examples, or of their blocks, that may improve the dual.
 
         Args:
             part: the problem of these examples.
-            worst: their worst outputs.
+            violated: their most violated outputs.
             first: the number of the first one.
             margin: by how much an example's point must beat those it has.
         """
-        if not np.isfinite(worst.value).all():
+        if not np.isfinite(violated.value).all():
             raise NonFiniteError("an argmax met NaN or infinite scores")
-        hinges = self.by_block(self.hinges(worst.value, part.scale), first)
+        hinges = self.by_block(self.hinges(violated.value, part.scale), first)
         if self.group > 1:
-            return self._sums(part, worst, first, hinges)
-        examples = np.flatnonzero(self.beats(worst.value, first, margin))
-        if 4 * len(examples) <= len(worst.value):
-            rows = part.select(examples).differences(worst.z[part.structure.parts_of(examples)])
+            return self._sums(part, violated, first, hinges)
+        examples = np.flatnonzero(self.beats(violated.value, first, margin))
+        if 4 * len(examples) <= len(violated.value):
+            rows = part.select(examples).differences(violated.z[part.structure.parts_of(examples)])
         else:
-            rows = part.differences(worst.z)[examples]
-        factor = worst.factor[examples]
+            rows = part.differences(violated.z)[examples]
+        factor = violated.factor[examples]
         if self.quadratic:
-            # The mass comes after the weights; the factor of the row multiplies it too.
+            # zeta comes after the weights; the factor of the row multiplies it too.
             factor = np.where(factor == 0.0, 1.0, factor)
-            unit = self.unit_mass[first + examples] / factor
+            unit = self.zeta_unit[first + examples] / factor
             rows = _with_entries(sp.csr_array(rows), self.problem.n_weights + first + examples, unit)
-        return Found(hinges, first + examples, sp.csr_array(rows), factor, worst.loss[examples])
+        return Found(hinges, first + examples, sp.csr_array(rows), factor, violated.loss[examples])
 
-    def _sums(self, part: Problem, worst: MostViolated, first: int, hinges: FloatArray) -> Found:
-        """One point per block: the sum over its examples, each with its mass."""
-        mass, numbers = part.slack_slope(worst.value), first + np.arange(len(worst.value))
+    def _sums(self, part: Problem, violated: MostViolated, first: int, hinges: FloatArray) -> Found:
+        """One point per block: the sum over its examples, each times its ``zeta``."""
+        zeta, numbers = part.slack_slope(violated.value), first + np.arange(len(violated.value))
         blocks, of = np.unique(numbers // self.group, return_inverse=True)
-        factor = mass * worst.factor
+        factor = zeta * violated.factor
         if len(blocks) == 1:
             parts = part.structure.to_parts(factor)
-            rows = sp.csr_array(part.features.adjoint(parts * (worst.z - part.gold))[None])
+            rows = sp.csr_array(part.features.adjoint(parts * (violated.z - part.gold))[None])
         else:
-            rows = sp.csr_array(_sum_by(of, len(blocks), factor) @ part.differences(worst.z))
+            rows = sp.csr_array(_sum_by(of, len(blocks), factor) @ part.differences(violated.z))
         if self.quadratic:
-            active_set = sp.csr_array(
-                (mass * self.unit_mass[numbers], (of, numbers)), shape=(len(blocks), self.problem.structure.n_examples)
+            zetas = sp.csr_array(
+                (zeta * self.zeta_unit[numbers], (of, numbers)), shape=(len(blocks), self.problem.structure.n_examples)
             )
-            rows = sp.csr_array(sp.hstack([rows, active_set]))
-        loss = _sums_of(of, mass * worst.loss, len(blocks))
+            rows = sp.csr_array(sp.hstack([rows, zetas]))
+        loss = _sums_of(of, zeta * violated.loss, len(blocks))
         return Found(hinges, blocks, rows, np.ones(len(blocks)), loss)
 
     def add(self, found: Found, limit: float, chosen: npt.NDArray[np.bool_] | None = None) -> int:
@@ -281,8 +282,8 @@ class Masters:
     def find(self, run: Run, weights: FloatArray, margin: float = 0.0) -> Found:
         """The points that one argmax pass over all examples finds, see :meth:`candidates`."""
         first, found = 0, []
-        for shard, worst in run.most_violated(weights):
-            found.append(self.candidates(shard, worst, first, margin))
+        for shard, violated in run.most_violated(weights):
+            found.append(self.candidates(shard, violated, first, margin))
             first += shard.structure.n_examples
         if len(found) == 1:
             return found[0]
@@ -298,10 +299,10 @@ class Masters:
         return Found(hinges, blocks, rows, factor, loss)
 
     def beats(self, value: FloatArray, first: int, margin: float = 0.0) -> npt.NDArray[np.bool_]:
-        """Which worst outputs of consecutive examples, one a block, are above the best points of their blocks.
+        """Which outputs found for consecutive examples, one a block, are above the best points of their blocks.
 
-        With quadratic slack too, whatever the mass is: at weights that are not the master's own, a ray of less value
-        than the mass may be what is missing at the master's.
+        With quadratic slack too, whatever ``zeta`` is: at weights that are not the master's own, a ray of less value
+        than ``zeta`` may be the one that the master lacks.
         """
         best = self.best[first : first + len(value)]
         return np.asarray(value > best + margin + _ROUNDING * np.abs(best))

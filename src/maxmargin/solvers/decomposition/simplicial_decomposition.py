@@ -47,7 +47,7 @@ class SimplicialDecomposition(MasterSolver):
         working_set_size: how many examples that is; None for a tenth.
         stabilize: with working set "all", the share of the best weights so far in those at which points are looked
             for, below 1; 0 is the paper's method.
-        accuracy, joint, sweeps, age, max_iter: see :class:`~maxmargin.solvers.decomposition.simplex_masters.MasterSolver`.
+        accuracy, joint, sweeps, age, max_iter: see :class:`MasterSolver`.
     """
 
     master: str = "product"
@@ -73,7 +73,7 @@ class SimplicialDecomposition(MasterSolver):
         return min(max(1, n), self.working_set_size or max(1, -(-n // 10)))
 
     def init(self, run: Run, start: Start) -> Iterate:
-        """All mass on the gold outputs."""
+        """The gold outputs with weight 1."""
         return Iterate.first(run, start, self._size(run.problem) if self.master == "one" else 1)
 
     def step(self, run: Run, state: Iterate) -> Iterate:

@@ -55,7 +55,7 @@ from maxmargin.solvers.first_order.players import (
 from maxmargin.structures.base import FloatArray
 
 USE = 0.8
-"""An adaptive step aims at using this share of what the method's proof allows."""
+"""An adaptive step aims at using this share of the proof's allowance."""
 
 GROWTH = 1.25
 """The largest factor between adaptive steps."""
@@ -92,7 +92,7 @@ class Epoch:
 
 @dataclass(frozen=True, eq=False)
 class Last:
-    """What later steps need of the last one.
+    """The results of the last step that later steps need.
 
     Attributes:
         weights: ``u_w``.
@@ -122,7 +122,7 @@ class Pass:
         loss: that of ``u_z``.
         log_partition_v: summed; ``log_partition_u`` likewise; 0 in Euclidean geometry.
         structures: ``u_z`` of the last shard.
-        warm: what the projections of the next pass start from.
+        warm: where the projections of the next pass start from.
         traveled: the divergence of ``u_z`` from the center where it was asked for, else None.
     """
 
@@ -148,7 +148,7 @@ class DualExtragradientState:
 
     ``sum_z`` is None in the memory-efficient form; ``warm`` holds the duals of the two projections of every shard;
     ``before`` is the state before the last step, in case that turns out too long, and ``credit`` what adaptive steps
-    have left over of what the proof allows.
+    have left over of the proof's allowance.
     """
 
     epoch: Epoch
@@ -237,7 +237,7 @@ class DualExtragradient(Solver):
         return self.step_factor / (lipschitz(run, geometry_for(run.problem, self.geometry), balance) or 1.0)
 
     def init(self, run: Run, start: Start) -> DualExtragradientState:
-        """The center: zero weights and the gold outputs or the uniform distribution, unless told otherwise."""
+        """The center: the given start, by default zero weights and the gold outputs or the uniform distribution."""
         problem = run.problem
         weights, structures = geometry_for(problem, self.geometry).players(problem)
         w = weights.at(start.weights_for(problem))
@@ -339,7 +339,7 @@ class DualExtragradient(Solver):
         return Pass(g_v, g_u, loss, log_partition_v, log_partition_u, u_z, tuple(warm), traveled if measure else None)
 
     def _account(self, run: Run, state: DualExtragradientState, v_w: WeightsPoint, done: Pass) -> tuple[float, float]:
-        """What the last step used of what the method's proof allows: the bound holds while no more was used in sum.
+        """The last step's use of the proof's allowance, and the allowance: the bound holds while their sums agree.
 
         For the step from v over u to v', ``eta (G(u) - G(v))'(u - v')`` is used and ``d(v, u) + d(u, v')`` allowed. All
         terms come from sums of features, as the potentials of v' and u differ by ``eta/b F'(u_w - v_w)``.

@@ -128,7 +128,7 @@ class Extragradient(Solver):
         return reason or super().unsupported(problem) or geometry_for(problem, self.geometry).unsupported(problem)
 
     def init(self, run: Run, start: Start) -> ExtragradientState:
-        """Start at zero weights and the gold outputs or the uniform distribution, unless told otherwise."""
+        """The given start, by default zero weights and the gold outputs or the uniform distribution."""
         problem = run.problem
         weights, structures = geometry_for(problem, self.geometry).players(problem)
         w, z = weights.at(start.weights_for(problem)), structures.start(run, start)

@@ -38,7 +38,7 @@ class WeightsPoint:
 
     Attributes:
         weights: shape ``(n_weights,)``.
-        coordinates: what steps are added to: the weights, or logarithms of a point of the split simplex.
+        coordinates: the vector that steps are added to: the weights, or logarithms of a point of the split simplex.
     """
 
     weights: FloatArray
@@ -51,9 +51,9 @@ class StructuresPoint:
 
     Attributes:
         z: packed feasible point, shape ``(n_parts,)``.
-        coordinates: what steps are added to: z, or potentials.
+        coordinates: the vector that steps are added to: z, or potentials.
         log_partition: summed over examples; 0 in Euclidean geometry.
-        warm: what the next projection may start from.
+        warm: where the next projection may start from.
     """
 
     z: FloatArray
@@ -187,7 +187,7 @@ class StructuresPlayer(ABC):
 
     @abstractmethod
     def start(self, run: Run, start: Start) -> StructuresPoint:
-        """The point where a run is told to start, or one near it, or the center."""
+        """The given start, or a point near it, or the center."""
 
     @abstractmethod
     def at(self, run: Run, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
@@ -260,8 +260,8 @@ class GibbsStructures(StructuresPlayer):
         if self.gold_potential == 0.0:
             return np.zeros(problem.structure.n_parts)
         leaning = np.zeros(problem.structure.n_parts)
-        decisions = problem.structure.variable_parts
-        leaning[decisions] = self.gold_potential * problem.gold[decisions]
+        variables = problem.structure.variable_parts
+        leaning[variables] = self.gold_potential * problem.gold[variables]
         return leaning
 
     def from_center(self, problem: Problem, step: FloatArray) -> FloatArray:
@@ -377,7 +377,7 @@ class Entropic(Geometry):
     Attributes:
         structures: whether the structures player is entropic; False keeps Euclidean projections for it, as
             structures without sum-product need (then the region must be an L1 ball).
-        gold_potential: the potential of gold decisions in the starting distribution; 0 starts from the uniform one.
+        gold_potential: the potential of gold states in the starting distribution; 0 starts from the uniform one.
     """
 
     structures: bool = True

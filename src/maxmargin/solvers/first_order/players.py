@@ -1,4 +1,4 @@
-"""What the two extragradient methods share: how the players' steps are balanced and averaged.
+"""The balance and the averages of the players' steps, for both extragradient methods.
 
 In coordinates ``(w / sqrt(b), sqrt(b) z)`` a common step ``eta`` means steps ``eta b`` for the weights and ``eta / b``
 for the structures. The right ``b`` is the ratio of the distances the two players have to travel: the bound
@@ -50,10 +50,10 @@ def start_balance(
             return float(np.sqrt(far[0] / far[1]))
     zero = np.zeros(run.problem.n_weights)
     hinge, g, divergence = 0.0, -run.problem.gold_features, 0.0
-    for shard, worst in run.most_violated(zero):
-        hinge += shard.total(worst.value)
-        g += shard.feature_sum(worst.z)
-        divergence += structures.divergence_to(run, shard, z, worst.z)
+    for shard, violated in run.most_violated(zero):
+        hinge += shard.total(violated.value)
+        g += shard.feature_sum(violated.z)
+        divergence += structures.divergence_to(run, shard, z, violated.z)
     reach_w, reach_z = weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
     if not np.isfinite(reach_w) or reach_w == 0.0 or reach_z == 0.0:
         return 1.0
@@ -77,7 +77,7 @@ def adapted_balance(balance: float, divergence_w: float, divergence_z: float) ->
 
 @dataclass(frozen=True, eq=False)
 class Average:
-    """Weighted average, since the last restart, of what certificates need: ``w``, ``g(z)``, the loss, and maybe z.
+    """Weighted averages since the last restart: ``w``, ``g(z)``, the loss, and maybe z.
 
     ``g`` and the loss are affine in z, so their averages are those of the average z, which is feasible.
     """

@@ -1,7 +1,7 @@
 """Projected subgradient steps with averaging: the baseline of Taskar, Lacoste-Julien and Jordan (2006), any hinge.
 
-Problem: ``min_{w in W} f(w) = penalty(w) + H(w)``, over every region, rescaling and slack. With the worst outputs
-``z_i`` at ``w_t``, their masses ``zeta_i`` and factors ``m_i``, a subgradient of ``H`` is
+Problem: ``min_{w in W} f(w) = penalty(w) + H(w)``, over every region, rescaling and slack. With the most violated
+outputs ``z_i`` at ``w_t``, their slacks ``zeta_i`` and factors ``m_i``, a subgradient of ``H`` is
 
     g_t = sum_i zeta_i m_i (F_i z_i - F_i y_i),      w_{t+1} = P(w_t - eta_t (w_t / C + g_t))
 
@@ -18,7 +18,7 @@ Without any regularization D is the distance traveled so far. With quadratic sla
 
 The certificate's other player is the average, with the weights of the averaged ``w``, of ``(g_t, loss_t)``: a convex
 combination of outputs, hence feasible, for which bounds on the regret against weights no longer than ``D`` bound the
-gap. With quadratic slack the masses are averaged example by example, as their squares count.
+gap. With quadratic slack ``zeta`` is averaged example by example, as its squares count.
 
 Cost per iteration: one argmax pass, one pass over the features each way; memory: a few weight vectors, and packed
 vectors of one shard.
@@ -82,11 +82,11 @@ def most_violated_outputs(run: Run, weights: FloatArray) -> tuple[float, Outputs
     problem = run.problem
     hinge, loss, zetas = 0.0, 0.0, [np.zeros(0)]
     g = np.zeros(problem.n_weights)
-    for shard, worst in run.most_violated(weights):
-        zeta = shard.slack_slope(worst.value)
-        hinge += shard.total(worst.value)
-        loss += float((zeta * worst.loss).sum())
-        g += _difference(shard, worst, zeta)
+    for shard, violated in run.most_violated(weights):
+        zeta = shard.slack_slope(violated.value)
+        hinge += shard.total(violated.value)
+        loss += float((zeta * violated.loss).sum())
+        g += _difference(shard, violated, zeta)
         if problem.slack == "quadratic":
             zetas.append(zeta)
     if not (np.isfinite(hinge) and np.isfinite(g).all()):
@@ -94,18 +94,18 @@ def most_violated_outputs(run: Run, weights: FloatArray) -> tuple[float, Outputs
     return hinge, Outputs(g, loss, np.concatenate(zetas))
 
 
-def _difference(shard: Problem, worst: MostViolated, zeta: FloatArray) -> FloatArray:
+def _difference(shard: Problem, violated: MostViolated, zeta: FloatArray) -> FloatArray:
     """``sum_i zeta_i m_i (F_i z_i - F_i y_i)`` of a shard."""
     if shard.rescaling == "margin" and shard.slack == "linear":
-        return shard.gradient(worst.z)
-    delta = worst.z.copy()
+        return shard.gradient(violated.z)
+    delta = violated.z.copy()
     delta[shard.gold_point.index] -= shard.gold_point.value
-    return shard.features.adjoint(shard.structure.to_parts(zeta * worst.factor) * delta)
+    return shard.features.adjoint(shard.structure.to_parts(zeta * violated.factor) * delta)
 
 
 @dataclass(frozen=True, eq=False)
 class ProjectedGradientState:
-    """The last weights, the averages of all weights and outputs, and what the step size needs."""
+    """The last weights, the averages of all weights and outputs, and the sums that set the step size."""
 
     weights: FloatArray
     mean: FloatArray
@@ -149,7 +149,7 @@ class ProjectedGradient(Solver):
         return SHARD_PARTS
 
     def init(self, run: Run, start: Start) -> ProjectedGradientState:
-        """Start at zero weights unless told otherwise."""
+        """Start at the given weights, by default zero."""
         w = start.weights_for(run.problem)
         return ProjectedGradientState(weights=w, mean=w, outputs=Outputs.gold(run.problem), first=w)
 

@@ -1,14 +1,14 @@
-"""Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013), with what later work added.
+"""Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013), with extensions from later work.
 
 The dual of the penalty form, ``max_z sum_i loss_i(z_i) - C/2 ||P(-g(z))||^2``, is a maximum over a product of
 polytopes. One iteration is a pass: it visits the examples one by one, finds the output that violates the margin most at
-the current weights ``w = -C P(g)`` and moves the example's mass toward it, at once for the next example to see. No
-step size is chosen, and the masses are a feasible point of the other player: certificates are free.
+the current weights ``w = -C P(g)`` and moves the example's dual variables toward it, at once for the next example to
+see. No step size is chosen, and the dual variables are a feasible point of the other player: certificates are free.
 
 * *Caching* (Shah, Kolmogorov and Lampert 2015; Osokin and others 2016): every example keeps the outputs it has met,
   with their inner products. ``kept_passes`` passes over these alone follow each pass with new outputs, and with
   ``cache > 0`` a visit asks for no new output where a kept one has a gap of that share of the last one seen.
-* *Steps* between kept outputs: toward the best ("frank-wolfe"), or from the least one with mass where that promises
+* *Steps* between kept outputs: toward the best ("frank-wolfe"), or from the least active one where that promises
   more ("away"), or from the least to the best ("pairwise", Lacoste-Julien and Jaggi 2015): up to ``steps`` of them a
   visit, so that a visit nearly solves its example.
 * *Sampling* by gap (Osokin and others 2016): examples are drawn with probability growing with the gap last seen there;
@@ -16,9 +16,9 @@ step size is chosen, and the masses are a feasible point of the other player: ce
 * *Averaging*: the weights proposed are those of the average of ``g`` over the visits of the last eighth to quarter of
   the passes, but at least the last two, later ones counting more.
 
-*Warm starts*: a run ends with its outputs and masses (:class:`ActiveSet`), which another one may start from, whatever its
-penalty, example weights or loss: those that are legal for its problem are taken, the rest of the mass lies on the gold
-outputs.
+*Warm starts*: a run ends with an :class:`ActiveSet`, outputs and their dual variables, from which another run may
+start, whatever its penalty, example weights or loss: outputs that are feasible for its problem are kept, the gold
+outputs get the remaining weight.
 
 Cost of a pass: one argmax of every example, its scores once, where a new output differs its features twice; a kept pass
 a fifth of that. Memory: the parts in which kept outputs (``outputs`` per example at most) differ from the gold one, and
@@ -66,12 +66,12 @@ _BLOCKS = (
     *("starts", "alpha", "idle", "part_starts", "part", "change"),
     *("g", "late", "w", "gap", "asked", "older", "newer", "numbers"),
 )
-"""What the compiled blocks give and take back, in this order."""
+"""The arrays of the compiled blocks, in the order of their ``freeze`` and ``restore``."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockState:
-    """The compiled blocks, which a pass changes as a whole, the weights of a warm start and the number of passes."""
+    """The compiled blocks, which a pass changes in place, the weights of a warm start and the number of passes."""
 
     blocks: Any
     start: FloatArray | None = None
@@ -112,8 +112,8 @@ class BlockFrankWolfe(RidgeSolver):
         checks.flag("average", self.average)
 
     def init(self, run: Run, start: Start) -> BlockState:
-        """All mass on the gold outputs, zero weights; or the legal ones of the masses given."""
-        weights = start.weights_for(run.problem)  # checked, but masses cannot be found from weights
+        """The gold outputs with weight 1 and zero weights; or the feasible outputs of the given active set."""
+        weights = start.weights_for(run.problem)  # checked, but an active set cannot be found from weights
         blocks = self._blocks(run, run.problem.examples())
         active_set = None if start.active_set is None else start.active_set.feasible(run.problem.structure)
         if active_set is None:
@@ -136,7 +136,7 @@ class BlockFrankWolfe(RidgeSolver):
     checkpoint_unsupported = ""
 
     def state_dict(self, state: BlockState) -> StateDict:
-        """The kept outputs by where they differ from the gold ones, and the sums where they stand."""
+        """The kept outputs by the parts in which they differ from the gold ones, and the sums."""
         return {
             **dict(zip(_BLOCKS, state.blocks.freeze(), strict=True)),
             "memory": saved_memory(state.blocks.examples),
@@ -178,7 +178,7 @@ class BlockFrankWolfe(RidgeSolver):
         return replace(state, passes=passes)
 
     def active_set(self, state: BlockState) -> ActiveSet:
-        """The outputs with mass of every example."""
+        """The active outputs of every example."""
         return ActiveSet.packed(*state.blocks.active_set())
 
     def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:

@@ -1,17 +1,17 @@
 """MIRA, the margin-infused relaxed algorithm (Crammer and Singer 2003; McDonald, Crammer and Pereira 2005).
 
 For one example after the other, the weights move as little as possible so that the outputs that violate the margin most
-(the worst one, or the ``k`` worst) keep it:
+(one, or ``k`` of them) keep it:
 
     min_{w', xi >= 0}  1/2 ||w' - w||^2 + aggressiveness * xi     s.t.  w'd_j + loss_j <= xi,   j = 1 .. k
 
 with ``d_j`` the feature difference of output j to the gold one. It is solved in its dual over the simplex of the gold
 output and these, by pairwise steps; with k = 1 in closed form, the passive-aggressive update. The average of the
-weights over all visits is kept. Like the perceptron it does not minimize the objective, whose region it knows only by
-its signs and balls; unlike it, it knows the loss.
+weights over all visits is kept. Like the perceptron it does not minimize the objective, of whose region it uses only
+signs and balls; unlike the perceptron it uses the loss.
 
 Cost of a pass: scores and one argmax (or k-best list) of every example, the features of its outputs twice; all in one
-compiled loop. On cuts and structures of one's own, k > 1 needs up to k argmax calls for every decision of an
+compiled loop. On cuts and structures of your own, k > 1 needs up to k argmax calls for every variable of an
 example (:meth:`maxmargin.structures.Structure.k_best`): keep to k = 1 on large ones.
 """
 
@@ -33,8 +33,8 @@ class Mira(OnlinePasses):
     """Settings of MIRA.
 
     Attributes:
-        k: how many of the worst outputs must keep their margin.
-        aggressiveness: what a violation costs against a change of the weights.
+        k: how many of the most violated outputs must keep their margin.
+        aggressiveness: the cost of a violation relative to a change of the weights.
         average: whether the average of the weights is the result, or the last weights.
         shuffle: whether each pass goes in a new random order.
         max_iter: passes, where ``Stop`` names none.
@@ -54,7 +54,7 @@ class Mira(OnlinePasses):
         checks.flag("shuffle", self.shuffle)
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Lists of the worst outputs are those of the margin rescaled."""
+        """Lists of most violated outputs need the margin rescaled."""
         if self.k > 1 and problem.rescaling != "margin":
             return f'k-best lists need rescaling="margin", not "{problem.rescaling}"; use Mira(k=1)'
         if self.k > 1 and problem.structure.relaxed:

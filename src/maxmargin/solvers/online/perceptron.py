@@ -2,8 +2,8 @@
 
 Online: for one example after the other, ``w += s_i (F_i y_i - F_i z_i)`` where the best output ``z_i`` is wrong. In
 batch form the sum over all examples at once. The average of the weights over all visits is kept, as the last ones
-depend on the last examples. It knows neither the loss nor the region, but for signs, where weights stop at zero, and
-balls, into which the average is scaled at the end.
+depend on the last examples. It uses neither the loss nor the region, except for signs, where weights stop at zero,
+and balls, into which the average is scaled at the end.
 
 It does not minimize the objective: the certificate of the result says how far it is from that. Cost of a pass: scores
 and one argmax of every example, the features of wrong outputs; online, all in one compiled loop.
@@ -49,7 +49,7 @@ class PassesState:
 
 
 class OnlinePasses(OnlineSolver):
-    """What the perceptron and MIRA share: passes in random order, the average at the end."""
+    """Base of the perceptron and MIRA: passes in random order, the average at the end."""
 
     average: bool
     shuffle: bool
@@ -64,7 +64,7 @@ class OnlinePasses(OnlineSolver):
     checkpoint_unsupported = ""
 
     def state_dict(self, state: PassesState) -> StateDict:
-        """Both sums, and what the oracle remembers."""
+        """Both sums, and the oracle's memory."""
         memory = np.zeros(0) if state.examples is None else saved_memory(state.examples)
         return {
             "weights": state.weights,

@@ -1,7 +1,7 @@
 """Stochastic subgradient descent on the penalty form, averaged (Shalev-Shwartz, Singer and Srebro 2007, "Pegasos").
 
 With steps ``C/t`` on the subgradients ``w/C + n d_i`` of single examples the weights are ``w_t = P(a_t / t)``, where
-``a_t = -C n sum d_i`` adds up the feature differences of the worst outputs met: dual averaging (Xiao 2010), in which
+``a_t = -C n sum d_i`` sums the feature differences of the most violated outputs: dual averaging (Xiao 2010), in which
 signs and a ball enter through the projection ``P``, and a change costs only its non-zeros. Proposed are the last
 weights and the average with weights growing like t, which converges like ``1/t`` (Lacoste-Julien, Schmidt and Bach
 2012).
@@ -58,7 +58,7 @@ class Subgradient(RidgeSolver):
         checks.integer("max_iter", self.max_iter, least=1)
 
     def init(self, run: Run, start: Start) -> SubgradientState:
-        """Zero weights: the first steps, which are long, would forget any other."""
+        """Zero weights: the first steps are long and would forget any others."""
         start.weights_for(run.problem)
         n = run.problem.n_weights
         return SubgradientState(run.problem.examples(), np.zeros(n), np.zeros(n))
@@ -66,7 +66,7 @@ class Subgradient(RidgeSolver):
     checkpoint_unsupported = ""
 
     def state_dict(self, state: SubgradientState) -> StateDict:
-        """Both sums, and what the oracle remembers."""
+        """Both sums, and the oracle's memory."""
         return {
             "total": state.total,
             "late": state.late,

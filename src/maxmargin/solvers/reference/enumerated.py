@@ -5,7 +5,7 @@ example:
 
     min  penalty(w) + sum_i s_i xi_i  (or s_i xi_i^2 / 2)   s.t.  m_i(y) w'df_i(y) + l_i(y) <= xi_i,  xi_i >= 0,  w in W
 
-The multipliers ``alpha_i(y) >= 0`` of the rows are the masses of the outputs: they sum to ``s_i`` at most with linear
+The multipliers ``alpha_i(y) >= 0`` of the rows are the outputs' dual variables: they sum to ``s_i`` at most with linear
 slack, and to ``s_i zeta_i`` with quadratic slack. Clipped, and scaled to that sum where it is passed, they are feasible
 as they are, so that ``g = sum alpha m df``, ``loss = sum alpha l`` and ``squares = sum_i (sum_y alpha_i(y))^2 / s_i``
 make a certificate. Outputs are listed by ``k_best`` of zero scores; their number grows exponentially with an example's
@@ -128,11 +128,11 @@ def solve(problem: Problem, listed: Constraints, accuracy: float) -> Proposal:
     if not (np.isfinite(w).all() and np.isfinite(multipliers).all()):
         raise NonFiniteError("the interior-point method returned numbers that are not finite")
     alpha = np.maximum(multipliers[:n_rows], 0.0)
-    mass = np.bincount(listed.owner, alpha, minlength=m)
+    total = np.bincount(listed.owner, alpha, minlength=m)
     squares = 0.0
     if quadratic:
-        squares = float((mass[scale > 0.0] ** 2 / scale[scale > 0.0]).sum())
+        squares = float((total[scale > 0.0] ** 2 / scale[scale > 0.0]).sum())
     else:
-        alpha = alpha * np.divide(scale, mass, out=np.ones(m), where=mass > scale)[listed.owner]
+        alpha = alpha * np.divide(scale, total, out=np.ones(m), where=total > scale)[listed.owner]
     g = np.asarray(listed.rows.T @ alpha)
     return Proposal(problem.region.project(w), g, float((alpha * listed.loss).sum()), squares)

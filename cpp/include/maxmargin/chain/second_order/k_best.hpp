@@ -139,7 +139,7 @@ class KBest {
     }
     static std::int64_t count(const List& list) { return static_cast<std::int64_t>(list.score.size()); }
 
-    // Into a sorted list of at most `most`, behind its equals; false where it is no number or too low.
+    // Inserts into a sorted list of at most `most`, behind equals; false if the value is NaN or too low.
     static bool enter(double score, std::int64_t from, std::int64_t most, List& list) {
         if (!(score > NEG_INF) || (count(list) == most && !(score > list.score.back()))) return false;
         if (count(list) == most) {
