@@ -29,7 +29,7 @@ from maxmargin.solvers import Solution, Solver, Start, Status, Stop, certify, so
 from maxmargin.structures import Points, Structure
 from maxmargin.structures.base import FloatArray
 
-enumerated = cache(vertices)
+all_outputs = cache(vertices)
 RIDGES = [name for name, settings in REGIONS.items() if "C" in settings]
 
 
@@ -45,7 +45,7 @@ def rows_of(problem: Problem, kind: str) -> list[tuple[FloatArray, FloatArray, F
     features, gold = problem.features.to_sparse().toarray(), problem.gold
     scale = np.where(problem.scale > 0.0, problem.scale, 1.0)
     out = []
-    for i, outputs in enumerate(enumerated(problem.structure)):
+    for i, outputs in enumerate(all_outputs(problem.structure)):
         parts = problem.structure.parts_of([i])
         differences = (outputs - gold[parts]) @ features[parts]
         out.append((outputs, differences, (outputs - gold[parts]) @ problem.costs[parts] / scale[i]))
@@ -96,7 +96,7 @@ def slack_by_enumeration(kind: str) -> Any:
         self: Structure, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, **_: Any
     ) -> Points:
         z, value = np.zeros(self.n_parts), np.zeros(self.n_examples)
-        for i, outputs in enumerate(enumerated(self)):  # type: ignore[arg-type]
+        for i, outputs in enumerate(all_outputs(self)):  # type: ignore[arg-type]
             parts = self.parts_of([i])
             worth = (outputs @ costs[parts] + constants[i]) * (margin[i] + outputs @ scores[parts])
             z[parts], value[i] = outputs[np.argmax(worth)], worth.max()

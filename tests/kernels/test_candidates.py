@@ -135,7 +135,7 @@ def test_same_bits_for_any_number_of_threads(threads: int) -> None:
 
 def test_encode_and_decode() -> None:
     structure = Candidates([2, 3])
-    z = structure.encode([1, 0])
+    z = structure.encode([1, 0]).dense()
     np.testing.assert_array_equal(z, [0.0, 1.0, 1.0, 0.0, 0.0])
     assert structure.decode(z) == [1, 0]
     for labels, message in (

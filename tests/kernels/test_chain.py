@@ -86,7 +86,7 @@ def test_forbidden_labels_and_pairs(transitions):
 def test_projection_of_points_of_the_polytope(transitions):
     chain = Chain([5, 1, 8], 4, transitions=transitions)
     rng = np.random.default_rng(0)
-    drawn = [chain.encode([rng.integers(0, 4, size=n) for n in chain.lengths]) for _ in range(6)]
+    drawn = [chain.encode([rng.integers(0, 4, size=n) for n in chain.lengths]).dense() for _ in range(6)]
     for point in (drawn[0], np.mean(drawn, axis=0), 0.999 * drawn[0] + 0.001 * drawn[1]):
         projected = chain.project(point)
         assert (projected.status == OK).all()
@@ -138,7 +138,7 @@ def test_polytope_contains_the_outputs_and_part_bound_holds(transitions):
             np.testing.assert_array_equal(most[nodes::4], bound[nodes::4])
     assert polytope.lift.shape == (chain.n_parts, polytope.eq.shape[1])
     for labels in product(range(3), repeat=4):
-        point = chain.encode([[0], list(labels), [1, 2]])
+        point = chain.encode([[0], list(labels), [1, 2]]).dense()
         np.testing.assert_allclose(reference.project(chain, point), point, atol=1e-6)
         if labels[0] == 1:
             break

@@ -28,12 +28,12 @@ def repeated(chain, nodes, pairs):
 
 def assert_as_argmax(chain, scores, found):
     best = chain.argmax(scores)
-    assert found.labels.dtype == np.int32
+    assert found.outputs.flat.dtype == np.int32
     assert found.value.tobytes() == best.value.tobytes()
     assert found.status.tobytes() == best.status.tobytes()
     good = np.repeat(best.status == OK, chain.lengths)
     expected = np.concatenate([np.zeros(0, dtype=np.int64), *chain.decode(best.z)])
-    np.testing.assert_array_equal(found.labels, np.where(good, expected, -1))
+    np.testing.assert_array_equal(found.outputs.flat, np.where(good, expected, -1))
 
 
 @pytest.mark.usefixtures("every_vector_length")
@@ -66,7 +66,7 @@ def test_labels_equal_the_slow_twin(n_labels):
     nodes, pairs = rng.normal(size=chain.starts[1]), rng.normal(size=(n_labels, n_labels))
     found = chain.labels(nodes, pairs)
     rows = np.split(nodes.reshape(-1, n_labels), np.cumsum(chain.lengths)[:-1])
-    for own, labels, value in zip(rows, np.split(found.labels, [40, 41]), found.value, strict=True):
+    for own, labels, value in zip(rows, np.split(found.outputs.flat, [40, 41]), found.value, strict=True):
         expected, worth = viterbi(own, pairs)
         np.testing.assert_array_equal(labels, expected)
         assert value == pytest.approx(worth, rel=1e-12)
@@ -86,8 +86,8 @@ def test_bad_scores_have_no_labels(transitions):
             assert found.status.tolist() == [OK, OK, NONFINITE, ABSENT]
             assert np.isnan(found.value[2])
             assert found.value[3] == -np.inf
-            assert (found.labels[:3] >= 0).all()
-            assert (found.labels[3:] == -1).all()
+            assert (found.outputs.flat[:3] >= 0).all()
+            assert (found.outputs.flat[3:] == -1).all()
         broken = pairs.copy()
         broken[4, 4] = bad
         assert (chain.labels(nodes, broken).status == NONFINITE).all()
@@ -100,7 +100,7 @@ def test_no_examples(transitions):
     for lengths in ([], [0, 0]):
         chain = Chain(lengths, 3, transitions=transitions)
         for found in (chain.labels(np.zeros(chain.n_parts)), chain.labels(np.zeros(0), np.zeros((3, 3)))):
-            assert found.labels.shape == (0,)
+            assert found.outputs.flat.shape == (0,)
             assert found.value.tolist() == [0.0] * len(lengths)
             assert found.status.tolist() == [OK] * len(lengths)
 
@@ -114,7 +114,7 @@ def test_same_bits_for_any_number_of_threads(transitions):
     for n in (1, 2, 3):
         with maxmargin.threads(n):
             found = chain.labels(scores), chain.labels(scores[: chain.starts[1]], pairs)
-        results.append([(one.labels.tobytes(), one.value.tobytes(), one.status.tobytes()) for one in found])
+        results.append([(one.outputs.flat.tobytes(), one.value.tobytes(), one.status.tobytes()) for one in found])
     assert results[0] == results[1] == results[2]
 
 

@@ -311,7 +311,7 @@ def test_programs_without_a_whole_point():
 def test_encode_and_decode():
     structure = LinearProgram([np.ones((1, 3)), sp.csr_array(np.ones((1, 2)))], [np.ones(1), np.ones(1)])
     labels = [np.array([0, 1, 0]), [True, False]]
-    z = structure.encode(labels)
+    z = structure.encode(labels).dense()
     np.testing.assert_array_equal(z, [0, 1, 0, 1, 0])
     for label, again in zip(labels, structure.decode(z), strict=True):
         np.testing.assert_array_equal(again, label)

@@ -253,7 +253,7 @@ def bigger(seed: int, m: int, costs: float = 1.0, full: bool = True) -> tuple[Pr
     chain, starts = Chain(sizes, m), np.concatenate([[0], np.cumsum(sizes)])
     support = Support.full(d, m) if full else Support.observed(sp.csr_array(rows), labels, m)
     pairs = TiedRows(np.zeros((len(sizes), 0)), np.arange(len(sizes) + 1), m * m, constant=True)
-    gold = chain.encode(np.split(labels, starts[1:-1]))
+    gold = chain.encode(np.split(labels, starts[1:-1])).dense()
 
     def build(features: Features) -> Problem:
         return Problem.build(chain, Stacked(features, pairs), gold, Hamming(costs, costs), L2(C=0.7))

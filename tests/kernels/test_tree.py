@@ -364,7 +364,10 @@ def test_a_wide_ladder_is_certified_by_single_changes():
         row[rng.integers(0, 240, size=2)] = rng.integers(0, 3, size=2)
     chosen = np.zeros(300, dtype=int)
     many = tree.select(chosen)
-    assert many.by_example(many.encode(list(changed)) * scores[tree.parts_of(chosen)]).max() <= best.value[0] + 1e-9
+    assert (
+        many.by_example(many.encode(list(changed)).dense() * scores[tree.parts_of(chosen)]).max()
+        <= best.value[0] + 1e-9
+    )
     assert_marginals(tree, tree.marginals(scores))
     values = [points.value[0] for points in tree.k_best(scores, 20)]
     assert values == sorted(values, reverse=True)
@@ -442,7 +445,7 @@ def test_degenerate_batches(kind):
     for points in (empty.argmax([]), empty.marginals([]), empty.project([]), *empty.k_best([], 3)):
         assert points.z.size == points.value.size == 0
     assert empty.decode(np.zeros(0)) == []
-    assert empty.encode([]).size == 0
+    assert empty.encode([]).dense().size == 0
     nothing = kind([0, 1, 0], 1, [], [0, 0, 0, 0])
     scores = np.array([2.5])
     np.testing.assert_array_equal(nothing.argmax(scores).value, [0.0, 2.5, 0.0])
@@ -458,7 +461,7 @@ def test_degenerate_batches(kind):
 
 def test_encode_and_decode():
     tree = Tree([3, 1], [2, 3, 2, 4], [[1, 0], [1, 2]], [0, 2, 2])
-    z = tree.encode([[1, 2, 0], [3]])
+    z = tree.encode([[1, 2, 0], [3]]).dense()
     assert [labels.tolist() for labels in tree.decode(z)] == [[1, 2, 0], [3]]
     np.testing.assert_array_equal(np.flatnonzero(z[: tree.starts[1]]), [1, 4, 5, 10])
     np.testing.assert_array_equal(np.flatnonzero(z[tree.starts[1] :]), [5, 6 + 4])
@@ -477,7 +480,7 @@ def test_encode_and_decode():
 
 def test_nodes_with_labels_of_their_own():
     tree = Tree([2, 1], [2, 1, 2], [[0, 1]], [0, 1, 1], labels=[1, 4, 2, 0, 7])
-    z = tree.encode([[4, 2], [7]])
+    z = tree.encode([[4, 2], [7]]).dense()
     np.testing.assert_array_equal(z, [0, 1, 1, 0, 1, 0, 1])
     assert [labels.tolist() for labels in tree.decode(z)] == [[4, 2], [7]]
     for wrong in ([[0, 2], [7]], [[4, 2], [8]], [[4, 2], [-1]], [[2, 2], [0]]):

@@ -1,4 +1,4 @@
-"""Rules for label sequences from the names of labels."""
+"""Transition constraints from the names of labels."""
 
 from itertools import pairwise, product
 

@@ -18,7 +18,7 @@ from test_model_file import changed, refused
 import maxmargin as mm
 from maxmargin.structures import LinearProgram
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def as_programs(X, y):

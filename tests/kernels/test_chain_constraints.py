@@ -1,4 +1,4 @@
-"""Chains with rules: illegal outputs do not exist, for any method."""
+"""Chains with transition constraints: sequences that violate them do not exist, for any method."""
 
 from functools import partial
 from itertools import pairwise
@@ -66,7 +66,7 @@ def test_best_outputs_are_the_best_legal_ones(case):
     best, found, ranks = chain.argmax(scores), chain.labels(scores), chain.k_best(scores, 7)
     assert found.value.tobytes() == best.value.tobytes()
     assert found.status.tobytes() == best.status.tobytes()
-    labels = np.split(found.labels, np.cumsum(chain.lengths)[:-1])
+    labels = np.split(found.outputs.flat, np.cumsum(chain.lengths)[:-1])
     for i, outputs in enumerate(vertices(chain)):
         own = own_parts(chain, scores, i)
         tolerance = 1e-13 * (np.abs(own).sum() + 1e-300)
@@ -96,7 +96,7 @@ def test_one_matrix_for_all_respects_the_rules(n_labels):
     nodes, pairs = rng.normal(size=chain.starts[1]), rng.normal(size=(n_labels, n_labels))
     found = chain.labels(nodes, pairs)
     same = chain.labels(np.concatenate([nodes, np.tile(pairs.ravel(), chain.n_examples)]))
-    assert found.labels.tobytes() == same.labels.tobytes()
+    assert found.outputs.flat.tobytes() == same.outputs.flat.tobytes()
     assert found.value.tobytes() == same.value.tobytes()
     assert found.status.tobytes() == same.status.tobytes()
 
@@ -311,7 +311,7 @@ def test_rules_that_do_not_fit_are_refused():
 def test_masses_keep_only_legal_outputs():
     free = Chain([3, 2], 5)
     sequences = [[[0, 2, 2], [4, 4]], [[4, 2, 2], [0, 2]], [[0, 0, 0], [2, 4]]]  # two illegal ones
-    rows = [free.encode(labels) for labels in sequences]
+    rows = [free.encode(labels).dense() for labels in sequences]
     outputs = [own_parts(free, z, i) for i in (0, 1) for z in rows]
     parts = [np.flatnonzero(z) for z in outputs]
     active_set = ActiveSet.packed(
