@@ -489,9 +489,9 @@ def test_gold_matchings_that_are_none(fitted):
     for pairs, message in (
         ([[0, 0], [0, 1]], "left node 0 has 2 links.*raise left_capacity"),
         ([[0, 0], [1, 0]], "right node 0 has 2 links.*raise right_capacity"),
-        ([[left, 0]], "is no edge of its graph.*drop it"),
-        ([[0, right]], "is no edge of its graph.*drop it"),
-        ([[-1, 0]], "is no edge of its graph.*drop it"),
+        ([[left, 0]], "is not an edge of its graph.*drop it"),
+        ([[0, right]], "is not an edge of its graph.*drop it"),
+        ([[-1, 0]], "is not an edge of its graph.*drop it"),
         ([[0, 0], [0, 0]], "is given more than once; list every pair once"),
         ([[0, 0, 0]], r"integer array of shape \(k, 2\)"),
         ([0, 1], r"integer array of shape \(k, 2\)"),

@@ -1,4 +1,4 @@
-"""What commands share: errors as one line, facts as a table, text from files that cannot move the cursor."""
+"""Output of commands: errors as one line, metadata as a table, text from files without control characters."""
 
 from __future__ import annotations
 

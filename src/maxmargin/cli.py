@@ -58,7 +58,7 @@ def inspect(
     from maxmargin.model_file import ModelFileError
 
     try:
-        # The structure of a model of one's own is not needed to describe it.
+        # A user's own structure is not needed to describe its model.
         metadata = load(path, structure=_never_applied).describe()
     except ModelFileError as error:
         fail(str(error))

@@ -30,7 +30,7 @@ _WHOLE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """What a linear relaxation says of one example's predicted labels.
+    """The verdict of a linear relaxation on one example's predicted labels.
 
     Attributes:
         labels: the prediction, one label per node.
@@ -76,7 +76,7 @@ class Training:
 
     @property
     def resumable(self) -> bool:
-        """Whether a larger budget, or another try after Ctrl-C, could go on from the checkpoints."""
+        """Whether a larger budget, or another try after Ctrl-C, could resume from the checkpoints."""
         return self.interrupted or self.solution.status in ("budget", "interrupted")
 
     def remove_checkpoints(self) -> None:
@@ -177,7 +177,7 @@ class Model:
         """How much of the outputs is right, in [0, 1].
 
         Where positions or nodes have labels (chains, trees, cuts, graphs): the share of right labels; matchings and
-        linear programs: F1 over the links or parts; structures of one's own: the share of outputs right as a whole.
+        linear programs: F1 over the links or parts; a user's own structures: the share of outputs that are entirely right.
         """
         with _threads.threads(self.n_jobs):
             return self.scorer(X, y, sample_weight)(self)
@@ -237,7 +237,7 @@ class Model:
         model_file.write(path, header, {**_stored(self.weights), **arrays})
 
     def describe(self) -> dict[str, Any]:
-        """What a model file says of the model, as plain JSON values."""
+        """A summary of the model, as plain JSON values."""
         return {
             "kind": self.encoder.kind,
             "weights": len(self.weights),
@@ -323,7 +323,7 @@ def load(
 
     Args:
         path: the file.
-        structure: for models of a structure of one's own, the structure again (its code is not in the file).
+        structure: for models of your own structure, the structure again (its code is not in the file).
         n_jobs: threads for prediction, as scikit-learn reads it.
 
     Raises:

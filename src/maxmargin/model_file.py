@@ -86,7 +86,7 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
 
 
 def _replace(target: Path, chunks: list[bytes | memoryview]) -> None:
-    """Write a new file beside the target under a name nobody can foresee, then give it the target's name."""
+    """Write a new file beside the target under an unpredictable name, then rename it to the target."""
     temporary = target.parent / f".{secrets.token_hex(16)}.part"
     # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)

@@ -21,7 +21,7 @@ from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 
 State = dict[str, Any]
-"""What a model file stores of an encoder, by name: NumPy arrays and plain JSON values."""
+"""The part of a model file that belongs to an encoder, by name: NumPy arrays and plain JSON values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class Encoder(ABC):
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """What the weights stand for, as far as the encoder knows: equal where one model may start from another's."""
+        """The meaning of the weights: models with equal layouts can start from each other's weights."""
         return self.kind, self.n_weights
 
     def nonnegative(self) -> npt.NDArray[np.bool_] | None:
@@ -157,7 +157,7 @@ class Encoder(ABC):
         return weights
 
     def describe(self) -> dict[str, Any]:
-        """What users may want to know of the encoder, as plain JSON values."""
+        """A summary for users, as plain JSON values."""
         state = {name: value for name, value in self.state().items() if not isinstance(value, (np.ndarray, list, dict))}
         return state | ({} if self.classes is None else {"labels": len(self.classes)})
 

@@ -19,7 +19,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 @dataclass(frozen=True, eq=False)
 class CandidatesEncoder(Encoder):
-    """Packs lists of candidates.
+    """Encodes lists of candidates.
 
     Attributes:
         n_features: columns of the candidates' features.

@@ -19,7 +19,7 @@ from maxmargin.structures.second_order import MOST_LABELS, SecondOrderChain
 
 @dataclass(frozen=True, eq=False)
 class ChainEncoder(LabeledEncoder):
-    """Packs sequences; ``n_edge_features`` is 0 where transitions do not see the input.
+    """Encodes sequences; ``n_edge_features`` is 0 where transitions do not see the input.
 
     Attributes:
         order: how many labels before a label its score sees: 1, or 2 for triples of labels.

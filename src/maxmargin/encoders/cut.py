@@ -41,7 +41,7 @@ _L1_UNSUPPORTED = (
 
 @dataclass(frozen=True, eq=False)
 class CutEncoder(Encoder):
-    """Packs graphs: score of a labeling ``sum_j y_j w_n'x_j - sum_jk [y_j != y_k] w_e'x_jk`` with ``w_e >= 0``.
+    """Encodes graphs: score of a labeling ``sum_j y_j w_n'x_j - sum_jk [y_j != y_k] w_e'x_jk`` with ``w_e >= 0``.
 
     Attributes:
         n_node_features: columns of the node features.

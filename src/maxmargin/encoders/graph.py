@@ -17,7 +17,7 @@ from maxmargin.structures.graph import PairwiseGraph
 
 @dataclass(frozen=True, eq=False)
 class GraphEncoder(LabeledEncoder):
-    """Packs graphs with any pair scores; ``n_edge_features`` is 0 where pairs do not see the input.
+    """Encodes graphs with any pair scores; ``n_edge_features`` is 0 where pairs do not see the input.
 
     Score of labels ``y``: ``sum_i W[:, y_i]'x_i + sum_ij (T[y_i, y_j] + V[:, y_i, y_j]'x_ij)`` over edges ``(i, j)`` in
     the direction as given.

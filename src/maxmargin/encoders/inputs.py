@@ -1,4 +1,4 @@
-"""What users hand in for one example where a plain array does not say it all."""
+"""Inputs of one example that a plain array cannot express."""
 
 from __future__ import annotations
 

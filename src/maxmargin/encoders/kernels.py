@@ -1,4 +1,4 @@
-"""What packers with kernel features share: the setting's check, its place in model files, and what it excludes."""
+"""Kernel features in encoders: the check of the setting, its place in model files, and what it excludes."""
 
 from __future__ import annotations
 

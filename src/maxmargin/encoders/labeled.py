@@ -1,4 +1,4 @@
-"""What packers of labeled positions and nodes share: a vocabulary of labels, and two widths of features."""
+"""Base of the encoders with a label per position or node: a vocabulary of labels, and two widths of features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 @dataclass(frozen=True, eq=False)
 class LabeledEncoder(Encoder):
-    """Packs examples whose positions or nodes have one label each.
+    """Encodes examples whose positions or nodes have one label each.
 
     Attributes:
         classes: all labels, in the order of the weights' columns; None: those of the training data.
@@ -32,7 +32,7 @@ class LabeledEncoder(Encoder):
     n_edge_features: int | None = None
 
     edge_words: ClassVar[tuple[str, str]] = "graphs", "mm.Graph(node_features, edges, edge_features)"
-    """What errors call examples, and how they hold edge features."""
+    """Words of errors: for examples, and for how they hold edge features."""
 
     @cached_property
     def _index(self) -> dict[Hashable, int]:

@@ -21,7 +21,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 @dataclass(frozen=True, eq=False)
 class MatchingEncoder(Encoder):
-    """Packs bipartite graphs.
+    """Encodes bipartite graphs.
 
     Attributes:
         left_capacity: how many links a left node may have unless its example says otherwise.

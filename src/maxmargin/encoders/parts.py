@@ -1,4 +1,4 @@
-"""Structures of one's own: X is a list of ``(n_parts, d)`` matrices, y whatever the structure's ``encode`` takes."""
+"""A user's own structure: X is a list of ``(n_parts, d)`` matrices, y whatever the structure's ``encode`` takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 @dataclass(frozen=True, eq=False)
 class PartsEncoder(Encoder):
-    """Packs examples of a user's structure.
+    """Encodes examples of a user's structure.
 
     Attributes:
         build: makes the structure of a batch from the number of parts of each example, shape ``(n_examples,)``; a

@@ -18,7 +18,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 @dataclass(frozen=True, eq=False)
 class ProgramEncoder(Encoder):
-    """Packs parts with the constraints on them.
+    """Encodes parts with the constraints on them.
 
     Attributes:
         relaxed: whether the programs relax a choice of whole numbers, see :class:`LinearProgram`.

@@ -29,7 +29,7 @@ MOST_JOINT_WEIGHTS = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class TreeEncoder(LabeledEncoder):
-    """Packs forests and graphs of small width.
+    """Encodes forests and graphs of small width.
 
     Attributes:
         width: largest tree width of a graph: 1 for forests only, None for any that can be computed.

@@ -1,4 +1,4 @@
-"""What estimators of labeled positions and nodes share."""
+"""Bases of the estimators with a label per position or node."""
 
 from __future__ import annotations
 

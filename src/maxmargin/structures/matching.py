@@ -227,7 +227,7 @@ class Matching(Structure):
             p = int(np.flatnonzero(~inside)[0])
             i = int(example[p])
             raise ValueError(
-                f"example {i}: pair {tuple(pairs[p].tolist())} is no edge of its graph "
+                f"example {i}: pair {tuple(pairs[p].tolist())} is not an edge of its graph "
                 f"({int(self.shapes[i, 0])} x {int(self.shapes[i, 1])} nodes); drop it or add the edge to the graph"
             )
         point = SparsePoint.counting(self, place)

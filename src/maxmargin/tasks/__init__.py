@@ -1,4 +1,4 @@
-"""What people come for, each over the public core, with its files, features, metrics and command."""
+"""Applications over the core, each with its files, encoder, metrics and commands."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a task may add to training."""
+"""Additions of tasks to training."""
 
 from __future__ import annotations
 
