@@ -177,7 +177,7 @@ class Model:
         """How much of the outputs is right, in [0, 1].
 
         Where positions or nodes have labels (chains, trees, cuts, graphs): the share of right labels; matchings and
-        linear programs: F1 over the links or parts; a user's own structures: the share of outputs that are entirely right.
+        linear programs: F1 over the links or parts; your own structures: the share of outputs that are entirely right.
         """
         with _threads.threads(self.n_jobs):
             return self.scorer(X, y, sample_weight)(self)

@@ -151,7 +151,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         if callable(self.structure) and not built_in:
             return PartsEncoder(self.structure)
         raise ValueError(
-            "structure must be a Structure class of your own (see docs/adding-a-structure.md) or a packer; for the "
+            "structure must be a Structure class of your own (see docs/adding-a-structure.md) or an encoder; for the "
             "built-in structures use ChainSVM, TreeSVM, MatchingSVM, CutSVM, AssociativeSVM, GraphSVM or ProgramSVM"
         )
 
