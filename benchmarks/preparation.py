@@ -2,10 +2,10 @@
 
     python benchmarks/preparation.py [--sequences 8000] [--labels 45]
 
-Sequences of 5 to 40 positions with 40 dense features. Preparation is everything that ``fit`` does before the solver: one
-parse, label codes, sparse gold outputs, costs. Its limits in the same run: one pass of block-coordinate Frank-Wolfe over the
-data, and one copy of the features. Prediction is compared with the product of features and weights followed by
-``Chain.labels``. CPU seconds, one thread, best of five.
+Sequences of 5 to 40 positions with 40 dense features. Preparation is everything that ``fit`` does before the solver:
+one parse, label codes, sparse gold outputs, costs. Its yardsticks in the same run: one pass of block-coordinate
+Frank-Wolfe over the data, and one copy of the features. Prediction is compared with the product of features and weights
+followed by ``Chain.labels``. CPU seconds, one thread, best of five.
 """
 
 from __future__ import annotations

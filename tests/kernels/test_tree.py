@@ -140,7 +140,7 @@ def test_argmax_is_the_best_of_all_labelings(case):
     np.testing.assert_array_equal(tree.encode(tree.decode(best.z)), best.z)
     found = tree.labels(scores)
     np.testing.assert_array_equal(found.value, best.value)
-    np.testing.assert_array_equal(found.outputs.flat, np.concatenate([*tree.decode(best.z)]))
+    np.testing.assert_array_equal(found.outputs.flat, np.concatenate([[], *tree.decode(best.z)]))
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
