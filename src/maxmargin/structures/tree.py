@@ -303,7 +303,7 @@ class Tree(Structure):
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
         outputs = self._buffers()
-        self._batch.entropic(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
+        self._batch.marginals(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
         return Points(*outputs)
 
     def slack_argmax(
