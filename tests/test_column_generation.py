@@ -301,7 +301,7 @@ def test_good_sets_are_checked() -> None:
     for change, message in (({"rescaling": "margin"}, 'use rescaling="none"'), ({"good": chain.good}, "")):
         reason = problem_hinges.unsupported(replace(problem, **change))
         assert message in (reason or "")
-    assert "of another batch" in (problem_hinges.unsupported(replace(chain, good=problem.good)) or "")
+    assert "another batch" in (problem_hinges.unsupported(replace(chain, good=problem.good)) or "")
 
 
 # --- estimators -----------------------------------------------------------------------------------------------------
@@ -395,8 +395,8 @@ def test_what_it_cannot_solve_is_refused_in_a_sentence() -> None:
     chain = make("chain")
     l1 = within(chain, C=1.0)
     for problem, solver, message in (
-        (chain, mm.ColumnGeneration(), 'give norm="l1"'),
-        (replace(l1, slack="quadratic"), mm.ColumnGeneration(), 'use slack="linear"'),
+        (chain, mm.ColumnGeneration(), 'norm="l1"'),
+        (replace(l1, slack="quadratic"), mm.ColumnGeneration(), 'needs slack="linear", not "quadratic"'),
         (within(chain, C=1.0, radius=1.0), mm.ColumnGeneration(master="extragradient"), 'use master="highs"'),
         (replace(l1, rescaling="slack"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
         (within(make("graph"), C=1.0), mm.ColumnGeneration(k_best=2), "use k_best=1"),
