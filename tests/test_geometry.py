@@ -49,18 +49,6 @@ def optimum(problem: Problem) -> float:
     return solution.certificate.primal
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("region", REGIONS)
-@pytest.mark.parametrize("kind", ENTROPIC)
-def test_entropic_runs_reach_the_optimum_within_their_gaps(kind: str, region: str, solver: str) -> None:
-    problem = make(kind, region=REGIONS[region], signs=True)
-    best = optimum(problem)
-    certificate = run(problem, SOLVERS[solver]).certificate
-    assert certificate.dual <= best + 1e-7 * (1 + abs(best))
-    assert certificate.primal >= best - 1e-7 * (1 + abs(best))
-    assert certificate.relative_gap < (0.8 if solver.startswith("plain") else 0.05)
-
-
 @pytest.mark.parametrize("region", ["ridge", "ball"])
 @pytest.mark.parametrize("kind", ENTROPIC)
 def test_both_geometries_agree(kind: str, region: str) -> None:
@@ -69,21 +57,6 @@ def test_both_geometries_agree(kind: str, region: str) -> None:
     assert all(solution.status is Status.CONVERGED for solution in bounds)
     assert bounds[0].certificate.dual <= bounds[1].certificate.primal + 1e-9
     assert bounds[1].certificate.dual <= bounds[0].certificate.primal + 1e-9
-
-
-@pytest.mark.parametrize("solver", L1_SOLVERS)
-@pytest.mark.parametrize("signs", [False, True])
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_l1_balls_of_every_structure(kind: str, signs: bool, solver: str) -> None:
-    problem = make(kind, region={"l1": 0.8}, signs=signs, seed=3)
-    best = optimum(problem)
-    solution = run(problem, L1_SOLVERS[solver])
-    assert solution.certificate.dual <= best + 1e-7 * (1 + abs(best))
-    assert solution.certificate.primal >= best - 1e-7 * (1 + abs(best))
-    assert solution.certificate.relative_gap < (0.25 if solver == "memory-efficient" else 0.05)
-    assert np.abs(solution.weights).sum() <= 0.8 * (1 + 1e-12)
-    if problem.region.nonnegative is not None:
-        assert (solution.weights[problem.region.nonnegative] >= 0).all()
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

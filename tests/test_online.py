@@ -20,13 +20,6 @@ from maxmargin.solvers import Status, Stop, solve
 from maxmargin.structures import generic
 
 KINDS = problems.STRUCTURES
-SOLVERS = {
-    "block": mm.BlockFrankWolfe(),
-    "block, gap": mm.BlockFrankWolfe(sampling="gap", cache=0.25, kept_passes=0),
-    "block, away": mm.BlockFrankWolfe(direction="away"),
-    "block, plain": mm.BlockFrankWolfe(direction="frank-wolfe", steps=1, kept_passes=0),
-    "subgradient": mm.Subgradient(),
-}
 
 
 def weights_of(problem: Problem, seed: int = 0) -> np.ndarray:
@@ -72,20 +65,6 @@ def test_a_pass_without_change_sees_what_the_batch_sees(kind: str) -> None:
         args = problem.examples(), np.array([i]), 0.5, np.inf, np.zeros(0, dtype=np.uint8), *sums, 0.0
         loss = _kernels.subgradient_pass(*args)
         assert loss == pytest.approx(worst.loss[i], abs=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("signs", [False, True])
-@pytest.mark.parametrize("region", [{"C": 0.5}, {"C": 1.0, "radius": 0.5}], ids=["ridge", "ball and ridge"])
-def test_they_find_the_optimum(kind: str, solver: str, signs: bool, region: dict[str, float]) -> None:
-    problem = problems.make(kind, region=region, signs=signs)
-    tol = 1e-4 if solver.startswith("block") and "plain" not in solver else 3e-2
-    solution = solve(problem, SOLVERS[solver], stop=Stop(tol=tol, max_iter=3000), random_state=0)
-    assert solution.status is Status.CONVERGED
-    exact = solve(problem, mm.Exact(), stop=Stop(tol=1e-5)).certificate
-    assert exact.dual - 1e-7 <= solution.certificate.primal <= exact.primal + tol * abs(exact.primal) + 1e-7
-    assert solution.certificate.dual <= exact.primal + 1e-7
 
 
 @pytest.mark.parametrize("kind", ["chain", "matching", "tree"])
@@ -180,7 +159,7 @@ def test_bad_settings_are_refused(make: object) -> None:
 
 @pytest.mark.parametrize("solver", [mm.BlockFrankWolfe(), mm.Subgradient()])
 def test_a_ball_alone_is_refused(solver: mm.solvers.Solver) -> None:
-    with pytest.raises(ValueError, match="finite C; use Extragradient"):
+    with pytest.raises(ValueError, match="needs a ridge penalty.* use Extragradient"):
         solve(problems.make("chain", region={"radius": 1.0}), solver)
 
 

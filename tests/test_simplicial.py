@@ -61,18 +61,6 @@ def agree(solution: Solution, optimum: float) -> None:
     assert all(after >= before for before, after in pairwise(duals))
 
 
-@pytest.mark.parametrize("signs", [False, True])
-@pytest.mark.parametrize("region", REGIONS)
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_all_agree_with_exact(kind: str, region: str, signs: bool) -> None:
-    problem = make(kind, region=REGIONS[region], signs=signs)
-    optimum = run(problem, mm.Exact()).certificate.primal
-    for name in SOLVERS if kind == "matching" else MAIN:
-        solution = run(problem, SOLVERS[name], tol=1e-5)
-        assert solution.status is Status.CONVERGED, name
-        agree(solution, optimum)
-
-
 @pytest.mark.parametrize("region", REGIONS)
 @pytest.mark.parametrize("kind", ["chain", "cut", "matching", "tree"])
 def test_without_rescaling_all_agree(kind: str, region: str) -> None:

@@ -179,7 +179,7 @@ class Region(ABC):
 class L2(Region):
     """``1/(2C) ||w||^2`` inside the ball ``||w|| <= radius``, with ``w_k >= 0`` on chosen coordinates.
 
-    ``C = inf`` means no penalty, ``radius = inf`` no ball; with neither the dual bound is 0 and the gap is the hinge loss.
+    ``C = inf`` means no penalty, ``radius = inf`` no ball; with neither the gap is the hinge loss.
 
     Args:
         C: penalty form, ``1/(2C) ||w||^2 + H(w)``; a positive number or infinity.
