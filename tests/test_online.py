@@ -159,7 +159,7 @@ def test_bad_settings_are_refused(make: object) -> None:
 
 @pytest.mark.parametrize("solver", [mm.BlockFrankWolfe(), mm.Subgradient()])
 def test_a_ball_alone_is_refused(solver: mm.solvers.Solver) -> None:
-    with pytest.raises(ValueError, match="needs a ridge penalty.* use Extragradient"):
+    with pytest.raises(ValueError, match=r"needs a ridge penalty.* use Extragradient"):
         solve(problems.make("chain", region={"radius": 1.0}), solver)
 
 

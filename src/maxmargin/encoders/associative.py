@@ -19,7 +19,7 @@ from maxmargin.structures.associative import Associative
 
 @dataclass(frozen=True, eq=False)
 class AssociativeEncoder(LabeledEncoder):
-    """Encodes graphs: score of labels ``y`` ``sum_i W[:, y_i]'x_i + sum_ij [y_i = y_j] V[:, y_i]'x_ij`` with ``V >= 0``.
+    """Graphs: score of labels ``y`` ``sum_i W[:, y_i]'x_i + sum_ij [y_i = y_j] V[:, y_i]'x_ij`` with ``V >= 0``.
 
     Attributes:
         per_label: whether edge weights differ between labels; else all columns of ``V`` are one.

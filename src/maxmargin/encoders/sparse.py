@@ -62,6 +62,6 @@ def _triples(value: Any) -> tuple[Any, Any, Any]:
     if value.format == "lil":
         if np.shape(value.rows) != (value.shape[0],) or [*map(len, value.rows)] != [*map(len, value.data)]:
             raise ValueError("rows and data must have one list per row, equally long")
-        rows = np.repeat(np.arange(value.shape[0]), [*map(len, value.rows)])
-        return rows, list(chain(*value.rows)), list(chain(*value.data))
+        owners = np.repeat(np.arange(value.shape[0]), [*map(len, value.rows)])
+        return owners, list(chain(*value.rows)), list(chain(*value.data))
     raise ValueError(f"unknown format {value.format!r}")
