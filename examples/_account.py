@@ -74,15 +74,15 @@ def check_norm(account: Account, path: mm.RegularizationPath) -> None:
 def check_errors(account: Account, path: mm.RegularizationPath, word: str = "error") -> None:
     """Panels (c) and (d): equally good models, found at different norms."""
     run, exact = path.best("iterates"), path.best("exact")
-    values = (run.validation_error, exact.validation_error, run.test_error, exact.test_error)
+    values = (run.dev_error, exact.dev_error, run.test_error, exact.test_error)
     seen_run, seen_exact, run_error, exact_error = (100 * (value or 0.0) for value in values)
     account.check(
-        f"similar best validation {word}s",
+        f"similar best dev {word}s",
         abs(seen_run - seen_exact) <= 0.25 * max(seen_run, seen_exact),
         f"{seen_run:.1f}% on the dual-extragradient path, {seen_exact:.1f}% on the exact one",
     )
     account.check(
-        f"test {word} of the model chosen on validation data: the run is no worse",
+        f"test {word} of the model chosen on dev data: the run is no worse",
         run_error <= exact_error,
         f"{run_error:.1f}% (norm {run.norm:.3g}, iteration {run.iteration}) against {exact_error:.1f}% "
         f"(norm {exact.norm:.3g})",
@@ -90,11 +90,11 @@ def check_errors(account: Account, path: mm.RegularizationPath, word: str = "err
 
 
 def check_chosen_norm(account: Account, path: mm.RegularizationPath) -> None:
-    """Segmentation: validation and test data prefer different norms."""
+    """Segmentation: dev and test data prefer different norms."""
     values, chosen = path.arrays("exact"), path.best("exact").norm
     on_test = values["norm"][np.argmin(values["test_error"])]
     account.check(
-        "validation and test data prefer different norms",
+        "dev and test data prefer different norms",
         not 0.8 <= chosen / on_test <= 1.25,
         f"{chosen:.3g} and {on_test:.3g} on the exact path",
     )

@@ -51,7 +51,7 @@ def main() -> None:
     else:
         scans = [synthetic_scans(n, size, seed) for n, seed in ((5, 1), (3, 2), (3, 3))]
         about = f"synthetic streets of {size} points; bushes"
-    train, validation, test = graphs(scans)
+    train, dev, test = graphs(scans)
     share = np.mean(np.concatenate(train[1]))
     edges = sum(len(graph.edges) for graph in train[0])
     print(f"{about} against the rest ({100 * share:.0f}% of the points)")
@@ -61,7 +61,7 @@ def main() -> None:
     path = mm.regularization_path(
         mm.CutSVM(tol=5e-3, max_iter=1000, n_jobs=options.jobs, verbose=True),
         *train,
-        validation=validation,
+        dev=dev,
         test=test,
         iterations=iterations,
         dual_extragradient=mm.DualExtragradient.plain(inexact=1e-2),

@@ -95,7 +95,7 @@ def draw(paths: dict[str, mm.RegularizationPath], about: str) -> Any:
             loss.plot(values["norm"], values["hinge"], label=text, alpha=shade, **style)
             error.plot(norm, 100 * values["test_error"][shown], label=text, alpha=shade, **style)
             if not place:
-                error.plot(norm, 100 * values["validation_error"][shown], label=f"{label}, valid", alpha=0.4, **style)
+                error.plot(norm, 100 * values["dev_error"][shown], label=f"{label}, valid", alpha=0.4, **style)
     for axes, title, up in (
         (gold_loss, "(a) hand-aligned pairs", "training hinge loss"),
         (gold_error, "(b) hand-aligned pairs", "alignment error rate (%)"),
@@ -146,7 +146,7 @@ def main() -> None:
             mm.MatchingSVM(loss=LOSS, tol=1e-3, n_jobs=options.jobs, verbose=True),
             X,
             [pair.matching() for pair in pairs],
-            validation=(X_valid, validation),
+            dev=(X_valid, validation),
             test=(X_test, test),
             iterations=iterations,
             error=aer,

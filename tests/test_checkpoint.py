@@ -179,7 +179,7 @@ def test_cut_anywhere_with_other_threads(kind, seed, n, cut, threads, tmp_path_f
     assert figures(again) == figures(whole)
 
 
-def test_validation_and_patience(tmp_path):
+def test_dev_scores_and_patience(tmp_path):
     problem = make("chain", n=10, seed=6)
 
     def fresh() -> Validation:

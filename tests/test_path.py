@@ -35,7 +35,7 @@ def noisy(n, seed):
 def path():
     """A path with everything in it."""
     return mm.regularization_path(
-        mm.ChainSVM(tol=1e-3), *noisy(30, 1), radii=RADII, validation=noisy(20, 2), test=noisy(20, 3), iterations=600
+        mm.ChainSVM(tol=1e-3), *noisy(30, 1), radii=RADII, dev=noisy(20, 2), test=noisy(20, 3), iterations=600
     )
 
 
@@ -45,7 +45,7 @@ def test_exact_points_are_those_of_separate_fits(kind, parameter):
     estimator, (X, y), (X_new, y_new) = made(kind, tol=1e-4)
     values = [0.02, 0.2, 1.0]
     given = {"radii" if parameter == "radius" else "Cs": values}
-    path = mm.regularization_path(estimator, X, y, **given, validation=(X_new, y_new), test=(X, y), iterations=0)
+    path = mm.regularization_path(estimator, X, y, **given, dev=(X_new, y_new), test=(X, y), iterations=0)
     assert path.parameter == parameter
     assert path.iterates == ()
     assert [point.setting for point in path.exact] == values
@@ -61,9 +61,9 @@ def test_exact_points_are_those_of_separate_fits(kind, parameter):
         np.testing.assert_array_equal(model.coef_, point.weights)
         assert point.train_error == 1 - model.score(X, y)
         assert point.test_error == point.train_error
-        assert point.validation_error == 1 - model.score(X_new, y_new)
+        assert point.dev_error == 1 - model.score(X_new, y_new)
         alone.coef_, alone.model_ = point.weights, model
-        assert point.validation_error == 1 - alone.score(X_new, y_new)
+        assert point.dev_error == 1 - alone.score(X_new, y_new)
         assert point.norm == pytest.approx(np.linalg.norm(point.weights))
         assert point.l1_norm == pytest.approx(np.abs(point.weights).sum())
     assert not hasattr(estimator, "coef_")
@@ -114,7 +114,7 @@ def test_a_warm_start_where_the_duals_are_still_a_vertex():
 @kinds
 def test_the_dual_extragradient_path_is_one_unregularized_run(kind):
     estimator, (X, y), (X_new, y_new) = made(kind)
-    path = mm.regularization_path(estimator, X, y, radii=[1.0], validation=(X_new, y_new), iterations=40)
+    path = mm.regularization_path(estimator, X, y, radii=[1.0], dev=(X_new, y_new), iterations=40)
     seen = {}
 
     def watch(record: Record) -> None:
@@ -132,13 +132,13 @@ def test_the_dual_extragradient_path_is_one_unregularized_run(kind):
         model = mm.Model(weights, path.encoder)
         assert point.norm == pytest.approx(np.linalg.norm(weights))
         assert point.train_error == 1 - model.score(X, y)
-        assert point.validation_error == 1 - model.score(X_new, y_new)
+        assert point.dev_error == 1 - model.score(X_new, y_new)
         assert point.setting is None
         assert point.test_error is None
         assert (point.dual, point.gap) == (0.0, point.hinge)
     assert sum(point.weights is not None for point in path.iterates) <= 2
     best = path.best("iterates")
-    assert best.validation_error == min(point.validation_error for point in path.iterates)
+    assert best.dev_error == min(point.dev_error for point in path.iterates)
     np.testing.assert_array_equal(best.weights, seen[best.iteration])
 
 
@@ -201,17 +201,17 @@ def test_a_structure_of_ones_own_and_an_error_of_ones_own():
 
     odd = [(label, "and more") for label in y]
     path = mm.regularization_path(
-        mm.StructuredSVM(PickOne), X, y, radii=[0.5, 5.0], iterations=20, validation=(X, odd), error=off_by
+        mm.StructuredSVM(PickOne), X, y, radii=[0.5, 5.0], iterations=20, dev=(X, odd), error=off_by
     )
     for point in path.exact:
-        assert point.validation_error == point.train_error
+        assert point.dev_error == point.train_error
         assert point.train_error == off_by(y, path.model(point).predict(X))
 
 
 def test_threads_do_not_change_a_path():
     X, y = matchings(12)
     runs = [
-        mm.regularization_path(mm.MatchingSVM(n_jobs=n), X, y, radii=[0.5, 2.0], validation=(X, y), iterations=60)
+        mm.regularization_path(mm.MatchingSVM(n_jobs=n), X, y, radii=[0.5, 2.0], dev=(X, y), iterations=60)
         for n in (1, 2, 3)
     ]
     for other in runs[1:]:
@@ -228,8 +228,8 @@ def test_results_in_every_form(path):
     assert "weights" not in data["iterates"][0]
     assert set(path.arrays("exact")) == set(data["exact"][0]) - {"status", "relaxed"}
     assert len(path.arrays("iterates")["hinge"]) == len(path.iterates) == len(data["iterates"])
-    errors = [point.validation_error for point in (*path.exact, *path.iterates)]
-    assert path.best().validation_error == min(errors)
+    errors = [point.dev_error for point in (*path.exact, *path.iterates)]
+    assert path.best().dev_error == min(errors)
     assert path.best().weights is not None
     assert path.best("exact") in path.exact
     model = path.model()
@@ -245,7 +245,7 @@ def test_the_chosen_model_saves_and_loads(path, tmp_path):
     again = mm.load(tmp_path / "best.mm")
     X, _ = noisy(5, 9)
     assert same(again.predict(X), path.model().predict(X))
-    assert again.metadata["validation_error"] == path.best().validation_error
+    assert again.metadata["dev_error"] == path.best().dev_error
 
 
 def test_the_exact_path_is_below_the_dual_extragradient_path():
@@ -288,7 +288,7 @@ def test_interruption_of_the_dual_extragradient_run(calls):
         return 0.5
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        path = mm.regularization_path(mm.ChainSVM(), X, y, validation=(X, y), iterations=50, error=impatient)
+        path = mm.regularization_path(mm.ChainSVM(), X, y, dev=(X, y), iterations=50, error=impatient)
     assert path.exact == ()
     assert [point.iteration for point in path.iterates] == list(range(calls // 2))
     if path.iterates:
@@ -342,9 +342,9 @@ BAD = {
     "nothing to do": ({"iterations": 0}, "give radii or Cs"),
     "iterations": ({"radii": [1.0], "iterations": -1}, "iterations must be an integer >= 0"),
     "half iterations": ({"radii": [1.0], "iterations": 1.5}, "iterations must be an integer"),
-    "validation": ({"radii": [1.0], "validation": 3}, r"validation must be a pair \(X, y\)"),
-    "validation of three": ({"radii": [1.0], "validation": ([], [], [])}, "validation must be a pair"),
-    "empty validation": ({"radii": [1.0], "validation": ([], [])}, "validation data: X is empty"),
+    "dev": ({"radii": [1.0], "dev": 3}, r"dev must be a pair \(X, y\)"),
+    "dev of three": ({"radii": [1.0], "dev": ([], [], [])}, "dev must be a pair"),
+    "empty dev": ({"radii": [1.0], "dev": ([], [])}, "dev data: X is empty"),
     "test": ({"radii": [1.0], "test": ("ab", "cd")}, "test data: X must be a list"),
     "error": ({"radii": [1.0], "error": 3}, "error must be a function"),
     "error of nan": ({"radii": [1.0], "error": lambda gold, found: np.nan}, "finite number"),
@@ -365,16 +365,16 @@ def test_bad_input_is_refused(name):
 
 def test_bad_data_name_the_example():
     X, y = chains()
-    with pytest.raises(ValueError, match=r"validation data: example 1: .*columns"):
-        mm.regularization_path(mm.ChainSVM(), X, y, radii=[1.0], validation=([X[0], X[1][:, :2]], y[:2]))
+    with pytest.raises(ValueError, match=r"dev data: example 1: .*columns"):
+        mm.regularization_path(mm.ChainSVM(), X, y, radii=[1.0], dev=([X[0], X[1][:, :2]], y[:2]))
     with pytest.raises(ValueError, match=r"test data: X has 2 examples but y has 1"):
         mm.regularization_path(mm.ChainSVM(), X, y, radii=[1.0], test=(X[:2], y[:1]))
     broken = [x.copy() for x in X]
     broken[2][0, 0] = np.nan
     with pytest.raises(ValueError, match=r"example 2: .*NaN"):
         mm.regularization_path(mm.ChainSVM(), broken, y, radii=[1.0])
-    with pytest.raises(ValueError, match=r"validation data: example 0"):
-        mm.regularization_path(mm.ChainSVM(), X, y, radii=[1.0], validation=(X[:1], [["unheard of"] * len(y[0])]))
+    with pytest.raises(ValueError, match=r"dev data: example 0"):
+        mm.regularization_path(mm.ChainSVM(), X, y, radii=[1.0], dev=(X[:1], [["unheard of"] * len(y[0])]))
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), mm.ChainSVM, None, "chain"])
@@ -392,7 +392,7 @@ def test_unfit_settings_of_the_estimator_are_refused():
 def test_questions_that_have_no_answer(path):
     X, y = chains()
     blind = mm.regularization_path(mm.ChainSVM(), X, y, radii=[1.0], iterations=5)
-    with pytest.raises(ValueError, match="give regularization_path validation"):
+    with pytest.raises(ValueError, match="give regularization_path dev"):
         blind.best()
     with pytest.raises(ValueError, match="which must be"):
         path.points("all")
@@ -457,7 +457,7 @@ def test_examples_of_the_reports_figures(name, tmp_path):
 def test_a_kernel_model_of_a_path_saves_and_loads(tmp_path):
     X, y = matchings(8)
     estimator = mm.MatchingSVM(features=mm.features.Kernel("rbf"), tol=1e-2)
-    path = mm.regularization_path(estimator, X, y, radii=[0.5, 1.0], validation=(X, y), iterations=5)
+    path = mm.regularization_path(estimator, X, y, radii=[0.5, 1.0], dev=(X, y), iterations=5)
     model = path.model(path.exact[-1])
     alone = clone(estimator).set_params(radius=1.0).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), rtol=0.1)
@@ -467,7 +467,7 @@ def test_a_kernel_model_of_a_path_saves_and_loads(tmp_path):
 
 def test_relaxed_figures_are_called_so():
     X, y = graphs()
-    path = mm.regularization_path(mm.GraphSVM(tol=1e-2), X, y, radii=[0.5], validation=(X, y), iterations=5)
+    path = mm.regularization_path(mm.GraphSVM(tol=1e-2), X, y, radii=[0.5], dev=(X, y), iterations=5)
     assert all(point.relaxed for point in (*path.exact, *path.iterates))
     assert path.exact[0].to_dict()["relaxed"] is True
     assert path.model(path.exact[0]).metadata["relaxed"] is True

@@ -463,7 +463,7 @@ def test_patience_says_that_it_stopped_the_run() -> None:
     X = [rng.normal(size=(4, 2)) for _ in range(8)]
     y = [(x[:, 0] > 0).astype(int).tolist() for x in X]
     model = mm.ChainSVM(solver=mm.Extragradient(), tol=0.0).set_params(patience=1).fit(X, y, dev=(X, y))
-    assert "no better validation score" in model.solution_.message
+    assert "no better dev score" in model.solution_.message
 
 
 def test_refusals_name_a_solver_that_takes_the_problem() -> None:

@@ -1,7 +1,7 @@
 """Callbacks: functions that get a frozen :class:`Record` at every certificate and may stop the run.
 
 A callback is any function of a record; returning True stops the run. The ones here draw a progress bar, write JSON
-lines and choose the stopping point on validation data.
+lines and choose the stopping point on dev data.
 
 A callback with a state may have ``state_dict()``, which returns arrays and numbers by name that it does not change
 later, and ``load_state_dict(state)``: a run that resumes from a checkpoint restores the callback as it was.
@@ -130,7 +130,7 @@ class JsonLines:
 
 @dataclass
 class Validation:
-    """Choose the stopping point on validation data: keeps the weights with the best score.
+    """Choose the stopping point on dev data: keeps the weights with the best score.
 
     Args:
         score: weights to a number, larger is better.
@@ -182,6 +182,6 @@ class Validation:
     def reason(self) -> str:
         """Why the run was stopped, for its message."""
         return (
-            f"stopped as {self.patience} certificates brought no better validation score than that of iteration "
+            f"stopped as {self.patience} certificates brought no better dev score than that of iteration "
             f"{self.best_iteration}, whose weights are kept,"
         )

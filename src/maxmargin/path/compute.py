@@ -62,7 +62,7 @@ def regularization_path(
     *,
     radii: npt.ArrayLike | None = None,
     Cs: npt.ArrayLike | None = None,
-    validation: Data | None = None,
+    dev: Data | None = None,
     test: Data | None = None,
     iterations: int = 500,
     sample_weight: npt.ArrayLike | None = None,
@@ -84,13 +84,13 @@ def regularization_path(
         radii: radii of the exact points (ball form), positive, in any order; repeats are dropped.
         Cs: instead, values of C (penalty form). Without both, ten radii up to the largest norm of the
             dual-extragradient path are taken, its 1, 4, 9, ..., 100 hundredths.
-        validation: inputs and outputs on which :meth:`RegularizationPath.best` chooses.
+        dev: inputs and outputs on which :meth:`RegularizationPath.best` chooses.
         test: inputs and outputs that are only reported.
         iterations: length of the dual-extragradient run; 0 skips it.
         sample_weight: as in ``fit``.
         loss_weight: as in ``fit``.
         error: function of a list of gold outputs and a list of predictions; by default 1 - the estimator's score.
-            With it, outputs of validation and test may be anything that it understands.
+            With it, outputs of dev and test may be anything that it understands.
         dual_extragradient: settings of the run; by default the report's own steps,
             :meth:`maxmargin.DualExtragradient.plain`, in entropic geometry where the structure has one, and
             memory-efficient where the data are large.
@@ -125,7 +125,7 @@ def regularization_path(
             estimator=estimator,
             encoder=encoder,
             problem=problem,
-            judges=_judges(examples, y, validation, test, error),
+            judges=_judges(examples, y, dev, test, error),
             stop=chosen.stop,
             show=bar.show if estimator.verbose else _silent,
         )
@@ -272,8 +272,8 @@ class _Recorder:
         point = self.course.judged(
             self.last, certificate, setting=None, iteration=record.iteration, seconds=record.seconds
         )
-        if point.validation_error is not None:
-            rank = (point.validation_error, point.norm)
+        if point.dev_error is not None:
+            rank = (point.dev_error, point.norm)
             if self.best is None or rank < self.best[0]:
                 self.best = (rank, len(self.bare), self.last)
         self.bare.append(replace(point, weights=None))
@@ -330,12 +330,12 @@ def _automatic(iterates: Sequence[PathPoint], region: Region) -> list[float]:
 
 
 def _judges(
-    examples: Examples, y: Sequence[Any], validation: Any, test: Any, error: Error | None
+    examples: Examples, y: Sequence[Any], dev: Any, test: Any, error: Error | None
 ) -> dict[str, Callable[[FloatArray], float]]:
     """Weights to error, by the name of the data; each data set is checked and packed once."""
     encoder = examples.encoder
     judges = {"train": _judge(encoder, examples.batch, list(y), error)}
-    for name, data in (("validation", validation), ("test", test)):
+    for name, data in (("dev", dev), ("test", test)):
         if data is None:
             continue
         if not isinstance(data, (tuple, list)) or len(data) != 2:

@@ -30,11 +30,11 @@ class PathPoint:
         primal: objective of the point's own problem at these weights: the hinge loss and, with C, the penalty.
         dual: largest certified lower bound of that problem's optimum; 0 for an unregularized run.
         train_error: 1 - score on the training data (or the value of ``error``).
-        validation_error: the same on the validation data; None without any.
+        dev_error: the same on the dev data; None without any.
         test_error: the same on the test data; None without any.
         status: how the run of an exact point ended; "" for an iterate.
         relaxed: whether hinge, primal and dual are those of a relaxation (see :class:`maxmargin.solvers.Certificate`).
-        weights: shape ``(n_weights,)``; of the iterates only the best on the validation data and the last keep theirs.
+        weights: shape ``(n_weights,)``; of the iterates only the best on the dev data and the last keep theirs.
     """
 
     setting: float | None
@@ -46,7 +46,7 @@ class PathPoint:
     primal: float
     dual: float
     train_error: float
-    validation_error: float | None = None
+    dev_error: float | None = None
     test_error: float | None = None
     status: str = ""
     relaxed: bool = False
@@ -97,14 +97,14 @@ class RegularizationPath:
         }
 
     def best(self, which: Which | None = None) -> PathPoint:
-        """The point with the smallest validation error, of one kind or of both; the smallest norm of equally good ones.
+        """The point with the smallest dev error, of one kind or of both; the smallest norm of equally good ones.
 
         It has its weights.
         """
         points = [*self.exact, *self.iterates] if which is None else [*self.points(which)]
-        judged = [(p.validation_error, p.norm, i) for i, p in enumerate(points) if p.validation_error is not None]
+        judged = [(p.dev_error, p.norm, i) for i, p in enumerate(points) if p.dev_error is not None]
         if not judged:
-            raise ValueError("best() chooses by validation error: give regularization_path validation=(X, y)")
+            raise ValueError("best() chooses by dev error: give regularization_path dev=(X, y)")
         return points[min(judged)[2]]
 
     def excess(self) -> FloatArray:
@@ -130,7 +130,7 @@ class RegularizationPath:
         """The model of a point that has its weights; of :meth:`best` by default."""
         point = self.best() if point is None else point
         if point.weights is None:
-            raise ValueError("of the iterates only the best on the validation data and the last one keep their weights")
+            raise ValueError("of the iterates only the best on the dev data and the last one keep their weights")
         metadata = {"path": "iterate" if point.setting is None else self.parameter, **point.to_dict()}
         metadata = {name: value for name, value in metadata.items() if value is not None and value not in ("", False)}
         encoder, weights = self.encoder.to_model(point.weights)

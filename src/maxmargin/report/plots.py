@@ -74,8 +74,8 @@ def plot_path(
     """Draw the four panels of the 2005 report's Figure 6.
 
     Training hinge loss against the norm of the weights; that norm against the iterations of the dual-extragradient
-    run; validation error and test error against the norm, without the zero weights at the start of the run and on a
-    logarithmic scale where they differ widely. Stars mark the points that the validation data choose.
+    run; dev error and test error against the norm, without the zero weights at the start of the run and on a
+    logarithmic scale where they differ widely. Stars mark the points that the dev data choose.
 
     Args:
         path: what :func:`maxmargin.regularization_path` returned.
@@ -92,7 +92,7 @@ def plot_path(
     checks.one_of("against", against, ("norm", "l1_norm"))
     checks.one_of("scale", scale, ("linear", "log"))
     figure, panels = _figure(9.0, 7.0, 2, 2)
-    (loss, growth), (validation, test) = panels
+    (loss, growth), (dev, test) = panels
     length = "norm of the weights" if against == "norm" else "sum of the absolute weights"
     kinds: list[tuple[Any, str, dict[str, Any]]] = [
         ("iterates", "dual-extragradient path", {"color": ITERATES, "marker": ".", "markersize": 5}),
@@ -111,18 +111,18 @@ def plot_path(
         loss.plot(values[against][shown], values["hinge"][shown], **style)
         if which == "iterates":
             growth.plot(values["iteration"][shown], values[against][shown], **style)
-        for axes, name in ((validation, "validation_error"), (test, "test_error")):
+        for axes, name in ((dev, "dev_error"), (test, "test_error")):
             if not np.isfinite(values[name]).any():
                 continue
             axes.plot(values[against][left_zero], 100 * values[name][left_zero], **style)
-            if np.isfinite(values["validation_error"]).any():
+            if np.isfinite(values["dev_error"]).any():
                 chosen, judged = path.best(which), True
                 point = getattr(chosen, against), 100 * getattr(chosen, name)
                 axes.plot(*point, color=style["color"], zorder=5, **star)
     for axes, letter, across, up in (
         (loss, "a", length, "training hinge loss"),
         (growth, "b", "iteration", length),
-        (validation, "c", length, f"validation {error} (%)"),
+        (dev, "c", length, f"dev {error} (%)"),
         (test, "d", length, f"test {error} (%)"),
     ):
         if axes.lines:
@@ -134,10 +134,10 @@ def plot_path(
         axes.set_ylabel(up)
         axes.grid(True, which="major", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    for axes in (validation, test):
+    for axes in (dev, test):
         _spread(axes)
     if judged:
-        loss.plot([], [], color="white", label="chosen on the validation data", **star)
+        loss.plot([], [], color="white", label="chosen on the dev data", **star)
     handles, labels = loss.get_legend_handles_labels()
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
