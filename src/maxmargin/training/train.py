@@ -70,7 +70,7 @@ def dev_score(encoder: Encoder, dev: Any, settings: Settings) -> Score | None:
     if not isinstance(dev, (tuple, list)) or len(dev) != 2:
         raise ValueError("dev must be a pair (X, y) of inputs and outputs")
     try:
-        return Model(np.zeros(0), encoder, n_jobs=settings.n_jobs).scorer(*dev)
+        return Model(np.zeros(0), encoder, n_jobs=settings.n_jobs).scorer(dev[0], dev[1], metric=settings.metric)
     except ValueError as error:
         raise ValueError(f"dev data: {error}") from None
 
