@@ -469,7 +469,7 @@ def test_patience_says_that_it_stopped_the_run() -> None:
 def test_refusals_name_a_solver_that_takes_the_problem() -> None:
     named = {
         name: getattr(mm, name)
-        for name in mm.solvers.__all__
+        for name in dir(mm.solvers)
         if isinstance(getattr(mm.solvers, name), type)
         and issubclass(getattr(mm.solvers, name), Solver)
         and name != "Solver"
