@@ -10,7 +10,7 @@ batch in one call, with as many threads as :func:`maxmargin.threads` allows, and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _threads
 from maxmargin._digest import attributes
 from maxmargin._sparse import sp
-from maxmargin._vectors import squared
 from maxmargin.structures._arrays import FloatArray as FloatArray
 from maxmargin.structures._arrays import IntArray as IntArray
 from maxmargin.structures._arrays import Ragged as Ragged
@@ -258,10 +258,19 @@ class Structure(ABC):
         shape = (*ranks, self.n_examples)
         return np.zeros((*ranks, self.n_parts)), np.empty(shape), np.empty(shape, dtype=np.int8)
 
-    def squared_radius(self, center: FloatArray) -> float:
-        """An upper bound of ``sum_i max_{z in Z_i} 1/2 ||z - center_i||^2`` by one argmax; exact for 0/1 vertices."""
-        farthest = self.argmax(0.5 * self.part_bound - center)
-        return float(farthest.value.sum()) + 0.5 * squared(center)
+    def _from_kernel(self, kernel: Callable[..., None], *arguments: Any) -> Points:
+        """The points with which ``kernel(*arguments, z, value, status, threads)`` fills its arrays."""
+        outputs = self._buffers()
+        kernel(*arguments, *outputs, _threads.current())
+        return Points(*outputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without cached properties, such as kernel objects: they are made again from the rest."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
 
     @abstractmethod
     def encode(self, labels: Sequence[Any]) -> SparsePoint:

@@ -75,10 +75,6 @@ class Cut(Structure):
         twice = "keep one edge for each pair of nodes, with the features of both"
         check_edges(counts, pairs, offsets, "leave it out: an edge joins two nodes", twice)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the kernel objects, which are made again from the rest."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_batch", "_plan")}
-
     @property
     def n_nodes(self) -> IntArray:
         """Number of nodes of each example, shape ``(n_examples,)``."""

@@ -163,11 +163,6 @@ class LinearProgram(Structure):
         self.programs, self.relaxed = programs, relaxed
         self.blocks = (Block("parts", offsets_of([program.n for program in programs])),)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the solvers, which are made again from the rest."""
-        made = ("_groups", "_newton")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
-
     def _check_feasible(self) -> None:
         for group in self._groups:
             if group.feasible is None:

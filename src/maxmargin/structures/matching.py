@@ -186,10 +186,6 @@ class Matching(Structure):
             self.right_capacity,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the kernel object, which is made again from the rest."""
-        return {name: value for name, value in self.__dict__.items() if name != "_batch"}
-
     def _sorted(self, values: npt.ArrayLike, what: str) -> FloatArray:
         packed = vector(values, self.n_parts, what)
         return packed if self._order is None else packed[self._order]
@@ -262,10 +258,8 @@ class Matching(Structure):
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The matching of largest total score; edges of score 0 or less are never taken."""
-        values = self._sorted(scores, "scores")
-        z, value, status = self._buffers()
-        _kernels.matching_argmax(self._batch, values, z, value, status, _threads.current())
-        return Points(self._unsorted(z), value, status)
+        points = self._from_kernel(_kernels.matching_argmax, self._batch, self._sorted(scores, "scores"))
+        return replace(points, z=self._unsorted(points.z))
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best matchings of every example, exactly; the first is the argmax, ties come in any order."""

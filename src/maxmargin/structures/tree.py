@@ -180,10 +180,6 @@ class Tree(Structure):
         cliques = own.offsets, own.begin, own.nodes.astype(np.int32)
         return _kernels.TreeBatch(*self._graphs, *cliques, self._order, float(MOST_JOINT))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the kernel object, which is made again from the rest."""
-        return {name: value for name, value in self.__dict__.items() if name != "_batch"}
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_examples} examples, {len(self.n_labels)} nodes, {len(self.edges)} edges)"
 
@@ -276,9 +272,7 @@ class Tree(Structure):
 
         Among outputs of equal score the lowest label of the node that was eliminated last, then of the one before.
         """
-        outputs = self._buffers()
-        self._batch.argmax(vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
-        return Points(*outputs)
+        return self._from_kernel(self._batch.argmax, vector(scores, self.n_parts, "scores"))
 
     def labels(self, scores: FloatArray) -> Labeling:
         """The best labeling of every example by its labels, without the packed vector."""
@@ -311,9 +305,7 @@ class Tree(Structure):
 
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
-        outputs = self._buffers()
-        self._batch.marginals(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
-        return Points(*outputs)
+        return self._from_kernel(self._batch.marginals, vector(potentials, self.n_parts, "potentials"))
 
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
@@ -325,9 +317,7 @@ class Tree(Structure):
         """
         scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
-        outputs = self._buffers()
-        self._batch.slack_argmax(scores, margin, costs, constants, *outputs, _threads.current())
-        return Points(*outputs)
+        return self._from_kernel(self._batch.slack_argmax, scores, margin, costs, constants)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of labelings in the kernel; ``warm`` from an earlier call."""

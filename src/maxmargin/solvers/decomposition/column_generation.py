@@ -37,25 +37,19 @@ While the box is in use the lower bound is poor: a run that ends then has good w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from maxmargin import _checks as checks
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import (
-    NonFiniteError,
-    Run,
-    Solver,
-    Start,
-)
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem, hinges
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
-from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, OutputRows
-from maxmargin.structures.base import SHARD_PARTS, FloatArray
+from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, MasterProblem, OutputRows
+from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
 MANY = 300_000
 """From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
@@ -98,19 +92,19 @@ class ColumnGenerationState:
     """
 
     rows: OutputRows
-    idle: npt.NDArray[np.int64]
-    returned: npt.NDArray[np.int64]
     answer: Answer
     slacks: FloatArray
-    model: float
     g: FloatArray
-    loss: float
     best: FloatArray
-    primal: float
-    box: float
-    dropped: FloatArray
-    returns: npt.NDArray[np.int64]
     master: Master
+    idle: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    returned: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    model: float = 0.0
+    loss: float = 0.0
+    primal: float = np.inf
+    box: float = np.inf
+    dropped: FloatArray = field(default_factory=lambda: np.zeros(0))
+    returns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     tightness: float = 1.0
     warm: ColumnGenerationState | None = None
     rounds: int = 0
@@ -145,13 +139,12 @@ class ColumnGeneration(Solver):
     takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
         checks.one_of("master_step", self.master_step, ("norm", "frobenius"))
         checks.integer("k_best", self.k_best, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
         if self.age is not None:
             checks.integer("age", self.age, least=1)
-        checks.flag("stabilize", self.stabilize)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Linear programs: an L1 region, linear slack."""
@@ -192,21 +185,12 @@ class ColumnGeneration(Solver):
 
     def _empty(self, run: Run, weights: FloatArray) -> ColumnGenerationState:
         problem = run.problem
-        zero, nothing, none = np.zeros(problem.n_weights), np.zeros(0), np.zeros(0, dtype=np.int64)
         return ColumnGenerationState(
             rows=OutputRows.none(problem.n_weights),
-            idle=none,
-            returned=none,
-            answer=Answer(weights, nothing),
+            answer=Answer(weights, np.zeros(0)),
             slacks=np.zeros(problem.structure.n_examples),
-            model=0.0,
-            g=zero,
-            loss=0.0,
+            g=np.zeros(problem.n_weights),
             best=weights,
-            primal=np.inf,
-            box=np.inf,
-            dropped=nothing,
-            returns=none,
             master=self._master(problem),
         )
 
@@ -254,7 +238,7 @@ class ColumnGeneration(Solver):
         tightness = state.tightness * (1.0 if len(fresh) else 0.1)
         accuracy = max(1e-10, min(CLOSER * tightness * gap, 0.1))
         bounds = Box(best, box)
-        answer = state.master.solve(state.rows, kept, rows, state.answer, bounds, accuracy, run.deadline)
+        answer = state.master.solve(MasterProblem(state.rows, kept, rows, state.answer, bounds, accuracy, run.deadline))
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
         idle[answer.multipliers > 0.0] = 0
         g, loss = rows.aggregate(answer.multipliers)
@@ -342,9 +326,8 @@ class ColumnGeneration(Solver):
                 owners.append(first + counts)
             first += shard.structure.n_examples
         matrix = sp.vstack(matrices, format="csr")
-        return OutputRows.of(matrix, np.concatenate(losses), np.concatenate(owners)), run.problem.region.penalty(
-            weights
-        ) + hinge
+        rows = OutputRows.of(matrix, np.concatenate(losses), np.concatenate(owners))
+        return rows, run.problem.region.penalty(weights) + hinge
 
     def _violated(
         self, run: Run, state: ColumnGenerationState, found: OutputRows, weights: FloatArray, slacks: FloatArray

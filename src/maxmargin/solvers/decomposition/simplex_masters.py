@@ -57,10 +57,10 @@ class MasterSolver(Solver):
     needs = ("ridge",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.number("accuracy", self.accuracy, above=0, below=1)
         checks.integer("joint", self.joint, least=1)
         checks.integer("sweeps", self.sweeps, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
         checks.integer("age", self.age, least=0)
 
     @property

@@ -138,10 +138,9 @@ class ProjectedGradient(Solver):
     max_iter: int = 2000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.step_size != "auto":
             checks.positive("step_size", self.step_size)
-        checks.integer("max_iter", self.max_iter, least=1)
-        checks.flag("average", self.average)
 
     @property
     def shard_size(self) -> int:

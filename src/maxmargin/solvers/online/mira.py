@@ -17,19 +17,19 @@ example (:meth:`maxmargin.structures.Structure.k_best`): keep to k = 1 on large 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maxmargin import _checks as checks
 from maxmargin import _kernels
 from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
-from maxmargin.solvers.online.base import finite_pass, signs_of
-from maxmargin.solvers.online.perceptron import OnlinePasses, PassesState
+from maxmargin.solvers.online.base import PassesState, signs_of
+from maxmargin.solvers.online.perceptron import AveragedPasses
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mira(OnlinePasses):
+class Mira(AveragedPasses):
     """Settings of MIRA.
 
     Attributes:
@@ -47,11 +47,9 @@ class Mira(OnlinePasses):
     max_iter: int = 10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.integer("k", self.k, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
         checks.positive("aggressiveness", self.aggressiveness)
-        checks.flag("average", self.average)
-        checks.flag("shuffle", self.shuffle)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Lists of most violated outputs need the margin rescaled."""
@@ -67,19 +65,6 @@ class Mira(OnlinePasses):
 
     def step(self, run: Run, state: PassesState) -> PassesState:
         """One pass."""
-        weights, late = state.copied()
-        order = self.order(run)
-        signs = signs_of(run.problem)
-        changes = finite_pass(
-            _kernels.mira_pass,
-            state.examples,
-            order,
-            float(self.aggressiveness),
-            self.k,
-            signs,
-            weights,
-            late,
-            state.visits,
-        )
-        run.counters.argmax += 1
-        return PassesState(state.examples, weights, late, state.visits + len(order), changes)
+        settings = float(self.aggressiveness), self.k, signs_of(run.problem)
+        passed, changes = self.passed(run, state, _kernels.mira_pass, *settings)
+        return replace(passed, tally=changes)

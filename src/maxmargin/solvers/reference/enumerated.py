@@ -41,14 +41,6 @@ class Constraints:
     owner: IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class EnumeratedState:
-    """The constraints, and the proposal before and after the one step."""
-
-    constraints: Constraints
-    proposal: Proposal
-
-
 def unsupported(problem: Problem) -> str | None:
     """The reason why hinges are not maxima over outputs that can be listed, or None."""
     structure = problem.structure
