@@ -573,13 +573,13 @@ def test_a_master_in_a_small_box_promises_half_of_what_it_can() -> None:
     for seed, size in itertools.product(range(5), (1e-4, 1e-2, 1.0)):
         rows, region = some_rows(seed), L1(C=2.0)
         start, box = Answer(np.zeros(12), np.zeros(0)), Box(np.zeros(12), size)
-        args = OutputRows.none(12), np.zeros(0, dtype=bool), rows, start, box
+        problem = MasterProblem(OutputRows.none(12), np.zeros(0, dtype=bool), rows, start, box, 0.0)
         before, exact, near = (
             region.penalty(w) + rows.slacks(w, 6).sum()
             for w in (
                 np.zeros(12),
-                HighsMaster(region, 6).solve(*args, 0.0).weights,
-                ExtragradientMaster(region, 6).solve(*args, 0.1).weights,
+                HighsMaster(region, 6).solve(problem).weights,
+                ExtragradientMaster(region, 6).solve(replace(problem, accuracy=0.1)).weights,
             )
         )
         assert near <= before
