@@ -12,20 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import offsets_of, pieces, ranges
+from maxmargin.structures._arrays import as_bytes, offsets_of, pieces, ranges
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 
 PIECE = 1 << 18
 """Parts of the batches in which outputs are checked: packed vectors that stay in the cache."""
 
 Flags = npt.NDArray[np.bool_]
-
-
-def as_bytes(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array as uint8 if that holds all its numbers exactly, else itself."""
-    with np.errstate(invalid="ignore"):
-        small = value.astype(np.uint8, copy=False)
-    return small if (small == value).all() else value
 
 
 @dataclass(frozen=True, eq=False)

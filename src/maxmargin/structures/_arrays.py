@@ -65,6 +65,13 @@ def sums_of(values: FloatArray, offsets: IntArray) -> FloatArray:
     return np.where(np.diff(offsets) > 0, sums, 0.0)
 
 
+def as_bytes(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array as uint8 if that holds all its numbers exactly, else itself."""
+    with np.errstate(invalid="ignore"):
+        small = value.astype(np.uint8, copy=False)
+    return small if (small == value).all() else value
+
+
 def example_numbers(indices: npt.ArrayLike, n_examples: int) -> IntArray:
     """Example numbers as an int64 vector; IndexError if one is out of range, negative ones included."""
     chosen = np.asarray(indices)

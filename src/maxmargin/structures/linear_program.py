@@ -24,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin._sparse import sp
 from maxmargin.structures import generic, linear_projection
 from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, tolerance, vector
@@ -140,8 +141,7 @@ class LinearProgram(Structure):
         upper: Any = 1.0,
         relaxed: bool = False,
     ) -> None:
-        if not isinstance(relaxed, (bool, np.bool_)):
-            raise ValueError(f"relaxed must be True or False, got {relaxed!r}")
+        checks.flag("relaxed", relaxed)
         n = _length(A, "A")
         given = {"b": b, "A_eq": A_eq, "b_eq": b_eq}
         for name, value in given.items():
@@ -273,7 +273,8 @@ class LinearProgram(Structure):
                 if found is not None:
                     z[piece] = found
                     status[i] = PointStatus.OK if exact else PointStatus.INEXACT
-        value = np.where(status == PointStatus.NONFINITE, best.value, self.by_example(_times(scores, z)))
+        with np.errstate(all="ignore"):
+            value = np.where(status == PointStatus.NONFINITE, best.value, self.by_example(scores * z))
         return Points(z, value, status)
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
@@ -447,11 +448,6 @@ def _whole(program: _Program, scores: FloatArray, cuts: list[FloatArray]) -> tup
 def _diagonal(matrices: list[sp.csr_array], n: int) -> sp.csr_array:
     """Block diagonal, with ``n`` columns in all."""
     return sp.csr_array(sp.block_diag(matrices, format="csr")) if matrices else sp.csr_array((0, n))
-
-
-def _times(scores: FloatArray, z: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        return scores * z
 
 
 def _many(value: Any) -> bool:

@@ -111,6 +111,11 @@ class Matching(Structure):
         """Graphs with all ``n_left * n_right`` edges, row-major (left node first)."""
         return cls(shapes, left_capacity=left_capacity, right_capacity=right_capacity)
 
+    @property
+    def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
+        """Of left and right nodes: where those of each example begin, and their capacities."""
+        return (self._left_start, self.left_capacity), (self._right_start, self.right_capacity)
+
     @staticmethod
     def _capacities(values: npt.ArrayLike | None, n: int, side: str) -> IntArray:
         given = integers(1 if values is None else values, f"{side}_capacity")
@@ -233,9 +238,7 @@ class Matching(Structure):
                 f"example {int(self._example[e])}: pair {tuple(self.edges[e].tolist())} is given more than once; "
                 "list every pair once"
             )
-        for side, (start, capacity) in enumerate(
-            [(self._left_start, self.left_capacity), (self._right_start, self.right_capacity)]
-        ):
+        for side, (start, capacity) in enumerate(self._sides):
             links = np.bincount(start[example] + pairs[:, side], minlength=len(capacity))
             over = np.flatnonzero(links > capacity)
             if len(over):
@@ -276,8 +279,7 @@ class Matching(Structure):
         """A bound of the matchings of the example that has most: MOST_RANKS, or the product over the nodes of one side
         of the choices of edges that a node's capacity allows."""
         bits = np.full(self.n_examples, np.inf)
-        sides = [(self._left_start, self.left_capacity), (self._right_start, self.right_capacity)]
-        for side, (start, capacity) in enumerate(sides):
+        for side, (start, capacity) in enumerate(self._sides):
             degree = np.bincount(start[self._example] + self.edges[:, side], minlength=len(capacity))
             kinds, place = np.unique(np.stack([degree, np.minimum(capacity, degree)]), axis=1, return_inverse=True)
             choices = [math.log2(sum(math.comb(d, t) for t in range(c + 1))) for d, c in kinds.T.tolist()]
@@ -316,15 +318,13 @@ class Matching(Structure):
     def polytope(self) -> Polytope:
         """``q = z``; rows: left capacities, right capacities, then ``z <= 1``."""
         m = self.n_parts
-        ones, column = np.ones(m), np.arange(m)
-        ends = self.edges
-        left_node = self._left_start[self._example] + ends[:, 0]
-        right_node = self._right_start[self._example] + ends[:, 1]
-        left = sp.csr_array((ones, (left_node, column)), (len(self.left_capacity), m))
-        right = sp.csr_array((ones, (right_node, column)), (len(self.right_capacity), m))
+        ones, rows = np.ones(m), []
+        for side, (start, capacity) in enumerate(self._sides):
+            node = start[self._example] + self.edges[:, side]
+            rows.append(sp.csr_array((ones, (node, np.arange(m))), (len(capacity), m)))
         return Polytope(
             lift=sp.csr_array(sp.eye_array(m)),
-            ub=sp.csr_array(sp.vstack([left, right, sp.eye_array(m)])),
+            ub=sp.csr_array(sp.vstack([*rows, sp.eye_array(m)])),
             ub_rhs=np.concatenate([self.left_capacity, self.right_capacity, ones]).astype(np.float64),
         )
 
@@ -337,15 +337,9 @@ class Matching(Structure):
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""
         chosen = example_numbers(indices, self.n_examples)
-        capacities = [
-            capacity[ranges(start[chosen], start[chosen + 1])]
-            for start, capacity in [
-                (self._left_start, self.left_capacity),
-                (self._right_start, self.right_capacity),
-            ]
-        ]
         shapes = self.shapes[chosen]
-        kinds = {"left_capacity": capacities[0], "right_capacity": capacities[1]}
+        left, right = (capacity[ranges(start[chosen], start[chosen + 1])] for start, capacity in self._sides)
+        kinds = {"left_capacity": left, "right_capacity": right}
         if self._keys is None:
             return type(self)(shapes, **kinds)
         sizes = np.diff(self.blocks[0].offsets)[chosen]

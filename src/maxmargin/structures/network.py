@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, ranges, started, tolerance, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.cut import Cut
@@ -148,8 +148,8 @@ class Network(Structure):
         )  # fmt: skip
         for method, chosen in (("simplex", ~large), ("ipm", large)):
             left = np.flatnonzero(chosen & (status == PointStatus.INEXACT))
-            for group in _groups(left, self.sizes):
-                self._by_highs(group, method, packed, multipliers, z, value, status)
+            for group in pieces(self.sizes[left], GROUP_PARTS):
+                self._by_highs(left[group], method, packed, multipliers, z, value, status)
         return Points(z, value, status, multipliers)
 
     def _by_highs(
@@ -270,14 +270,6 @@ class Network(Structure):
     def _multipliers_of(self, chosen: IntArray) -> IntArray:
         """Edges of the chosen examples: rows of their multipliers."""
         return ranges(self.edge_offsets[chosen], self.edge_offsets[chosen + 1])
-
-
-def _groups(examples: IntArray, sizes: IntArray) -> list[IntArray]:
-    """Consecutive examples of about :data:`GROUP_PARTS` parts in all: one linear program each."""
-    if not examples.size:
-        return []
-    place = np.cumsum(sizes[examples]) // GROUP_PARTS
-    return np.split(examples, np.flatnonzero(np.diff(place)) + 1)
 
 
 def _solve(structure: Network, scores: FloatArray, method: str) -> tuple[FloatArray, FloatArray] | None:
