@@ -119,13 +119,10 @@ class Rows:
 
     def times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``X w`` for two vectors in one pass over ``X``."""
-        threads = _threads.current()
+        if self.dense is None:
+            return self._interleaved(np.stack([first, second], axis=1))
         outs = np.empty(self.n), np.empty(self.n)
-        if self.dense is not None:
-            _kernels.linear_dense_forward_pair(self.dense, first, second, *outs, threads)
-        else:
-            both = np.stack([first, second], axis=1)
-            _kernels.linear_sparse_forward_pair(self.starts, self.columns, self.values, self.d, both, *outs, threads)
+        _kernels.linear_dense_forward_pair(self.dense, first, second, *outs, _threads.current())
         return outs
 
     def transpose_times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -96,15 +96,7 @@ class Checkpointer:
 
 
 class FileCheckpointer(Checkpointer):
-    """Restores a run from a file and saves it there.
-
-    Args:
-        checkpoint: where and how often.
-        problem: the run's problem.
-        solver: the run's solver; CheckpointError if it has no ``state_dict``.
-        random_state: the run's seed.
-        callbacks: the run's callbacks.
-    """
+    """Restores a run from a file and saves it there; CheckpointError if the solver has no ``state_dict``."""
 
     def __init__(
         self,

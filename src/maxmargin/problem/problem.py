@@ -52,8 +52,8 @@ class Problem:
         constant: ``sum_i s_i d_i``.
         region: set and penalty of the weights.
         example_weight: ``s_i``, shape ``(n_examples,)``, or None for all 1.
-        rescaling: "margin", "slack" or "none", see :mod:`maxmargin.problem.hinges`.
-        slack: "linear" or "quadratic".
+        rescaling: how the loss scales the margin: "margin", "slack" or "none", see :mod:`maxmargin.problem.hinges`.
+        slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
         good: several good outputs per example, see :mod:`maxmargin.problem.good`, or None.
     """
 
@@ -86,15 +86,11 @@ class Problem:
         """Assemble and check a problem.
 
         Args:
-            structure: the batch of polytopes.
-            features: its features.
+            structure, features, region, rescaling, slack: see the attributes.
             gold: packed gold outputs (``structure.encode``), or their non-zeros.
             loss: the loss; its costs are computed shard by shard.
-            region: set and penalty of the weights.
             example_weight: shape ``(n_examples,)``, >= 0; scales an example's whole term.
             loss_weight: packed over the variables' parts, >= 0; scales the loss part by part.
-            rescaling: how the loss scales the margin: "margin", "slack" or "none".
-            slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
             good: several good outputs per example, on lists of candidates; ``gold`` is then one of them.
         """
         checks.one_of("rescaling", rescaling, RESCALINGS)

@@ -329,20 +329,11 @@ class Structure(ABC):
     ) -> Points:
         """``argmax_y (costs_i'y + constants_i) (margin_i + scores_i'y)`` of every example: slack rescaling.
 
-        The first factor is a loss: never negative, and zero at an output for which the second is positive, so the
-        maximum is never negative. The product is not linear in the parts. This fallback maximizes over the polytope
-        (:attr:`slack_relaxed`), by a search over one multiplier:
-        ``min_{t > 0} max_y (loss(y) + t (margin + scores'y))^2 / (4 t)``.
-
-        Args:
-            scores: packed, shape ``(n_parts,)``.
-            margin: shape ``(n_examples,)``.
-            costs: packed, shape ``(n_parts,)``.
-            constants: shape ``(n_examples,)``.
-            warm: the warm start of an earlier call.
-
-        Returns:
-            ``z`` in the polytope, ``value`` the product there, or an upper bound of it with status INEXACT.
+        ``scores`` and ``costs`` are packed, ``margin`` and ``constants`` have shape ``(n_examples,)``. The first factor
+        is a loss: never negative, and zero at an output for which the second is positive, so the maximum is never
+        negative. The product is not linear in the parts: this fallback maximizes it over the polytope
+        (:attr:`slack_relaxed`), by a few calls of :meth:`argmax`. ``value`` is the product at ``z``, or an upper bound
+        of it with status INEXACT.
         """
         from maxmargin.structures import generic
 

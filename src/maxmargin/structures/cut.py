@@ -52,7 +52,7 @@ class Cut(Structure):
 
     Args:
         n_nodes: number of nodes of each example, shape ``(n_examples,)``.
-        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``.
+        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``; no pair twice.
         edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
             ``(n_examples + 1,)``.
     """

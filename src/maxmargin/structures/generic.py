@@ -45,40 +45,28 @@ class ActiveSets:
     """The warm start of the next projection: the vertices held by every example, by non-zeros, and their weights."""
 
     key: object
-    vertices: IntArray
-    weights: FloatArray
-    nonzeros: IntArray
-    index: np.ndarray[Any, np.dtype[np.int32]]
-    value: FloatArray
+    arrays: tuple[Any, ...]
 
     @classmethod
     def of(cls, hull: Any, n_examples: int, key: object) -> ActiveSets:
         """Copy the active sets out of a kernel object."""
         n_vertices, n_nonzeros = hull.extent()
-        sets = cls(
-            key=key,
-            vertices=np.empty(n_examples + 1, dtype=np.int64),
-            weights=np.empty(n_vertices),
-            nonzeros=np.empty(n_vertices + 1, dtype=np.int64),
-            index=np.empty(n_nonzeros, dtype=np.int32),
-            value=np.empty(n_nonzeros),
+        arrays = (
+            np.empty(n_examples + 1, dtype=np.int64),  # where the vertices of each example begin
+            np.empty(n_vertices),  # their weights
+            np.empty(n_vertices + 1, dtype=np.int64),  # where the non-zeros of each vertex begin
+            np.empty(n_nonzeros, dtype=np.int32),  # their parts
+            np.empty(n_nonzeros),  # their values
         )
-        hull.save(*sets._arrays())
-        return sets
-
-    def _arrays(self) -> tuple[Any, ...]:
-        return self.vertices, self.weights, self.nonzeros, self.index, self.value
-
-    def load_into(self, hull: Any) -> None:
-        """Let a fresh kernel object start from these active sets."""
-        hull.load(*self._arrays())
+        hull.save(*arrays)
+        return cls(key, arrays)
 
 
 def open_hull(structure: Structure, tol: float, warm: Any, key: object) -> Any:
     """The kernel object of one projection; ``warm`` is used if it came from a batch with the same ``key``."""
     hull = _kernels.HullBatch(structure.sizes, tolerance(tol))
     if isinstance(warm, ActiveSets) and (warm.key is key or (isinstance(key, tuple) and warm.key == key)):
-        warm.load_into(hull)
+        hull.load(*warm.arrays)
     return hull
 
 

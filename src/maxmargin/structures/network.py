@@ -58,10 +58,7 @@ class Network(Structure):
     """A packed batch of graphs with ``K`` labels per node; blocks ``nodes`` (``K`` per node) and ``edges``.
 
     Args:
-        n_nodes: number of nodes of each example, shape ``(n_examples,)``.
-        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``; no pair twice.
-        edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
-            ``(n_examples + 1,)``.
+        n_nodes, edges, edge_offsets: as for :class:`~maxmargin.structures.Cut`.
         n_labels: number of labels ``K``; labels are ``0 .. K - 1``.
     """
 

@@ -44,11 +44,8 @@ class Tree(Structure):
     """A batch of forests.
 
     Args:
-        n_nodes: number of nodes of each example, shape ``(n_examples,)``; 0 is allowed.
+        n_nodes, edges, edge_offsets: as for :class:`~maxmargin.structures.Cut`; an example may have no nodes.
         n_labels: number of labels of each node, one number or shape ``(n_nodes.sum(),)``; labels are ``0 .. K - 1``.
-        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``.
-        edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
-            ``(n_examples + 1,)``.
         labels: which labels the parts of each node stand for, rising within a node, shape ``(n_labels.sum(),)``, where
             nodes have different ones of a common vocabulary; None: ``0 .. K - 1`` everywhere.
 

@@ -24,12 +24,9 @@ rounds are finite.
 Cost of a round: two argmax passes (and one or two for the certificate), the features of the rows, and the master, which
 is nearly all of it. Memory: the rows.
 
-Which master, in seconds of processor time with the margin rescaled (benchmarks/column_generation.py, ``C = 1``, the
-small ones with ``--tags``; letters with ``C = 0.1``): on 100 sentences of CoNLL-2000 (130,928 weights) extragradient
-masters closed the gap to 1e-2 in 9.4 seconds (37 rounds), where HiGHS had a gap of 0.82 after 30; on 200 words of OCR
-letters (4,004 weights) in 9.0, where HiGHS had 0.48 after 15; on 60 sentences with 1,764 weights both closed it to 1e-3
-in 3.0 seconds, on 120 with 2,040 HiGHS in 6.1, extragradient in 9.9. The paper, too, found extragradient the faster
-one. Gaps of 1e-6 and less are for HiGHS, whose masters are exact.
+Which master (benchmarks/column_generation.py): with a few thousand weights both take about the same time; on 100
+sentences of CoNLL-2000 (130,928 weights) extragradient closed the gap to 1e-2 in 9.4 seconds, where HiGHS had a gap of
+0.82 after 30. Gaps of 1e-6 and less are for HiGHS, whose masters are exact.
 
 While the box is in use the lower bound is poor: a run that ends then has good weights and a large gap.
 """

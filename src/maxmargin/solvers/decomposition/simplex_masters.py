@@ -119,14 +119,11 @@ class Iterate:
     def moved(
         self, age: int, *, position: int = 0, added: int = 1, stabilize: float = 0.0, hinge: float = np.inf
     ) -> Iterate:
-        """The state after a master was solved.
+        """The state after a master was solved; ``age`` as for :meth:`Masters.settle`.
 
-        Args:
-            age: see :meth:`Masters.settle`.
-            position: see the attributes, as ``added``.
-            stabilize: the share of the best weights so far in the new ones; 0 takes the master's own, and so does a
-                round that added nothing: where the master's own weights bring nothing new either, it is solved.
-            hinge: ``H(w)`` of the old weights, for that.
+        ``stabilize`` is the share of the best weights so far in the new ones, for which ``hinge`` is ``H(w)`` of the
+        old weights; 0 takes the master's own, and so does a round that added nothing: where the master's own weights
+        bring nothing new either, it is solved.
         """
         masters, region, best = self.masters, self.masters.region, self.best
         g, loss, squares = masters.settle(age)
@@ -215,11 +212,8 @@ class Masters:
     def candidates(self, part: Problem, violated: MostViolated, first: int, margin: float = 0.0) -> Found:
         """Points of consecutive examples, or of their blocks, that may improve the dual.
 
-        Args:
-            part: the problem of these examples.
-            violated: their most violated outputs.
-            first: the number of the first one.
-            margin: by how much an example's point must beat those it has.
+        ``part`` is the problem of these examples, ``first`` the number of the first one, ``violated`` their most
+        violated outputs; ``margin``: by how much an example's point must beat those it has.
         """
         if not np.isfinite(violated.value).all():
             raise NonFiniteError("an argmax met NaN or infinite scores")
@@ -310,11 +304,7 @@ class Masters:
     def solve(self, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
         """Solve the master over some blocks, the others fixed, to a gap of ``aim``; returns an estimate of the gap.
 
-        Args:
-            blocks: their numbers.
-            aim: the gap aimed at.
-            joint: up to so many points are treated at once.
-            sweeps: at most so many sweeps over the blocks otherwise.
+        Up to ``joint`` points are treated at once, more by at most ``sweeps`` sweeps over the blocks.
         """
         sizes = np.empty(self.n_blocks, dtype=np.int64)
         self.kernel.sizes(sizes)

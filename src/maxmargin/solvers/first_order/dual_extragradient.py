@@ -57,10 +57,6 @@ class Epoch:
     balance: float
     gap: float = np.inf
 
-    def is_over(self, certificate: Certificate) -> bool:
-        """Restart when a candidate's own gap is at most half of what it was at the last restart."""
-        return certificate.gap <= 0.5 * self.gap
-
 
 @dataclass(frozen=True, eq=False)
 class Last:
@@ -355,7 +351,7 @@ class DualExtragradient(SaddlePointSolver):
         if state.last is None:
             return replace(state, epoch=replace(epoch, gap=certificate.gap))
         stuck = not self.adaptive and not self._averages(run.problem)  # the last u was not certified
-        if not self.restart or stuck or epoch.structures is None or not epoch.is_over(certificate):
+        if not self.restart or stuck or epoch.structures is None or certificate.gap > 0.5 * epoch.gap:
             return state
         weights, structures = self.players(run.problem)
         if self._averages(run.problem):

@@ -35,16 +35,11 @@ class Mira(AveragedPasses):
     Attributes:
         k: how many of the most violated outputs must keep their margin.
         aggressiveness: the cost of a violation relative to a change of the weights.
-        average: whether the average of the weights is the result, or the last weights.
-        shuffle: whether each pass goes in a new random order.
-        max_iter: passes, where ``Stop`` names none.
+        average, shuffle, max_iter: see :class:`~maxmargin.solvers.online.perceptron.AveragedPasses`.
     """
 
     k: int = 1
     aggressiveness: float = 1.0
-    average: bool = True
-    shuffle: bool = True
-    max_iter: int = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -23,13 +23,21 @@ from maxmargin.optimization.certificate import Proposal
 from maxmargin.solvers.online.base import OnlinePasses, PassesState, signs_of
 
 
+@dataclass(frozen=True, kw_only=True)
 class AveragedPasses(OnlinePasses):
-    """Base of the perceptron and MIRA: weights that are the sum of changes, the average at the end.
+    """Settings that the perceptron and MIRA share, whose weights are sums of changes.
 
     The state's tally counts the examples of the last pass that changed something.
+
+    Attributes:
+        average: whether the average of the weights is the result, or the last weights.
+        shuffle: whether each pass goes in a new random order.
+        max_iter: passes, where ``Stop`` names none.
     """
 
-    average: bool
+    average: bool = True
+    shuffle: bool = True
+    max_iter: int = 10
     minimizes = False
 
     def init(self, run: Run, start: Start) -> PassesState:
@@ -52,16 +60,11 @@ class AveragedPerceptron(AveragedPasses):
     """Settings of the perceptron.
 
     Attributes:
-        average: whether the average of the weights is the result, or the last weights.
-        shuffle: whether each pass goes in a new random order.
         batch: add up the changes of all examples before the weights change.
-        max_iter: passes, where ``Stop`` names none.
+        average, shuffle, max_iter: see :class:`AveragedPasses`.
     """
 
-    average: bool = True
-    shuffle: bool = True
     batch: bool = False
-    max_iter: int = 10
 
     def view(self, run: Run) -> Any:
         """None in batch form."""
