@@ -35,8 +35,8 @@ from maxmargin.structures.sparse import SparsePoint
 POTENTIALS = ("potts", "regular")
 
 _L1_UNSUPPORTED = (
-    "an L1 ball with regular potentials has no cheap projection (in coordinates that keep them regular it is no L1 "
-    'ball); use norm="l2" (radius or C), or potentials="potts"'
+    "an L1 ball with regular potentials has no cheap projection (in coordinates that keep them regular it is not an "
+    'L1 ball); use norm="l2" (radius or C), or potentials="potts"'
 )
 
 

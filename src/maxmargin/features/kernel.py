@@ -178,7 +178,7 @@ class KernelMap:
         return self.coordinates[self.pivots]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is made again from the rest."""
+        """Without cached properties: they are made again from the rest."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_numbers", "_triangle")}
 
     def _known(self, rows: Matrix) -> IntArray | None:

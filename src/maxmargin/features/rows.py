@@ -41,7 +41,7 @@ def row_offsets(offsets: npt.ArrayLike, n_rows: int) -> IntArray:
 def rows_of(offsets: IntArray, chosen: IntArray) -> slice | IntArray:
     """The rows of the chosen examples, where example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
 
-    A slice if the examples are consecutive, so that what is taken shares memory.
+    A slice if the examples are consecutive: the rows taken then share memory.
     """
     if len(chosen) and np.all(np.diff(chosen) == 1):
         return slice(int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1]))

@@ -80,7 +80,7 @@ class TiedRows(Features):
         if self.kept is None:
             self._write_all(weights, out)
             return
-        # Indices are in range; numpy copies what it takes once more unless a mode says what else to do.
+        # Indices are in range; mode="clip" spares numpy a copy of the result.
         if self._column is not None and self.rows.d == 0:
             np.take(weights, self._column, out=out, mode="clip")
             return

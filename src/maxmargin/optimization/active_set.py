@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import as_bytes, offsets_of, pieces, ranges
+from maxmargin.structures._arrays import offsets_of, pieces, ranges
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 
 PIECE = 1 << 18
@@ -45,18 +45,6 @@ class ActiveSet:
         fits = len(self.part_starts) == len(self.alpha) + 1 and len(self.part) == len(self.value)
         if not fits or self.starts[-1] != len(self.alpha) or self.part_starts[-1] != len(self.part):
             raise ValueError("active set: starts must end at the number of outputs, part_starts at the number of parts")
-
-    @classmethod
-    def packed(
-        cls,
-        starts: IntArray,
-        alpha: FloatArray,
-        part_starts: IntArray,
-        part: npt.NDArray[np.int32],
-        value: npt.NDArray[Any],
-    ) -> ActiveSet:
-        """An active set with small integers stored as bytes: a fitted estimator keeps it, also when it is pickled."""
-        return cls(starts, alpha, part_starts, part, as_bytes(value))
 
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """The arrays in the order in which kernels take them."""

@@ -75,7 +75,7 @@ class Run:
 
     @classmethod
     def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None, tol: float = 1e-3) -> Run:
-        """A run over shards of so many parts, or over the problem as a whole."""
+        """A run over shards of at most ``shard_size`` parts, or over the problem as a whole."""
         return cls(problem, random, (problem,) if shard_size is None else tuple(problem.shards(shard_size)), tol)
 
     def most_violated(self, weights: FloatArray) -> Iterator[tuple[Problem, MostViolated]]:

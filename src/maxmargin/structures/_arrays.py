@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -112,14 +111,6 @@ def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:
     if checked.shape != (length,):
         raise ValueError(f"{what} must have shape ({length},), got {checked.shape}")
     return checked
-
-
-def tolerance(tol: float) -> float:
-    """``tol`` as a float; ValueError unless it is finite and not negative (0 asks for accuracy to rounding)."""
-    value = float(tol)
-    if not (math.isfinite(value) and value >= 0.0):
-        raise ValueError(f"tol must be finite and not negative, got {tol}")
-    return value
 
 
 def assembled(pieces: Sequence[tuple[IntArray, IntArray, FloatArray | float]], shape: tuple[int, int]) -> sp.csr_array:

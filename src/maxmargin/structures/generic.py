@@ -22,22 +22,22 @@ examples that are not finished, at most as many as the polygon has corners there
 from __future__ import annotations
 
 import heapq
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
-from maxmargin.structures._arrays import pieces, tolerance, vector
+from maxmargin.structures._arrays import pieces, vector
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
 
 MOST_PARTS = 4_000_000
 """Parts of one batched argmax call of :func:`k_best`: larger rounds are cut, to bound memory."""
 
 SHRINK = 0.7
-"""The batch is cut down to the unfinished examples when no more than this share of it is unfinished."""
+"""The batch is reduced to its unfinished examples when these are at most this share of it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ActiveSets:
 
 def open_hull(structure: Structure, tol: float, warm: Any, key: object) -> Any:
     """The kernel object of one projection; ``warm`` is used if it came from a batch with the same ``key``."""
-    hull = _kernels.HullBatch(structure.sizes, tolerance(tol))
+    hull = _kernels.HullBatch(structure.sizes, checks.number("tol", tol, least=0))
     if isinstance(warm, ActiveSets) and (warm.key is key or (isinstance(key, tuple) and warm.key == key)):
         hull.load(*warm.arrays)
     return hull
@@ -128,14 +128,6 @@ def ranked(z: FloatArray, value: FloatArray, status: np.ndarray[Any, np.dtype[np
     return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
 
 
-def check_k(k: int) -> int:
-    """``k`` as a positive int, or ValueError."""
-    ranks = operator.index(k)
-    if ranks < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-    return ranks
-
-
 @dataclass(frozen=True)
 class _Cell:
     """Outputs that agree with ``forced`` (+1 in, -1 out, 0 free, per variable part), and the best of them."""
@@ -153,7 +145,7 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
     Forcing a part adds or subtracts more than the spread of all scores of the example; values are always taken with the
     true scores. Variable parts must be those of the first block, and the other parts determined by them.
     """
-    ranks = check_k(k)
+    ranks = checks.integer("k", k, least=1)
     scores = vector(scores, structure.n_parts, "scores")
     n = structure.n_examples
     listed: list[Points] = []

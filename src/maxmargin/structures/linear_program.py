@@ -27,7 +27,7 @@ import numpy.typing as npt
 from maxmargin import _checks as checks
 from maxmargin._sparse import sp
 from maxmargin.structures import generic, linear_projection
-from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -246,7 +246,7 @@ class LinearProgram(Structure):
         (:func:`maxmargin.structures.generic.project`).
         """
         packed = vector(point, self.n_parts, "point")
-        tol = tolerance(tol)
+        tol = checks.number("tol", tol, least=0)
         z, status, multipliers = self._newton.project(packed, tol, warm)
         left = np.flatnonzero(status == PointStatus.INEXACT)
         if left.size:
@@ -281,7 +281,7 @@ class LinearProgram(Structure):
         """The ``k`` best outputs; of a relaxed program the ``k`` best 0/1 points, one branch and bound each."""
         if not self.relaxed:
             return generic.k_best(self, scores, k)
-        ranks, packed = generic.check_k(k), vector(scores, self.n_parts, "scores")
+        ranks, packed = checks.integer("k", k, least=1), vector(scores, self.n_parts, "scores")
         if (self.part_bound > 1).any():
             raise ValueError("k_best of a relaxed linear program needs 0/1 parts; give upper <= 1")
         no_status, _ = self._scaled(packed)

@@ -84,12 +84,12 @@ class LabelSequences(Structure):
         return Labeling(Ragged(found, self.blocks[0].offsets // self.n_labels), value, status)
 
     def _shift(self, window: int, position: int) -> int:
-        """Where in its block the parts of so many labels in a row begin, the last of them at a position."""
+        """Where in its block the parts of ``window`` labels in a row begin, the last of which is at ``position``."""
         return position * self.n_labels if window == 1 else 0
 
     def polytope(self) -> Polytope:
-        """Marginals of ``order + 1`` labels in a row: ``q`` holds one table for every place that has so many, or the
-        table of all labels of a shorter example.
+        """Marginals of ``order + 1`` labels in a row: ``q`` holds one table for every such row, or the table
+        of all labels of a shorter example.
 
         Tables sum to 1, and neighboring tables agree on the labels that they share; parts are sums over tables. Entries
         that no output has are left out. ``T K^(order + 1)`` variables: for reference solvers and small examples.

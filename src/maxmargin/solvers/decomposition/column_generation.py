@@ -56,7 +56,7 @@ RETURNS = 2
 """A row that was dropped and has come back so often stays."""
 
 WARM_ROUNDS, WARM_GAP = 30, 0.15
-"""A warm-up ends after so many rounds, or when a master promises to lower the objective by less than this share."""
+"""A warm-up ends after this many rounds, or when a master promises to lower the objective by less than this share."""
 
 GOOD, GROWTH, IDLE = 0.25, 2.0, 0.99
 """The share of what a master promised that lets the box grow, the factor by which it grows and shrinks, and the share
@@ -211,7 +211,7 @@ class ColumnGeneration(Solver):
         if gap <= run.tol:  # the next certificate ends the run
             return replace(state, best=best, primal=least)
         if not len(fresh) or least - state.model <= run.tol * abs(least):
-            # The best weights of the box are found: what is missing is the bound, which an idle box gives.
+            # The best weights of the box are found; the bound is still missing, and a box without effect gives it.
             box = np.inf
         if box > 2.0 * problem.region.norm_bound(least):  # nothing better than the best weights is outside
             box = np.inf

@@ -46,7 +46,7 @@ SMALL, MOST_COST = 1e-3, 1e10
 """Where all entries of the first rows are below the former, weights have a larger unit, up to this cost of one."""
 
 MOST_RUNS = 100_000
-"""After so many pieces of simplex iterations a master counts as failed."""
+"""After this many pieces of simplex iterations a master counts as failed."""
 
 
 def slacks(values: FloatArray, owner: npt.NDArray[np.integer[Any]], n_examples: int) -> FloatArray:
@@ -209,11 +209,11 @@ class HighsMaster(Master):
     Columns: for each weight that a row touches a positive and, unless it is sign-constrained, a negative part, each of
     cost ``1/C``; for each example with a row its slack, of cost 1. Fresh columns have entries in fresh rows alone and a
     cost >= 0, so that the last basis stays dual feasible. Weights of small features are held in a larger unit, as
-    HiGHS leaves entries below 1e-9 out; what it refuses is a NonFiniteError.
+    HiGHS leaves entries below 1e-9 out; numbers that it refuses raise a NonFiniteError.
     """
 
     PIECE = 2000
-    """Simplex iterations without a look at the keyboard."""
+    """Simplex iterations between two chances for Ctrl-C."""
 
     def __init__(self, region: Region, n_examples: int) -> None:
         assert region.lasso is not None
@@ -340,7 +340,7 @@ class HighsMaster(Master):
         return Answer(self.region.project(weights), now.feasible(duals, self.n_examples), work)
 
     def _run(self, problem: MasterProblem) -> int:
-        """Simplex in pieces, so that Ctrl-C is heard; from the beginning where the warm start fails."""
+        """Run the simplex method in pieces, between which Ctrl-C works; from scratch if the warm start fails."""
         import highspy
 
         work, status, deadline = 0, highspy.HighsModelStatus, problem.deadline

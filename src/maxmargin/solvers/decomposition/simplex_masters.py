@@ -43,9 +43,9 @@ class MasterSolver(Solver):
 
     Attributes:
         accuracy: a master is solved to this fraction of the gap that was found, below 1.
-        joint: masters of up to so many points are solved at once, others example by example.
-        sweeps: at most so many sweeps over the examples a master.
-        age: points without weight in so many masters of theirs are forgotten; 0 keeps them.
+        joint: masters of at most this many points are solved at once, others example by example.
+        sweeps: at most this many sweeps over the examples for one master.
+        age: points that had no weight in this many of their masters are dropped; 0 keeps them.
         max_iter: limit of iterations when the caller gives none.
     """
 
@@ -165,7 +165,7 @@ class Masters:
 
     Args:
         problem: the whole problem.
-        group: so many consecutive examples share a block; more than 1 keeps sums of points.
+        group: how many consecutive examples share a block; more than 1 keeps sums of points.
     """
 
     def __init__(self, problem: Problem, group: int = 1) -> None:
@@ -332,7 +332,7 @@ class Masters:
         return status, gap
 
     def settle(self, age: int) -> tuple[FloatArray, float, float]:
-        """Weights that sum to 1 to rounding and ``g`` added up anew; points without weight in ``age`` masters go.
+        """Make weights sum to 1 to rounding, recompute ``g``, and drop points without weight in ``age`` masters.
 
         Returns ``g``, the loss and the sum of squares for a :class:`Proposal`.
         """

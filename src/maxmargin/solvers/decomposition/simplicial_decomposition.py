@@ -42,7 +42,7 @@ class SimplicialDecomposition(MasterSolver):
     Attributes:
         master: "product" of simplexes, one per example, or "one" simplex on sums.
         r: points kept a simplex, at least 1; infinity for all.
-        working_set: which examples a round is about: "all"; "cyclic", so many after the other; "violation", those with
+        working_set: which examples a round is about: "all"; "cyclic", the next ones in turn; "violation", those with
             the largest gaps, which needs a pass over all.
         working_set_size: how many examples that is; None for a tenth.
         stabilize: with working set "all", the share of the best weights so far in those at which points are looked

@@ -12,7 +12,7 @@ two projections of every example, one pass over the features each way for two ve
 ``store_duals=False`` keeps no packed vector between iterations (section 5): ``s_z = t (F' wbar + c)`` is linear in the
 average weights, so each shard of examples is rebuilt, used and forgotten; only the projections' duals stay, to start
 the next ones warm. Same iterates as the stored form. Restarts need a stored center, so only the stored form has
-them; the other one may begin anew twice, early on, to correct the balance of the steps.
+them; the other one may start over twice, early on, to correct the balance of the steps.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class DualExtragradient(SaddlePointSolver):
     Attributes:
         store_duals: keep the structures player's vectors between iterations; False needs memory for one shard only.
         restart: whether to restart from the average (in entropic geometry, the last point) when its certified gap has
-            halved; in the memory-efficient form, whether to begin anew with a better balance after 16 and 128
+            halved; in the memory-efficient form, whether to start over with a better balance after 16 and 128
             iterations. With ``balance="auto"`` restarts also adapt the balance.
         step_factor: multiple of the safe step ``1/L``.
         adaptive: whether in entropic geometry, where ``1/L`` is too careful by far, the step follows the condition of
@@ -295,7 +295,7 @@ class DualExtragradient(SaddlePointSolver):
     def _rebalanced(
         self, run: Run, state: DualExtragradientState, weights: WeightsPlayer, traveled: float
     ) -> DualExtragradientState:
-        """Memory-efficient form: begin anew after 16 and 128 iterations if the balance was off by more than twice.
+        """Memory-efficient form: start over after 16 and 128 iterations if the balance was off by more than twice.
 
         There is no center to restart from but the first one, so this happens twice at most; ``traveled`` is the
         divergence of the structures player from it.
@@ -306,9 +306,9 @@ class DualExtragradient(SaddlePointSolver):
         balance = float(np.sqrt(reach / traveled))
         if 0.5 <= balance / state.epoch.balance <= 2.0:
             return state
-        return self._anew(run, state, replace(state.epoch, balance=balance))
+        return self._restarted(run, state, replace(state.epoch, balance=balance))
 
-    def _anew(self, run: Run, state: DualExtragradientState, epoch: Epoch) -> DualExtragradientState:
+    def _restarted(self, run: Run, state: DualExtragradientState, epoch: Epoch) -> DualExtragradientState:
         """The same run with an epoch that has just begun."""
         return replace(
             state,
@@ -339,7 +339,7 @@ class DualExtragradient(SaddlePointSolver):
         return self.adaptive and not self.players(problem)[1].euclidean
 
     def _averages(self, problem: Problem) -> bool:
-        """Whether averages are points of both players, from which a run can go on."""
+        """Whether averages are points of both players, from which a run can continue."""
         return all(player.euclidean for player in self.players(problem))
 
     def observe(
@@ -365,7 +365,7 @@ class DualExtragradient(SaddlePointSolver):
         if self.balance == "auto":
             far_z = structures.divergence(epoch.structures, z)
             balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
-        return self._anew(run, state, Epoch(w, structures.inward(run, z), proposal, balance, certificate.gap))
+        return self._restarted(run, state, Epoch(w, structures.inward(run, z), proposal, balance, certificate.gap))
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""

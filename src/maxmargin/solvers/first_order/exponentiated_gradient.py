@@ -98,7 +98,7 @@ class ExponentiatedGradient(Solver):
         return super().unsupported(problem)
 
     def init(self, run: Run, start: Start) -> ExponentiatedGradientState:
-        """The uniform distributions, or those of the given potentials, softened unless they are all but a solution."""
+        """The uniform distributions, or those of the given potentials, softened unless they are nearly a solution."""
         problem = run.problem
         point = GibbsStructures(0.0).start(run, start)
         n = problem.structure.n_examples
@@ -140,7 +140,7 @@ class ExponentiatedGradient(Solver):
         return replace(state, potentials=tuple(potentials), z=tuple(z), eta=tuple(eta), g=g, loss=loss)
 
     def propose(self, run: Run, state: ExponentiatedGradientState) -> Sequence[Proposal]:
-        """The distributions' marginals and the weights that answer them; the sums are taken afresh, free of drift."""
+        """The distributions' marginals and their best-response weights; the sums are recomputed, free of drift."""
         g, loss = -run.problem.gold_features, 0.0
         for block, z in zip(state.blocks, state.z, strict=True):
             g = g + block.feature_sum(z)

@@ -247,7 +247,7 @@ class GibbsStructures(StructuresPlayer):
 
     START, RESTART = 0.1, 0.7
     """How much of given potentials a run starts from, and how much of its own it restarts from. Near a solution
-    distributions are all but vertices, from which entropic steps lead away slowly: along a path of radii whole
+    distributions are nearly vertices, from which entropic steps lead away slowly: along a path of radii whole
     potentials took ten times the iterations of cold starts, a tenth of them half, and restarts from whole potentials
     stalled on separable data."""
 

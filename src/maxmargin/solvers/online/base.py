@@ -13,7 +13,7 @@ from maxmargin.regions import Ridge
 from maxmargin.structures.base import FloatArray
 
 ONLINE_SHARD_PARTS = 1 << 18
-"""Parts of the pieces in which certificates are taken: a few packed vectors of so many stay in the cache."""
+"""Parts of the pieces in which certificates are taken: a few packed vectors of this size stay in the cache."""
 
 
 class OnlineSolver(Solver):

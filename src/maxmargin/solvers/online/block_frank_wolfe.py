@@ -40,18 +40,19 @@ from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import Run, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.solvers.online.base import OnlineSolver, finite_pass, ridge_of, signs_of, with_memory
+from maxmargin.structures._arrays import as_bytes
 from maxmargin.structures.base import FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
 SAMPLINGS = ("uniform", "gap")
 REFRESH = 20
-"""Passes after which ``g`` is summed up anew, as sums of changes drift by rounding."""
+"""Passes after which ``g`` is recomputed, as sums of changes drift by rounding."""
 SWEEP = 10
-"""With sampling by gap, every so many passes visit all examples: gaps not seen for long are out of date."""
+"""With sampling by gap, one pass in this many visits all examples: gaps not seen for long are out of date."""
 
 
 def _is_mark(passes: int) -> bool:
-    """Whether averages may begin after so many passes: each at first, then ever farther apart by an eighth."""
+    """Whether an average may begin after this number of passes: after each at first, then at growing distances."""
     at = 1
     while at < passes:
         at += max(1, at // 8)
@@ -174,7 +175,9 @@ class BlockFrankWolfe(OnlineSolver):
 
     def active_set(self, state: BlockState) -> ActiveSet:
         """The active outputs of every example."""
-        return ActiveSet.packed(*state.blocks.active_set())
+        starts, alpha, part_starts, part, value = state.blocks.active_set()
+        # Small numbers as bytes: a fitted estimator keeps the active set, also when it is pickled.
+        return ActiveSet(starts, alpha, part_starts, part, as_bytes(value))
 
     def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:
         """The weights of the average (or the last point), with the dual point that gives the better bound.
