@@ -134,6 +134,7 @@ class ColumnGeneration(Solver):
     max_iter: int = 1000
     needs = ("lasso",)
     takes_slack = ("linear",)
+    shard_size = SHARD_PARTS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -157,11 +158,6 @@ class ColumnGeneration(Solver):
         if self.k_best > 1 and problem.structure.relaxed:
             return f"the argmax of {problem.structure.called} is relaxed, so that it has no k best; use k_best=1"
         return None
-
-    @property
-    def shard_size(self) -> int:
-        """Rows are found shard by shard."""
-        return SHARD_PARTS
 
     def _master(self, problem: Problem) -> Master:
         region, n_examples = problem.region, problem.structure.n_examples

@@ -55,6 +55,7 @@ class MasterSolver(Solver):
     age: int = 4
     max_iter: int = 1000
     needs = ("ridge",)
+    shard_size = SHARD_PARTS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,11 +63,6 @@ class MasterSolver(Solver):
         checks.integer("joint", self.joint, least=1)
         checks.integer("sweeps", self.sweeps, least=1)
         checks.integer("age", self.age, least=0)
-
-    @property
-    def shard_size(self) -> int | None:
-        """Points outlive the packed vectors, which are made piece by piece."""
-        return SHARD_PARTS
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
         """The master's solution."""

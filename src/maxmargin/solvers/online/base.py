@@ -13,18 +13,14 @@ from maxmargin.regions import Ridge
 from maxmargin.structures.base import FloatArray
 
 ONLINE_SHARD_PARTS = 1 << 18
-"""Parts of the pieces in which certificates are taken: a few packed vectors of this size stay in the cache."""
+"""Certificates are taken in shards of this many parts, of which a few packed vectors stay in the cache."""
 
 
 class OnlineSolver(Solver):
     """A solver that passes over single examples."""
 
     checkpoint_unsupported = ""
-
-    @property
-    def shard_size(self) -> int:
-        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
-        return ONLINE_SHARD_PARTS
+    shard_size = ONLINE_SHARD_PARTS
 
 
 @dataclass(frozen=True, eq=False)
