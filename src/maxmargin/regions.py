@@ -159,9 +159,9 @@ class Region(ABC):
         """A radius that holds a solution, given ``H(0)``, in the region's own norm; infinity if none is known."""
 
     def clip_norm(self, weights: FloatArray, bound: float) -> FloatArray:
-        """The nearest weights of the region to given ones of it within a bound of :meth:`norm_bound`; by default these.
+        """The nearest weights of the region within a bound of :meth:`norm_bound`, for solvers to keep steps bounded.
 
-        Solvers may use it to keep their steps bounded.
+        By default the given ones, which are of the region.
         """
         return weights
 

@@ -50,7 +50,7 @@ class CutEncoder(KernelEncoder):
         potentials: "potts" as above, or "regular": ``sum_j y_j w_n'x_j + sum_jk w_{y_j y_k}'x_jk``, up to the score of
             labeling all nodes 0.
         kernel: a kernel in place of explicit node features, or None; edge features stay linear.
-        support: with a kernel, the rows that it is taken with.
+        support: with a kernel, the rows that it compares others with.
     """
 
     n_node_features: int | None = None

@@ -28,7 +28,7 @@ class MatchingEncoder(KernelEncoder):
         right_capacity: likewise for right nodes.
         n_features: columns of the link features.
         kernel: a kernel in place of explicit link features, or None.
-        support: with a kernel, the rows that it is taken with.
+        support: with a kernel, the rows that it compares others with.
     """
 
     left_capacity: int = 1

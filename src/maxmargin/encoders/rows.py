@@ -23,7 +23,7 @@ class RowsEncoder(Encoder):
     """Columns of the parts' features."""
 
     empty: ClassVar[str] = "no parts"
-    """What an example without rows lacks."""
+    """The error for an example without rows."""
 
     def parse(self, X: list[Any]) -> tuple[list[Any], checks.Rows]:
         """The examples as given, and the features of all their parts."""
@@ -55,7 +55,7 @@ class KernelEncoder(Encoder):
     """A kernel in place of explicit features, or None."""
 
     support: KernelMap | None
-    """With a kernel, the rows that it is taken with."""
+    """With a kernel, the rows that it compares others with."""
 
     def __post_init__(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, Kernel):

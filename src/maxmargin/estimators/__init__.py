@@ -1,4 +1,4 @@
-"""scikit-learn manners over the library: ``fit``, ``predict``, ``score``, ``clone``, ``GridSearchCV``."""
+"""Estimators for scikit-learn: ``fit``, ``predict``, ``score``, ``clone``, ``GridSearchCV``."""
 
 from maxmargin.estimators.associative import AssociativeSVM as AssociativeSVM
 from maxmargin.estimators.base import StructuredSVM as StructuredSVM

@@ -128,7 +128,7 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class KernelMap:
-    """A kernel and the rows it is taken with: while training all distinct rows, afterwards those of the model.
+    """A kernel and the rows that it compares others with: while training all distinct rows, then those of the model.
 
     Attributes:
         kernel: the kernel, resolved.

@@ -88,8 +88,8 @@ class LabelSequences(Structure):
         return position * self.n_labels if window == 1 else 0
 
     def polytope(self) -> Polytope:
-        """Marginals of ``order + 1`` labels in a row: ``q`` holds one table for every such row, or the table
-        of all labels of a shorter example.
+        """Marginals of ``order + 1`` neighboring labels: ``q`` holds one table for each place of so many neighbors, or
+        one table of all labels of a shorter example.
 
         Tables sum to 1, and neighboring tables agree on the labels that they share; parts are sums over tables. Entries
         that no output has are left out. ``T K^(order + 1)`` variables: for reference solvers and small examples.

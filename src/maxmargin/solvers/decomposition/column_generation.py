@@ -11,10 +11,10 @@ in place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs ar
 
 Four things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its
 weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they
-promise, shrinks where they are far off, and goes where no weight reaches its walls: then the master's multipliers are
-feasible without it and give the bound.
+promise, shrinks where they are far off, and is removed where no weight reaches its bounds: then the master's
+multipliers are feasible without it and give the bound.
 *Between*: outputs are also decoded halfway from the best weights to the master's (Ben-Ameur and Neto 2007), which costs
-little beside a master and takes a third of the rounds away.
+little beside a master and saves a third of the rounds.
 *Warm-up*: with ``rescaling="none"`` an example's hinge falls below that of zero weights only when its gold output is
 the best one of all, which says little about where to go from zero; so the first rounds solve the problem with the
 margin rescaled, roughly, whose weights are the first box's center and whose outputs the first rows.

@@ -200,7 +200,7 @@ class StructuresPlayer(ABC):
         """``d(origin, point)``."""
 
     def inward(self, run: Run, point: StructuresPoint) -> StructuresPoint:
-        """A point from which a restarted run gets away: the same, unless it is too near a vertex."""
+        """The point to restart from: the same one, unless it is so near a vertex that steps would be short."""
         return point
 
     def rounding(self, log_partition: float) -> float:

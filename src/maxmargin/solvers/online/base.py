@@ -32,7 +32,7 @@ class PassesState:
         total: the sum of all changes.
         late: the sum in which the change at visit t counts t - 1 times.
         visits: how many.
-        tally: a figure of the method's own.
+        tally: another number, which the method says how to read.
     """
 
     examples: Any
@@ -43,7 +43,7 @@ class PassesState:
 
 
 class OnlinePasses(OnlineSolver):
-    """One whose state is sums over the visits, of which a compiled pass makes new ones."""
+    """An online solver whose state is sums over all visits, which a compiled pass updates."""
 
     shuffle: bool
 

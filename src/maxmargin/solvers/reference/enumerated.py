@@ -1,4 +1,4 @@
-"""The referee for every hinge: the quadratic program over the constraints of all outputs, listed one by one.
+"""The reference for every hinge: the quadratic program over the constraints of all outputs, listed one by one.
 
 With the factors ``m_i`` and losses ``l_i`` of :mod:`maxmargin.problem.hinges`, one row for each output ``y`` of each
 example:

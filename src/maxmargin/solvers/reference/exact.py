@@ -1,4 +1,4 @@
-"""The referee: the joint convex program of the 2005 report (eq. 15), solved by Clarabel.
+"""The reference solver: the joint convex program of the 2005 report (eq. 15), solved by Clarabel.
 
 With the polytope written as ``z = M q, A q <= b, E q = e, q >= 0``, linear programming duality turns the inner maximum
 into a minimum, and the whole problem into one convex program in the weights and the duals ``lambda >= 0, nu``:
