@@ -111,7 +111,8 @@ class Polytope:
 class Structure(ABC):
     """A packed batch of output polytopes. Subclasses give ``blocks``, ``argmax``, ``encode``, ``decode``, ``select``.
 
-    ``project`` and ``k_best`` fall back on the argmax alone (:mod:`maxmargin.structures.generic`).
+    ``project``, ``k_best`` and ``slack_argmax`` fall back on the argmax alone (:mod:`maxmargin.structures.generic`,
+    :mod:`maxmargin.structures.relaxed_slack`).
     """
 
     name: str
@@ -335,9 +336,9 @@ class Structure(ABC):
         (:attr:`slack_relaxed`), by a few calls of :meth:`argmax`. ``value`` is the product at ``z``, or an upper bound
         of it with status INEXACT.
         """
-        from maxmargin.structures import generic
+        from maxmargin.structures import relaxed_slack
 
-        return generic.slack_argmax(self, scores, margin, costs, constants, warm=warm)
+        return relaxed_slack.slack_argmax(self, scores, margin, costs, constants, warm=warm)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection ``argmin_{z in Z_i} 1/2 ||z - point_i||^2`` of every example.
