@@ -92,7 +92,7 @@ class PartFeatures(Features):
         return sp.csr_array(self.sign * self.rows.to_sparse())
 
 
-class _Joined(Features):
+class Joined(Features):
     """Several maps of the same examples, their weights one after the other."""
 
     def __init__(self, *features: Features) -> None:
@@ -148,7 +148,7 @@ class _Joined(Features):
         return other
 
 
-class Stacked(_Joined):
+class Stacked(Joined):
     """The direct sum of several maps of the same examples: parts block after block, weights one after the other.
 
     A cut, for example, has node features with node weights, then edge features with ``sign=-1`` and edge weights.
@@ -197,7 +197,7 @@ class Stacked(_Joined):
         return sp.csr_array(sp.block_diag([member.to_sparse() for member in self.features], format="csr"))
 
 
-class Beside(_Joined):
+class Beside(Joined):
     """Several maps of the same parts: scores add up, weights one after the other.
 
     The nodes of a cut, for example, may have features of their own and sums over the edges that meet in them.
