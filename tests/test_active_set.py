@@ -185,7 +185,7 @@ def test_infeasible_outputs_are_found_one_by_one() -> None:
     rows = np.array([eye, crossed, both, eye, half, crossed])
     at = np.nonzero(rows)
     counts = np.bincount(at[0], minlength=len(rows))
-    active_set = ActiveSet.packed(
+    active_set = ActiveSet(
         np.array([0, 3, 5, 6]),
         np.array([0.5, 0.25, 0.25, 0.5, 0.5, 1.0]),
         np.concatenate([[0], np.cumsum(counts)]),
@@ -234,7 +234,7 @@ def test_estimators_resume_from_their_active_sets(make: Any) -> None:
     assert again.counters.iterations <= 2
     weighted = np.linspace(0.5, 2.0, len(X))
     model.set_params(C=1.0).fit(X, y, sample_weight=weighted)
-    problem = model._problem(X, y, weighted, None)[1]
+    problem = model._examples(X, y, weighted, None).problem(model._settings(), 1.0)
     true(problem, model.solution_)
 
 

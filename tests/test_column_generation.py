@@ -25,7 +25,7 @@ from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Status, Stop, choose, solve
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
-from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, OutputRows
+from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, MasterProblem, OutputRows
 from maxmargin.structures.candidates import Candidates
 
 
@@ -153,10 +153,10 @@ def test_masters_one_by_one(seed: int, box: float, step: str) -> None:
     bounds = Box(np.where(np.arange(n) % 3 == 0, 0.1, -0.05), box)
     nothing = OutputRows.none(n)
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(n), np.zeros(0))
-    exact = HighsMaster(region, 6).solve(nothing, none, rows, start, bounds, 0.0)
+    exact = HighsMaster(region, 6).solve(MasterProblem(nothing, none, rows, start, bounds, 0.0))
     accuracy = 1e-7 if step == "norm" else 1e-3
     near = ExtragradientMaster(region, 6, paper_step=step == "frobenius").solve(
-        nothing, none, rows, start, bounds, accuracy
+        MasterProblem(nothing, none, rows, start, bounds, accuracy)
     )
 
     def value(answer: Answer) -> float:
@@ -186,8 +186,8 @@ def test_columns_left_out_of_a_master_come_back(seed: int) -> None:
     master = ExtragradientMaster(region, 6)
     assert len(master._priced(rows, few, start.weights != 0.0)) < len(rows.columns)
     kept = np.ones(len(rows), dtype=bool)
-    found = master.solve(rows, kept, rows, start, free, 1e-7)
-    exact = HighsMaster(region, 6).solve(rows, kept, rows, start, free, 0.0)
+    found = master.solve(MasterProblem(rows, kept, rows, start, free, 1e-7))
+    exact = HighsMaster(region, 6).solve(MasterProblem(rows, kept, rows, start, free, 0.0))
     value, least = (region.penalty(a.weights) + float(rows.slacks(a.weights, 6).sum()) for a in (found, exact))
     assert value == pytest.approx(least, rel=1e-6)
     g, loss = rows.aggregate(found.multipliers)
@@ -200,11 +200,11 @@ def test_a_master_that_lost_step_is_built_again() -> None:
     region, free = L1(C=0.8), Box(np.zeros(n), np.inf)
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(n), np.zeros(0))
     master = HighsMaster(region, 6)
-    first = master.solve(OutputRows.none(n), none, rows, start, free, 0.0)
+    first = master.solve(MasterProblem(OutputRows.none(n), none, rows, start, free, 0.0))
     kept = first.multipliers > 0.0
     now = rows.take(kept).joined(more)
-    warm = master.solve(rows, kept, now, first, free, 0.0)
-    cold = HighsMaster(region, 6).solve(rows, kept, now, first, free, 0.0)
+    warm = master.solve(MasterProblem(rows, kept, now, first, free, 0.0))
+    cold = HighsMaster(region, 6).solve(MasterProblem(rows, kept, now, first, free, 0.0))
     assert now.loss @ warm.multipliers == pytest.approx(now.loss @ cold.multipliers)
 
 
@@ -459,7 +459,7 @@ def test_an_interrupted_step_leaves_the_state_whole(monkeypatch: pytest.MonkeyPa
     before = state.rows.loss.tobytes(), state.answer.weights.tobytes()
     expected = solver.propose(begun, solver.step(begun, state))[0].loss  # moves the kept model on
 
-    def broken(self: HighsMaster, deadline: float | None) -> int:
+    def broken(self: HighsMaster, problem: MasterProblem) -> int:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -484,12 +484,12 @@ def test_a_master_ends_at_its_deadline_with_feasible_points(master: Any) -> None
     rows, region, n = some_rows(0, 200, 40), L1(C=2.0), 40
     start, box = Answer(np.zeros(n), np.zeros(0)), Box(np.zeros(n), np.inf)
     kept = np.zeros(0, dtype=bool)
-    args = OutputRows.none(n), kept, rows, start, box, 1e-10
-    optimum = master(region, 6).solve(*args)
+    problem = MasterProblem(OutputRows.none(n), kept, rows, start, box, 1e-10)
+    optimum = master(region, 6).solve(problem)
     best = region.penalty(optimum.weights) + rows.slacks(optimum.weights, 6).sum()
     for seconds in (-1.0, 0.0, 1e-4, 1e-3, 1e-2, 600.0):
         solver = master(region, 6)
-        found = solver.solve(*args, time.perf_counter() + seconds)
+        found = solver.solve(replace(problem, deadline=time.perf_counter() + seconds))
         assert found.multipliers.shape == (200,)
         assert (found.multipliers >= 0.0).all()
         assert np.bincount(rows.owner, found.multipliers, minlength=6).max() <= 1 + 1e-12
@@ -497,7 +497,7 @@ def test_a_master_ends_at_its_deadline_with_feasible_points(master: Any) -> None
         assert region.penalty(found.weights) + rows.slacks(found.weights, 6).sum() >= best * (1 - 1e-8)
         if seconds < 0.0:
             assert found.work == 0
-        again = solver.solve(*args)  # what was left undone is done
+        again = solver.solve(problem)  # what was left undone is done
         assert region.dual(*rows.aggregate(again.multipliers)) == pytest.approx(best, rel=1e-7)
 
 
@@ -507,9 +507,9 @@ def test_the_deadline_of_the_run_reaches_the_master(master: Any, monkeypatch: py
     kind = HighsMaster if master == "highs" else ExtragradientMaster
     solved = kind.solve
 
-    def watched(self: Any, *args: Any) -> Answer:
-        seen.append(args[-1])
-        return solved(self, *args)
+    def watched(self: Any, problem: MasterProblem) -> Answer:
+        seen.append(problem.deadline)
+        return solved(self, problem)
 
     monkeypatch.setattr(kind, "solve", watched)
     problem = replace(within(make("chain", n=6), C=5.0), rescaling="none")
@@ -548,8 +548,9 @@ def test_what_highs_refuses_is_no_answer() -> None:
     rows = some_rows(0)
     broken = replace(rows, loss=np.full(len(rows), np.nan))
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(12), np.zeros(0))
+    problem = MasterProblem(OutputRows.none(12), none, broken, start, Box(np.zeros(12), np.inf), 0.0)
     with pytest.raises(NonFiniteError, match="HiGHS refused"):
-        HighsMaster(L1(C=1.0), 6).solve(OutputRows.none(12), none, broken, start, Box(np.zeros(12), np.inf), 0.0)
+        HighsMaster(L1(C=1.0), 6).solve(problem)
 
 
 @pytest.mark.parametrize("size", [1e-6, 1e-12, 1e-40])
@@ -572,13 +573,13 @@ def test_a_master_in_a_small_box_promises_half_of_what_it_can() -> None:
     for seed, size in itertools.product(range(5), (1e-4, 1e-2, 1.0)):
         rows, region = some_rows(seed), L1(C=2.0)
         start, box = Answer(np.zeros(12), np.zeros(0)), Box(np.zeros(12), size)
-        args = OutputRows.none(12), np.zeros(0, dtype=bool), rows, start, box
+        problem = MasterProblem(OutputRows.none(12), np.zeros(0, dtype=bool), rows, start, box, 0.0)
         before, exact, near = (
             region.penalty(w) + rows.slacks(w, 6).sum()
             for w in (
                 np.zeros(12),
-                HighsMaster(region, 6).solve(*args, 0.0).weights,
-                ExtragradientMaster(region, 6).solve(*args, 0.1).weights,
+                HighsMaster(region, 6).solve(problem).weights,
+                ExtragradientMaster(region, 6).solve(replace(problem, accuracy=0.1)).weights,
             )
         )
         assert near <= before

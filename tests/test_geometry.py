@@ -17,7 +17,7 @@ from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Status, Stop, certify, solve
-from maxmargin.solvers.first_order.geometry import GibbsStructures, SplitSimplex
+from maxmargin.solvers.first_order.players import GibbsStructures, SplitSimplex
 
 GIBBS = mm.Entropic()
 SOLVERS: dict[str, Solver] = {

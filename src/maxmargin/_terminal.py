@@ -21,7 +21,7 @@ def printable(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a table has it: numbers with four digits, ``-`` where there is nothing."""
+    """A value as text for a table: numbers with four digits, ``-`` for None and empty lists."""
     if value is None:
         return "-"
     if isinstance(value, float):

@@ -159,9 +159,9 @@ class Region(ABC):
         """A radius that holds a solution, given ``H(0)``, in the region's own norm; infinity if none is known."""
 
     def clip_norm(self, weights: FloatArray, bound: float) -> FloatArray:
-        """The nearest weights of the region to given ones of it within a bound of :meth:`norm_bound`; by default these.
+        """The nearest weights of the region within a bound of :meth:`norm_bound`, for solvers to keep steps bounded.
 
-        Solvers may use it to keep their steps bounded.
+        By default the given ones, which are of the region.
         """
         return weights
 
@@ -307,6 +307,8 @@ class L1(Region):
     nonnegative: npt.NDArray[np.bool_] | None = None
     C: float = np.inf
     sparse = True
+    certifies = True
+    curvature = 0.0
 
     def __post_init__(self) -> None:
         checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
@@ -326,11 +328,6 @@ class L1(Region):
     def price(self) -> float:
         """``1/C``, the cost of a unit of weight."""
         return 0.0 if np.isinf(self.C) else 1.0 / float(self.C)
-
-    @property
-    def curvature(self) -> float:
-        """0: the penalty has no curvature, and where ``C`` is finite no gradient either (:attr:`smooth`)."""
-        return 0.0
 
     @property
     def lasso(self) -> Lasso | None:
@@ -364,11 +361,6 @@ class L1(Region):
     def smooth(self) -> bool:
         """False where ``C`` is finite."""
         return bool(np.isinf(self.C))
-
-    @property
-    def certifies(self) -> bool:
-        """Always."""
-        return True
 
     def project(self, weights: FloatArray) -> FloatArray:
         """Signs first, then all weights toward zero by one amount, which a sort finds: ``O(d log d)``.

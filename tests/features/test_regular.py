@@ -229,7 +229,7 @@ def test_save_load_clone_pickle(tmp_path):
 def test_bad_settings():
     X, y = graphs()
     for wrong in ("ising", None, 3, ["potts"]):
-        with pytest.raises(ValueError, match='potentials must be "potts" or "regular"'):
+        with pytest.raises(ValueError, match="potentials must be one of 'potts', 'regular'"):
             mm.CutSVM(potentials=wrong).fit(X, y)
     with pytest.raises(ValueError, match="example 1: edge features must be >= 0"):
         mm.CutSVM(potentials="regular").fit([X[0], mm.Graph(np.ones((2, 2)), [[0, 1]], [[1.0, -1.0]]), *X[2:]], y)

@@ -314,7 +314,7 @@ def test_masses_keep_only_legal_outputs():
     rows = [free.encode(labels).dense() for labels in sequences]
     outputs = [own_parts(free, z, i) for i in (0, 1) for z in rows]
     parts = [np.flatnonzero(z) for z in outputs]
-    active_set = ActiveSet.packed(
+    active_set = ActiveSet(
         np.array([0, 3, 6]),
         np.full(6, 1 / 3),
         np.cumsum([0, *map(len, parts)]),

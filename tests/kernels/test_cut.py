@@ -152,16 +152,6 @@ def test_argmax_with_ties_and_equal_scores() -> None:
         np.testing.assert_array_equal(points.z, structure.argmax(scores).z)
 
 
-def test_squared_radius_is_the_largest_half_squared_distance() -> None:
-    structure = Cut([3, 2], [[0, 1], [1, 2], [0, 1]], [0, 2, 3])
-    gold = structure.encode([[1, 0, 0], [1, 1]]).dense()
-    corners = np.array(list(itertools.product((0.0, 1.0), repeat=structure.n_parts)))
-    nodes = corners[:, :5]
-    ends = np.array([[0, 1], [1, 2], [3, 4]])
-    constraints = np.all(corners[:, 5:] >= np.abs(nodes[:, ends[:, 0]] - nodes[:, ends[:, 1]]), axis=1)
-    assert structure.squared_radius(gold) == pytest.approx(0.5 * ((corners[constraints] - gold) ** 2).sum(axis=1).max())
-
-
 # --- projection --------------------------------------------------------------------------------------------------
 
 

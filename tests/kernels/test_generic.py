@@ -275,9 +275,9 @@ def test_wrong_arguments_are_refused():
         structure.project(np.zeros(2))
     with pytest.raises(ValueError, match="scores must have shape"):
         structure.k_best(np.zeros(2), 1)
-    with pytest.raises(ValueError, match="tol must be finite and not negative"):
+    with pytest.raises(ValueError, match="tol must be a finite number >= 0"):
         structure.project(np.zeros(3), tol=float("nan"))
-    with pytest.raises(ValueError, match="k must be at least 1"):
+    with pytest.raises(ValueError, match="k must be an integer >= 1"):
         structure.k_best(np.zeros(3), 0)
 
 

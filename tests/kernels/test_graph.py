@@ -432,7 +432,7 @@ def test_what_is_refused(kind: type[network.Network]) -> None:
         structure.argmax(np.zeros(structure.n_parts), warm=np.zeros(3))
     with pytest.raises(ValueError, match="scores must have shape"):
         structure.argmax(np.zeros(structure.n_parts + 1))
-    with pytest.raises(ValueError, match="tol must be finite"):
+    with pytest.raises(ValueError, match="tol must be a finite number"):
         structure.project(np.zeros(structure.n_parts), tol=-1.0)
 
 

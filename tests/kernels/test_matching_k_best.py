@@ -170,7 +170,7 @@ def test_one_example_at_a_time():
 
 def test_refused_arguments():
     structure = Matching.dense([(2, 2)])
-    with pytest.raises(ValueError, match="k must be at least 1"):
+    with pytest.raises(ValueError, match="k must be an integer >= 1"):
         structure.k_best(np.zeros(4), 0)
     with pytest.raises(ValueError, match="scores must have shape"):
         structure.k_best(np.zeros(5), 2)

@@ -211,7 +211,7 @@ def test_k_best_of_large_chains(kind):
         np.testing.assert_allclose(chain.by_example(points.z * scores), points.value, rtol=1e-12)
         np.testing.assert_array_equal(chain.encode(chain.decode(points.z)), points.z)
     assert len({points.z[: chain.starts[1]].tobytes() for points in ranks}) == 50
-    with pytest.raises(ValueError, match="k must be at least 1"):
+    with pytest.raises(ValueError, match="k must be an integer >= 1"):
         chain.k_best(scores, 0)
 
 

@@ -13,7 +13,7 @@ from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 
 import maxmargin as mm
-from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree, generic
+from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree, relaxed_slack
 
 EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "tree")
 
@@ -68,7 +68,7 @@ def test_every_structure_by_enumeration(kind, size):
 def test_relaxation_of_exact_structures(kind):
     """The fallback is the maximum over the hull, also where a structure has better; never below the exact one."""
     problem, asked = at_weights(kind, 1, 1.0)
-    points = generic.slack_argmax(problem.structure, *asked)
+    points = relaxed_slack.slack_argmax(problem.structure, *asked)
     assert_worth(problem.structure, points, *asked)
     wanted = [best_mix(*own) for own in listed(problem.structure, *asked)]
     np.testing.assert_allclose(points.value, wanted, rtol=1e-11)
@@ -160,7 +160,7 @@ def test_chains_with_every_vector_length(transitions):
         points = structure.slack_argmax(*asked)
         assert_worth(structure, points, *asked)
         np.testing.assert_allclose(points.value, structure._slack_as_tree(*asked).value, rtol=1e-12)
-        relaxed = generic.slack_argmax(structure, *asked).value
+        relaxed = relaxed_slack.slack_argmax(structure, *asked).value
         assert (points.value <= relaxed * (1 + 1e-12)).all()
 
 
@@ -253,7 +253,7 @@ def test_fronts_that_are_too_long_give_bounds():
     assert (structure.encode(structure.decode(points.z)) == points.z).all()
     product = (costs @ points.z) * (asked[1][0] + scores @ points.z)
     # The relaxation bounds the maximum as well, and rounding its mix gives outputs that are nearly as good.
-    relaxed = generic.slack_argmax(structure, *asked).value[0]
+    relaxed = relaxed_slack.slack_argmax(structure, *asked).value[0]
     assert product <= relaxed * (1 + 1e-12)
     assert product <= points.value[0] <= 1.1 * relaxed
     assert product >= 0.9 * relaxed
@@ -364,7 +364,7 @@ def test_all_outputs_forbidden(relaxed):
     costs = np.zeros(structure.n_parts)
     costs[structure.variable_parts] = 1.0
     asked = scores, np.ones(2), costs, np.zeros(2)
-    points = generic.slack_argmax(structure, *asked) if relaxed else structure.slack_argmax(*asked)
+    points = relaxed_slack.slack_argmax(structure, *asked) if relaxed else structure.slack_argmax(*asked)
     assert points.status.tolist() == [PointStatus.ABSENT, PointStatus.OK]
     assert points.value.tolist() == [-np.inf, 1.0]
     tree = structure._slack_as_tree(*asked)

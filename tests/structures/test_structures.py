@@ -143,7 +143,7 @@ def test_one_rule_for_tolerances(kind: str) -> None:
     structure = make(kind, n=3).structure
     point = np.random.default_rng(0).normal(size=structure.n_parts)
     for tol in (-1.0, np.nan, np.inf):
-        with pytest.raises(ValueError, match="tol must be finite and not negative"):
+        with pytest.raises(ValueError, match="tol must be a finite number >= 0"):
             structure.project(point, tol=tol)
     exact = structure.project(point, tol=0)
     assert (exact.status == PointStatus.OK).all()

@@ -1,31 +1,17 @@
 """From lists of user data to packed batches and back."""
 
-from maxmargin.encoders.associative import AssociativeEncoder
-from maxmargin.encoders.base import Batch, Encoder
-from maxmargin.encoders.candidates import CandidatesEncoder
-from maxmargin.encoders.chain import ChainEncoder
-from maxmargin.encoders.cut import CutEncoder
-from maxmargin.encoders.graph import GraphEncoder
-from maxmargin.encoders.inputs import Bipartite, FeatureSequence, Graph, Program
-from maxmargin.encoders.matching import MatchingEncoder
-from maxmargin.encoders.parts import PartsEncoder
-from maxmargin.encoders.program import ProgramEncoder
-from maxmargin.encoders.tree import TreeEncoder
-
-__all__ = [
-    "AssociativeEncoder",
-    "Batch",
-    "Bipartite",
-    "CandidatesEncoder",
-    "ChainEncoder",
-    "CutEncoder",
-    "Encoder",
-    "FeatureSequence",
-    "Graph",
-    "GraphEncoder",
-    "MatchingEncoder",
-    "PartsEncoder",
-    "Program",
-    "ProgramEncoder",
-    "TreeEncoder",
-]
+from maxmargin.encoders.associative import AssociativeEncoder as AssociativeEncoder
+from maxmargin.encoders.base import Batch as Batch
+from maxmargin.encoders.base import Encoder as Encoder
+from maxmargin.encoders.candidates import CandidatesEncoder as CandidatesEncoder
+from maxmargin.encoders.chain import ChainEncoder as ChainEncoder
+from maxmargin.encoders.cut import CutEncoder as CutEncoder
+from maxmargin.encoders.graph import GraphEncoder as GraphEncoder
+from maxmargin.encoders.inputs import Bipartite as Bipartite
+from maxmargin.encoders.inputs import FeatureSequence as FeatureSequence
+from maxmargin.encoders.inputs import Graph as Graph
+from maxmargin.encoders.inputs import Program as Program
+from maxmargin.encoders.matching import MatchingEncoder as MatchingEncoder
+from maxmargin.encoders.parts import PartsEncoder as PartsEncoder
+from maxmargin.encoders.program import ProgramEncoder as ProgramEncoder
+from maxmargin.encoders.tree import TreeEncoder as TreeEncoder

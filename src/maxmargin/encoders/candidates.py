@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin.encoders import checks
-from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.base import Batch
+from maxmargin.encoders.rows import RowsEncoder
 from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.candidates import Candidates
@@ -18,7 +19,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class CandidatesEncoder(Encoder):
+class CandidatesEncoder(RowsEncoder):
     """Encodes lists of candidates.
 
     Attributes:
@@ -28,19 +29,13 @@ class CandidatesEncoder(Encoder):
     n_features: int | None = None
 
     kind = "candidates"
+    empty = "no candidates"
 
-    def parse(self, X: list[Any]) -> checks.Rows:
-        """The candidates of all examples."""
-        return checks.rows(X, "features", "no candidates")
-
-    def learn(self, parsed: checks.Rows, y: Sequence[Any]) -> Self:
-        """The number of features."""
-        return replace(self, n_features=parsed.width)
-
-    def batch(self, parsed: checks.Rows) -> Batch:
+    def batch(self, parsed: tuple[list[Any], checks.Rows]) -> Batch:
         """The lists of candidates."""
-        parsed.require(self.n_features)
-        return Batch(Candidates(np.diff(parsed.offsets)), PartFeatures(parsed.matrix, parsed.offsets))
+        rows = parsed[1]
+        rows.require(self.n_features)
+        return Batch(Candidates(np.diff(rows.offsets)), PartFeatures(rows.matrix, rows.offsets))
 
     def good(self, batch: Batch, y: Sequence[Any]) -> npt.NDArray[np.bool_]:
         """Which candidates are good, packed, shape ``(n_parts,)``; ValueError naming the example if none is."""
@@ -62,20 +57,6 @@ class CandidatesEncoder(Encoder):
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whether a good candidate was chosen."""
         return float(bool((good_numbers(gold, 0, None) == predicted).any())), 1.0
-
-    @property
-    def n_weights(self) -> int:
-        """One per feature."""
-        return self.n_features or 0
-
-    def state(self) -> State:
-        """The width."""
-        return {"n_features": self.n_features}
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """See :meth:`Encoder.from_state`."""
-        return cls(checks.integer(state["n_features"], "n_features"))
 
 
 def good_numbers(given: Any, index: int, size: int | None) -> IntArray:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.encoders import sparse
 from maxmargin.structures._arrays import offsets_of
@@ -50,9 +50,7 @@ def array(value: Any, index: int, what: str, kinds: str, wanted: str) -> npt.NDA
 
 def integer(value: Any, what: str, *, at_least: int = 0) -> int:
     """A plain integer (of Python or NumPy, not a bool) that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
-        raise ValueError(f"{what} must be an integer >= {at_least}, got {value!r}")
-    return int(value)
+    return _checks.integer(what, value, least=at_least)
 
 
 def matrix(value: Any, index: int, what: str) -> Any:
@@ -68,10 +66,7 @@ def matrix(value: Any, index: int, what: str) -> Any:
         try:
             return sparse.to_csr(value)
         except ValueError as error:
-            raise ValueError(
-                f"example {index}: {what} are not a valid {value.format.upper()} matrix ({error}); "
-                "build it again from its rows, columns and entries"
-            ) from None
+            raise _not_valid(index, what, value.format, error) from None
     dense = array(value, index, what, "fiub", "real numbers in a 2-D array or CSR matrix, with equally long rows")
     dense = np.ascontiguousarray(dense, dtype=np.float64)
     if dense.ndim != 2:
@@ -150,8 +145,15 @@ def _check_csr(stacked: Any, matrices: list[Any], what: str) -> None:
             try:
                 sp.csr_array(found).check_format(full_check=True)
             except ValueError as error:
-                raise ValueError(f"example {index}: {what} are not a valid CSR matrix: {error}") from None
+                raise _not_valid(index, what, "csr", error) from None
         raise
+
+
+def _not_valid(index: int, what: str, form: str, error: ValueError) -> ValueError:
+    return ValueError(
+        f"example {index}: {what} are not a valid {form.upper()} matrix ({error}); "
+        "build it again from its rows, columns and entries"
+    )
 
 
 def _not_finite(offsets: IntArray, row: int, what: str) -> ValueError:

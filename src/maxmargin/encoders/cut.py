@@ -21,10 +21,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._checks import one_of
 from maxmargin._sparse import sp
-from maxmargin.encoders import checks, graphs, kernels
-from maxmargin.encoders.base import Batch, Encoder, State
-from maxmargin.features.base import Features
+from maxmargin.encoders import checks, graphs
+from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
 from maxmargin.structures.base import FloatArray
@@ -34,13 +35,13 @@ from maxmargin.structures.sparse import SparsePoint
 POTENTIALS = ("potts", "regular")
 
 _L1_UNSUPPORTED = (
-    "an L1 ball with regular potentials has no cheap projection (in coordinates that keep them regular it is no L1 "
-    'ball); use norm="l2" (radius or C), or potentials="potts"'
+    "an L1 ball with regular potentials has no cheap projection (in coordinates that keep them regular it is not an "
+    'L1 ball); use norm="l2" (radius or C), or potentials="potts"'
 )
 
 
 @dataclass(frozen=True, eq=False)
-class CutEncoder(Encoder):
+class CutEncoder(KernelEncoder):
     """Encodes graphs: score of a labeling ``sum_j y_j w_n'x_j - sum_jk [y_j != y_k] w_e'x_jk`` with ``w_e >= 0``.
 
     Attributes:
@@ -49,7 +50,7 @@ class CutEncoder(Encoder):
         potentials: "potts" as above, or "regular": ``sum_j y_j w_n'x_j + sum_jk w_{y_j y_k}'x_jk``, up to the score of
             labeling all nodes 0.
         kernel: a kernel in place of explicit node features, or None; edge features stay linear.
-        support: with a kernel, the rows that it is taken with.
+        support: with a kernel, the rows that it compares others with.
     """
 
     n_node_features: int | None = None
@@ -61,9 +62,8 @@ class CutEncoder(Encoder):
     kind = "cut"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.potentials, str) or self.potentials not in POTENTIALS:
-            raise ValueError(f'potentials must be "potts" or "regular", got {self.potentials!r}')
-        kernels.check(self.kernel)
+        super().__post_init__()
+        one_of("potentials", self.potentials, POTENTIALS)
 
     def parse(self, X: list[Any]) -> graphs.Graphs:
         """The graphs; an edge without features has the one feature 1."""
@@ -75,7 +75,7 @@ class CutEncoder(Encoder):
             self,
             n_node_features=parsed.nodes.width,
             n_edge_features=parsed.edge_rows.width,
-            support=None if self.kernel is None else KernelMap.learn(self.kernel, parsed.nodes.matrix),
+            support=self._support(parsed.nodes),
         )
 
     def batch(self, parsed: graphs.Graphs) -> Batch:
@@ -86,14 +86,9 @@ class CutEncoder(Encoder):
             "they say how strongly the ends attract each other",
             "shift them, or split a signed feature into its positive and negative part",
         )
-        node_rows, node_offsets = parsed.nodes.matrix, parsed.nodes.offsets
         edge_rows, edge_offsets = parsed.edge_rows.matrix, parsed.edge_offsets
-        structure = Cut(np.diff(node_offsets), parsed.edges, edge_offsets)
-        node_map: Features
-        if self.support is None:
-            node_map = PartFeatures(node_rows, node_offsets)
-        else:
-            node_map = self.support.features(node_rows, node_offsets)
+        structure = Cut(np.diff(parsed.nodes.offsets), parsed.edges, edge_offsets)
+        node_map = self._row_features(parsed.nodes, parsed.nodes.offsets)
         if self.potentials == "regular":
             node_map = Beside(node_map, *_ends(structure, edge_rows))
         return Batch(structure, Stacked(node_map, PartFeatures(edge_rows, edge_offsets, sign=-1.0)))
@@ -110,36 +105,20 @@ class CutEncoder(Encoder):
         return float(np.sum(np.asarray(gold) == predicted)), float(len(predicted))
 
     @property
-    def _n_node_weights(self) -> int:
-        """Weights of the nodes' own features: with a kernel its dimension, then one per support row."""
-        return (self.n_node_features or 0) if self.support is None else self.support.n_weights
-
-    @property
     def n_weights(self) -> int:
         """Node weights, with regular potentials those of first and second ends, then edge weights."""
-        return self._n_node_weights + (3 if self.potentials == "regular" else 1) * (self.n_edge_features or 0)
+        edges = (3 if self.potentials == "regular" else 1) * (self.n_edge_features or 0)
+        return self._n_row_weights(self.n_node_features) + edges
 
     @property
     def layout(self) -> tuple[Any, ...]:
         """Both widths: node and edge weights must not change places; the kernel, and its training rows."""
-        kernel = self.kernel if self.support is None else (self.support.kernel, self.support.digest)
-        return self.kind, self.n_node_features, self.n_edge_features, self.potentials, kernel
+        return self.kind, self.n_node_features, self.n_edge_features, self.potentials, self._kernel_layout
 
     @property
     def l1_unsupported(self) -> str:
         """See :meth:`Encoder.l1_unsupported`."""
-        return (
-            _L1_UNSUPPORTED
-            if self.potentials == "regular"
-            else kernels.L1_UNSUPPORTED
-            if self.kernel is not None
-            else ""
-        )
-
-    @property
-    def signs_unsupported(self) -> str:
-        """See :meth:`Encoder.signs_unsupported`."""
-        return kernels.SIGNS_UNSUPPORTED if self.kernel is not None else ""
+        return _L1_UNSUPPORTED if self.potentials == "regular" else super().l1_unsupported
 
     def nonnegative(self) -> npt.NDArray[np.bool_]:
         """The edge weights."""
@@ -159,36 +138,20 @@ class CutEncoder(Encoder):
             [-first - second + edge, -first + second - edge, first - second - edge, first + second + edge]
         )
 
-    def to_model(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
-        """With a kernel: the support rows and their dual coefficients, then the edge weights."""
-        if self.support is None:
-            return self, weights
-        n = self._n_node_weights
-        support, dual = self.support.finish(weights[:n])
-        return replace(self, support=support), np.concatenate([dual, weights[n:]])
-
-    def to_training(self, trained: Encoder, weights: FloatArray) -> FloatArray:
-        """See :meth:`Encoder.to_training`."""
-        assert isinstance(trained, CutEncoder)
-        if self.support is None or trained.support is None:
-            return weights
-        n = trained._n_node_weights
-        return np.concatenate([self.support.resume(trained.support, weights[:n]), weights[n:]])
-
     def state(self) -> State:
         """Widths; potentials where they are not Potts; the kernel."""
         return {
             "n_node_features": self.n_node_features,
             "n_edge_features": self.n_edge_features,
             "potentials": self.potentials,
-            **kernels.state(self.support),
+            **self._kernel_state(),
         }
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
         nodes, edges = (checks.integer(state[key], key) for key in ("n_node_features", "n_edge_features"))
-        return cls(nodes, edges, state["potentials"], *kernels.from_state(state, nodes))
+        return cls(nodes, edges, state["potentials"], *kernel_from_state(state, nodes))
 
 
 def _ends(structure: Cut, edge_rows: Any) -> tuple[PartFeatures, PartFeatures]:

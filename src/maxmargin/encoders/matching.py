@@ -9,18 +9,18 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders import checks, kernels
-from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders import checks
+from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.inputs import Bipartite
+from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
-from maxmargin.features.parts import PartFeatures
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import IntArray
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class MatchingEncoder(Encoder):
+class MatchingEncoder(KernelEncoder):
     """Encodes bipartite graphs.
 
     Attributes:
@@ -28,7 +28,7 @@ class MatchingEncoder(Encoder):
         right_capacity: likewise for right nodes.
         n_features: columns of the link features.
         kernel: a kernel in place of explicit link features, or None.
-        support: with a kernel, the rows that it is taken with.
+        support: with a kernel, the rows that it compares others with.
     """
 
     left_capacity: int = 1
@@ -40,7 +40,7 @@ class MatchingEncoder(Encoder):
     kind = "matching"
 
     def __post_init__(self) -> None:
-        kernels.check(self.kernel)
+        super().__post_init__()
         for name, value in (("left_capacity", self.left_capacity), ("right_capacity", self.right_capacity)):
             checks.integer(value, name, at_least=1)
 
@@ -50,9 +50,7 @@ class MatchingEncoder(Encoder):
 
     def learn(self, parsed: tuple[list[Any], checks.Rows], y: Sequence[Any]) -> Self:
         """The number of features, and with a kernel the training links."""
-        rows = parsed[1]
-        support = None if self.kernel is None else KernelMap.learn(self.kernel, rows.matrix)
-        return replace(self, n_features=rows.width, support=support)
+        return replace(self, n_features=parsed[1].width, support=self._support(parsed[1]))
 
     def batch(self, parsed: tuple[list[Any], checks.Rows]) -> Batch:
         """The links of all graphs; full graphs and pruned ones may be mixed."""
@@ -72,9 +70,7 @@ class MatchingEncoder(Encoder):
             structure = Matching(shapes, edges, offsets, **capacities)
         else:
             structure = Matching.dense(shapes, **capacities)
-        if self.support is not None:
-            return Batch(structure, self.support.features(rows.matrix, offsets))
-        return Batch(structure, PartFeatures(rows.matrix, offsets))
+        return Batch(structure, self._row_features(rows, offsets))
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """Links to 0/1 vertices."""
@@ -91,39 +87,13 @@ class MatchingEncoder(Encoder):
 
     @property
     def n_weights(self) -> int:
-        """One per feature; with a kernel its dimension while training, then one per support row."""
-        return (self.n_features or 0) if self.support is None else self.support.n_weights
+        """Those of the links' features or of the kernel."""
+        return self._n_row_weights(self.n_features)
 
     @property
     def layout(self) -> tuple[Any, ...]:
         """The width; with a kernel also its settings and the training rows."""
-        if self.support is None:
-            return self.kind, self.n_features, self.kernel
-        return self.kind, self.n_features, self.support.kernel, self.support.digest
-
-    @property
-    def l1_unsupported(self) -> str:
-        """See :meth:`Encoder.l1_unsupported`."""
-        return kernels.L1_UNSUPPORTED if self.kernel is not None else ""
-
-    @property
-    def signs_unsupported(self) -> str:
-        """See :meth:`Encoder.signs_unsupported`."""
-        return kernels.SIGNS_UNSUPPORTED if self.kernel is not None else ""
-
-    def to_model(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
-        """With a kernel: the support rows and their dual coefficients."""
-        if self.support is None:
-            return self, weights
-        support, dual = self.support.finish(weights)
-        return replace(self, support=support), dual
-
-    def to_training(self, trained: Encoder, weights: FloatArray) -> FloatArray:
-        """See :meth:`Encoder.to_training`."""
-        assert isinstance(trained, MatchingEncoder)
-        if self.support is None or trained.support is None:
-            return weights
-        return self.support.resume(trained.support, weights)
+        return self.kind, self.n_features, self._kernel_layout
 
     def state(self) -> State:
         """Capacities, width and the kernel."""
@@ -131,7 +101,7 @@ class MatchingEncoder(Encoder):
             "left_capacity": int(self.left_capacity),
             "right_capacity": int(self.right_capacity),
             "n_features": self.n_features,
-            **kernels.state(self.support),
+            **self._kernel_state(),
         }
 
     @classmethod
@@ -139,7 +109,7 @@ class MatchingEncoder(Encoder):
         """See :meth:`Encoder.from_state`."""
         left, right = (checks.integer(state[key], key, at_least=1) for key in ("left_capacity", "right_capacity"))
         n_features = checks.integer(state["n_features"], "n_features")
-        return cls(left, right, n_features, *kernels.from_state(state, n_features))
+        return cls(left, right, n_features, *kernel_from_state(state, n_features))
 
 
 def _links(x: Any, index: int) -> Any:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from maxmargin.encoders import checks
-from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.rows import RowsEncoder
 from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class PartsEncoder(Encoder):
+class PartsEncoder(RowsEncoder):
     """Encodes examples of a user's structure.
 
     Attributes:
@@ -30,18 +31,11 @@ class PartsEncoder(Encoder):
 
     kind = "parts"
 
-    def parse(self, X: list[Any]) -> checks.Rows:
-        """The parts of all examples."""
-        return checks.rows(X, "features", "no parts")
-
-    def learn(self, parsed: checks.Rows, y: Sequence[Any]) -> Self:
-        """The number of features."""
-        return replace(self, n_features=parsed.width)
-
-    def batch(self, parsed: checks.Rows) -> Batch:
+    def batch(self, parsed: tuple[list[Any], checks.Rows]) -> Batch:
         """The user's structure over the parts of all examples."""
-        parsed.require(self.n_features)
-        offsets = parsed.offsets
+        rows = parsed[1]
+        rows.require(self.n_features)
+        offsets = rows.offsets
         structure = self.build(np.diff(offsets))
         if not isinstance(structure, Structure):
             raise ValueError(
@@ -53,7 +47,7 @@ class PartsEncoder(Encoder):
                 f"the structure has {structure.n_parts} parts but the features have {int(offsets[-1])} rows; "
                 "give one row of features per part"
             )
-        return Batch(structure, PartFeatures(parsed.matrix, offsets))
+        return Batch(structure, PartFeatures(rows.matrix, offsets))
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """The structure's own encoding."""
@@ -75,15 +69,6 @@ class PartsEncoder(Encoder):
             return float(np.array_equal(np.asarray(gold), np.asarray(predicted))), 1.0
         except ValueError:  # nested lists that make no array
             return float(bool(gold == predicted)), 1.0
-
-    @property
-    def n_weights(self) -> int:
-        """One per feature."""
-        return self.n_features or 0
-
-    def state(self) -> State:
-        """The width; the structure itself is code and is given again when the model is loaded."""
-        return {"n_features": self.n_features}
 
     @classmethod
     def from_state(cls, state: State) -> Self:

@@ -8,16 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from maxmargin._checks import flag
 from maxmargin.encoders import checks
-from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.inputs import Program
+from maxmargin.encoders.rows import RowsEncoder
 from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.linear_program import LinearProgram
 from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class ProgramEncoder(Encoder):
+class ProgramEncoder(RowsEncoder):
     """Encodes parts with the constraints on them.
 
     Attributes:
@@ -31,8 +33,7 @@ class ProgramEncoder(Encoder):
     kind = "program"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.relaxed, (bool, np.bool_)):
-            raise ValueError(f"relaxed must be True or False, got {self.relaxed!r}")
+        flag("relaxed", self.relaxed)
 
     def parse(self, X: list[Any]) -> tuple[list[Program], checks.Rows]:
         """The programs, and the parts of all of them."""
@@ -42,11 +43,7 @@ class ProgramEncoder(Encoder):
                     f"example {index}: X must be a list of mm.Program(features, A, b, A_eq, b_eq), "
                     f"got {type(x).__name__}"
                 )
-        return X, checks.rows([x.features for x in X], "features", "no parts")
-
-    def learn(self, parsed: tuple[list[Program], checks.Rows], y: Sequence[Any]) -> Self:
-        """The number of features."""
-        return replace(self, n_features=parsed[1].width)
+        return X, checks.rows([x.features for x in X], "features", self.empty)
 
     def batch(self, parsed: tuple[list[Program], checks.Rows]) -> Batch:
         """The programs over the parts of all examples."""
@@ -94,16 +91,11 @@ class ProgramEncoder(Encoder):
         y, z = np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
         return 2.0 * float(np.minimum(y, z).sum()), float(y.sum() + z.sum())
 
-    @property
-    def n_weights(self) -> int:
-        """One per feature."""
-        return self.n_features or 0
-
     def state(self) -> State:
         """Width, and whether the programs are relaxed; constraints come with the inputs."""
-        return {"relaxed": bool(self.relaxed), "n_features": self.n_features}
+        return {**super().state(), "relaxed": bool(self.relaxed)}
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
-        return cls(state["relaxed"], checks.integer(state["n_features"], "n_features"))
+        return replace(super().from_state(state), relaxed=state["relaxed"])

@@ -1,23 +1,11 @@
-"""scikit-learn manners over the library: ``fit``, ``predict``, ``score``, ``clone``, ``GridSearchCV``."""
+"""Estimators for scikit-learn: ``fit``, ``predict``, ``score``, ``clone``, ``GridSearchCV``."""
 
-from maxmargin.estimators.associative import AssociativeSVM
-from maxmargin.estimators.base import StructuredSVM
-from maxmargin.estimators.candidates import CandidatesSVM
-from maxmargin.estimators.chain import ChainSVM
-from maxmargin.estimators.cut import CutSVM
-from maxmargin.estimators.graph import GraphSVM
-from maxmargin.estimators.matching import MatchingSVM
-from maxmargin.estimators.program import ProgramSVM
-from maxmargin.estimators.tree import TreeSVM
-
-__all__ = [
-    "AssociativeSVM",
-    "CandidatesSVM",
-    "ChainSVM",
-    "CutSVM",
-    "GraphSVM",
-    "MatchingSVM",
-    "ProgramSVM",
-    "StructuredSVM",
-    "TreeSVM",
-]
+from maxmargin.estimators.associative import AssociativeSVM as AssociativeSVM
+from maxmargin.estimators.base import StructuredSVM as StructuredSVM
+from maxmargin.estimators.candidates import CandidatesSVM as CandidatesSVM
+from maxmargin.estimators.chain import ChainSVM as ChainSVM
+from maxmargin.estimators.cut import CutSVM as CutSVM
+from maxmargin.estimators.graph import GraphSVM as GraphSVM
+from maxmargin.estimators.matching import MatchingSVM as MatchingSVM
+from maxmargin.estimators.program import ProgramSVM as ProgramSVM
+from maxmargin.estimators.tree import TreeSVM as TreeSVM

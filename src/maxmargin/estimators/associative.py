@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Unpack
 
+from maxmargin._checks import flag
 from maxmargin.encoders.associative import AssociativeEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.estimators.base import SettingsArguments, takes_settings
@@ -41,6 +42,4 @@ class AssociativeSVM(NetworkSVM):
         self.per_label = per_label
 
     def _encoder(self) -> Encoder:
-        if not isinstance(self.per_label, bool):
-            raise ValueError(f"per_label must be True or False, got {self.per_label!r}")
-        return AssociativeEncoder(self._classes(), per_label=self.per_label)
+        return AssociativeEncoder(self._classes(), per_label=flag("per_label", self.per_label))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from maxmargin import _kernels
 from maxmargin._sparse import sp
-from maxmargin._vectors import dot, norm
+from maxmargin._vectors import norm
 from maxmargin.features.rows import Rows
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -107,59 +107,29 @@ class Features(ABC):
         """``F z`` for two packed vectors; where a map is bound by memory, in one pass over the features."""
         return self.adjoint(first), self.adjoint(second)
 
-    def norm(self, *, tol: float = 1e-3, max_iterations: int = 200) -> float:
+    def norm(self) -> float:
         """``||F||_2``, from above in practice, see :func:`operator_norm`."""
-        return operator_norm(
-            lambda w: self.adjoint(self.scores(w)), self.n_weights, tol=tol, max_iterations=max_iterations
-        )
+        return operator_norm(lambda w: self.adjoint(self.scores(w)), self.n_weights)
 
 
-def operator_norm(
-    normal: Callable[[FloatArray], FloatArray], n_weights: int, *, tol: float = 1e-3, max_iterations: int = 200
-) -> float:
-    """``||F||_2`` where ``normal(w) = F F'w``: usually within ``tol`` and not below the norm; where the
-    largest singular values lie close together, it may be one of the next ones, some ``tol`` below.
+def operator_norm(normal: Callable[[FloatArray], FloatArray], n_weights: int, *, tol: float = 1e-3) -> float:
+    """``||F||_2`` where ``normal(w) = F F'w``: usually within ``2 tol`` and not below the norm; where the largest
+    singular values lie close together, it may be one of the next ones, some ``tol`` below.
 
-    The largest eigenvalue ``theta`` of ``normal`` by Lanczos iteration: the power iteration whose
-    estimate is the best over all vectors seen so far, at the same price of one map and one adjoint a step. It starts
-    from fixed pseudo-random numbers and stops when the residual ``r`` of the eigenpair is at most ``tol * theta``;
-    an eigenvalue lies in ``theta +- r``. Returned is ``sqrt(theta + r) (1 + tol / 2)``.
-
-    Reference: Golub and Van Loan, Matrix Computations, 4th ed., section 10.1.
+    By ARPACK's Lanczos iteration, one map and one adjoint a step, from fixed pseudo-random numbers.
     """
-    if n_weights == 0:
-        return 0.0
-    from scipy.linalg import eigh_tridiagonal
-
-    w = np.random.default_rng(0).standard_normal(n_weights)
-    w /= norm(w)
-    previous = np.zeros(n_weights)
-    diagonal: list[float] = []
-    off_diagonal: list[float] = []
-    beta = 0.0
-    bound = 0.0
-    for _ in range(max(max_iterations, 1)):
-        image = normal(w) - beta * previous
-        alpha = dot(image, w)
-        image -= alpha * w
-        beta = norm(image)
-        if not np.isfinite(beta) or not np.isfinite(alpha):
-            raise ValueError(
-                "the norm of the features is not finite: some feature or example weight is NaN, infinite or too large"
-            )
-        diagonal.append(alpha)
-        size = len(diagonal)
-        value, ritz = eigh_tridiagonal(
-            np.array(diagonal), np.array(off_diagonal), select="i", select_range=(size - 1, size - 1)
+    start = np.random.default_rng(0).standard_normal(n_weights)
+    image = normal(start) if n_weights else start
+    scale = norm(image)
+    if not np.isfinite(scale):
+        raise ValueError(
+            "the norm of the features is not finite: some feature or example weight is NaN, infinite or too large"
         )
-        theta = max(float(value[0]), 0.0)
-        residual = beta * abs(float(ritz[-1, 0]))
-        bound = theta + residual
-        # The first Ritz values may settle on a lower eigenvalue; a few more steps cost little.
-        if residual <= tol * theta and (size >= min(n_weights, 10) or beta <= 1e-12 * theta):
-            break
-        if beta <= 1e-14 * max(abs(alpha), theta) or size >= n_weights + 10:
-            break
-        off_diagonal.append(beta)
-        previous, w = w, image / beta
-    return float(np.sqrt(bound) * (1.0 + 0.5 * tol))
+    if scale == 0.0 or n_weights == 1:
+        return float(np.sqrt(scale / norm(start))) if scale else 0.0
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    # Scaled, as ARPACK's tolerance is not relative for small numbers; few vectors, as each is as long as the weights.
+    operator = LinearOperator((n_weights, n_weights), matvec=lambda w: normal(w.ravel()) / scale, dtype=np.float64)
+    found = eigsh(operator, k=1, which="LA", v0=start, ncv=min(n_weights, 10), tol=tol, return_eigenvectors=False)
+    return float(np.sqrt(found[0] * scale) * (1.0 + tol))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._sparse import sp
-from maxmargin.features.base import Features
+from maxmargin.features.parts import Joined
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures._arrays import IntArray, example_numbers, offsets_of, ranges, vector
@@ -24,7 +24,7 @@ from maxmargin.structures.base import FloatArray
 from maxmargin.structures.tree import Tree
 
 
-class CliqueFeatures(Features):
+class CliqueFeatures(Joined):
     """Features of the block of cliques of a batch of junction trees.
 
     Weights: for each size ``s``, rising, a table ``(K, ..., K)``, then with features ``(d_c, K, ..., K)``, row-major.
@@ -32,7 +32,7 @@ class CliqueFeatures(Features):
     Args:
         tree: the structure; its labels (:attr:`Tree.part_states`) must lie in ``0 .. K - 1``.
         n_labels: ``K``.
-        sizes: the sizes that have weights; all cliques of the batch must be of such a size.
+        sizes: the sizes that have weights, at least one; all cliques of the batch must be of such a size.
         features: shape ``(n_cliques, d_c)``, one row per clique of all examples, dense float64 or CSR; or None.
     """
 
@@ -47,6 +47,8 @@ class CliqueFeatures(Features):
         unknown = set(np.unique(cliques.sizes).tolist()) - set(sizes)
         if unknown:
             raise ValueError(f"there are cliques of {min(unknown)} nodes, but no weights for them; add it to sizes")
+        if not sizes:
+            raise ValueError("sizes is empty: name at least one size of cliques that has weights")
         labels, each = tree.joint_labels(n_labels), np.arange(len(cliques) + 1)
         members, places = [], []
         for size in sorted(set(sizes)):
@@ -59,47 +61,31 @@ class CliqueFeatures(Features):
                 TiedRows(rows.select(each, own), offsets, joint, constant=True, kept=None if whole else kept)
             )
             places.append(parts)
-        self._setup(members, places, cliques.tables[cliques.offsets])
+        self._join(tuple(members))
+        self._put(places, cliques.tables[cliques.offsets])
 
-    def _setup(self, members: list[TiedRows], places: list[IntArray], offsets: IntArray) -> None:
-        """``places``: where the parts of each member lie; ``offsets``: where those of each example begin."""
-        self._members, self._places, self._offsets = members, places, offsets
-        self.n_examples, self.n_parts = len(offsets) - 1, int(offsets[-1])
-        self._starts: list[int] = offsets_of([member.n_weights for member in members]).tolist()
-        self.n_weights = self._starts[-1]
+    def _put(self, places: list[IntArray], offsets: IntArray) -> None:
+        """``places``: where the parts of each map lie; ``offsets``: where those of each example begin."""
+        self._places, self._offsets, self.n_parts = places, offsets, int(offsets[-1])
 
-    def _weights_of(self, weights: FloatArray, number: int) -> FloatArray:
-        return weights[self._starts[number] : self._starts[number + 1]]
+    def _parts_of(self, z: FloatArray) -> list[FloatArray]:
+        checked = vector(z, self.n_parts, "z")
+        return [checked if len(places) == self.n_parts else checked[places] for places in self._places]
 
     def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
         """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
-        weights = vector(weights, self.n_weights, "weights")
-        for number, (member, places) in enumerate(zip(self._members, self._places, strict=True)):
-            own = self._weights_of(weights, number)
+        for member, own, places in zip(self.features, self._weights_of(weights), self._places, strict=True):
             if len(places) == self.n_parts:
                 member.write_scores(own, out)
             else:
                 out[places] = member.scores(own)
 
-    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
-        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
-        z = vector(z, self.n_parts, "z")
-        for number, (member, places) in enumerate(zip(self._members, self._places, strict=True)):
-            own = z if len(places) == self.n_parts else z[places]
-            member.write_adjoint(own, self._weights_of(out, number))
-
     def part_norms(self, order: float) -> FloatArray:
         """Those of each size."""
         norms = np.zeros(self.n_parts)
-        for member, places in zip(self._members, self._places, strict=True):
+        for member, places in zip(self.features, self._places, strict=True):
             norms[places] = member.part_norms(order)
         return norms
-
-    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
-        """Those of each size."""
-        scales = [None if scale is None else scale[places] for places in self._places]
-        members = zip(self._members, scales, strict=True)
-        return np.concatenate([np.zeros(0), *(member.weight_norms(own) for member, own in members)])
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The features of the given examples, in that order; consecutive ones share memory."""
@@ -111,14 +97,14 @@ class CliqueFeatures(Features):
             bounds = np.searchsorted(own, self._offsets)
             first, last = bounds[chosen], bounds[chosen + 1]
             places.append(own[ranges(first, last)] + np.repeat(moved, last - first))
-        other = type(self).__new__(type(self))
-        other._setup([member.select(chosen) for member in self._members], places, offsets)
+        other = super().select(chosen)
+        other._put(places, offsets)
         return other
 
     def to_sparse(self) -> sp.csr_array:
         """The explicit matrix, shape ``(n_parts, n_weights)``: every row of features once per joint label."""
-        blocks = [sp.csr_array((self.n_parts, 0))]
-        for member, places in zip(self._members, self._places, strict=True):
+        blocks = []
+        for member, places in zip(self.features, self._places, strict=True):
             entries = np.ones(len(places)), (places, np.arange(len(places)))
             place = sp.csr_array(entries, shape=(self.n_parts, len(places)))
             blocks.append(sp.csr_array(place @ member.to_sparse()))

@@ -24,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows
@@ -65,15 +66,11 @@ class Kernel:
         if not (callable(self.function) or (isinstance(self.function, str) and self.function in NAMES)):
             known = ", ".join(f'"{name}"' for name in NAMES)
             raise ValueError(f"a kernel must be one of {known} or a function of two matrices, got {self.function!r}")
-        if self.gamma is not None and not _is_number(self.gamma, above=0.0):
-            raise ValueError(f"gamma must be a finite number > 0, got {self.gamma!r}")
-        if not _is_number(self.coef0) or self.coef0 < 0:
-            raise ValueError(
-                f"coef0 must be a finite number >= 0 (or the kernel is not an inner product), got {self.coef0!r}"
-            )
-        for name, value in (("degree", self.degree), ("max_parts", self.max_parts)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        if self.gamma is not None:
+            checks.positive("gamma", self.gamma)
+        checks.number("coef0", self.coef0, least=0, hint="otherwise the kernel is not an inner product")
+        checks.integer("degree", self.degree, least=1)
+        checks.integer("max_parts", self.max_parts, least=1)
 
     def resolved(self, n_features: int) -> Kernel:
         """The kernel with ``gamma`` in numbers."""
@@ -129,14 +126,9 @@ class Kernel:
         return kernel
 
 
-def _is_number(value: Any, above: float = -np.inf) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return number and bool(np.isfinite(value)) and bool(value > above)
-
-
 @dataclass(frozen=True, eq=False)
 class KernelMap:
-    """A kernel and the rows it is taken with: while training all distinct rows, afterwards those of the model.
+    """A kernel and the rows that it compares others with: while training all distinct rows, then those of the model.
 
     Attributes:
         kernel: the kernel, resolved.
@@ -186,7 +178,7 @@ class KernelMap:
         return self.coordinates[self.pivots]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is made again from the rest."""
+        """Without cached properties: they are made again from the rest."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_numbers", "_triangle")}
 
     def _known(self, rows: Matrix) -> IntArray | None:
@@ -209,10 +201,8 @@ class KernelMap:
         """The trained map of the pivot rows, and the dual coefficients ``a`` of ``w``: ``L_pivots' a = w``."""
         if self.coordinates is None:
             return self, weights
-        return replace(self, rows=self.rows[self.pivots], coordinates=None, pivots=None), self._dual(weights)
-
-    def _dual(self, weights: FloatArray) -> FloatArray:
-        return _solve(self._triangle, weights, transposed=True)
+        dual = _solve(self._triangle, weights, transposed=True)
+        return replace(self, rows=self.rows[self.pivots], coordinates=None, pivots=None), dual
 
     def resume(self, trained: KernelMap, dual: FloatArray) -> FloatArray:
         """The coordinates ``w = L'a`` of a model trained on the same rows."""
@@ -424,7 +414,5 @@ class KernelFeatures(Features):
         """The explicit matrix, shape ``(n_parts, n_weights)``."""
         values = self.kernel.values(self.rows, self.support)
         if self.triangle is not None and values.size:
-            from scipy.linalg import solve_triangular
-
-            values = np.asarray(solve_triangular(self.triangle, values.T, lower=True)).T
+            values = _solve(self.triangle, values.T, transposed=False).T
         return sp.csr_array(values)

@@ -6,6 +6,7 @@ two vectors, which halves the memory traffic of a map that is bound by it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Self
@@ -31,10 +32,8 @@ class PartFeatures(Features):
         sign: a factor of all scores; -1 where a block's weights are penalties, such as the edges of a cut.
     """
 
-    def __init__(self, matrix: Matrix, offsets: npt.ArrayLike, *, sign: float = 1.0) -> None:
-        self._setup(Rows(matrix, "the feature matrix"), offsets, sign)
-
-    def _setup(self, rows: Rows, offsets: npt.ArrayLike, sign: float) -> None:
+    def __init__(self, matrix: Matrix | Rows, offsets: npt.ArrayLike, *, sign: float = 1.0) -> None:
+        rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
         self.rows, self.offsets, self.sign = rows, row_offsets(offsets, rows.n), float(sign)
         if not np.isfinite(self.sign):
             raise ValueError(f"sign must be finite, got {sign}")
@@ -85,17 +84,15 @@ class PartFeatures(Features):
     def select(self, indices: npt.ArrayLike) -> Self:
         """The features of the given examples, in that order; consecutive ones share memory."""
         chosen = example_numbers(indices, self.n_examples)
-        sizes = np.diff(self.offsets)[chosen]
-        other = type(self).__new__(type(self))
-        other._setup(self.rows.select(self.offsets, chosen), offsets_of(sizes), self.sign)
-        return other
+        offsets = offsets_of(np.diff(self.offsets)[chosen])
+        return type(self)(self.rows.select(self.offsets, chosen), offsets, sign=self.sign)
 
     def to_sparse(self) -> sp.csr_array:
         """``sign * matrix``, shape ``(n_parts, n_weights)``."""
         return sp.csr_array(self.sign * self.rows.to_sparse())
 
 
-class _Joined(Features):
+class Joined(Features):
     """Several maps of the same examples, their weights one after the other."""
 
     def __init__(self, *features: Features) -> None:
@@ -119,6 +116,31 @@ class _Joined(Features):
         checked = vector(weights, self.n_weights, "weights")
         return [checked[first:last] for first, last in pairwise(self.weight_starts)]
 
+    @abstractmethod
+    def _parts_of(self, z: FloatArray) -> list[FloatArray]:
+        """The parts of each map in a packed vector."""
+
+    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
+        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
+        for member, part, target in zip(self.features, self._parts_of(z), self._weights_of(out), strict=True):
+            member.write_adjoint(part, target)
+
+    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Those of each map."""
+        scales = [None] * len(self.features) if scale is None else self._parts_of(scale)
+        return np.concatenate([m.weight_norms(part) for m, part in zip(self.features, scales, strict=True)])
+
+    def _score_pairs(self, first: FloatArray, second: FloatArray) -> tuple[Sequence[FloatArray], ...]:
+        """The scores of two weight vectors by each map, in one pass each."""
+        parts = zip(self.features, self._weights_of(first), self._weights_of(second), strict=True)
+        return tuple(zip(*(member.scores_pair(one, two) for member, one, two in parts), strict=True))
+
+    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``adjoint`` of two packed vectors, each map in one pass."""
+        parts = zip(self.features, self._parts_of(first), self._parts_of(second), strict=True)
+        ones, twos = zip(*(member.adjoint_pair(one, two) for member, one, two in parts), strict=True)
+        return np.concatenate(ones), np.concatenate(twos)
+
     def select(self, indices: npt.ArrayLike) -> Self:
         """Each map of the given examples, in that order; consecutive ones share memory."""
         other = type(self).__new__(type(self))
@@ -126,7 +148,7 @@ class _Joined(Features):
         return other
 
 
-class Stacked(_Joined):
+class Stacked(Joined):
     """The direct sum of several maps of the same examples: parts block after block, weights one after the other.
 
     A cut, for example, has node features with node weights, then edge features with ``sign=-1`` and edge weights.
@@ -151,11 +173,6 @@ class Stacked(_Joined):
         for member, part, target in zip(self.features, self._weights_of(weights), self._parts_of(out), strict=True):
             member.write_scores(part, target)
 
-    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
-        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
-        for member, part, target in zip(self.features, self._parts_of(z), self._weights_of(out), strict=True):
-            member.write_adjoint(part, target)
-
     def per_example(self, blocks: Sequence[IntArray]) -> Any:
         """Each map with its own blocks."""
         if len(blocks) != self.n_blocks:
@@ -170,29 +187,17 @@ class Stacked(_Joined):
         """Those of each map."""
         return np.concatenate([member.part_norms(order) for member in self.features])
 
-    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
-        """Those of each map."""
-        scales = [None] * len(self.features) if scale is None else self._parts_of(scale)
-        return np.concatenate([m.weight_norms(part) for m, part in zip(self.features, scales, strict=True)])
-
     def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``scores`` of two weight vectors, each map in one pass."""
-        parts = zip(self.features, self._weights_of(first), self._weights_of(second), strict=True)
-        pairs = [member.scores_pair(one, two) for member, one, two in parts]
-        return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
-
-    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``adjoint`` of two packed vectors, each map in one pass."""
-        parts = zip(self.features, self._parts_of(first), self._parts_of(second), strict=True)
-        pairs = [member.adjoint_pair(one, two) for member, one, two in parts]
-        return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
+        ones, twos = self._score_pairs(first, second)
+        return np.concatenate(ones), np.concatenate(twos)
 
     def to_sparse(self) -> sp.csr_array:
         """The block diagonal matrix, shape ``(n_parts, n_weights)``."""
         return sp.csr_array(sp.block_diag([member.to_sparse() for member in self.features], format="csr"))
 
 
-class Beside(_Joined):
+class Beside(Joined):
     """Several maps of the same parts: scores add up, weights one after the other.
 
     The nodes of a cut, for example, may have features of their own and sums over the edges that meet in them.
@@ -209,17 +214,15 @@ class Beside(_Joined):
         """Those of each map."""
         return self.features[0].n_blocks
 
+    def _parts_of(self, z: FloatArray) -> list[FloatArray]:
+        return [z] * len(self.features)
+
     def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
         """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
         pieces = self._weights_of(weights)
         self.features[0].write_scores(pieces[0], out)
         for member, part in zip(self.features[1:], pieces[1:], strict=True):
             out += member.scores(part)
-
-    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
-        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
-        for member, target in zip(self.features, self._weights_of(out), strict=True):
-            member.write_adjoint(z, target)
 
     def per_example(self, blocks: Sequence[IntArray]) -> Any:
         """Each map of the same blocks."""
@@ -231,20 +234,10 @@ class Beside(_Joined):
         norms = np.stack([member.part_norms(order) for member in self.features])
         return np.asarray(np.sqrt(np.square(norms).sum(axis=0)) if order == 2 else norms.max(axis=0))
 
-    def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
-        """Those of each map."""
-        return np.concatenate([member.weight_norms(scale) for member in self.features])
-
     def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``scores`` of two weight vectors, each map in one pass."""
-        parts = zip(self.features, self._weights_of(first), self._weights_of(second), strict=True)
-        pairs = [member.scores_pair(one, two) for member, one, two in parts]
-        return sum((pair[0] for pair in pairs[1:]), pairs[0][0]), sum((pair[1] for pair in pairs[1:]), pairs[0][1])
-
-    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``adjoint`` of two packed vectors, each map in one pass."""
-        pairs = [member.adjoint_pair(first, second) for member in self.features]
-        return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
+        ones, twos = self._score_pairs(first, second)
+        return sum(ones[1:], ones[0]), sum(twos[1:], twos[0])
 
     def to_sparse(self) -> sp.csr_array:
         """The matrices side by side, shape ``(n_parts, n_weights)``."""

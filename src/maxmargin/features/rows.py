@@ -41,7 +41,7 @@ def row_offsets(offsets: npt.ArrayLike, n_rows: int) -> IntArray:
 def rows_of(offsets: IntArray, chosen: IntArray) -> slice | IntArray:
     """The rows of the chosen examples, where example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
 
-    A slice if the examples are consecutive, so that what is taken shares memory.
+    A slice if the examples are consecutive: the rows taken then share memory.
     """
     if len(chosen) and np.all(np.diff(chosen) == 1):
         return slice(int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1]))
@@ -119,13 +119,10 @@ class Rows:
 
     def times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``X w`` for two vectors in one pass over ``X``."""
-        threads = _threads.current()
+        if self.dense is None:
+            return self._interleaved(np.stack([first, second], axis=1))
         outs = np.empty(self.n), np.empty(self.n)
-        if self.dense is not None:
-            _kernels.linear_dense_forward_pair(self.dense, first, second, *outs, threads)
-        else:
-            both = np.stack([first, second], axis=1)
-            _kernels.linear_sparse_forward_pair(self.starts, self.columns, self.values, self.d, both, *outs, threads)
+        _kernels.linear_dense_forward_pair(self.dense, first, second, *outs, _threads.current())
         return outs
 
     def transpose_times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -79,11 +79,8 @@ class Support:
     def observed(cls, matrix: Given, columns: npt.ArrayLike, m: int, *, n_features: int | None = None) -> Support:
         """The pairs that occur: feature ``f`` and column ``columns[r]`` where row ``r`` has ``f``; -1 for no column.
 
-        Args:
-            matrix: shape ``(n_rows, n_features)``, as for :class:`SupportedRows`.
-            columns: shape ``(n_rows,)``.
-            m: number of columns.
-            n_features: needed only where the matrix is given by its places.
+        ``matrix`` has shape ``(n_rows, n_features)``, as for :class:`SupportedRows`, and ``columns`` ``(n_rows,)``.
+        ``n_features`` is needed only where the matrix is given by its places.
         """
         entries, pairs = _pair_set(matrix, m, n_features)
         _add(pairs, entries, np.arange(entries.n), columns, m)
@@ -112,10 +109,7 @@ class Support:
     def with_pairs(self, matrix: Given, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Support:
         """These pairs and, for every ``i``, all features of row ``rows[i]`` of a matrix with column ``columns[i]``.
 
-        Args:
-            matrix: shape ``(n_rows, n_features)``, as for :class:`SupportedRows`.
-            rows: shape ``(k,)``.
-            columns: shape ``(k,)``; -1 for none.
+        ``matrix`` as for :class:`SupportedRows`; ``rows`` and ``columns`` have shape ``(k,)``, -1 for no column.
         """
         entries, pairs = _pair_set(matrix, self.m, self.n_features)
         if entries.d != self.n_features:

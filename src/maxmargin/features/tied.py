@@ -55,11 +55,6 @@ class TiedRows(Features):
         kept: IntArray | None = None,
     ) -> None:
         rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
-        self._setup(rows, offsets, m, constant, alike, kept)
-
-    def _setup(
-        self, rows: Rows, offsets: npt.ArrayLike, m: int, constant: bool, alike: bool, kept: IntArray | None
-    ) -> None:
         if m < 1 or (constant and alike):
             raise ValueError("give m >= 1, and not both constant and alike")
         self.rows, self.offsets, self.m = rows, row_offsets(offsets, rows.n), int(m)
@@ -85,7 +80,7 @@ class TiedRows(Features):
         if self.kept is None:
             self._write_all(weights, out)
             return
-        # Indices are in range; numpy copies what it takes once more unless a mode says what else to do.
+        # Indices are in range; mode="clip" spares numpy a copy of the result.
         if self._column is not None and self.rows.d == 0:
             np.take(weights, self._column, out=out, mode="clip")
             return
@@ -152,15 +147,14 @@ class TiedRows(Features):
     def select(self, indices: npt.ArrayLike) -> Self:
         """The features of the given examples, in that order; consecutive ones share memory."""
         chosen = example_numbers(indices, self.n_examples)
-        other = type(self).__new__(type(self))
         offsets, kept = offsets_of(np.diff(self.offsets)[chosen]), None
         if self.kept is not None:
             bounds = np.searchsorted(self.kept, self.offsets * self.m)
             first, last = bounds[chosen], bounds[chosen + 1]
             moved = (offsets[:-1] - self.offsets[chosen]) * self.m
             kept = self.kept[ranges(first, last)] + np.repeat(moved, last - first)
-        other._setup(self.rows.select(self.offsets, chosen), offsets, self.m, self.constant, self.alike, kept)
-        return other
+        rows = self.rows.select(self.offsets, chosen)
+        return type(self)(rows, offsets, self.m, constant=self.constant, alike=self.alike, kept=kept)
 
     def to_sparse(self) -> sp.csr_array:
         """The explicit matrix, shape ``(n_parts, n_weights)``."""

@@ -21,13 +21,6 @@ PIECE = 1 << 18
 Flags = npt.NDArray[np.bool_]
 
 
-def as_bytes(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array as uint8 if that holds all its numbers exactly, else itself."""
-    with np.errstate(invalid="ignore"):
-        small = value.astype(np.uint8, copy=False)
-    return small if (small == value).all() else value
-
-
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
     """Outputs with positive dual variables, by their non-zero parts.
@@ -52,18 +45,6 @@ class ActiveSet:
         fits = len(self.part_starts) == len(self.alpha) + 1 and len(self.part) == len(self.value)
         if not fits or self.starts[-1] != len(self.alpha) or self.part_starts[-1] != len(self.part):
             raise ValueError("active set: starts must end at the number of outputs, part_starts at the number of parts")
-
-    @classmethod
-    def packed(
-        cls,
-        starts: IntArray,
-        alpha: FloatArray,
-        part_starts: IntArray,
-        part: npt.NDArray[np.int32],
-        value: npt.NDArray[Any],
-    ) -> ActiveSet:
-        """An active set with small integers stored as bytes: a fitted estimator keeps it, also when it is pickled."""
-        return cls(starts, alpha, part_starts, part, as_bytes(value))
 
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """The arrays in the order in which kernels take them."""

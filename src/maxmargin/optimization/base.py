@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import RESCALINGS, SLACKS, MostViolated, Problem
@@ -74,7 +75,7 @@ class Run:
 
     @classmethod
     def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None, tol: float = 1e-3) -> Run:
-        """A run over shards of so many parts, or over the problem as a whole."""
+        """A run over shards of at most ``shard_size`` parts, or over the problem as a whole."""
         return cls(problem, random, (problem,) if shard_size is None else tuple(problem.shards(shard_size)), tol)
 
     def most_violated(self, weights: FloatArray) -> Iterator[tuple[Problem, MostViolated]]:
@@ -188,6 +189,13 @@ class Solver(ABC):
 
     needs: tuple[str, ...] = ()
     """The capabilities that the method needs of the region: names in :data:`maxmargin.regions.CAPABILITIES`."""
+
+    def __post_init__(self) -> None:
+        """Check ``max_iter`` and all flags; a subclass with more settings extends it."""
+        checks.integer("max_iter", self.max_iter, least=1)
+        for one in fields(cast(Any, self)):
+            if one.type in ("bool", bool):
+                checks.flag(one.name, getattr(self, one.name))
 
     remedy = "raise max_iter or max_seconds, raise tol, or regularize more (smaller C or radius)"
     """The advice when the gap did not close."""

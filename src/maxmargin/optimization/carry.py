@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from maxmargin.optimization.base import Run
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.certificate import BestBounds
-from maxmargin.optimization.stopping import Clock, Schedule
+
+
+@dataclass
+class Clock:
+    """Seconds spent on a run, those before it was resumed included."""
+
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """The time spent so far."""
+        return time.perf_counter() - self.began
+
+
+@dataclass
+class Schedule:
+    """The iterations at which certificates are taken: every one up to 8, then spaced by an eighth of the iterations
+    done, at most 50 apart. It does not depend on the clock, so that runs give the same bits on a busy machine."""
+
+    next_check: int = 0
+
+    def due(self, iteration: int) -> bool:
+        """Whether a certificate is due."""
+        return iteration >= self.next_check
+
+    def advance(self, iteration: int) -> None:
+        """Plan the next certificate after one that was due."""
+        self.next_check = iteration + max(1, min(50, iteration // 8))
 
 
 @dataclass(eq=False)
@@ -22,6 +50,7 @@ class Carry:
         state: the solver's state.
         history: one record per certificate, without the weights.
         schedule: when the next certificate is due.
+        rounding: a gap that is only rounding error.
         asked: why a callback asks to stop; empty if none does.
     """
 
@@ -31,6 +60,7 @@ class Carry:
     state: Any = None
     history: list[Record] = field(default_factory=list)
     schedule: Schedule = field(default_factory=Schedule)
+    rounding: float = 0.0
     asked: str = ""
 
     @property

@@ -1,6 +1,6 @@
 """Checkpoints: a run that was killed resumes from its last save and ends with the same bits.
 
-A snapshot holds everything that decides what comes next: the solver's state (:meth:`Solver.state_dict`), the state of
+A checkpoint holds everything that decides what comes next: the solver's state (:meth:`Solver.state_dict`), the state of
 the random numbers, the counters, the best weights, the history and the states of callbacks. It is taken between two
 steps, at a certificate or where Ctrl-C ends the run, and written to a new file that then replaces the old one.
 The format is that of model files (:mod:`maxmargin.model_file`): plain arrays, and numbers that are exact.
@@ -16,7 +16,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import Certificate
 from maxmargin.optimization.interrupts import defer_interrupts
 from maxmargin.problem import Problem
-from maxmargin.structures.base import FloatArray
 
 _START_OVER = "remove it to start over"
 
@@ -77,37 +76,6 @@ class Checkpoint:
         Path(self.path).unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """A run between two steps, as it is stored.
-
-    Attributes:
-        state: the solver's state.
-        random: the state of the random numbers.
-        counters: the work done.
-        best: the best weights so far, or None before the first certificate.
-        bounds: primal, dual, hinge and largest objective that go with them.
-        history: the records so far.
-        callbacks: the type's name and the state of each callback that has one.
-        warm: for each shard where its next argmax starts from.
-        next_check: the iteration of the next certificate.
-        seconds: time spent.
-        asked: why a callback asks to stop; empty if none does.
-    """
-
-    state: StateDict
-    random: dict[str, Any]
-    counters: Counters
-    best: FloatArray | None
-    bounds: tuple[float, ...]
-    history: tuple[Record, ...]
-    callbacks: tuple[tuple[str, StateDict], ...]
-    warm: tuple[FloatArray | None, ...]
-    next_check: int
-    seconds: float
-    asked: str
-
-
 class Checkpointer:
     """The loop's view of checkpoints; this one saves nothing."""
 
@@ -128,15 +96,7 @@ class Checkpointer:
 
 
 class FileCheckpointer(Checkpointer):
-    """Restores a run from a file and saves it there.
-
-    Args:
-        checkpoint: where and how often.
-        problem: the run's problem.
-        solver: the run's solver; CheckpointError if it has no ``state_dict``.
-        random_state: the run's seed.
-        callbacks: the run's callbacks.
-    """
+    """Restores a run from a file and saves it there; CheckpointError if the solver has no ``state_dict``."""
 
     def __init__(
         self,
@@ -151,42 +111,19 @@ class FileCheckpointer(Checkpointer):
         if random_state is not None and not isinstance(random_state, (int, np.integer)):
             raise CheckpointError(f"with a checkpoint random_state must be None or an integer, got {random_state!r}")
         _check_folder(Path(checkpoint.path))
-        self.checkpoint, self.solver, self.callbacks, self.relaxed = checkpoint, solver, callbacks, problem.relaxed
+        self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks
         self.identity = _identity(checkpoint, problem, solver, random_state)
         self._between_steps = self._written = False
-        self._before_certificate: Callable[[], Snapshot] | None = None
+        self._before_certificate: Callable[[], tuple[dict[str, Any], dict[str, Any]]] | None = None
         self._saved_at = time.perf_counter()
 
     def resume(self, carry: Carry) -> bool:
         """Restore the run from the file; CheckpointError if it is damaged or of another run."""
-        snapshot = self._load()
-        if snapshot is None:
-            return False
-        damaged = CheckpointError(f"{self.checkpoint.path}: this checkpoint is damaged; {_START_OVER}")
-        run, carry.clock.began = carry.run, carry.clock.began - snapshot.seconds
-        run.counters = snapshot.counters
-        try:
-            carry.state = self.solver.load_state_dict(run, snapshot.state)
-            best = None if snapshot.best is None else weight_sized(run, snapshot.best)
-            carry.best.restore(best, snapshot.bounds)
-            run.random.bit_generator.state = snapshot.random
-            run.warm = [None if one is None else np.array(one) for one in snapshot.warm]
-            restore_callbacks(self.callbacks, snapshot.callbacks)
-        except CheckpointError:
-            raise
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise damaged from None
-        carry.history, carry.asked = list(snapshot.history), snapshot.asked
-        carry.schedule.next_check = snapshot.next_check
-        self._between_steps = True
-        return True
-
-    def _load(self) -> Snapshot | None:
         path = self.checkpoint.path
         try:
             header, arrays = model_file.read(path)
         except FileNotFoundError:
-            return None
+            return False
         except OSError as error:
             raise CheckpointError(f"{path}: the checkpoint cannot be read: {error.strerror}") from None
         except model_file.ModelFileError:
@@ -198,11 +135,13 @@ class FileCheckpointer(Checkpointer):
         if difference := _difference(header.get("run"), self.identity):
             raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_START_OVER}")
         try:
-            snapshot = _decoded(header, arrays, self.relaxed)
+            self._restore(carry, header, arrays)
+        except CheckpointError:
+            raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError):
             raise CheckpointError(f"{path}: this checkpoint is damaged; {_START_OVER}") from None
-        self._written = True
-        return snapshot
+        self._between_steps = self._written = True
+        return True
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
@@ -233,31 +172,81 @@ class FileCheckpointer(Checkpointer):
             with contextlib.suppress(KeyboardInterrupt):
                 self._save(carry)
 
-    def _capture(self, carry: Carry) -> Callable[[], Snapshot]:
-        """The run as it stands; the solver's state, which changes in steps only, is turned into arrays when called."""
-        state, run = carry.state, carry.run
-        values = {
-            "random": dict(run.random.bit_generator.state),
-            "counters": replace(run.counters),
-            "best": carry.best.weights,
-            "bounds": carry.best.bounds,
-            "history": tuple(carry.history),
-            "callbacks": callback_states(self.callbacks),
-            "warm": tuple(run.warm),
+    def _capture(self, carry: Carry) -> Callable[[], tuple[dict[str, Any], dict[str, Any]]]:
+        """The run as it stands, as header and arrays of a file.
+
+        The solver's state, which changes in steps only, is turned into arrays when the result is called.
+        """
+        state, run, best, history = carry.state, carry.run, carry.best, tuple(carry.history)
+        arrays: dict[str, Any] = {f"warm.{i}": warm for i, warm in enumerate(run.warm) if warm is not None}
+        if best.weights is not None:
+            arrays["best"] = best.weights
+        header: dict[str, Any] = {
+            "kind": model_file.CHECKPOINT,
+            "run": self.identity,
+            "random": run.random.bit_generator.state,
+            "counters": _split(vars(run.counters), "", {}),
+            "bounds": [float(bound).hex() for bound in best.bounds],
+            "callbacks": [
+                {"type": type(one).__name__, "numbers": _split(one.state_dict(), f"callback.{number}.", arrays)}
+                for number, one in enumerate(_stateful(self.callbacks))
+            ],
+            "shards": len(run.warm),
             "next_check": carry.schedule.next_check,
             "asked": carry.asked,
         }
-        return lambda: Snapshot(self.solver.state_dict(state), seconds=carry.clock.seconds, **values)  # type: ignore[arg-type]
+
+        def stored() -> tuple[dict[str, Any], dict[str, Any]]:
+            header["state"] = _split(self.solver.state_dict(state), "state.", arrays)
+            header["seconds"] = carry.clock.seconds.hex()
+            rows = [
+                [*(getattr(one, name) for name in _FIELDS), *(getattr(one.certificate, name) for name in _BOUNDS)]
+                for one in history
+            ]
+            arrays["history"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(_FIELDS) + len(_BOUNDS))
+            return header, arrays
+
+        return stored
+
+    def _restore(self, carry: Carry, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Load what :meth:`_capture` stored."""
+        run = carry.run
+        run.counters = Counters(**_joined(header["counters"], "", {}))
+        carry.state = self.solver.load_state_dict(run, _joined(header["state"], "state.", arrays))
+        best = weight_sized(run, arrays["best"]) if "best" in arrays else None
+        carry.best.restore(best, tuple(float.fromhex(bound) for bound in header["bounds"]))
+        run.random.bit_generator.state = header["random"]
+        names = [f"warm.{number}" for number in range(int(header["shards"]))]
+        run.warm = [np.array(arrays[name]) if name in arrays else None for name in names]
+        self._restore_callbacks(
+            [
+                (str(one["type"]), _joined(one["numbers"], f"callback.{number}.", arrays))
+                for number, one in enumerate(header["callbacks"])
+            ]
+        )
+        carry.history = [_record(row, run.problem.relaxed) for row in arrays["history"].tolist()]
+        carry.schedule.next_check, carry.asked = int(header["next_check"]), str(header["asked"])
+        carry.clock.began -= float.fromhex(header["seconds"])
+
+    def _restore_callbacks(self, states: Sequence[tuple[str, StateDict]]) -> None:
+        """Load the states into callbacks of the same types; CheckpointError if these are not the same."""
+        found = _stateful(self.callbacks)
+        names, saved = [type(one).__name__ for one in found], [name for name, _ in states]
+        if names != saved:
+            raise CheckpointError(
+                f"the checkpoint was saved with the stateful callbacks {', '.join(saved) or 'none'}, this run has "
+                f"{', '.join(names) or 'none'}; give the same ones, or remove the checkpoint to start over"
+            )
+        for callback, (_, state) in zip(found, states, strict=True):
+            callback.load_state_dict(state)
 
     def _save(self, carry: Carry) -> None:
         """Write the run unless that was done; a disk that fails gives a warning and does not end the run."""
         if self._written:
             return
-        header, arrays = _encoded((self._before_certificate or self._capture(carry))())
+        header, arrays = (self._before_certificate or self._capture(carry))()
         try:
-            model_file.write(
-                self.checkpoint.path, {"kind": model_file.CHECKPOINT, "run": self.identity, **header}, arrays
-            )
+            model_file.write(self.checkpoint.path, header, arrays)
         except OSError as error:
             warnings.warn(
                 f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training continues, "
@@ -268,24 +257,6 @@ class FileCheckpointer(Checkpointer):
         else:
             self._written = True
         self._saved_at = time.perf_counter()
-
-
-def callback_states(callbacks: Sequence[Callback]) -> tuple[tuple[str, StateDict], ...]:
-    """The states of the callbacks that have one, with the names of their types."""
-    return tuple((type(one).__name__, one.state_dict()) for one in _stateful(callbacks))
-
-
-def restore_callbacks(callbacks: Sequence[Callback], states: Sequence[tuple[str, StateDict]]) -> None:
-    """Load the states into callbacks of the same types; CheckpointError if these are not the same."""
-    found = _stateful(callbacks)
-    names, saved = [type(one).__name__ for one in found], [name for name, _ in states]
-    if names != saved:
-        raise CheckpointError(
-            f"the checkpoint was saved with the stateful callbacks {', '.join(saved) or 'none'}, this run has "
-            f"{', '.join(names) or 'none'}; give the same ones, or remove the checkpoint to start over"
-        )
-    for callback, (_, state) in zip(found, states, strict=True):
-        callback.load_state_dict(state)
 
 
 def _stateful(callbacks: Sequence[Callback]) -> list[Any]:
@@ -361,64 +332,16 @@ def _split(state: StateDict, prefix: str, arrays: dict[str, Any]) -> dict[str, i
 
 
 def _joined(numbers: Any, prefix: str, arrays: dict[str, Any]) -> StateDict:
-    state: StateDict = {name: _number(value) for name, value in numbers.items()}
+    """The inverse of :func:`_split`."""
+    state: StateDict = {
+        name: float.fromhex(value) if isinstance(value, str) else int(value) for name, value in numbers.items()
+    }
     return state | {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
 
 
-def _number(value: Any) -> int | float:
-    return float.fromhex(value) if isinstance(value, str) else int(value)
-
-
-def _encoded(snapshot: Snapshot) -> tuple[dict[str, Any], dict[str, Any]]:
-    arrays: dict[str, Any] = {}
-    rows = [
-        [*(getattr(one, name) for name in _FIELDS), *(getattr(one.certificate, name) for name in _BOUNDS)]
-        for one in snapshot.history
-    ]
-    arrays["history"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(_FIELDS) + len(_BOUNDS))
-    if snapshot.best is not None:
-        arrays["best"] = snapshot.best
-    for number, warm in enumerate(snapshot.warm):
-        if warm is not None:
-            arrays[f"warm.{number}"] = warm
-    header = {
-        "state": _split(snapshot.state, "state.", arrays),
-        "random": snapshot.random,
-        "counters": _split(vars(snapshot.counters), "", {}),
-        "bounds": [value.hex() for value in map(float, snapshot.bounds)],
-        "callbacks": [
-            {"type": name, "numbers": _split(state, f"callback.{number}.", arrays)}
-            for number, (name, state) in enumerate(snapshot.callbacks)
-        ],
-        "shards": len(snapshot.warm),
-        "next_check": snapshot.next_check,
-        "seconds": float(snapshot.seconds).hex(),
-        "asked": snapshot.asked,
-    }
-    return header, arrays
-
-
-def _decoded(header: dict[str, Any], arrays: dict[str, Any], relaxed: bool) -> Snapshot:
-    history = []
-    for row in arrays["history"].tolist():
-        values = dict(zip(_FIELDS, row[: len(_FIELDS)], strict=True))
-        bounds = dict(zip(_BOUNDS, row[len(_FIELDS) :], strict=True))
-        values |= {name: int(values[name]) for name in _INTEGERS}
-        history.append(Record(**values, certificate=Certificate(**bounds, relaxed=relaxed), weights=np.zeros(0)))
-    counters = {name: _number(value) for name, value in header["counters"].items()}
-    return Snapshot(
-        state=_joined(header["state"], "state.", arrays),
-        random=dict(header["random"]),
-        counters=Counters(**counters),  # type: ignore[arg-type]
-        best=arrays.get("best"),
-        bounds=tuple(float.fromhex(value) for value in header["bounds"]),
-        history=tuple(history),
-        callbacks=tuple(
-            (str(one["type"]), _joined(one["numbers"], f"callback.{number}.", arrays))
-            for number, one in enumerate(header["callbacks"])
-        ),
-        warm=tuple(arrays.get(f"warm.{number}") for number in range(int(header["shards"]))),
-        next_check=int(header["next_check"]),
-        seconds=float.fromhex(header["seconds"]),
-        asked=str(header["asked"]),
-    )
+def _record(row: list[float], relaxed: bool) -> Record:
+    """The record of one row of the history."""
+    values: dict[str, Any] = dict(zip(_FIELDS, row[: len(_FIELDS)], strict=True))
+    values |= {name: int(values[name]) for name in _INTEGERS}
+    certificate = Certificate(**dict(zip(_BOUNDS, row[len(_FIELDS) :], strict=True)), relaxed=relaxed)
+    return Record(**values, certificate=certificate, weights=np.zeros(0))

@@ -14,12 +14,12 @@ from maxmargin._callers import callers_level
 from maxmargin._vectors import norm
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.callbacks import Callback, Record
-from maxmargin.optimization.carry import Carry
+from maxmargin.optimization.carry import Carry, Clock
 from maxmargin.optimization.certificate import BestBounds, certify
 from maxmargin.optimization.checkpoint import Checkpoint, Checkpointer, FileCheckpointer
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.sparsify import sparsify
-from maxmargin.optimization.stopping import Clock, Status, Stop, StopRules
+from maxmargin.optimization.stopping import Status, Stop, StopRules
 from maxmargin.problem import InexactError, Problem
 
 _ROUNDING = 1e-12
@@ -85,24 +85,23 @@ class _Loop:
         random_state: int | None,
         checkpointer: Checkpointer,
     ) -> None:
-        clock = Clock()
         self.problem, self.solver, self.callbacks, self.checkpointer = problem, solver, callbacks, checkpointer
-        self.rules = StopRules(problem, solver, stop, clock)
+        self.rules = StopRules(problem, solver, stop)
+        clock = Clock()  # cutting the problem into shards takes time as well
         run = Run.of(problem, _generator(random_state), solver.shard_size, stop.tol)
         self.carry = Carry(run, BestBounds(problem.relaxed, solver.minimizes), clock)
         self.watched = solver.minimizes or bool(callbacks)  # otherwise the certificate of the end is enough
-        self.rounding = 0.0
 
     def solve(self, start: Start) -> Solution:
         """Run to the end, whatever ends the run."""
         carry, status = self.carry, None
         try:
             self._begin(start)
-            while (status := self._status()) is None:
+            while (status := self.rules.status(carry)) is None:
                 with self.checkpointer.step():
                     carry.state = self.solver.step(carry.run, carry.state)
                     carry.run.counters.iterations += 1
-                self._check(last=self.rules.last(carry.iteration, carry.state))
+                self._check(last=self.rules.last(carry))
             self.checkpointer.finish(carry)
             if carry.best.weights is None:
                 self._certify()
@@ -136,18 +135,11 @@ class _Loop:
             carry.state = self.solver.init(carry.run, start)
             self._check(last=False)
         elif carry.schedule.due(carry.iteration) or not carry.certified:  # interrupted before or in a certificate
-            self._check(last=self.rules.last(carry.iteration, carry.state))
+            self._check(last=self.rules.last(carry))
         if self.watched and carry.history:
             # Separable data bring the objective to 0, where only rounding of the first objective's size is left to
             # close, or of the losses' constants, which are large where scores of other weights are among the costs.
-            self.rounding = _ROUNDING * max(abs(carry.history[0].primal), abs(self.problem.constant))
-
-    def _status(self) -> Status | None:
-        """How the run ends here, or None if it continues."""
-        carry = self.carry
-        return self.rules.status(
-            carry.iteration, carry.state, carry.best.certificate, self.rounding, carry.history, carry.asked
-        )
+            carry.rounding = _ROUNDING * max(abs(carry.history[0].primal), abs(self.problem.constant))
 
     def _check(self, *, last: bool) -> None:
         """Take the certificate if it is due or the last one, and save the run if it is time."""
@@ -208,7 +200,7 @@ class _Loop:
             weights=weights,
             certificate=certificate,
             status=status,
-            message=self.rules.message(status, certificate, carry.iteration, carry.asked),
+            message=self.rules.message(status, certificate, carry),
             history=tuple(carry.history),
             counters=carry.run.counters,
             seconds=carry.clock.seconds,

@@ -17,7 +17,7 @@ SHARE_OF_GAP = 0.01
 
 
 def sparsify(run: Run, weights: FloatArray, certificate: Certificate, tol: float) -> tuple[FloatArray, Certificate]:
-    """The weights with as many zeros as found whose gap is still within ``tol`` (or hardly above what it was).
+    """The weights with the most zeros found whose gap is still within ``tol`` (or hardly above that of all weights).
 
     ``tol`` is the run's for a method that stops there, 0 for one that is exact anyway.
     """

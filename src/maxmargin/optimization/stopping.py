@@ -1,16 +1,15 @@
-"""When a run takes its certificates, when it stops, and the sentence that says how it ended."""
+"""When a run stops, and the sentence that says how it ended."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from maxmargin import _checks as checks
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Record
+from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import Certificate
 from maxmargin.problem import Problem
 
@@ -52,103 +51,57 @@ class Stop:
             checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
 
 
-@dataclass
-class Clock:
-    """Seconds spent on a run, those before it was resumed included."""
-
-    began: float = field(default_factory=time.perf_counter)
-
-    @property
-    def seconds(self) -> float:
-        """The time spent so far."""
-        return time.perf_counter() - self.began
-
-
-@dataclass
-class Schedule:
-    """The iterations at which certificates are taken: every one up to 8, then spaced by an eighth of the iterations
-    done, at most 50 apart. It does not depend on the clock, so that runs give the same bits on a busy machine."""
-
-    next_check: int = 0
-
-    def due(self, iteration: int) -> bool:
-        """Whether a certificate is due."""
-        return iteration >= self.next_check
-
-    def advance(self, iteration: int) -> None:
-        """Plan the next certificate after one that was due."""
-        self.next_check = iteration + max(1, min(50, iteration // 8))
-
-
 @dataclass(frozen=True, eq=False)
 class StopRules:
-    """The rules that end a run between two steps.
-
-    Attributes:
-        problem: what is solved.
-        solver: by which method.
-        stop: the caller's limits.
-        clock: the time spent.
-    """
+    """The rules that end a run of a solver between two steps."""
 
     problem: Problem
     solver: Solver
     stop: Stop
-    clock: Clock
 
     @property
     def limit(self) -> int:
         """The iteration limit."""
         return 1 if self.solver.direct else self.stop.max_iter or self.solver.max_iter
 
-    def out_of_budget(self, iteration: int) -> bool:
+    def out_of_budget(self, carry: Carry) -> bool:
         """Whether iterations or time are used up."""
-        late = self.stop.max_seconds is not None and self.clock.seconds > self.stop.max_seconds
-        return iteration >= self.limit or late
+        late = self.stop.max_seconds is not None and carry.clock.seconds > self.stop.max_seconds
+        return carry.iteration >= self.limit or late
 
-    def finished(self, iteration: int, state: Any) -> bool:
+    def finished(self, carry: Carry) -> bool:
         """Whether a method that does not minimize the objective has done its passes."""
-        return not self.solver.minimizes and (iteration >= self.limit or self.solver.done(state))
+        return not self.solver.minimizes and (carry.iteration >= self.limit or self.solver.done(carry.state))
 
-    def last(self, iteration: int, state: Any) -> bool:
+    def last(self, carry: Carry) -> bool:
         """Whether no step can follow."""
-        return self.finished(iteration, state) or self.out_of_budget(iteration)
+        return self.finished(carry) or self.out_of_budget(carry)
 
-    def status(
-        self, iteration: int, state: Any, best: Certificate, rounding: float, history: Sequence[Record], asked: str
-    ) -> Status | None:
-        """How the run ends here, or None if it continues.
-
-        Args:
-            iteration: iterations done.
-            state: the solver's state.
-            best: the best bounds so far.
-            rounding: a gap that is only rounding error.
-            history: the certificates so far.
-            asked: why a callback asks to stop; empty if none does.
-        """
-        if best.relative_gap <= self.stop.tol or best.gap <= rounding:
+    def status(self, carry: Carry) -> Status | None:
+        """How the run ends here, or None if it continues."""
+        best = carry.best.certificate
+        if best.relative_gap <= self.stop.tol or best.gap <= carry.rounding:
             return Status.CONVERGED
-        if asked:
+        if carry.asked:
             return Status.STOPPED
-        if self.finished(iteration, state):
+        if self.finished(carry):
             return Status.FINISHED
-        if self.out_of_budget(iteration):
+        if self.out_of_budget(carry):
             return Status.BUDGET
-        if self.solver.minimizes and self.problem.region.certifies and stalled(history):
+        if self.solver.minimizes and self.problem.region.certifies and stalled(carry.history):
             return Status.STALLED
         return None
 
-    def message(self, status: Status, certificate: Certificate, iterations: int, asked: str) -> str:
+    def message(self, status: Status, certificate: Certificate, carry: Carry) -> str:
         """The sentence that says how the run ended, and what to do."""
         remedy = self.solver.remedy if self.problem.region.certifies else _UNREGULARIZED
-        times = f"{iterations} iteration{'' if iterations == 1 else 's'}"
-        done = f"after {times} and {self.clock.seconds:.1f} s: {certificate}, aim {self.stop.tol:g}"
+        times = f"{carry.iteration} iteration{'' if carry.iteration == 1 else 's'}"
+        done = f"after {times} and {carry.clock.seconds:.1f} s: {certificate}, aim {self.stop.tol:g}"
         kept = "the best weights so far are kept"
         return {
             Status.CONVERGED: f"converged {done}",
             Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",
-            Status.STOPPED: f"{asked} {done}",
+            Status.STOPPED: f"{carry.asked} {done}",
             Status.FINISHED: f"finished {done}; this method does not minimize the objective",
             Status.STALLED: f"the gap stopped shrinking {done}; {self.solver.stalled_remedy(self.problem)}",
             Status.INTERRUPTED: f"interrupted {done}; {kept}",

@@ -127,7 +127,7 @@ def regularization_path(
             problem=problem,
             judges=_judges(examples, y, dev, test, error),
             stop=chosen.stop,
-            show=bar.show if estimator.verbose else _silent,
+            show=bar.show if estimator.verbose else lambda what, done, total: None,
         )
         iterates, finished = course.trace(dual_extragradient, iterations, ball) if iterations else ((), True)
         if settings is None and finished:
@@ -290,10 +290,6 @@ class _Recorder:
             _, place, weights = self.best
             points[place] = replace(points[place], weights=weights)
         return tuple(points)
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Draw no progress bar."""
 
 
 def _check_estimator(estimator: Any) -> None:

@@ -10,7 +10,7 @@ with ``s_i`` the example weights; other hinges than this one, the margin rescale
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,11 +26,10 @@ from maxmargin._vectors import dot
 from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
 from maxmargin.problem import hinges
-from maxmargin.problem.examples import examples_of
 from maxmargin.problem.good import GoodOutputs
 from maxmargin.problem.hinges import RESCALINGS, SLACKS, MostViolated
 from maxmargin.regions import Region
-from maxmargin.structures._arrays import example_numbers, ranges
+from maxmargin.structures._arrays import as_bytes, example_numbers, ranges
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -53,8 +52,8 @@ class Problem:
         constant: ``sum_i s_i d_i``.
         region: set and penalty of the weights.
         example_weight: ``s_i``, shape ``(n_examples,)``, or None for all 1.
-        rescaling: "margin", "slack" or "none", see :mod:`maxmargin.problem.hinges`.
-        slack: "linear" or "quadratic".
+        rescaling: how the loss scales the margin: "margin", "slack" or "none", see :mod:`maxmargin.problem.hinges`.
+        slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
         good: several good outputs per example, see :mod:`maxmargin.problem.good`, or None.
     """
 
@@ -87,15 +86,11 @@ class Problem:
         """Assemble and check a problem.
 
         Args:
-            structure: the batch of polytopes.
-            features: its features.
+            structure, features, region, rescaling, slack: see the attributes.
             gold: packed gold outputs (``structure.encode``), or their non-zeros.
             loss: the loss; its costs are computed shard by shard.
-            region: set and penalty of the weights.
             example_weight: shape ``(n_examples,)``, >= 0; scales an example's whole term.
             loss_weight: packed over the variables' parts, >= 0; scales the loss part by part.
-            rescaling: how the loss scales the margin: "margin", "slack" or "none".
-            slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
             good: several good outputs per example, on lists of candidates; ``gold`` is then one of them.
         """
         checks.one_of("rescaling", rescaling, RESCALINGS)
@@ -129,7 +124,7 @@ class Problem:
             constant += total
             if len(costs) > batch.starts[1] and len(leading) < structure.n_parts:
                 leading = np.concatenate([leading, np.zeros(structure.n_parts - len(leading), dtype=leading.dtype)])
-            if leading.dtype == np.uint8 and not _all_small(costs):
+            if leading.dtype == np.uint8 and as_bytes(costs).dtype != np.uint8:
                 leading = leading.astype(np.float64)
             leading[first:last] = costs[: batch.starts[1]]
             if len(costs) > batch.starts[1]:
@@ -249,8 +244,43 @@ class Problem:
         return sp.csr_array((values, columns, starts), shape=(self.structure.n_examples, self.n_weights))
 
     def examples(self, ranks: int = 1) -> Any:
-        """A compiled view of single examples, for online passes; ``ranks`` outputs at most are asked for at a time."""
-        return examples_of(self, ranks)
+        """A compiled view of single examples, for online passes; ``ranks`` outputs at most are asked for at a time.
+
+        The most violated output comes from the structure's oracle: an argmax where the margin is rescaled, and on
+        chains and trees also where the slack is (except for costs on pairs of a chain, or costs that are not multiples
+        of a unit) or nothing is. Elsewhere it comes from the batch methods of one example, by a call of Python.
+        """
+        structure, gold = self.structure, self.gold_point
+        blocks = [block.offsets for block in structure.blocks]
+        oracle = structure.oracle(ranks)
+        if self.rescaling == "none" and ranks == 1 and self.good is None:
+            two = structure.oracle(2)  # the best wrong output is one of the two best
+            oracle = two if two.ranks > 1 else oracle
+        return _kernels.OnlineExamples(
+            oracle,
+            self.features.per_example(blocks),
+            RESCALINGS.index(self.rescaling),
+            None if self.rescaling == "margin" else self._single_violated(),
+            blocks,
+            self.leading_costs,
+            np.ascontiguousarray(gold.starts, dtype=np.int64).ravel(),
+            gold.index,
+            gold.value,
+            self.scale,
+        )
+
+    def _single_violated(self) -> Callable[[int, FloatArray], tuple[IntArray, FloatArray]]:
+        """The most violated output of one example given its scores, where the oracle does not find it."""
+        single: dict[int, Problem] = {}
+
+        def find(example: int, scores: FloatArray) -> tuple[IntArray, FloatArray]:
+            if example not in single:
+                single[example] = self.select([example])
+            z = hinges.most_violated_of_scores(single[example], scores, None, example).z
+            at = np.flatnonzero(z)
+            return at, z[at]
+
+        return find
 
     @cached_property
     def _single(self) -> Any:
@@ -308,15 +338,12 @@ class Problem:
         """
         if self.rescaling != "margin" or self.good is not None:
             raise ValueError("only a problem with the margin rescaled can be taken around given weights")
-        pieces = np.zeros(self.structure.n_parts)
-        first = 0
-        for shard in self.shards():
-            examples = np.arange(first, first + shard.structure.n_examples)
-            pieces[self.structure.parts_of(examples)] = shard._scaled(shard.features.scores(weights))
-            first += shard.structure.n_examples
-        pieces[: len(self.leading_costs)] += self.leading_costs
-        constant = -float(self.gold_point.dot(pieces).sum())  # the gold output has loss zero
-        return replace(self, leading_costs=pieces, constant=constant)
+        costs = np.zeros(self.structure.n_parts)
+        for examples, shard in self.pieces():
+            costs[self.structure.parts_of(examples)] = shard._scaled(shard.features.scores(weights))
+        costs[: len(self.leading_costs)] += self.leading_costs
+        constant = -float(self.gold_point.dot(costs).sum())  # the gold output has loss zero
+        return replace(self, leading_costs=costs, constant=constant)
 
     def select(self, indices: npt.ArrayLike) -> Problem:
         """The problem of some of the examples, with the same region. Hinges, losses and gradients of shards add up.
@@ -348,12 +375,14 @@ class Problem:
         )
 
     def shards(self, max_parts: int = SHARD_PARTS) -> Iterator[Problem]:
-        """Cut the batch into consecutive shards of at most ``max_parts`` parts (or one example, if that is larger)."""
+        """The problems of consecutive examples of at most ``max_parts`` parts (or of one, if that is larger)."""
+        return (shard for _, shard in self.pieces(max_parts))
+
+    def pieces(self, max_parts: int = SHARD_PARTS) -> Iterator[tuple[IntArray, Problem]]:
+        """The shards with the numbers of their examples."""
         pieces = list(self.structure.consecutive(max_parts))
-        if len(pieces) == 1:
-            yield self
-        else:
-            yield from (self.select(examples) for examples in pieces)
+        for examples in pieces:
+            yield examples, self if len(pieces) == 1 else self.select(examples)
 
 
 def _costs(
@@ -409,22 +438,14 @@ def _costs(
     return costs, float(offset.sum())
 
 
-def _all_small(costs: FloatArray) -> bool:
-    """Whether all are whole numbers that a byte holds."""
-    small = (costs >= 0.0) & (costs <= 255.0)
-    return bool(small.all() and (costs == np.floor(costs)).all())
-
-
 def _check_losses(problem: Problem) -> None:
     """Slack rescaling weighs violations by the loss, which must not be negative."""
-    first = 0
-    for shard in problem.shards():
+    for examples, shard in problem.pieces():
         least = shard.constants - shard.structure.argmax(-shard.costs).value
         wrong = least < -1e-9 * (1.0 + np.abs(shard.constants))
         if wrong.any():
             index = int(np.flatnonzero(wrong)[0])
             raise ValueError(
-                f"example {first + index}: the loss of some output is {least[index]:g}, and slack rescaling weighs "
+                f"example {examples[index]}: the loss of some output is {least[index]:g}, and slack rescaling weighs "
                 'violations by the loss; give a loss that is never negative, or rescaling="margin"'
             )
-        first += shard.structure.n_examples

@@ -13,7 +13,7 @@ from maxmargin.solvers import Solution
 from maxmargin.structures.base import IntArray
 
 EXACT, ITERATES = "#D55E00", "#0072B2"
-"""Vermilion and blue: told apart with any kind of color vision, and by their markers without."""
+"""Vermilion and blue, which people with any kind of color vision can tell apart; markers differ as well."""
 
 
 def _figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:

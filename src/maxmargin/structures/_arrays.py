@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -65,6 +64,13 @@ def sums_of(values: FloatArray, offsets: IntArray) -> FloatArray:
     return np.where(np.diff(offsets) > 0, sums, 0.0)
 
 
+def as_bytes(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array as uint8 if that holds all its numbers exactly, else itself."""
+    with np.errstate(invalid="ignore"):
+        small = value.astype(np.uint8, copy=False)
+    return small if (small == value).all() else value
+
+
 def example_numbers(indices: npt.ArrayLike, n_examples: int) -> IntArray:
     """Example numbers as an int64 vector; IndexError if one is out of range, negative ones included."""
     chosen = np.asarray(indices)
@@ -105,14 +111,6 @@ def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:
     if checked.shape != (length,):
         raise ValueError(f"{what} must have shape ({length},), got {checked.shape}")
     return checked
-
-
-def tolerance(tol: float) -> float:
-    """``tol`` as a float; ValueError unless it is finite and not negative (0 asks for accuracy to rounding)."""
-    value = float(tol)
-    if not (math.isfinite(value) and value >= 0.0):
-        raise ValueError(f"tol must be finite and not negative, got {tol}")
-    return value
 
 
 def assembled(pieces: Sequence[tuple[IntArray, IntArray, FloatArray | float]], shape: tuple[int, int]) -> sp.csr_array:

@@ -10,7 +10,7 @@ batch in one call, with as many threads as :func:`maxmargin.threads` allows, and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _threads
 from maxmargin._digest import attributes
 from maxmargin._sparse import sp
-from maxmargin._vectors import squared
 from maxmargin.structures._arrays import FloatArray as FloatArray
 from maxmargin.structures._arrays import IntArray as IntArray
 from maxmargin.structures._arrays import Ragged as Ragged
@@ -111,7 +111,8 @@ class Polytope:
 class Structure(ABC):
     """A packed batch of output polytopes. Subclasses give ``blocks``, ``argmax``, ``encode``, ``decode``, ``select``.
 
-    ``project`` and ``k_best`` fall back on the argmax alone (:mod:`maxmargin.structures.generic`).
+    ``project``, ``k_best`` and ``slack_argmax`` fall back on the argmax alone (:mod:`maxmargin.structures.generic`,
+    :mod:`maxmargin.structures.relaxed_slack`).
     """
 
     name: str
@@ -258,10 +259,19 @@ class Structure(ABC):
         shape = (*ranks, self.n_examples)
         return np.zeros((*ranks, self.n_parts)), np.empty(shape), np.empty(shape, dtype=np.int8)
 
-    def squared_radius(self, center: FloatArray) -> float:
-        """An upper bound of ``sum_i max_{z in Z_i} 1/2 ||z - center_i||^2`` by one argmax; exact for 0/1 vertices."""
-        farthest = self.argmax(0.5 * self.part_bound - center)
-        return float(farthest.value.sum()) + 0.5 * squared(center)
+    def _from_kernel(self, kernel: Callable[..., None], *arguments: Any) -> Points:
+        """The points with which ``kernel(*arguments, z, value, status, threads)`` fills its arrays."""
+        outputs = self._buffers()
+        kernel(*arguments, *outputs, _threads.current())
+        return Points(*outputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without cached properties, such as kernel objects: they are made again from the rest."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
 
     @abstractmethod
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
@@ -320,24 +330,15 @@ class Structure(ABC):
     ) -> Points:
         """``argmax_y (costs_i'y + constants_i) (margin_i + scores_i'y)`` of every example: slack rescaling.
 
-        The first factor is a loss: never negative, and zero at an output for which the second is positive, so the
-        maximum is never negative. The product is not linear in the parts. This fallback maximizes over the polytope
-        (:attr:`slack_relaxed`), by a search over one multiplier:
-        ``min_{t > 0} max_y (loss(y) + t (margin + scores'y))^2 / (4 t)``.
-
-        Args:
-            scores: packed, shape ``(n_parts,)``.
-            margin: shape ``(n_examples,)``.
-            costs: packed, shape ``(n_parts,)``.
-            constants: shape ``(n_examples,)``.
-            warm: the warm start of an earlier call.
-
-        Returns:
-            ``z`` in the polytope, ``value`` the product there, or an upper bound of it with status INEXACT.
+        ``scores`` and ``costs`` are packed, ``margin`` and ``constants`` have shape ``(n_examples,)``. The first factor
+        is a loss: never negative, and zero at an output for which the second is positive, so the maximum is never
+        negative. The product is not linear in the parts: this fallback maximizes it over the polytope
+        (:attr:`slack_relaxed`), by a few calls of :meth:`argmax`. ``value`` is the product at ``z``, or an upper bound
+        of it with status INEXACT.
         """
-        from maxmargin.structures import generic
+        from maxmargin.structures import relaxed_slack
 
-        return generic.slack_argmax(self, scores, margin, costs, constants, warm=warm)
+        return relaxed_slack.slack_argmax(self, scores, margin, costs, constants, warm=warm)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection ``argmin_{z in Z_i} 1/2 ||z - point_i||^2`` of every example.

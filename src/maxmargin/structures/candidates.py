@@ -16,8 +16,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, integers, offsets_of, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -141,12 +142,12 @@ class Candidates(Structure):
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection onto the simplexes, exact to rounding."""
-        tolerance(tol)
+        checks.number("tol", tol, least=0)
         values = vector(point, self.n_parts, "point")
         fine = self._finite(values)
         safe = np.where(fine[self._owner], values, 0.0)
         _, largest = self.first_largest(safe)
-        # Less the largest, parts lie in [-1, 0]: what is below -1 is never chosen.
+        # After subtracting the largest, only parts in [-1, 0] can be positive in the projection.
         low = np.maximum(safe - largest[self._owner], -1.0)
         active = low > -1.0
         threshold = np.zeros(self.n_examples)

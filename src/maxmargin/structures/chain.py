@@ -20,7 +20,6 @@ not whole multiples of one unit. Constraints (:mod:`maxmargin.structures.transit
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -28,13 +27,14 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import assembled, example_numbers, lengths_of, offsets_of, vector
-from maxmargin.structures._labeled import check_range, joined_labels, largest
-from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
+from maxmargin.structures._arrays import example_numbers, offsets_of, vector
+from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points
+from maxmargin.structures.sequences import LabelSequences
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.structures.transitions import TransitionConstraints, checked_constraints
+from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.structures.tree import Tree
 
 Transitions = Literal["shared", "each"]
@@ -43,14 +43,12 @@ _ELSEWHERE = 4
 """Status of an example that the slack kernel leaves to the one for trees."""
 
 
-class Chain(Structure):
+class Chain(LabelSequences):
     """A batch of label sequences.
 
     Args:
-        lengths: number of positions of every example, shape ``(n_examples,)``; 0 is allowed.
-        n_labels: number of labels ``K``; labels are ``0 .. K - 1``.
+        lengths, n_labels, constraints: as for :class:`~maxmargin.structures.sequences.LabelSequences`.
         transitions: ``"shared"`` for one transition matrix per example, ``"each"`` for one per edge.
-        constraints: which labels may follow each other, come first and come last; None for any.
 
     A score of ``-inf`` also forbids a label or a pair; an example without a possible output has value ``-inf`` and
     status ABSENT (a projection has value ``inf``). Among outputs of equal score the argmax takes the lowest last label,
@@ -58,10 +56,10 @@ class Chain(Structure):
     """
 
     name = "chain"
-    categorical = True
-    marginals_unsupported = ""
     slack_relaxed = False
     value_bounds = True
+    order = 1
+    most_labels = 1 << 15
 
     def __init__(
         self,
@@ -71,30 +69,17 @@ class Chain(Structure):
         transitions: Transitions = "shared",
         constraints: TransitionConstraints | None = None,
     ) -> None:
+        super().__init__(lengths, n_labels, constraints)
         if transitions not in ("shared", "each"):
             raise ValueError(f'transitions must be "shared" or "each", got {transitions!r}')
-        self.lengths = lengths_of(lengths)
-        self.n_labels = operator.index(n_labels)
         self.transitions: Transitions = transitions
-        if not 1 <= self.n_labels <= 1 << 15:
-            raise ValueError(f"n_labels must be between 1 and 32768, got {n_labels}")
-        self.constraints = checked_constraints(constraints, self.n_labels)
-        self._rules = None if constraints is None or constraints.allows_all else constraints
+        self._constrained = constraints is not None and not constraints.allows_all
         square = self.n_labels**2
         if transitions == "shared":
             second = Block("pairs", offsets_of(np.full(len(self.lengths), square)))
         else:
             second = Block("edges", offsets_of(np.maximum(self.lengths - 1, 0) * square))
         self.blocks = (Block("nodes", offsets_of(self.lengths * self.n_labels)), second)
-
-    def __repr__(self) -> str:
-        given = f"n_labels={self.n_labels}, transitions={self.transitions!r}, constraints={self.constraints}"
-        return f"Chain({len(self.lengths)} examples, {given})"
-
-    @property
-    def states_per_variable(self) -> int:
-        """Each position chooses among all labels."""
-        return self.n_labels
 
     @cached_property
     def part_bound(self) -> FloatArray:
@@ -103,29 +88,21 @@ class Chain(Structure):
         0 for nodes and edges that no possible output has, and for forbidden pairs.
         """
         bound = np.ones(self.n_parts)
-        if self._rules is not None:
-            bound[: self.starts[1]] = self._possible_nodes(self._rules).ravel()
+        rules = self._rules
+        if self._constrained:
+            before, behind = self._places
+            ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
+            bound[: self.starts[1]] = (ahead[before] & back[behind]).ravel()
             if self.transitions == "each":
-                bound[self.starts[1] :] = self._possible_edges(self._rules).ravel()
+                first, _ = self._edges
+                possible = ahead[before[first], :, None] & rules.pairs & back[behind[first + 1], None, :]
+                bound[self.starts[1] :] = possible.ravel()
         if self.transitions == "shared":
             same = np.maximum(self.lengths - 1, 0)[:, None, None]
             other = (self.lengths // 2)[:, None, None]
             most = np.where(np.eye(self.n_labels, dtype=bool), same, other)
-            bound[self.starts[1] :] = (most if self._rules is None else most * self._rules.pairs).ravel()
+            bound[self.starts[1] :] = (most * rules.pairs).ravel()
         return bound
-
-    def _possible_nodes(self, rules: TransitionConstraints) -> npt.NDArray[np.bool_]:
-        """Whether some output has a label at a position, shape ``(n_positions, K)``."""
-        before, behind = self._places
-        ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
-        return np.asarray(ahead[before] & back[behind])
-
-    def _possible_edges(self, rules: TransitionConstraints) -> npt.NDArray[np.bool_]:
-        """Whether some output has a pair at an edge, shape ``(n_edges, K, K)``."""
-        before, behind = self._places
-        ahead, back = rules.reachable(int(self.lengths.max(initial=0)))
-        first, _ = self._edges
-        return np.asarray(ahead[before[first], :, None] & rules.pairs & back[behind[first + 1], None, :])
 
     @property
     def _places(self) -> tuple[IntArray, IntArray]:
@@ -136,7 +113,7 @@ class Chain(Structure):
 
     def _masked(self, scores: FloatArray) -> FloatArray:
         """Packed scores with -inf where the constraints forbid; the scores themselves if there are none."""
-        if self._rules is None:
+        if not self._constrained:
             return scores
         pairs, first, last = self._rules.masks
         k, some = self.n_labels, self.lengths > 0
@@ -152,7 +129,7 @@ class Chain(Structure):
     @property
     def _masks(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Masks for kernels that make scores themselves; empty without constraints."""
-        return (np.empty(0),) * 3 if self._rules is None else self._rules.masks
+        return self._rules.masks if self._constrained else (np.empty(0),) * 3
 
     @cached_property
     def _layout(self) -> tuple[IntArray, IntArray, int, bool]:
@@ -162,11 +139,7 @@ class Chain(Structure):
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one legal label sequence per example (integers in ``0 .. K - 1``, one per position)."""
-        wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
-        flat = joined_labels(labels, self.lengths, wrong_count, "position")
-        check_range(flat, self.n_labels, self.lengths, self.name)
-        if self._rules is not None:
-            self._rules.refuse(flat, self.lengths)
+        flat = self._flat(labels)
         nodes = np.arange(len(flat)) * self.n_labels + flat
         first, owner_of = self._edges
         kind = flat[first] * self.n_labels + flat[first + 1]
@@ -180,16 +153,10 @@ class Chain(Structure):
         first = np.flatnonzero(owner[1:] == owner[:-1]) if len(owner) else np.zeros(0, dtype=np.int64)
         return first, owner[first]
 
-    def decode(self, z: FloatArray) -> list[IntArray]:
-        """Label sequences, one int64 array per example: the largest node part at every position."""
-        return largest(vector(z, self.n_parts, "z")[self.variable_parts], self.n_labels, self.lengths)
-
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The best label sequence of every example (Viterbi); ``warm`` is not needed."""
-        outputs = self._buffers()
         scores = self._masked(vector(scores, self.n_parts, "scores"))
-        _kernels.chain_argmax(*self._layout, scores, *outputs, _threads.current())
-        return Points(*outputs)
+        return self._from_kernel(_kernels.chain_argmax, *self._layout, scores)
 
     def labels(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> Labeling:
         """The best label sequence of every example, as the argmax finds it, without the packed vector.
@@ -199,15 +166,10 @@ class Chain(Structure):
             pairs: pair scores that all edges of all examples share, shape ``(K, K)``, as in prediction: these are laid
                 out once for the whole batch.
         """
-        n_positions = int(self.lengths.sum())
-        labels, value = np.empty(n_positions, dtype=np.int32), np.empty(self.n_examples)
-        status = np.empty(self.n_examples, dtype=np.int8)
-        outputs = labels, value, status, _threads.current()
-        if pairs is None:
-            _kernels.chain_labels(*self._layout, self._masked(vector(scores, self.n_parts, "scores")), *outputs)
-        else:
-            _kernels.chain_labels_once(*self._once(scores, pairs), *outputs)
-        return Labeling(Ragged(labels, self.blocks[0].offsets // self.n_labels), value, status)
+        if pairs is not None:
+            return self._labeling(_kernels.chain_labels_once, *self._once(scores, pairs))
+        packed = self._masked(vector(scores, self.n_parts, "scores"))
+        return self._labeling(_kernels.chain_labels, *self._layout, packed)
 
     def max_marginals(self, scores: FloatArray, pairs: npt.ArrayLike | None = None) -> FloatArray:
         """The score of the best output that has label ``k`` at position ``t``, shape ``(n_positions, K)``.
@@ -233,26 +195,20 @@ class Chain(Structure):
         if matrix.shape != (self.n_labels, self.n_labels):
             raise ValueError(f"pairs must have shape ({self.n_labels}, {self.n_labels}), got {matrix.shape}")
         pairs_mask, first, last = self._masks
-        if self._rules is not None:
+        if self._constrained:
             with np.errstate(invalid="ignore"):  # +inf becomes NaN, which is refused like itself
                 matrix = matrix + pairs_mask
         return self.blocks[0].offsets, self.n_labels, nodes, matrix, first, last
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best label sequences of every example, exactly; ties as for the argmax."""
-        ranks = min(generic.check_k(k), self._most_outputs)
+        ranks = min(checks.integer("k", k, least=1), self._most_outputs)
         if ranks * self.n_labels >= 1 << 31:
             raise ValueError(f"k must be below 2^31 over the number of labels, {self.n_labels}; got {k}")
         scores = self._masked(vector(scores, self.n_parts, "scores"))
         outputs = self._buffers(ranks)
         _kernels.chain_k_best(*self._layout, ranks, scores, *outputs, _threads.current())
         return generic.ranked(*outputs)
-
-    @property
-    def _most_outputs(self) -> int:
-        """Label sequences of the longest example, ``K^T``; exact below ``2^31`` and a number above it otherwise."""
-        longest = int(self.lengths.max(initial=0))
-        return int(self.n_labels ** min(longest, 31))
 
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
@@ -264,15 +220,14 @@ class Chain(Structure):
         """
         scores, costs = self._masked(vector(scores, self.n_parts, "scores")), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
-        z, value, status = outputs = self._buffers()
-        _kernels.chain_slack_argmax(*self._layout, scores, margin, costs, constants, *outputs, _threads.current())
-        left = np.flatnonzero(status == _ELSEWHERE)
+        points = self._from_kernel(_kernels.chain_slack_argmax, *self._layout, scores, margin, costs, constants)
+        left = np.flatnonzero(points.status == _ELSEWHERE)
         if left.size:
             part = self.select(left)
             at = self.parts_of(left)
             found = part._slack_as_tree(scores[at], margin[left], costs[at], constants[left])
-            z[at], value[left], status[left] = found.z, found.value, found.status
-        return Points(z, value, status)
+            points.z[at], points.value[left], points.status[left] = found.z, found.value, found.status
+        return points
 
     def _slack_as_tree(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray
@@ -298,7 +253,7 @@ class Chain(Structure):
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of label sequences in the kernel; ``warm`` from an earlier call."""
         point = vector(point, self.n_parts, "point")
-        constraints = None if self._rules is None else self._rules.key
+        constraints = self._rules.key if self._constrained else None
         key = (self.name, self.transitions, self.n_labels, self.lengths.tobytes(), constraints)
         return generic.project_in_kernel(
             self,
@@ -348,62 +303,8 @@ class Chain(Structure):
             self.lengths[chosen], self.n_labels, transitions=self.transitions, constraints=self.constraints
         )
 
-    def polytope(self) -> Polytope:
-        """The marginal polytope: ``q`` holds one ``K x K`` table per edge, or the node parts where ``T = 1``.
-
-        Tables sum to 1 and neighboring tables agree on the position they share; nodes are sums over a table. Entries
-        that no output has are left out.
-        """
-        k, square = self.n_labels, self.n_labels**2
-        sizes = np.where(self.lengths > 1, (self.lengths - 1) * square, np.where(self.lengths == 1, k, 0))
-        begin = offsets_of(sizes)
-        lift: list[tuple[IntArray, IntArray]] = []
-        eq: list[tuple[IntArray, IntArray, FloatArray]] = []
-        rhs: list[float] = []
-        labels, cells = np.arange(k), np.arange(square)
-        for i, length in enumerate(self.lengths.tolist()):
-            node, second = int(self.blocks[0].offsets[i]), self.starts[1] + int(self.blocks[1].offsets[i])
-            at = int(begin[i])
-            if length == 0:
-                continue
-            rows = k if length == 1 else square
-            eq.append((np.full(rows, len(rhs)), at + np.arange(rows), np.ones(rows)))
-            rhs.append(1.0)
-            if length == 1:
-                lift.append((node + labels, at + labels))
-                continue
-            lift.append((node + cells // k, at + cells))
-            for t in range(1, length):
-                table = at + (t - 1) * square + cells
-                lift.append((node + t * k + cells % k, table))
-                lift.append((second + (0 if self.transitions == "shared" else (t - 1) * square) + cells, table))
-                if t > 1:
-                    eq.append((len(rhs) + cells % k, table - square, np.ones(square)))
-                    eq.append((len(rhs) + cells // k, table, -np.ones(square)))
-                    rhs.extend([0.0] * k)
-        n = int(begin[-1])
-        whole = Polytope(
-            lift=assembled([(*entry, 1.0) for entry in lift], (self.n_parts, n)),
-            eq=assembled(eq, (len(rhs), n)),
-            eq_rhs=np.asarray(rhs, dtype=np.float64),
-        )
-        return whole if self._rules is None else self._only_possible(whole, self._rules)
-
-    def _only_possible(self, whole: Polytope, rules: TransitionConstraints) -> Polytope:
-        """The polytope without table entries that no output has, and without equations that are left empty."""
-        edges, nodes = self._possible_edges(rules), self._possible_nodes(rules)
-        ends, edge_ends = np.cumsum(self.lengths), np.cumsum(np.maximum(self.lengths - 1, 0))
-        kept = [
-            (nodes[end - 1] if length == 1 else edges[edge_end - length + 1 : edge_end]).ravel()
-            for length, end, edge_end in zip(self.lengths.tolist(), ends.tolist(), edge_ends.tolist(), strict=True)
-            if length
-        ]
-        chosen = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *kept]))
-        eq = whole.eq[:, chosen]
-        eq.eliminate_zeros()
-        rows = np.flatnonzero((np.diff(eq.indptr) > 0) | (whole.eq_rhs != 0.0))
-        return Polytope(
-            lift=whole.lift[:, chosen],
-            eq=eq[rows],
-            eq_rhs=whole.eq_rhs[rows],
-        )
+    def _shift(self, window: int, position: int) -> int:
+        """An edge has a table of its own where transitions are not shared."""
+        if window == 2 and self.transitions == "each":
+            return (position - 1) * self.n_labels**2
+        return super()._shift(window, position)

@@ -36,9 +36,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, vector
 from maxmargin.structures._labeled import check_edges, edge_lists
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
@@ -52,7 +53,7 @@ class Cut(Structure):
 
     Args:
         n_nodes: number of nodes of each example, shape ``(n_examples,)``.
-        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``.
+        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``; no pair twice.
         edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
             ``(n_examples + 1,)``.
     """
@@ -74,10 +75,6 @@ class Cut(Structure):
         self.blocks = (Block("nodes", offsets_of(counts)), Block("edges", offsets))
         twice = "keep one edge for each pair of nodes, with the features of both"
         check_edges(counts, pairs, offsets, "leave it out: an edge joins two nodes", twice)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the kernel objects, which are made again from the rest."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_batch", "_plan")}
 
     @property
     def n_nodes(self) -> IntArray:
@@ -130,7 +127,7 @@ class Cut(Structure):
         of an earlier projection on the same graphs, shape ``(n_edges,)``.
         """
         packed = vector(point, self.n_parts, "point")
-        tol = tolerance(tol)
+        tol = checks.number("tol", tol, least=0)
         flow = started(warm, (len(self.edges),))
         z, value, status = self._buffers()
         gap = np.empty(self.n_examples)

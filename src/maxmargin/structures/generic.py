@@ -1,4 +1,4 @@
-"""Projection and k-best from an argmax alone: the fallback of every structure.
+"""Projection and k-best from an argmax alone: the fallbacks of every structure.
 
 **Projection** onto the convex hull of the outputs, ``min 1/2 ||z - point||^2`` (the min-norm-point method of Wolfe
 1976, for structures Niculae et al. 2018): an active set of vertices, exact after finitely many steps. Per round one
@@ -10,34 +10,27 @@ and points well outside are cheap. Stops when ``max_v (point - z)'(v - z) <= tol
 listed is split by forcing variable parts in or out, one argmax per new cell, all cells of a round in one batch. Up to
 ``k`` times the number of variable parts argmax calls per example, or ``k`` times the number of variables if these are
 categorical.
-
-**Slack rescaling**, relaxed: ``max_z l(z) m(z)`` over the polytope, for a loss ``l`` and a score ``m`` linear in the
-parts. The points ``(l, m)`` form a polygon, the product is quasi-concave where both are positive, so the maximum lies
-on the upper right of the polygon's boundary, on an edge. Two corners hold it between them, at first those of largest
-``m`` and of largest ``l``; an argmax in the direction orthogonal to the line through them finds a corner beyond it,
-which takes the place of the one or the other, or shows that the line is an edge. A handful of argmax calls on the
-examples that are not finished, at most as many as the polygon has corners there.
 """
 
 from __future__ import annotations
 
 import heapq
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
-from maxmargin.structures._arrays import pieces, tolerance, vector
+from maxmargin.structures._arrays import pieces, vector
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
 
 MOST_PARTS = 4_000_000
 """Parts of one batched argmax call of :func:`k_best`: larger rounds are cut, to bound memory."""
 
 SHRINK = 0.7
-"""The batch is cut down to the unfinished examples when no more than this share of it is unfinished."""
+"""The batch is reduced to its unfinished examples when these are at most this share of it."""
 
 
 @dataclass(frozen=True)
@@ -45,40 +38,28 @@ class ActiveSets:
     """The warm start of the next projection: the vertices held by every example, by non-zeros, and their weights."""
 
     key: object
-    vertices: IntArray
-    weights: FloatArray
-    nonzeros: IntArray
-    index: np.ndarray[Any, np.dtype[np.int32]]
-    value: FloatArray
+    arrays: tuple[Any, ...]
 
     @classmethod
     def of(cls, hull: Any, n_examples: int, key: object) -> ActiveSets:
         """Copy the active sets out of a kernel object."""
         n_vertices, n_nonzeros = hull.extent()
-        sets = cls(
-            key=key,
-            vertices=np.empty(n_examples + 1, dtype=np.int64),
-            weights=np.empty(n_vertices),
-            nonzeros=np.empty(n_vertices + 1, dtype=np.int64),
-            index=np.empty(n_nonzeros, dtype=np.int32),
-            value=np.empty(n_nonzeros),
+        arrays = (
+            np.empty(n_examples + 1, dtype=np.int64),  # where the vertices of each example begin
+            np.empty(n_vertices),  # their weights
+            np.empty(n_vertices + 1, dtype=np.int64),  # where the non-zeros of each vertex begin
+            np.empty(n_nonzeros, dtype=np.int32),  # their parts
+            np.empty(n_nonzeros),  # their values
         )
-        hull.save(*sets._arrays())
-        return sets
-
-    def _arrays(self) -> tuple[Any, ...]:
-        return self.vertices, self.weights, self.nonzeros, self.index, self.value
-
-    def load_into(self, hull: Any) -> None:
-        """Let a fresh kernel object start from these active sets."""
-        hull.load(*self._arrays())
+        hull.save(*arrays)
+        return cls(key, arrays)
 
 
 def open_hull(structure: Structure, tol: float, warm: Any, key: object) -> Any:
     """The kernel object of one projection; ``warm`` is used if it came from a batch with the same ``key``."""
-    hull = _kernels.HullBatch(structure.sizes, tolerance(tol))
+    hull = _kernels.HullBatch(structure.sizes, checks.number("tol", tol, least=0))
     if isinstance(warm, ActiveSets) and (warm.key is key or (isinstance(key, tuple) and warm.key == key)):
-        warm.load_into(hull)
+        hull.load(*warm.arrays)
     return hull
 
 
@@ -106,7 +87,8 @@ def project(structure: Structure, point: FloatArray, *, tol: float = 1e-8, warm:
         vertex = batch.argmax(scores)
         corner = vector(vertex.z, batch.n_parts, "the argmax's z")
         done = np.empty(ids.size, dtype=np.bool_)
-        hull.absorb(layout, ids, target, corner, _codes(vertex.status), scores, done, threads)
+        codes = np.ascontiguousarray(vertex.status, dtype=np.int8)
+        hull.absorb(layout, ids, target, corner, codes, scores, done, threads)
         left = np.flatnonzero(~done)
         if left.size == 0:
             break
@@ -119,10 +101,6 @@ def project(structure: Structure, point: FloatArray, *, tol: float = 1e-8, warm:
     outputs = structure._buffers()
     hull.write(offsets, point, *outputs, threads)
     return Points(*outputs, ActiveSets.of(hull, structure.n_examples, structure))
-
-
-def _codes(status: Any) -> Any:
-    return np.ascontiguousarray(status, dtype=np.int8)
 
 
 def project_in_kernel(structure: Structure, tol: float, warm: Any, key: object, kernel: Callable[..., None]) -> Points:
@@ -138,14 +116,6 @@ def ranked(z: FloatArray, value: FloatArray, status: np.ndarray[Any, np.dtype[np
     # A rank that exists for one example comes after ranks that do; forbidden labels can leave none at the end.
     found = int((status <= PointStatus.INEXACT).any(axis=1).sum())
     return [Points(*rank) for rank in zip(z, value, status, strict=True)][: max(found, 1)]
-
-
-def check_k(k: int) -> int:
-    """``k`` as a positive int, or ValueError."""
-    ranks = operator.index(k)
-    if ranks < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-    return ranks
 
 
 @dataclass(frozen=True)
@@ -165,7 +135,7 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
     Forcing a part adds or subtracts more than the spread of all scores of the example; values are always taken with the
     true scores. Variable parts must be those of the first block, and the other parts determined by them.
     """
-    ranks = check_k(k)
+    ranks = checks.integer("k", k, least=1)
     scores = vector(scores, structure.n_parts, "scores")
     n = structure.n_examples
     listed: list[Points] = []
@@ -271,214 +241,3 @@ def oracle(structure: Structure) -> Any:
         return int(ranks[0].status[0]), [(at, rank.z[at]) for at, rank in zip(nonzeros, found, strict=True)]
 
     return _kernels.PythonOracle(find, structure.sizes)
-
-
-MOST_TURNS = 300
-"""Argmax calls of :func:`slack_argmax` on one example."""
-
-
-@dataclass
-class _Corner:
-    """One point of the polytope per example, with its loss and score."""
-
-    z: FloatArray
-    loss: FloatArray
-    score: FloatArray
-
-    def take(self, other: _Corner, chosen: Any, owners: IntArray) -> None:
-        """The other's points in the chosen examples; ``owners`` has the example of each part."""
-        if not chosen.any():
-            return
-        self.z = np.where(chosen[owners], other.z, self.z)
-        self.loss = np.where(chosen, other.loss, self.loss)
-        self.score = np.where(chosen, other.score, self.score)
-
-    def select(self, left: IntArray, within: IntArray) -> _Corner:
-        return _Corner(self.z[within], self.loss[left], self.score[left])
-
-
-@dataclass
-class _Products:
-    """``loss(z) score(z)`` of every example of a batch, in directions ``a loss + b score``."""
-
-    structure: Structure
-    scores: FloatArray
-    margin: FloatArray
-    costs: FloatArray
-    constants: FloatArray
-
-    def __post_init__(self) -> None:
-        numbers = np.arange(self.structure.n_examples, dtype=np.float64)
-        self.owners = self.structure.to_parts(numbers).astype(np.int64)
-        forbidden = self.scores == -np.inf
-        self.forbidden = forbidden if forbidden.any() else None
-        self.finite = np.where(forbidden, 0.0, self.scores) if forbidden.any() else self.scores
-
-    def select(self, left: IntArray, within: IntArray) -> _Products:
-        return _Products(
-            self.structure.select(left),
-            self.scores[within],
-            self.margin[left],
-            self.costs[within],
-            self.constants[left],
-        )
-
-    def corner(self, a: FloatArray, b: FloatArray) -> tuple[_Corner, FloatArray, Any]:
-        """The argmax of ``a loss + b score``; its value or an upper bound of it, and its status."""
-        asked = a[self.owners] * self.costs
-        asked += b[self.owners] * self.finite
-        if self.forbidden is not None:
-            asked[self.forbidden] = -np.inf
-        points = self.structure.argmax(asked)
-        corner = self.at(vector(points.z, self.structure.n_parts, "the argmax's z"))
-        bound = a * corner.loss + b * corner.score
-        inexact = points.status == PointStatus.INEXACT
-        bound[inexact] = np.maximum(bound, points.value + a * self.constants + b * self.margin)[inexact]
-        return corner, bound, _codes(points.status)
-
-    def at(self, z: FloatArray) -> _Corner:
-        """A point with its loss and score."""
-        loss = np.maximum(self.structure.by_example(self.costs * z) + self.constants, 0.0)
-        return _Corner(z, loss, self.structure.by_example(self.finite * z) + self.margin)
-
-
-def slack_argmax(
-    structure: Structure,
-    scores: FloatArray,
-    margin: FloatArray,
-    costs: FloatArray,
-    constants: FloatArray,
-    *,
-    warm: Any = None,
-) -> Points:
-    """``max_{z in Z_i} (costs'z + constants) (margin + scores'z)`` of every example, by ``structure.argmax`` alone.
-
-    ``z`` is a mix of two vertices. Where no product is positive the value is 0, at the point of the largest score. An
-    argmax that is INEXACT makes the status INEXACT and, if its values are bounds, the value a bound. ``warm`` spares
-    the argmax of the costs alone where they are those of the call before.
-    """
-    n = structure.n_examples
-    scores, costs = vector(scores, structure.n_parts, "scores"), vector(costs, structure.n_parts, "costs")
-    margin, constants = vector(margin, n, "margin"), vector(constants, n, "constants")
-    with np.errstate(over="ignore", invalid="ignore"):
-        search = _SlackSearch(_Products(structure, scores, margin, costs, constants), warm)
-        for turn in range(MOST_TURNS):
-            if not search.ids.size:
-                break
-            search.turn(last=turn + 1 == MOST_TURNS)
-    return search.result()
-
-
-class _SlackSearch:
-    """The state of :func:`slack_argmax`: answers of the finished examples, two corners of each of the others."""
-
-    def __init__(self, products: _Products, warm: Any) -> None:
-        self.structure = structure = products.structure
-        n = structure.n_examples
-        self.z, self.value = np.zeros(structure.n_parts), np.zeros(n)
-        self.high, most_score, of_high = products.corner(np.zeros(n), np.ones(n))
-        self.widest: _Widest | None = None
-        if isinstance(warm, _Widest) and warm.fits(products):
-            self.wide, of_wide = products.at(warm.z), np.zeros(n, dtype=np.int8)
-            most_loss, self.widest = self.wide.loss, warm
-        else:
-            self.wide, most_loss, of_wide = products.corner(np.ones(n), np.zeros(n))
-            known = products.forbidden is None and (of_wide == PointStatus.OK).all()
-            self.widest = _Widest(structure, products.costs, self.wide.z) if known else None
-        self.status = np.maximum(of_high, of_wide)
-        size = self.high.loss + self.wide.loss + np.abs(self.high.score) + np.abs(self.wide.score)
-        fine = np.isfinite(size + products.margin + products.constants)
-        self.status[(self.status <= PointStatus.INEXACT) & ~fine] = PointStatus.NONFINITE
-        # The product is at most that of both maxima, and V^2 / (4 a b) where a loss + b score <= V.
-        self.bound = np.maximum(most_score, 0.0) * np.maximum(most_loss, 0.0)
-        self.products, self.ids = products, np.arange(n)
-        self._go_on_with(np.flatnonzero(self.status <= PointStatus.INEXACT))
-
-    def _go_on_with(self, left: IntArray) -> None:
-        if left.size == len(self.ids):
-            return
-        self.ids = self.ids[left]
-        if left.size:
-            within = self.products.structure.parts_of(left)
-            self.products = self.products.select(left, within)
-            self.high, self.wide = self.high.select(left, within), self.wide.select(left, within)
-
-    def turn(self, *, last: bool) -> None:
-        """One argmax call for the examples that are not finished."""
-        high, wide, ids = self.high, self.wide, self.ids
-        done, a, b = _direction(high, wide)
-        corner, most, found = self.products.corner(a, b)
-        failed = ~done & (found > PointStatus.INEXACT)
-        self.status[ids] = np.maximum(self.status[ids], np.where(done, np.int8(0), found))
-        cover = np.square(np.maximum(most, 0.0)) / (4.0 * a * b)
-        self.bound[ids] = np.where(done | failed, self.bound[ids], np.fmin(self.bound[ids], cover))
-        level = np.maximum(a * high.loss + b * high.score, a * wide.loss + b * wide.score)
-        size = a * wide.loss + b * (np.abs(high.score) + np.abs(wide.score))
-        done |= failed | ~(a * corner.loss + b * corner.score > level + 4e-15 * size)
-        # The gradient (score, loss) of the product at the corner says on which side of it the maximum lies.
-        right = ~done & (corner.score * b > a * corner.loss)
-        high.take(corner, right, self.products.owners)
-        wide.take(corner, ~done & ~right, self.products.owners)
-        share, best = _best_mix(high, wide)
-        done |= best >= self.bound[ids] * (1.0 - 1e-14)
-        if last:
-            self.status[ids[~done]] = np.maximum(self.status[ids[~done]], np.int8(PointStatus.INEXACT))
-            done[:] = True
-        chosen = np.flatnonzero(done)
-        if chosen.size:
-            batch = self.products.structure
-            within = batch.parts_of(chosen)
-            part = share[self.products.owners[within]]
-            self.z[self.structure.parts_of(ids[chosen])] = (1.0 - part) * high.z[within] + part * wide.z[within]
-            self.value[ids[chosen]] = best[chosen]
-            self._go_on_with(np.flatnonzero(~done))
-
-    def result(self) -> Points:
-        bounded, none = self.status == PointStatus.INEXACT, self.status > PointStatus.INEXACT
-        self.value[bounded] = np.maximum(self.value, self.bound)[bounded]
-        self.value[none] = np.where(self.status == PointStatus.ABSENT, -np.inf, np.nan)[none]
-        self.z[self.structure.to_parts(none.astype(np.float64)) > 0.0] = 0.0
-        return Points(self.z, self.value, self.status, self.widest)
-
-
-@dataclass(frozen=True, eq=False)
-class _Widest:
-    """Outputs of the largest loss, for the next call with the same costs."""
-
-    structure: Structure
-    costs: FloatArray
-    z: FloatArray
-
-    def fits(self, products: _Products) -> bool:
-        if self.structure is not products.structure or products.forbidden is not None:
-            return False
-        return np.array_equal(self.costs, products.costs)
-
-
-def _direction(high: _Corner, wide: _Corner) -> tuple[Any, FloatArray, FloatArray]:
-    """Examples whose answer is known, and for the others the direction ``a, b`` (the larger is 1) to ask next.
-
-    It is orthogonal to the line from ``high`` to ``wide``, but never beyond the product's gradients ``(score, loss)``
-    at the two: the maximum between them has its gradient between theirs.
-    """
-    rise, run = high.score - wide.score, wide.loss - high.loss
-    done = (rise <= 0.0) | (run <= 0.0) | (high.score <= 0.0) | (wide.loss <= 0.0)
-    a, b = np.where(done, 1.0, rise), np.where(done, 1.0, run)
-    steep = ~done & (a * high.loss > high.score * b)
-    flat = ~done & ~steep & (a * wide.loss < wide.score * b)
-    a = np.where(steep, high.score, np.where(flat, wide.score, a))
-    b = np.where(steep, high.loss, np.where(flat, wide.loss, b))
-    larger = np.maximum(a, b)
-    return done, np.maximum(a / larger, 1e-300), np.maximum(b / larger, 1e-300)
-
-
-def _best_mix(high: _Corner, wide: _Corner) -> tuple[FloatArray, FloatArray]:
-    """The share of ``wide`` in the best mix of the two, and its product; share 0 where none is positive."""
-    rise, run = high.score - wide.score, wide.loss - high.loss
-    curved = (rise > 0.0) & (run > 0.0)
-    slope = run * high.score - rise * high.loss
-    share = np.divide(slope, 2.0 * rise * run, out=(slope > 0.0).astype(np.float64), where=curved)
-    share = np.clip(share, 0.0, 1.0)
-    product = np.maximum(high.loss + share * run, 0.0) * (high.score - share * rise)
-    none = ~(product > 0.0)
-    return np.where(none, 0.0, share), np.where(none, 0.0, product)

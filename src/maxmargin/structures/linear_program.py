@@ -24,9 +24,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin._sparse import sp
 from maxmargin.structures import generic, linear_projection
-from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -140,8 +141,7 @@ class LinearProgram(Structure):
         upper: Any = 1.0,
         relaxed: bool = False,
     ) -> None:
-        if not isinstance(relaxed, (bool, np.bool_)):
-            raise ValueError(f"relaxed must be True or False, got {relaxed!r}")
+        checks.flag("relaxed", relaxed)
         n = _length(A, "A")
         given = {"b": b, "A_eq": A_eq, "b_eq": b_eq}
         for name, value in given.items():
@@ -162,11 +162,6 @@ class LinearProgram(Structure):
     def _setup(self, programs: list[_Program], relaxed: bool) -> None:
         self.programs, self.relaxed = programs, relaxed
         self.blocks = (Block("parts", offsets_of([program.n for program in programs])),)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the solvers, which are made again from the rest."""
-        made = ("_groups", "_newton")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
 
     def _check_feasible(self) -> None:
         for group in self._groups:
@@ -251,7 +246,7 @@ class LinearProgram(Structure):
         (:func:`maxmargin.structures.generic.project`).
         """
         packed = vector(point, self.n_parts, "point")
-        tol = tolerance(tol)
+        tol = checks.number("tol", tol, least=0)
         z, status, multipliers = self._newton.project(packed, tol, warm)
         left = np.flatnonzero(status == PointStatus.INEXACT)
         if left.size:
@@ -278,14 +273,15 @@ class LinearProgram(Structure):
                 if found is not None:
                     z[piece] = found
                     status[i] = PointStatus.OK if exact else PointStatus.INEXACT
-        value = np.where(status == PointStatus.NONFINITE, best.value, self.by_example(_times(scores, z)))
+        with np.errstate(all="ignore"):
+            value = np.where(status == PointStatus.NONFINITE, best.value, self.by_example(scores * z))
         return Points(z, value, status)
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best outputs; of a relaxed program the ``k`` best 0/1 points, one branch and bound each."""
         if not self.relaxed:
             return generic.k_best(self, scores, k)
-        ranks, packed = generic.check_k(k), vector(scores, self.n_parts, "scores")
+        ranks, packed = checks.integer("k", k, least=1), vector(scores, self.n_parts, "scores")
         if (self.part_bound > 1).any():
             raise ValueError("k_best of a relaxed linear program needs 0/1 parts; give upper <= 1")
         no_status, _ = self._scaled(packed)
@@ -452,11 +448,6 @@ def _whole(program: _Program, scores: FloatArray, cuts: list[FloatArray]) -> tup
 def _diagonal(matrices: list[sp.csr_array], n: int) -> sp.csr_array:
     """Block diagonal, with ``n`` columns in all."""
     return sp.csr_array(sp.block_diag(matrices, format="csr")) if matrices else sp.csr_array((0, n))
-
-
-def _times(scores: FloatArray, z: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        return scores * z
 
 
 def _many(value: Any) -> bool:

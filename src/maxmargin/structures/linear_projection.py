@@ -39,7 +39,7 @@ MOST_ENTRIES = 1 << 25
 """Entries ``rows x parts`` of one example that are handled as a dense matrix (256 MB)."""
 
 NEAR, FARTHER, STEPS_ON_THE_WAY = 10.0, 8.0, 10
-"""Points farther than NEAR are approached by factors of FARTHER, with so many Newton steps each."""
+"""Points farther than NEAR are approached by factors of FARTHER, with STEPS_ON_THE_WAY Newton steps each."""
 
 _CHUNK = 1 << 20
 """Entries that go through NumPy together."""

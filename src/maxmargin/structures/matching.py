@@ -44,10 +44,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures import generic
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, started, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, started, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -110,6 +111,11 @@ class Matching(Structure):
     ) -> Self:
         """Graphs with all ``n_left * n_right`` edges, row-major (left node first)."""
         return cls(shapes, left_capacity=left_capacity, right_capacity=right_capacity)
+
+    @property
+    def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
+        """Of left and right nodes: where those of each example begin, and their capacities."""
+        return (self._left_start, self.left_capacity), (self._right_start, self.right_capacity)
 
     @staticmethod
     def _capacities(values: npt.ArrayLike | None, n: int, side: str) -> IntArray:
@@ -186,10 +192,6 @@ class Matching(Structure):
             self.right_capacity,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the kernel object, which is made again from the rest."""
-        return {name: value for name, value in self.__dict__.items() if name != "_batch"}
-
     def _sorted(self, values: npt.ArrayLike, what: str) -> FloatArray:
         packed = vector(values, self.n_parts, what)
         return packed if self._order is None else packed[self._order]
@@ -237,9 +239,7 @@ class Matching(Structure):
                 f"example {int(self._example[e])}: pair {tuple(self.edges[e].tolist())} is given more than once; "
                 "list every pair once"
             )
-        for side, (start, capacity) in enumerate(
-            [(self._left_start, self.left_capacity), (self._right_start, self.right_capacity)]
-        ):
+        for side, (start, capacity) in enumerate(self._sides):
             links = np.bincount(start[example] + pairs[:, side], minlength=len(capacity))
             over = np.flatnonzero(links > capacity)
             if len(over):
@@ -262,14 +262,12 @@ class Matching(Structure):
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """The matching of largest total score; edges of score 0 or less are never taken."""
-        values = self._sorted(scores, "scores")
-        z, value, status = self._buffers()
-        _kernels.matching_argmax(self._batch, values, z, value, status, _threads.current())
-        return Points(self._unsorted(z), value, status)
+        points = self._from_kernel(_kernels.matching_argmax, self._batch, self._sorted(scores, "scores"))
+        return replace(points, z=self._unsorted(points.z))
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best matchings of every example, exactly; the first is the argmax, ties come in any order."""
-        ranks = min(generic.check_k(k), self._most_outputs)
+        ranks = min(checks.integer("k", k, least=1), self._most_outputs)
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         values = self._sorted(scores, "scores")
@@ -282,8 +280,7 @@ class Matching(Structure):
         """A bound of the matchings of the example that has most: MOST_RANKS, or the product over the nodes of one side
         of the choices of edges that a node's capacity allows."""
         bits = np.full(self.n_examples, np.inf)
-        sides = [(self._left_start, self.left_capacity), (self._right_start, self.right_capacity)]
-        for side, (start, capacity) in enumerate(sides):
+        for side, (start, capacity) in enumerate(self._sides):
             degree = np.bincount(start[self._example] + self.edges[:, side], minlength=len(capacity))
             kinds, place = np.unique(np.stack([degree, np.minimum(capacity, degree)]), axis=1, return_inverse=True)
             choices = [math.log2(sum(math.comb(d, t) for t in range(c + 1))) for d, c in kinds.T.tolist()]
@@ -315,22 +312,20 @@ class Matching(Structure):
         duals = started(warm, (nodes,))
         z, value, status = self._buffers()
         steps = np.empty((self.n_examples, 2), dtype=np.int32)  # Newton steps and fallbacks, for benchmarks
-        arguments = (values, tolerance(tol), warm is not None, duals, z, value, status, steps, _threads.current())
-        _kernels.matching_project(self._batch, *arguments)
+        arguments = (checks.number("tol", tol, least=0), warm is not None, duals, z, value, status, steps)
+        _kernels.matching_project(self._batch, values, *arguments, _threads.current())
         return Points(self._unsorted(z), value, status, duals)
 
     def polytope(self) -> Polytope:
         """``q = z``; rows: left capacities, right capacities, then ``z <= 1``."""
         m = self.n_parts
-        ones, column = np.ones(m), np.arange(m)
-        ends = self.edges
-        left_node = self._left_start[self._example] + ends[:, 0]
-        right_node = self._right_start[self._example] + ends[:, 1]
-        left = sp.csr_array((ones, (left_node, column)), (len(self.left_capacity), m))
-        right = sp.csr_array((ones, (right_node, column)), (len(self.right_capacity), m))
+        ones, rows = np.ones(m), []
+        for side, (start, capacity) in enumerate(self._sides):
+            node = start[self._example] + self.edges[:, side]
+            rows.append(sp.csr_array((ones, (node, np.arange(m))), (len(capacity), m)))
         return Polytope(
             lift=sp.csr_array(sp.eye_array(m)),
-            ub=sp.csr_array(sp.vstack([left, right, sp.eye_array(m)])),
+            ub=sp.csr_array(sp.vstack([*rows, sp.eye_array(m)])),
             ub_rhs=np.concatenate([self.left_capacity, self.right_capacity, ones]).astype(np.float64),
         )
 
@@ -343,15 +338,9 @@ class Matching(Structure):
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""
         chosen = example_numbers(indices, self.n_examples)
-        capacities = [
-            capacity[ranges(start[chosen], start[chosen + 1])]
-            for start, capacity in [
-                (self._left_start, self.left_capacity),
-                (self._right_start, self.right_capacity),
-            ]
-        ]
         shapes = self.shapes[chosen]
-        kinds = {"left_capacity": capacities[0], "right_capacity": capacities[1]}
+        left, right = (capacity[ranges(start[chosen], start[chosen + 1])] for start, capacity in self._sides)
+        kinds = {"left_capacity": left, "right_capacity": right}
         if self._keys is None:
             return type(self)(shapes, **kinds)
         sizes = np.diff(self.blocks[0].offsets)[chosen]

@@ -34,9 +34,10 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, tolerance, vector
+from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, ranges, started, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.cut import Cut
@@ -58,10 +59,7 @@ class Network(Structure):
     """A packed batch of graphs with ``K`` labels per node; blocks ``nodes`` (``K`` per node) and ``edges``.
 
     Args:
-        n_nodes: number of nodes of each example, shape ``(n_examples,)``.
-        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``; no pair twice.
-        edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
-            ``(n_examples + 1,)``.
+        n_nodes, edges, edge_offsets: as for :class:`~maxmargin.structures.Cut`.
         n_labels: number of labels ``K``; labels are ``0 .. K - 1``.
     """
 
@@ -81,6 +79,7 @@ class Network(Structure):
             raise ValueError(f"n_labels must be between 1 and 4096, got {n_labels}")
         self._graphs = Cut(n_nodes, edges, edge_offsets)
         nodes, links = self._graphs.blocks
+        self.n_nodes, self.edges, self.edge_offsets = self._graphs.n_nodes, self._graphs.edges, links.offsets
         if self._edge_size * int(np.diff(links.offsets).max(initial=0)) >= 1 << 30:
             raise ValueError("an example has more than 2^30 edge parts; split it")
         self.blocks = (
@@ -92,21 +91,6 @@ class Network(Structure):
     def _edge_size(self) -> int:
         """Parts of an edge."""
         return self.n_labels**2 if self._table else self.n_labels
-
-    @property
-    def n_nodes(self) -> IntArray:
-        """Number of nodes of each example, shape ``(n_examples,)``."""
-        return self._graphs.n_nodes
-
-    @property
-    def edges(self) -> IntArray:
-        """Pairs of node numbers, shape ``(n_edges, 2)``."""
-        return self._graphs.edges
-
-    @property
-    def edge_offsets(self) -> IntArray:
-        """Where the edges of each example begin, shape ``(n_examples + 1,)``."""
-        return self._graphs.blocks[1].offsets
 
     @property
     def states_per_variable(self) -> int:
@@ -148,8 +132,8 @@ class Network(Structure):
         )  # fmt: skip
         for method, chosen in (("simplex", ~large), ("ipm", large)):
             left = np.flatnonzero(chosen & (status == PointStatus.INEXACT))
-            for group in _groups(left, self.sizes):
-                self._by_highs(group, method, packed, multipliers, z, value, status)
+            for group in pieces(self.sizes[left], GROUP_PARTS):
+                self._by_highs(left[group], method, packed, multipliers, z, value, status)
         return Points(z, value, status, multipliers)
 
     def _by_highs(
@@ -213,7 +197,7 @@ class Network(Structure):
         Stops at a duality gap of ``tol^2 / 2``, or at rounding; INEXACT if neither was reached. ``warm``: the
         multipliers of an earlier projection on the same graphs, shape ``(n_edges, 2, K)``.
         """
-        packed, tol = vector(point, self.n_parts, "point"), tolerance(tol)
+        packed, tol = vector(point, self.n_parts, "point"), checks.number("tol", tol, least=0)
         multipliers = started(warm, (len(self.edges), 2, self.n_labels))
         z, value, status = self._buffers()
         _kernels.graph_project(
@@ -270,14 +254,6 @@ class Network(Structure):
     def _multipliers_of(self, chosen: IntArray) -> IntArray:
         """Edges of the chosen examples: rows of their multipliers."""
         return ranges(self.edge_offsets[chosen], self.edge_offsets[chosen + 1])
-
-
-def _groups(examples: IntArray, sizes: IntArray) -> list[IntArray]:
-    """Consecutive examples of about :data:`GROUP_PARTS` parts in all: one linear program each."""
-    if not examples.size:
-        return []
-    place = np.cumsum(sizes[examples]) // GROUP_PARTS
-    return np.split(examples, np.flatnonzero(np.diff(place)) + 1)
 
 
 def _solve(structure: Network, scores: FloatArray, method: str) -> tuple[FloatArray, FloatArray] | None:

@@ -194,15 +194,6 @@ class TransitionConstraints:
         return _powers(self.first, self.pairs, longest), _powers(self.last, self.pairs.T, longest)
 
 
-def checked_constraints(constraints: TransitionConstraints | None, n_labels: int) -> TransitionConstraints | None:
-    """The constraints themselves; ValueError unless None or for as many labels as the chain has."""
-    if constraints is not None and not isinstance(constraints, TransitionConstraints):
-        raise ValueError(f"constraints must be a TransitionConstraints or None, got {type(constraints).__name__}")
-    if constraints is not None and constraints.n_labels != n_labels:
-        raise ValueError(f"the constraints are for {constraints.n_labels} labels, but the chain has {n_labels}")
-    return constraints
-
-
 def _powers(start: BoolArray, follows: BoolArray, count: int) -> BoolArray:
     """Labels reached in ``0 .. count - 1`` steps; sets of labels soon recur and then repeat periodically."""
     rows, seen = [start], {start.tobytes(): 0}

@@ -26,6 +26,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, ranges, vector
@@ -44,11 +45,8 @@ class Tree(Structure):
     """A batch of forests.
 
     Args:
-        n_nodes: number of nodes of each example, shape ``(n_examples,)``; 0 is allowed.
+        n_nodes, edges, edge_offsets: as for :class:`~maxmargin.structures.Cut`; an example may have no nodes.
         n_labels: number of labels of each node, one number or shape ``(n_nodes.sum(),)``; labels are ``0 .. K - 1``.
-        edges: pairs of node numbers, counted from 0 within the example, shape ``(n_edges, 2)``.
-        edge_offsets: ``edges[edge_offsets[i]:edge_offsets[i + 1]]`` are those of example ``i``, shape
-            ``(n_examples + 1,)``.
         labels: which labels the parts of each node stand for, rising within a node, shape ``(n_labels.sum(),)``, where
             nodes have different ones of a common vocabulary; None: ``0 .. K - 1`` everywhere.
 
@@ -180,10 +178,6 @@ class Tree(Structure):
         cliques = own.offsets, own.begin, own.nodes.astype(np.int32)
         return _kernels.TreeBatch(*self._graphs, *cliques, self._order, float(MOST_JOINT))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the kernel object, which is made again from the rest."""
-        return {name: value for name, value in self.__dict__.items() if name != "_batch"}
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_examples} examples, {len(self.n_labels)} nodes, {len(self.edges)} edges)"
 
@@ -276,9 +270,7 @@ class Tree(Structure):
 
         Among outputs of equal score the lowest label of the node that was eliminated last, then of the one before.
         """
-        outputs = self._buffers()
-        self._batch.argmax(vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
-        return Points(*outputs)
+        return self._from_kernel(self._batch.argmax, vector(scores, self.n_parts, "scores"))
 
     def labels(self, scores: FloatArray) -> Labeling:
         """The best labeling of every example by its labels, without the packed vector."""
@@ -291,7 +283,7 @@ class Tree(Structure):
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best labelings of every example, exactly."""
-        ranks = min(generic.check_k(k), self._most_outputs)
+        ranks = min(checks.integer("k", k, least=1), self._most_outputs)
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         scores = vector(scores, self.n_parts, "scores")
@@ -311,9 +303,7 @@ class Tree(Structure):
 
     def marginals(self, potentials: FloatArray) -> Points:
         """Marginals of nodes and edges, and the log-partition function (sum-product)."""
-        outputs = self._buffers()
-        self._batch.marginals(vector(potentials, self.n_parts, "potentials"), *outputs, _threads.current())
-        return Points(*outputs)
+        return self._from_kernel(self._batch.marginals, vector(potentials, self.n_parts, "potentials"))
 
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
@@ -325,9 +315,7 @@ class Tree(Structure):
         """
         scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
-        outputs = self._buffers()
-        self._batch.slack_argmax(scores, margin, costs, constants, *outputs, _threads.current())
-        return Points(*outputs)
+        return self._from_kernel(self._batch.slack_argmax, scores, margin, costs, constants)
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of labelings in the kernel; ``warm`` from an earlier call."""

@@ -11,10 +11,10 @@ in place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs ar
 
 Four things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its
 weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they
-promise, shrinks where they are far off, and goes where no weight reaches its walls: then the master's multipliers are
-feasible without it and give the bound.
+promise, shrinks where they are far off, and is removed where no weight reaches its bounds: then the master's
+multipliers are feasible without it and give the bound.
 *Between*: outputs are also decoded halfway from the best weights to the master's (Ben-Ameur and Neto 2007), which costs
-little beside a master and takes a third of the rounds away.
+little beside a master and saves a third of the rounds.
 *Warm-up*: with ``rescaling="none"`` an example's hinge falls below that of zero weights only when its gold output is
 the best one of all, which says little about where to go from zero; so the first rounds solve the problem with the
 margin rescaled, roughly, whose weights are the first box's center and whose outputs the first rows.
@@ -24,12 +24,9 @@ rounds are finite.
 Cost of a round: two argmax passes (and one or two for the certificate), the features of the rows, and the master, which
 is nearly all of it. Memory: the rows.
 
-Which master, in seconds of processor time with the margin rescaled (benchmarks/column_generation.py, ``C = 1``, the
-small ones with ``--tags``; letters with ``C = 0.1``): on 100 sentences of CoNLL-2000 (130,928 weights) extragradient
-masters closed the gap to 1e-2 in 9.4 seconds (37 rounds), where HiGHS had a gap of 0.82 after 30; on 200 words of OCR
-letters (4,004 weights) in 9.0, where HiGHS had 0.48 after 15; on 60 sentences with 1,764 weights both closed it to 1e-3
-in 3.0 seconds, on 120 with 2,040 HiGHS in 6.1, extragradient in 9.9. The paper, too, found extragradient the faster
-one. Gaps of 1e-6 and less are for HiGHS, whose masters are exact.
+Which master (benchmarks/column_generation.py): with a few thousand weights both take about the same time; on 100
+sentences of CoNLL-2000 (130,928 weights) extragradient closed the gap to 1e-2 in 9.4 seconds, where HiGHS had a gap of
+0.82 after 30. Gaps of 1e-6 and less are for HiGHS, whose masters are exact.
 
 While the box is in use the lower bound is poor: a run that ends then has good weights and a large gap.
 """
@@ -37,25 +34,19 @@ While the box is in use the lower bound is poor: a run that ends then has good w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from maxmargin import _checks as checks
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import (
-    NonFiniteError,
-    Run,
-    Solver,
-    Start,
-)
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem, hinges
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
-from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, OutputRows
-from maxmargin.structures.base import SHARD_PARTS, FloatArray
+from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, MasterProblem, OutputRows
+from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
 MANY = 300_000
 """From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
@@ -65,7 +56,7 @@ RETURNS = 2
 """A row that was dropped and has come back so often stays."""
 
 WARM_ROUNDS, WARM_GAP = 30, 0.15
-"""A warm-up ends after so many rounds, or when a master promises to lower the objective by less than this share."""
+"""A warm-up ends after this many rounds, or when a master promises to lower the objective by less than this share."""
 
 GOOD, GROWTH, IDLE = 0.25, 2.0, 0.99
 """The share of what a master promised that lets the box grow, the factor by which it grows and shrinks, and the share
@@ -98,19 +89,19 @@ class ColumnGenerationState:
     """
 
     rows: OutputRows
-    idle: npt.NDArray[np.int64]
-    returned: npt.NDArray[np.int64]
     answer: Answer
     slacks: FloatArray
-    model: float
     g: FloatArray
-    loss: float
     best: FloatArray
-    primal: float
-    box: float
-    dropped: FloatArray
-    returns: npt.NDArray[np.int64]
     master: Master
+    idle: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    returned: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    model: float = 0.0
+    loss: float = 0.0
+    primal: float = np.inf
+    box: float = np.inf
+    dropped: FloatArray = field(default_factory=lambda: np.zeros(0))
+    returns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     tightness: float = 1.0
     warm: ColumnGenerationState | None = None
     rounds: int = 0
@@ -143,15 +134,15 @@ class ColumnGeneration(Solver):
     max_iter: int = 1000
     needs = ("lasso",)
     takes_slack = ("linear",)
+    shard_size = SHARD_PARTS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
         checks.one_of("master_step", self.master_step, ("norm", "frobenius"))
         checks.integer("k_best", self.k_best, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
         if self.age is not None:
             checks.integer("age", self.age, least=1)
-        checks.flag("stabilize", self.stabilize)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Linear programs: an L1 region, linear slack."""
@@ -167,11 +158,6 @@ class ColumnGeneration(Solver):
         if self.k_best > 1 and problem.structure.relaxed:
             return f"the argmax of {problem.structure.called} is relaxed, so that it has no k best; use k_best=1"
         return None
-
-    @property
-    def shard_size(self) -> int:
-        """Rows are found shard by shard."""
-        return SHARD_PARTS
 
     def _master(self, problem: Problem) -> Master:
         region, n_examples = problem.region, problem.structure.n_examples
@@ -192,21 +178,12 @@ class ColumnGeneration(Solver):
 
     def _empty(self, run: Run, weights: FloatArray) -> ColumnGenerationState:
         problem = run.problem
-        zero, nothing, none = np.zeros(problem.n_weights), np.zeros(0), np.zeros(0, dtype=np.int64)
         return ColumnGenerationState(
             rows=OutputRows.none(problem.n_weights),
-            idle=none,
-            returned=none,
-            answer=Answer(weights, nothing),
+            answer=Answer(weights, np.zeros(0)),
             slacks=np.zeros(problem.structure.n_examples),
-            model=0.0,
-            g=zero,
-            loss=0.0,
+            g=np.zeros(problem.n_weights),
             best=weights,
-            primal=np.inf,
-            box=np.inf,
-            dropped=nothing,
-            returns=none,
             master=self._master(problem),
         )
 
@@ -230,7 +207,7 @@ class ColumnGeneration(Solver):
         if gap <= run.tol:  # the next certificate ends the run
             return replace(state, best=best, primal=least)
         if not len(fresh) or least - state.model <= run.tol * abs(least):
-            # The best weights of the box are found: what is missing is the bound, which an idle box gives.
+            # The best weights of the box are found; the bound is still missing, and a box without effect gives it.
             box = np.inf
         if box > 2.0 * problem.region.norm_bound(least):  # nothing better than the best weights is outside
             box = np.inf
@@ -254,7 +231,7 @@ class ColumnGeneration(Solver):
         tightness = state.tightness * (1.0 if len(fresh) else 0.1)
         accuracy = max(1e-10, min(CLOSER * tightness * gap, 0.1))
         bounds = Box(best, box)
-        answer = state.master.solve(state.rows, kept, rows, state.answer, bounds, accuracy, run.deadline)
+        answer = state.master.solve(MasterProblem(state.rows, kept, rows, state.answer, bounds, accuracy, run.deadline))
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
         idle[answer.multipliers > 0.0] = 0
         g, loss = rows.aggregate(answer.multipliers)
@@ -342,9 +319,8 @@ class ColumnGeneration(Solver):
                 owners.append(first + counts)
             first += shard.structure.n_examples
         matrix = sp.vstack(matrices, format="csr")
-        return OutputRows.of(matrix, np.concatenate(losses), np.concatenate(owners)), run.problem.region.penalty(
-            weights
-        ) + hinge
+        rows = OutputRows.of(matrix, np.concatenate(losses), np.concatenate(owners))
+        return rows, run.problem.region.penalty(weights) + hinge
 
     def _violated(
         self, run: Run, state: ColumnGenerationState, found: OutputRows, weights: FloatArray, slacks: FloatArray

@@ -34,7 +34,7 @@ from maxmargin.features.base import operator_norm
 from maxmargin.optimization.base import NonFiniteError
 from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
-from maxmargin.solvers.decomposition.linear_masters import Answer, Box, Master, OutputRows, over
+from maxmargin.solvers.decomposition.linear_masters import Answer, Box, Master, MasterProblem, OutputRows
 from maxmargin.structures.base import FloatArray, IntArray
 
 PIECE = 64
@@ -146,30 +146,20 @@ class ExtragradientMaster(Master):
         self.region, self.n_examples, self.price, self.paper_step = region, n_examples, region.lasso.price, paper_step
         self.balance: float | None = 1.0 if paper_step else None
 
-    def solve(
-        self,
-        rows: OutputRows,
-        kept: npt.NDArray[np.bool_],
-        now: OutputRows,
-        start: Answer,
-        box: Box,
-        accuracy: float,
-        deadline: float | None = None,
-    ) -> Answer:
-        """Steps from ``start`` until the gap is at most ``accuracy`` times the primal."""
-        begun = start.carried(kept, len(now))
-        if over(deadline):
-            return Answer(start.weights, begun)
-        multipliers, weights, work = begun, start.weights, 0
-        columns = self._priced(now, begun, (weights != 0.0) | (np.abs(box.center) > box.size))
+    def solve(self, problem: MasterProblem) -> Answer:
+        """Steps from the start until the gap is at most ``accuracy`` times the primal."""
+        found, work, rows, box = problem.begin, 0, problem.rows, problem.box
+        if problem.over:
+            return found
+        columns = self._priced(rows, found.multipliers, (found.weights != 0.0) | (np.abs(box.center) > box.size))
         while True:
-            program = _Program(now, self.region, box, columns, scaled=not self.paper_step)
-            found = self._solve(program, weights, multipliers, accuracy, deadline)
-            weights, multipliers, work = found.weights, found.multipliers, work + found.work
-            missing = np.setdiff1d(self._violated(now, multipliers, 1.0 + 0.5 * accuracy), columns)
-            if not len(missing) or work >= MOST_STEPS or over(deadline):
-                return Answer(self.region.project(weights), multipliers, work)
-            columns = np.union1d(columns, self._violated(now, multipliers, NEAR))
+            program = _Program(rows, self.region, box, columns, scaled=not self.paper_step)
+            found = self._solve(problem, program, found)
+            work += found.work
+            missing = np.setdiff1d(self._violated(rows, found.multipliers, 1.0 + 0.5 * problem.accuracy), columns)
+            if not len(missing) or work >= MOST_STEPS or problem.over:
+                return Answer(self.region.project(found.weights), found.multipliers, work)
+            columns = np.union1d(columns, self._violated(rows, found.multipliers, NEAR))
 
     def _violated(self, rows: OutputRows, multipliers: FloatArray, share: float) -> IntArray:
         """The columns with ``|A'lambda| > share / C`` (signed ones: ``-A'lambda``)."""
@@ -183,15 +173,8 @@ class ExtragradientMaster(Master):
             return rows.columns
         return np.intersect1d(np.union1d(np.flatnonzero(held), self._violated(rows, multipliers, NEAR)), rows.columns)
 
-    def _solve(
-        self,
-        program: _Program,
-        weights: FloatArray,
-        multipliers: FloatArray,
-        accuracy: float,
-        deadline: float | None,
-    ) -> Answer:
-        at = program.point(weights, multipliers)
+    def _solve(self, problem: MasterProblem, program: _Program, start: Answer) -> Answer:
+        at = program.point(start.weights, start.multipliers)
         length = 1.0 / program.frobenius() if self.paper_step else 0.99 / max(program.norm(), 1e-300)
         balance = self.balance
         if balance is None:
@@ -204,7 +187,7 @@ class ExtragradientMaster(Master):
         origin, sums = _copied(at), _zeros(at)
         at_restart = last = best.gap
         done = since = 0
-        while done < MOST_STEPS and not best.enough(accuracy, before) and not over(deadline):
+        while done < MOST_STEPS and not best.enough(problem.accuracy, before) and not problem.over:
             program.iterate(at, sums, length / balance, length * balance, PIECE)
             done, since = done + PIECE, since + PIECE
             if not all(np.isfinite(x).all() for x in at):
@@ -219,7 +202,7 @@ class ExtragradientMaster(Master):
             else:
                 last = gap
         self.balance = balance
-        found = np.zeros(len(weights))
+        found = np.zeros(len(start.weights))
         found[program.columns] = best.weights
         return Answer(found, best.multipliers, done)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ SMALL, MOST_COST = 1e-3, 1e10
 """Where all entries of the first rows are below the former, weights have a larger unit, up to this cost of one."""
 
 MOST_RUNS = 100_000
-"""After so many pieces of simplex iterations a master counts as failed."""
+"""After this many pieces of simplex iterations a master counts as failed."""
 
 
 def slacks(values: FloatArray, owner: npt.NDArray[np.integer[Any]], n_examples: int) -> FloatArray:
@@ -61,11 +61,6 @@ def feasible(multipliers: FloatArray, owner: npt.NDArray[np.integer[Any]], n_exa
     positive = np.maximum(multipliers, 0.0)
     sums = np.bincount(owner, positive, minlength=n_examples)
     return np.asarray(positive / np.maximum(sums, 1.0)[owner])
-
-
-def over(deadline: float | None) -> bool:
-    """Whether the clock has reached a deadline."""
-    return deadline is not None and time.perf_counter() >= deadline
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +146,6 @@ class Answer:
     multipliers: FloatArray
     work: int = 0
 
-    def carried(self, kept: npt.NDArray[np.bool_], n_rows: int) -> FloatArray:
-        """The multipliers of the kept rows, then zeros for fresh ones, shape ``(n_rows,)``."""
-        return np.concatenate([self.multipliers[kept], np.zeros(n_rows - int(kept.sum()))])
-
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -171,26 +162,45 @@ class Box:
         return lower, upper
 
 
+@dataclass(frozen=True, eq=False)
+class MasterProblem:
+    """One master problem.
+
+    Attributes:
+        before: the rows of the last master, and ``kept``: which of them stay, shape ``(n_before,)``.
+        rows: those that stay, then fresh ones.
+        start: the solution of the last master.
+        box: where weights stay.
+        accuracy: the relative gap aimed at, where there is a choice.
+        deadline: the value of ``time.perf_counter()`` at which the answer is the best at hand; None for none.
+    """
+
+    before: OutputRows
+    kept: npt.NDArray[np.bool_]
+    rows: OutputRows
+    start: Answer
+    box: Box
+    accuracy: float
+    deadline: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the clock has reached the deadline."""
+        return self.deadline is not None and time.perf_counter() >= self.deadline
+
+    @property
+    def begin(self) -> Answer:
+        """The start, with multipliers of zero for fresh rows."""
+        fresh = np.zeros(len(self.rows) - int(self.kept.sum()))
+        return Answer(self.start.weights, np.concatenate([self.start.multipliers[self.kept], fresh]))
+
+
 class Master(ABC):
     """Working memory of one master problem whose rows come and go."""
 
     @abstractmethod
-    def solve(
-        self,
-        rows: OutputRows,
-        kept: npt.NDArray[np.bool_],
-        now: OutputRows,
-        start: Answer,
-        box: Box,
-        accuracy: float,
-        deadline: float | None = None,
-    ) -> Answer:
-        """Solve the master of ``now``: the ``kept`` ones of ``rows`` (those of the last master), then fresh ones.
-
-        ``start`` solves the last master; weights stay in ``box``; ``accuracy`` is the relative gap aimed at, where
-        there is a choice. When ``time.perf_counter()`` reaches ``deadline``, the answer is the best at hand: weights of
-        the region, which may be outside the box, and feasible multipliers.
-        """
+    def solve(self, problem: MasterProblem) -> Answer:
+        """The solution; at the deadline weights of the region, perhaps outside the box, and feasible multipliers."""
 
 
 class HighsMaster(Master):
@@ -199,11 +209,11 @@ class HighsMaster(Master):
     Columns: for each weight that a row touches a positive and, unless it is sign-constrained, a negative part, each of
     cost ``1/C``; for each example with a row its slack, of cost 1. Fresh columns have entries in fresh rows alone and a
     cost >= 0, so that the last basis stays dual feasible. Weights of small features are held in a larger unit, as
-    HiGHS leaves entries below 1e-9 out; what it refuses is a NonFiniteError.
+    HiGHS leaves entries below 1e-9 out; numbers that it refuses raise a NonFiniteError.
     """
 
     PIECE = 2000
-    """Simplex iterations without a look at the keyboard."""
+    """Simplex iterations between two chances for Ctrl-C."""
 
     def __init__(self, region: Region, n_examples: int) -> None:
         assert region.lasso is not None
@@ -290,21 +300,12 @@ class HighsMaster(Master):
         )
         _taken(status)
 
-    def solve(
-        self,
-        rows: OutputRows,
-        kept: npt.NDArray[np.bool_],
-        now: OutputRows,
-        start: Answer,
-        box: Box,
-        accuracy: float,
-        deadline: float | None = None,
-    ) -> Answer:
+    def solve(self, problem: MasterProblem) -> Answer:
         """Change the rows of the model, then dual simplex from the last basis."""
-        if over(deadline):
-            return Answer(start.weights, start.carried(kept, len(now)))
-        n_weights = rows.matrix.shape[1]
-        warm, self.rows = self.rows is rows, None
+        if problem.over:
+            return problem.begin
+        now, kept, n_weights = problem.rows, problem.kept, problem.rows.matrix.shape[1]
+        warm, self.rows = self.rows is problem.before, None
         if not warm:  # the first master, or one after an interrupted step
             self._begin(n_weights, now)
             self._add(now)
@@ -316,7 +317,7 @@ class HighsMaster(Master):
             if len(fresh):
                 self._add(fresh)
         columns = np.flatnonzero(self.positive >= 0)
-        lower, upper = box.bounds(self.region, columns)
+        lower, upper = problem.box.bounds(self.region, columns)
         for table, least, most in ((self.positive, lower, upper), (self.negative, -upper, -lower)):
             held = table[columns] >= 0
             status = self.solver.changeColsBounds(
@@ -326,11 +327,11 @@ class HighsMaster(Master):
                 np.maximum(most[held], 0.0) / self.unit,
             )
             _taken(status)
-        work = self._run(deadline)
+        work = self._run(problem)
         answer = self.solver.getSolution()
         self.rows = now
         if not (answer.value_valid and answer.dual_valid):  # the deadline came before the first basis
-            return Answer(start.weights, start.carried(kept, len(now)), work)
+            return replace(problem.begin, work=work)
         values, duals = np.asarray(answer.col_value), np.asarray(answer.row_dual)[self.ball :]
         weights = np.zeros(n_weights)
         for table, sign in ((self.positive, 1.0), (self.negative, -1.0)):
@@ -338,11 +339,11 @@ class HighsMaster(Master):
             weights[at] += sign * self.unit * np.maximum(values[table[at]], 0.0)
         return Answer(self.region.project(weights), now.feasible(duals, self.n_examples), work)
 
-    def _run(self, deadline: float | None) -> int:
-        """Simplex in pieces, so that Ctrl-C is heard; from the beginning where the warm start fails."""
+    def _run(self, problem: MasterProblem) -> int:
+        """Run the simplex method in pieces, between which Ctrl-C works; from scratch if the warm start fails."""
         import highspy
 
-        work, limit = 0, highspy.HighsModelStatus.kIterationLimit
+        work, status, deadline = 0, highspy.HighsModelStatus, problem.deadline
         # HiGHS counts the seconds of all its runs.
         left = np.inf if deadline is None else max(0.0, deadline - time.perf_counter()) + self.solver.getRunTime()
         self.solver.setOptionValue("time_limit", left)
@@ -353,11 +354,9 @@ class HighsMaster(Master):
             for _ in range(MOST_RUNS):
                 self.solver.run()
                 work += max(0, int(self.solver.getInfo().simplex_iteration_count))
-                if self.solver.getModelStatus() != limit or over(deadline):
+                if self.solver.getModelStatus() != status.kIterationLimit or problem.over:
                     break
-            if self.solver.getModelStatus() == highspy.HighsModelStatus.kTimeLimit or over(deadline):
-                return work
-            if self.solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            if problem.over or self.solver.getModelStatus() in (status.kTimeLimit, status.kOptimal):
                 return work
         raise NonFiniteError(
             f"HiGHS did not solve a master problem ({self.solver.modelStatusToString(self.solver.getModelStatus())})"

@@ -43,9 +43,9 @@ class MasterSolver(Solver):
 
     Attributes:
         accuracy: a master is solved to this fraction of the gap that was found, below 1.
-        joint: masters of up to so many points are solved at once, others example by example.
-        sweeps: at most so many sweeps over the examples a master.
-        age: points without weight in so many masters of theirs are forgotten; 0 keeps them.
+        joint: masters of at most this many points are solved at once, others example by example.
+        sweeps: at most this many sweeps over the examples for one master.
+        age: points that had no weight in this many of their masters are dropped; 0 keeps them.
         max_iter: limit of iterations when the caller gives none.
     """
 
@@ -55,18 +55,14 @@ class MasterSolver(Solver):
     age: int = 4
     max_iter: int = 1000
     needs = ("ridge",)
+    shard_size = SHARD_PARTS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.number("accuracy", self.accuracy, above=0, below=1)
         checks.integer("joint", self.joint, least=1)
         checks.integer("sweeps", self.sweeps, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
         checks.integer("age", self.age, least=0)
-
-    @property
-    def shard_size(self) -> int | None:
-        """Points outlive the packed vectors, which are made piece by piece."""
-        return SHARD_PARTS
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
         """The master's solution."""
@@ -119,14 +115,11 @@ class Iterate:
     def moved(
         self, age: int, *, position: int = 0, added: int = 1, stabilize: float = 0.0, hinge: float = np.inf
     ) -> Iterate:
-        """The state after a master was solved.
+        """The state after a master was solved; ``age`` as for :meth:`Masters.settle`.
 
-        Args:
-            age: see :meth:`Masters.settle`.
-            position: see the attributes, as ``added``.
-            stabilize: the share of the best weights so far in the new ones; 0 takes the master's own, and so does a
-                round that added nothing: where the master's own weights bring nothing new either, it is solved.
-            hinge: ``H(w)`` of the old weights, for that.
+        ``stabilize`` is the share of the best weights so far in the new ones, for which ``hinge`` is ``H(w)`` of the
+        old weights; 0 takes the master's own, and so does a round that added nothing: where the master's own weights
+        bring nothing new either, it is solved.
         """
         masters, region, best = self.masters, self.masters.region, self.best
         g, loss, squares = masters.settle(age)
@@ -168,7 +161,7 @@ class Masters:
 
     Args:
         problem: the whole problem.
-        group: so many consecutive examples share a block; more than 1 keeps sums of points.
+        group: how many consecutive examples share a block; more than 1 keeps sums of points.
     """
 
     def __init__(self, problem: Problem, group: int = 1) -> None:
@@ -215,11 +208,8 @@ class Masters:
     def candidates(self, part: Problem, violated: MostViolated, first: int, margin: float = 0.0) -> Found:
         """Points of consecutive examples, or of their blocks, that may improve the dual.
 
-        Args:
-            part: the problem of these examples.
-            violated: their most violated outputs.
-            first: the number of the first one.
-            margin: by how much an example's point must beat those it has.
+        ``part`` is the problem of these examples, ``first`` the number of the first one, ``violated`` their most
+        violated outputs; ``margin``: by how much an example's point must beat those it has.
         """
         if not np.isfinite(violated.value).all():
             raise NonFiniteError("an argmax met NaN or infinite scores")
@@ -310,11 +300,7 @@ class Masters:
     def solve(self, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
         """Solve the master over some blocks, the others fixed, to a gap of ``aim``; returns an estimate of the gap.
 
-        Args:
-            blocks: their numbers.
-            aim: the gap aimed at.
-            joint: up to so many points are treated at once.
-            sweeps: at most so many sweeps over the blocks otherwise.
+        Up to ``joint`` points are treated at once, more by at most ``sweeps`` sweeps over the blocks.
         """
         sizes = np.empty(self.n_blocks, dtype=np.int64)
         self.kernel.sizes(sizes)
@@ -342,7 +328,7 @@ class Masters:
         return status, gap
 
     def settle(self, age: int) -> tuple[FloatArray, float, float]:
-        """Weights that sum to 1 to rounding and ``g`` added up anew; points without weight in ``age`` masters go.
+        """Make weights sum to 1 to rounding, recompute ``g``, and drop points without weight in ``age`` masters.
 
         Returns ``g``, the loss and the sum of squares for a :class:`Proposal`.
         """

@@ -12,7 +12,7 @@ that is farthest along the gradient, and solves the *master* problem over the hu
 - a working set takes part of the examples a round, the others fixed. With ``master="one"`` examples are then put
   into groups of ``working_set_size``, each with a simplex on its sums.
 
-At most ``r`` points are kept a simplex; at the limit the lightest goes, and the current iterate is kept as a point
+At most ``r`` points are kept a simplex; at the limit the one of least weight is dropped, and the current iterate kept
 instead. ``r = 1`` is the Frank-Wolfe method with exact line search, ``r = inf`` simplicial decomposition, which ends
 after finitely many rounds. Slack rescaling changes the points alone; with quadratic slack they are rays of cones.
 
@@ -42,7 +42,7 @@ class SimplicialDecomposition(MasterSolver):
     Attributes:
         master: "product" of simplexes, one per example, or "one" simplex on sums.
         r: points kept a simplex, at least 1; infinity for all.
-        working_set: which examples a round is about: "all"; "cyclic", so many after the other; "violation", those with
+        working_set: which examples a round is about: "all"; "cyclic", the next ones in turn; "violation", those with
             the largest gaps, which needs a pass over all.
         working_set_size: how many examples that is; None for a tenth.
         stabilize: with working set "all", the share of the best weights so far in those at which points are looked

@@ -12,46 +12,24 @@ two projections of every example, one pass over the features each way for two ve
 ``store_duals=False`` keeps no packed vector between iterations (section 5): ``s_z = t (F' wbar + c)`` is linear in the
 average weights, so each shard of examples is rebuilt, used and forgotten; only the projections' duals stay, to start
 the next ones warm. Same iterates as the stored form. Restarts need a stored center, so only the stored form has
-them; the other one may begin anew twice, early on, to correct the balance of the steps.
+them; the other one may start over twice, early on, to correct the balance of the steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from maxmargin import _checks as checks
 from maxmargin._vectors import dot
-from maxmargin.optimization.base import (
-    NonFiniteError,
-    Run,
-    Solver,
-    Start,
-)
+from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import Problem
-from maxmargin.solvers.first_order.geometry import (
-    Euclidean,
-    Geometry,
-    GeometrySetting,
-    StructuresPoint,
-    WeightsPlayer,
-    WeightsPoint,
-    check_geometry,
-    geometry_for,
-    stalled_remedy,
-)
-from maxmargin.solvers.first_order.players import (
-    Average,
-    BalanceSetting,
-    adapted_balance,
-    check_balance,
-    projection_tolerance,
-    start_balance,
-)
+from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPlayer, WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, adapted_balance
 from maxmargin.structures.base import FloatArray
 
 USE = 0.8
@@ -59,12 +37,6 @@ USE = 0.8
 
 GROWTH = 1.25
 """The largest factor between adaptive steps."""
-
-
-def lipschitz(run: Run, geometry: Geometry, balance: float) -> float:
-    """Norm of the operator ``[[b curvature, F], [-F', 0]]``: in balanced coordinates, with penalty 1/(2C) ||w||^2."""
-    a = balance * run.problem.region.curvature
-    return 0.5 * (a + float(np.hypot(a, 2.0 * geometry.lipschitz(run))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +56,6 @@ class Epoch:
     proposal: Proposal
     balance: float
     gap: float = np.inf
-
-    def is_over(self, certificate: Certificate) -> bool:
-        """Restart when a candidate's own gap is at most half of what it was at the last restart."""
-        return certificate.gap <= 0.5 * self.gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,82 +132,49 @@ class DualExtragradientState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualExtragradient(Solver):
-    """Settings of the dual extragradient method. ``DualExtragradient.plain()`` is the report's own version.
+class DualExtragradient(SaddlePointSolver):
+    """Settings of the dual extragradient method. ``DualExtragradient.plain()`` is the 2005 report's first version.
 
     Attributes:
-        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes entropy
-            where the structure has a sum-product kernel and for weights in an L1 ball, Euclidean distances otherwise.
         store_duals: keep the structures player's vectors between iterations; False needs memory for one shard only.
-        balance: ratio of the two players' steps; "auto" starts from their radii and adapts at restarts.
         restart: whether to restart from the average (in entropic geometry, the last point) when its certified gap has
-            halved; in the memory-efficient form, whether to begin anew with a better balance after 16 and 128
-            iterations.
+            halved; in the memory-efficient form, whether to start over with a better balance after 16 and 128
+            iterations. With ``balance="auto"`` restarts also adapt the balance.
         step_factor: multiple of the safe step ``1/L``.
         adaptive: whether in entropic geometry, where ``1/L`` is too careful by far, the step follows the condition of
             the method's proof instead of its bound.
-        inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``; 0 means 1e-8 throughout.
         shard_parts: size of the shards of the memory-efficient form, in parts.
-        max_iter: iteration limit when the caller gives none.
+        geometry, balance, inexact, max_iter: see :class:`SaddlePointSolver`.
     """
 
-    geometry: GeometrySetting = "auto"
     store_duals: bool = True
-    balance: BalanceSetting = "auto"
     restart: bool = True
     step_factor: float = 1.0
     adaptive: bool = True
-    inexact: float = 1e-2
     shard_parts: int = 1_000_000
-    max_iter: int = 5000
     needs = ("smooth",)
-    takes_rescaling = ("margin",)
-    takes_slack = ("linear",)
+    published: ClassVar[dict[str, Any]] = {"restart": False, "adaptive": False}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.positive("step_factor", self.step_factor)
         checks.integer("shard_parts", self.shard_parts, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
-        checks.number("inexact", self.inexact, least=0)
-        check_balance(self.balance)
-        check_geometry(self.geometry)
-        checks.flag("store_duals", self.store_duals)
-        checks.flag("restart", self.restart)
-        checks.flag("adaptive", self.adaptive)
-
-    @classmethod
-    def plain(cls, **settings: Any) -> DualExtragradient:
-        """The 2005 report's first version: Euclidean, one step 1/L for both players, no restarts, exact projections."""
-        paper: dict[str, Any] = {
-            "geometry": Euclidean(),
-            "balance": 1.0,
-            "restart": False,
-            "adaptive": False,
-            "inexact": 0.0,
-        }
-        return cls(**(paper | settings))
 
     @property
     def shard_size(self) -> int | None:
         """None if duals are stored."""
         return None if self.store_duals else self.shard_parts
 
-    def stalled_remedy(self, problem: Problem) -> str:
-        """Entropic geometry is slow at small gaps."""
-        return stalled_remedy(problem, self.geometry)
-
-    def unsupported(self, problem: Problem) -> str | None:
-        """The geometry must fit, and the penalty have a gradient."""
-        return super().unsupported(problem) or geometry_for(problem, self.geometry).unsupported(problem)
-
     def _eta(self, run: Run, balance: float) -> float:
-        """``1/L``; features that are all zero allow any step."""
-        return self.step_factor / (lipschitz(run, geometry_for(run.problem, self.geometry), balance) or 1.0)
+        """``1/L`` for the operator ``[[b curvature, F], [-F', 0]]``; features that are all zero allow any step."""
+        a = balance * run.problem.region.curvature
+        norm = 0.5 * (a + float(np.hypot(a, 2.0 * self.geometry_for(run.problem).lipschitz(run))))
+        return self.step_factor / (norm or 1.0)
 
     def init(self, run: Run, start: Start) -> DualExtragradientState:
         """The center: the given start, by default zero weights and the gold outputs or the uniform distribution."""
         problem = run.problem
-        weights, structures = geometry_for(problem, self.geometry).players(problem)
+        weights, structures = self.players(problem)
         w = weights.at(start.weights_for(problem))
         z = structures.start(run, start) if self.store_duals else None
         g, loss = -problem.gold_features, 0.0
@@ -247,7 +182,7 @@ class DualExtragradient(Solver):
             at = z or structures.at(run, shard, structures.center(shard), tol=1e-8, warm=None)
             g += shard.feature_sum(at.z)
             loss += shard.loss(at.z)
-        balance = start_balance(run, self.balance, weights, structures, w, z)
+        balance = self.start_balance(run, w, z)
         return DualExtragradientState(
             epoch=Epoch(w, z, Proposal(w.weights, g, loss), balance),
             average=Average.empty(problem, keep_z=self.store_duals),
@@ -260,7 +195,7 @@ class DualExtragradient(Solver):
     def step(self, run: Run, state: DualExtragradientState) -> DualExtragradientState:
         """One pass: both projections of every example, shard by shard; then the weights player's two steps."""
         problem = run.problem
-        weights = geometry_for(problem, self.geometry).weights_player(problem)
+        weights, _ = self.players(problem)
         curvature, b, eta = problem.region.curvature, state.epoch.balance, state.eta
         v_w = weights.move(state.epoch.weights, -state.sum_w, b)
         done = self._pass(run, state, v_w)
@@ -305,8 +240,8 @@ class DualExtragradient(Solver):
     def _pass(self, run: Run, state: DualExtragradientState, v_w: WeightsPoint) -> Pass:
         """The structures player's two steps of every shard, as sums."""
         problem, epoch = run.problem, state.epoch
-        structures = geometry_for(problem, self.geometry).structures_player(problem)
-        tol = projection_tolerance(self.inexact, state.iteration)
+        _, structures = self.players(problem)
+        tol = self.projection_tolerance(state.iteration)
         b = epoch.balance
         measure = not self.store_duals and self._may_rebalance(run, state.iteration + 1)
         g_v, g_u = -problem.gold_features, -problem.gold_features
@@ -344,7 +279,7 @@ class DualExtragradient(Solver):
         For the step from v over u to v', ``eta (G(u) - G(v))'(u - v')`` is used and ``d(v, u) + d(u, v')`` allowed. All
         terms come from sums of features, as the potentials of v' and u differ by ``eta/b F'(u_w - v_w)``.
         """
-        weights, structures = geometry_for(run.problem, self.geometry).players(run.problem)
+        weights, structures = self.players(run.problem)
         last, b = state.last, state.epoch.balance
         assert last is not None
         turn_w, moved = last.turn
@@ -360,7 +295,7 @@ class DualExtragradient(Solver):
     def _rebalanced(
         self, run: Run, state: DualExtragradientState, weights: WeightsPlayer, traveled: float
     ) -> DualExtragradientState:
-        """Memory-efficient form: begin anew after 16 and 128 iterations if the balance was off by more than twice.
+        """Memory-efficient form: start over after 16 and 128 iterations if the balance was off by more than twice.
 
         There is no center to restart from but the first one, so this happens twice at most; ``traveled`` is the
         divergence of the structures player from it.
@@ -371,9 +306,9 @@ class DualExtragradient(Solver):
         balance = float(np.sqrt(reach / traveled))
         if 0.5 <= balance / state.epoch.balance <= 2.0:
             return state
-        return self._anew(run, state, replace(state.epoch, balance=balance))
+        return self._restarted(run, state, replace(state.epoch, balance=balance))
 
-    def _anew(self, run: Run, state: DualExtragradientState, epoch: Epoch) -> DualExtragradientState:
+    def _restarted(self, run: Run, state: DualExtragradientState, epoch: Epoch) -> DualExtragradientState:
         """The same run with an epoch that has just begun."""
         return replace(
             state,
@@ -401,11 +336,11 @@ class DualExtragradient(Solver):
 
     def _adapts(self, problem: Problem) -> bool:
         """Whether the step follows the proof's condition."""
-        return self.adaptive and not geometry_for(problem, self.geometry).structures_player(problem).euclidean
+        return self.adaptive and not self.players(problem)[1].euclidean
 
     def _averages(self, problem: Problem) -> bool:
-        """Whether averages are points of both players, from which a run can go on."""
-        return all(player.euclidean for player in geometry_for(problem, self.geometry).players(problem))
+        """Whether averages are points of both players, from which a run can continue."""
+        return all(player.euclidean for player in self.players(problem))
 
     def observe(
         self, run: Run, state: DualExtragradientState, certificates: Sequence[Certificate]
@@ -416,9 +351,9 @@ class DualExtragradient(Solver):
         if state.last is None:
             return replace(state, epoch=replace(epoch, gap=certificate.gap))
         stuck = not self.adaptive and not self._averages(run.problem)  # the last u was not certified
-        if not self.restart or stuck or epoch.structures is None or not epoch.is_over(certificate):
+        if not self.restart or stuck or epoch.structures is None or certificate.gap > 0.5 * epoch.gap:
             return state
-        weights, structures = geometry_for(run.problem, self.geometry).players(run.problem)
+        weights, structures = self.players(run.problem)
         if self._averages(run.problem):
             assert state.average.z is not None
             w, proposal = weights.at(state.average.weights), state.average.proposal()
@@ -430,7 +365,7 @@ class DualExtragradient(Solver):
         if self.balance == "auto":
             far_z = structures.divergence(epoch.structures, z)
             balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
-        return self._anew(run, state, Epoch(w, structures.inward(run, z), proposal, balance, certificate.gap))
+        return self._restarted(run, state, Epoch(w, structures.inward(run, z), proposal, balance, certificate.gap))
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""

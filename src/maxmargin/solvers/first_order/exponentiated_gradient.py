@@ -30,17 +30,12 @@ import numpy as np
 
 from maxmargin import _checks as checks
 from maxmargin._vectors import dot
-from maxmargin.optimization.base import (
-    NonFiniteError,
-    Run,
-    Solver,
-    Start,
-)
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
-from maxmargin.solvers.first_order.geometry import GibbsStructures
+from maxmargin.solvers.first_order.players import GibbsStructures
 from maxmargin.structures._arrays import pieces
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 HALVINGS = 12
 """Attempts at a block's step before it is left as it is for a pass, with the smallest step tried."""
@@ -51,7 +46,7 @@ class ExponentiatedGradientState:
     """Potentials, marginals and step sizes block by block, and the sums that certificates need.
 
     Attributes:
-        blocks: the problem in pieces of consecutive examples.
+        blocks: the problem in pieces of consecutive examples, and ``parts``: the parts of each.
         potentials: of every block, packed as its own batch.
         z: their marginals.
         eta: the next step size of every block.
@@ -60,6 +55,7 @@ class ExponentiatedGradientState:
     """
 
     blocks: tuple[Problem, ...]
+    parts: tuple[IntArray | slice, ...]
     potentials: tuple[FloatArray, ...]
     z: tuple[FloatArray, ...]
     eta: tuple[float, ...]
@@ -89,10 +85,9 @@ class ExponentiatedGradient(Solver):
     takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
-        checks.flag("online", self.online)
+        super().__post_init__()
         checks.number("growth", self.growth, least=1)
         checks.integer("block_size", self.block_size, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
         if self.eta != "auto":
             checks.positive("eta", self.eta)
 
@@ -103,18 +98,20 @@ class ExponentiatedGradient(Solver):
         return super().unsupported(problem)
 
     def init(self, run: Run, start: Start) -> ExponentiatedGradientState:
-        """The uniform distributions, or those of the given potentials, softened unless they are all but a solution."""
+        """The uniform distributions, or those of the given potentials, softened unless they are nearly a solution."""
         problem = run.problem
         point = GibbsStructures(0.0).start(run, start)
         n = problem.structure.n_examples
-        chosen = list(pieces(np.ones(n, dtype=np.int64), int(self.block_size))) if self.online else []
         blocks: tuple[Problem, ...] = (problem,)
-        if len(chosen) > 1:
+        parts: tuple[IntArray | slice, ...] = (slice(None),)
+        if self.online and n > self.block_size:
+            chosen = list(pieces(np.ones(n, dtype=np.int64), int(self.block_size)))
             blocks = tuple(problem.select(numbers) for numbers in chosen)
-        potentials, z = _cut(problem, blocks, point.coordinates), _cut(problem, blocks, point.z)
+            parts = tuple(problem.structure.parts_of(numbers) for numbers in chosen)
+        potentials, z = (tuple(packed[own] for own in parts) for packed in (point.coordinates, point.z))
         g = problem.gradient(point.z)
         eta = tuple(float(self.eta) for _ in blocks) if self.eta != "auto" else _first_steps(blocks, _response(run, g))
-        return ExponentiatedGradientState(blocks, potentials, z, eta, g, problem.loss(point.z))
+        return ExponentiatedGradientState(blocks, parts, potentials, z, eta, g, problem.loss(point.z))
 
     def step(self, run: Run, state: ExponentiatedGradientState) -> ExponentiatedGradientState:
         """One pass over the blocks."""
@@ -143,7 +140,7 @@ class ExponentiatedGradient(Solver):
         return replace(state, potentials=tuple(potentials), z=tuple(z), eta=tuple(eta), g=g, loss=loss)
 
     def propose(self, run: Run, state: ExponentiatedGradientState) -> Sequence[Proposal]:
-        """The distributions' marginals and the weights that answer them; the sums are taken afresh, free of drift."""
+        """The distributions' marginals and their best-response weights; the sums are recomputed, free of drift."""
         g, loss = -run.problem.gold_features, 0.0
         for block, z in zip(state.blocks, state.z, strict=True):
             g = g + block.feature_sum(z)
@@ -152,11 +149,11 @@ class ExponentiatedGradient(Solver):
 
     def duals(self, state: ExponentiatedGradientState) -> FloatArray:
         """The marginals."""
-        return _join(state.blocks, state.z)
+        return _join(state, state.z)
 
     def potentials(self, state: ExponentiatedGradientState) -> FloatArray:
         """The potentials of all examples."""
-        return _join(state.blocks, state.potentials)
+        return _join(state, state.potentials)
 
 
 def _response(run: Run, g: FloatArray) -> FloatArray:
@@ -177,22 +174,9 @@ def _first_steps(blocks: tuple[Problem, ...], weights: FloatArray) -> tuple[floa
     return tuple(1.0 / size if size > 0.0 else 1.0 for size in largest)
 
 
-def _cut(problem: Problem, blocks: tuple[Problem, ...], packed: FloatArray) -> tuple[FloatArray, ...]:
-    """A packed vector of the whole batch as one of every block."""
-    if len(blocks) == 1:
-        return (packed,)
-    pieces: list[list[FloatArray]] = [[] for _ in blocks]
-    for kind, at in enumerate(problem.structure.starts[:-1]):
-        first = at
-        for piece, block in zip(pieces, blocks, strict=True):
-            last = first + block.structure.starts[kind + 1] - block.structure.starts[kind]
-            piece.append(packed[first:last])
-            first = last
-    return tuple(np.concatenate(piece) for piece in pieces)
-
-
-def _join(blocks: tuple[Problem, ...], pieces: tuple[FloatArray, ...]) -> FloatArray:
-    """The inverse of :func:`_cut`."""
-    kinds = range(len(blocks[0].structure.blocks))
-    pairs = list(zip((block.structure.starts for block in blocks), pieces, strict=True))
-    return np.concatenate([piece[starts[kind] : starts[kind + 1]] for kind in kinds for starts, piece in pairs])
+def _join(state: ExponentiatedGradientState, pieces: tuple[FloatArray, ...]) -> FloatArray:
+    """The packed vector of the whole batch from one of every block."""
+    whole = np.empty(sum(map(len, pieces)))
+    for parts, piece in zip(state.parts, pieces, strict=True):
+        whole[parts] = piece
+    return whole

@@ -18,37 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from maxmargin import _checks as checks
 from maxmargin._vectors import dot, squared
-from maxmargin.optimization.base import (
-    NonFiniteError,
-    Run,
-    Solver,
-    Start,
-)
+from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
-from maxmargin.solvers.first_order.geometry import (
-    Euclidean,
-    GeometrySetting,
-    StructuresPoint,
-    WeightsPoint,
-    check_geometry,
-    geometry_for,
-    stalled_remedy,
-)
-from maxmargin.solvers.first_order.players import (
-    Average,
-    BalanceSetting,
-    adapted_balance,
-    check_balance,
-    projection_tolerance,
-    start_balance,
-)
+from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, adapted_balance
 from maxmargin.structures.base import FloatArray
 
 LAST_ADAPTATION = 2048
@@ -70,74 +50,44 @@ class ExtragradientState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Extragradient(Solver):
-    """Settings of the extragradient method. ``Extragradient.plain()`` is the paper's own version.
+class Extragradient(SaddlePointSolver):
+    """Settings of the extragradient method. ``Extragradient.plain()`` is the 2006 paper's own version.
 
     Attributes:
         beta: the first step size.
         nu: threshold of the Armijo rule, in (0, 1).
         growth: factor by which the step grows after an easy iteration; 1 never lets it grow.
-        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes entropy
-            where the structure has a sum-product kernel and for weights in an L1 ball, Euclidean distances otherwise.
-        balance: ratio of the two players' steps; "auto" starts from their radii and adapts to the distances traveled.
         implicit_penalty: treat the penalty by its proximal step rather than by its gradient.
-        inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``, a summable error; 0 means 1e-8.
-        max_iter: iteration limit when the caller gives none.
+        geometry, balance, inexact, max_iter: see :class:`SaddlePointSolver`.
     """
 
-    geometry: GeometrySetting = "auto"
     beta: float = 1.0
     nu: float = 0.9
     growth: float = 1.5
-    balance: BalanceSetting = "auto"
     implicit_penalty: bool = True
-    inexact: float = 1e-2
-    max_iter: int = 5000
-    takes_rescaling = ("margin",)
-    takes_slack = ("linear",)
+    published: ClassVar[dict[str, Any]] = {"growth": 1.0, "implicit_penalty": False}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.positive("beta", self.beta)
         checks.number("nu", self.nu, above=0, below=1)
         checks.number("growth", self.growth, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
-        checks.number("inexact", self.inexact, least=0)
-        check_balance(self.balance)
-        check_geometry(self.geometry)
-        checks.flag("implicit_penalty", self.implicit_penalty)
-
-    @classmethod
-    def plain(cls, **settings: Any) -> Extragradient:
-        """The 2006 paper's version: one step size that never grows, the penalty's gradient, exact projections."""
-        paper: dict[str, Any] = {
-            "geometry": Euclidean(),
-            "growth": 1.0,
-            "balance": 1.0,
-            "implicit_penalty": False,
-            "inexact": 0.0,
-        }
-        return cls(**(paper | settings))
-
-    def stalled_remedy(self, problem: Problem) -> str:
-        """Entropic geometry is slow at small gaps."""
-        return stalled_remedy(problem, self.geometry)
 
     def unsupported(self, problem: Problem) -> str | None:
-        """The geometry must fit, and the penalty have a gradient unless it is implicit."""
-        reason = None if self.implicit_penalty else self.missing(problem, "smooth")
-        return reason or super().unsupported(problem) or geometry_for(problem, self.geometry).unsupported(problem)
+        """The penalty must have a gradient unless it is implicit."""
+        return (None if self.implicit_penalty else self.missing(problem, "smooth")) or super().unsupported(problem)
 
     def init(self, run: Run, start: Start) -> ExtragradientState:
         """The given start, by default zero weights and the gold outputs or the uniform distribution."""
         problem = run.problem
-        weights, structures = geometry_for(problem, self.geometry).players(problem)
+        weights, structures = self.players(problem)
         w, z = weights.at(start.weights_for(problem)), structures.start(run, start)
         return ExtragradientState(
             weights=w,
             structures=z,
             g=problem.gradient(z.z),
             beta=self.beta,
-            balance=start_balance(run, self.balance, weights, structures, w, z),
+            balance=self.start_balance(run, w, z),
             average=Average.empty(problem, keep_z=False),
             origin=(w, z),
         )
@@ -145,8 +95,8 @@ class Extragradient(Solver):
     def step(self, run: Run, state: ExtragradientState) -> ExtragradientState:
         """Predict with an accepted step size, then correct."""
         problem, b = run.problem, state.balance
-        weights, structures = geometry_for(problem, self.geometry).players(problem)
-        tol = projection_tolerance(self.inexact, state.iteration)
+        weights, structures = self.players(problem)
+        tol = self.projection_tolerance(state.iteration)
         explicit = 0.0 if self.implicit_penalty else problem.region.curvature
         w, z, beta = state.weights, state.structures, state.beta
 

@@ -136,17 +136,12 @@ class ProjectedGradient(Solver):
     step_size: float | Literal["auto"] = "auto"
     average: bool = True
     max_iter: int = 2000
+    shard_size = SHARD_PARTS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.step_size != "auto":
             checks.positive("step_size", self.step_size)
-        checks.integer("max_iter", self.max_iter, least=1)
-        checks.flag("average", self.average)
-
-    @property
-    def shard_size(self) -> int:
-        """Batch vectors are needed for one shard at a time."""
-        return SHARD_PARTS
 
     def init(self, run: Run, start: Start) -> ProjectedGradientState:
         """Start at the given weights, by default zero."""

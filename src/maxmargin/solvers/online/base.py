@@ -2,47 +2,87 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from maxmargin.optimization.base import NonFiniteError, Solver
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, StateDict, weight_sized
 from maxmargin.problem import InexactError, Problem
 from maxmargin.regions import Ridge
 from maxmargin.structures.base import FloatArray
 
 ONLINE_SHARD_PARTS = 1 << 18
-"""Parts of the pieces in which certificates are taken: a few packed vectors of so many stay in the cache."""
+"""Certificates are taken in shards of this many parts, of which a few packed vectors stay in the cache."""
 
 
 class OnlineSolver(Solver):
     """A solver that passes over single examples."""
 
-    @property
-    def shard_size(self) -> int:
-        """Certificates are taken piece by piece: no packed vector of the whole batch is made."""
-        return ONLINE_SHARD_PARTS
+    checkpoint_unsupported = ""
+    shard_size = ONLINE_SHARD_PARTS
 
 
-class RidgeSolver(OnlineSolver):
-    """One that minimizes the penalty form: it needs a ridge, and an objective that is linear in the hinges."""
+@dataclass(frozen=True, eq=False)
+class PassesState:
+    """Sums over the visits of examples.
 
-    needs = ("ridge",)
-    takes_slack = ("linear",)
+    Attributes:
+        examples: the compiled view; None in batch form.
+        total: the sum of all changes.
+        late: the sum in which the change at visit t counts t - 1 times.
+        visits: how many.
+        tally: another number, which the method says how to read.
+    """
 
-    def ridge(self, problem: Problem) -> Ridge:
-        """The penalty of a problem that is supported."""
-        assert problem.region.ridge is not None
-        return problem.region.ridge
+    examples: Any
+    total: FloatArray
+    late: FloatArray
+    visits: float = 0.0
+    tally: float = 0.0
 
 
-def saved_memory(examples: Any) -> FloatArray:
-    """The memory of a compiled view's oracle between calls, for a checkpoint."""
-    return np.asarray(examples.memory())
+class OnlinePasses(OnlineSolver):
+    """An online solver whose state is sums over all visits, which a compiled pass updates."""
+
+    shuffle: bool
+
+    def view(self, run: Run) -> Any:
+        """The compiled view of the examples."""
+        return run.problem.examples()
+
+    def passed(self, run: Run, state: PassesState, kernel: Any, *arguments: Any) -> tuple[PassesState, float]:
+        """The sums after ``kernel(examples, order, *arguments, total, late, visits)``, and what the kernel returns."""
+        n = run.problem.structure.n_examples
+        order = run.random.permutation(n) if self.shuffle else np.arange(n)
+        total, late = state.total.copy(), state.late.copy()  # an interruption leaves the old ones whole
+        figure = finite_pass(kernel, state.examples, order, *arguments, total, late, state.visits)
+        run.counters.argmax += 1
+        return replace(state, total=total, late=late, visits=state.visits + n), figure
+
+    def state_dict(self, state: PassesState) -> StateDict:
+        """The sums, and the oracle's memory."""
+        memory = np.zeros(0) if state.examples is None else np.asarray(state.examples.memory())
+        sums = {name: getattr(state, name) for name in ("total", "late", "visits", "tally")}
+        return {**sums, "memory": memory}
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> PassesState:
+        """The same sums over a new view."""
+        view = self.view(run)
+        if view is not None:
+            with_memory(view, saved["memory"])
+        total, late = weight_sized(run, saved["total"]), weight_sized(run, saved["late"])
+        return PassesState(view, total, late, float(saved["visits"]), float(saved["tally"]))
+
+
+def ridge_of(problem: Problem) -> Ridge:
+    """The ridge penalty of a problem that has one."""
+    assert problem.region.ridge is not None
+    return problem.region.ridge
 
 
 def with_memory(examples: Any, memory: FloatArray) -> Any:
-    """The view with the memory of :func:`saved_memory`."""
+    """The compiled view with the memory that its oracle had between two calls."""
     if not np.isfinite(memory).all():
         raise ValueError("the oracle's memory is not finite")
     examples.remember(memory)

@@ -37,25 +37,22 @@ import numpy as np
 from maxmargin import _checks as checks
 from maxmargin import _kernels
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.base import (
-    Run,
-    Start,
-    StateDict,
-)
+from maxmargin.optimization.base import Run, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.solvers.online.base import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
+from maxmargin.solvers.online.base import OnlineSolver, finite_pass, ridge_of, signs_of, with_memory
+from maxmargin.structures._arrays import as_bytes
 from maxmargin.structures.base import FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
 SAMPLINGS = ("uniform", "gap")
 REFRESH = 20
-"""Passes after which ``g`` is summed up anew, as sums of changes drift by rounding."""
+"""Passes after which ``g`` is recomputed, as sums of changes drift by rounding."""
 SWEEP = 10
-"""With sampling by gap, every so many passes visit all examples: gaps not seen for long are out of date."""
+"""With sampling by gap, one pass in this many visits all examples: gaps not seen for long are out of date."""
 
 
 def _is_mark(passes: int) -> bool:
-    """Whether averages may begin after so many passes: each at first, then ever farther apart by an eighth."""
+    """Whether an average may begin after this number of passes: after each at first, then at growing distances."""
     at = 1
     while at < passes:
         at += max(1, at // 8)
@@ -79,7 +76,7 @@ class BlockState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockFrankWolfe(RidgeSolver):
+class BlockFrankWolfe(OnlineSolver):
     """Settings of block-coordinate Frank-Wolfe.
 
     Attributes:
@@ -100,16 +97,17 @@ class BlockFrankWolfe(RidgeSolver):
     outputs: int = 30
     average: bool = True
     max_iter: int = 10_000
+    needs = ("ridge",)
+    takes_slack = ("linear",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.one_of("direction", self.direction, DIRECTIONS)
         checks.one_of("sampling", self.sampling, SAMPLINGS)
         checks.integer("steps", self.steps, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
         checks.integer("kept_passes", self.kept_passes, least=0)
         checks.integer("outputs", self.outputs, least=2)
         checks.number("cache", self.cache, least=0, most=1)
-        checks.flag("average", self.average)
 
     def init(self, run: Run, start: Start) -> BlockState:
         """The gold outputs with weight 1 and zero weights; or the feasible outputs of the given active set."""
@@ -124,7 +122,7 @@ class BlockFrankWolfe(RidgeSolver):
     def _blocks(self, run: Run, examples: Any) -> Any:
         return _kernels.BlockFrankWolfe(
             examples,
-            *self.ridge(run.problem),
+            *ridge_of(run.problem),
             signs_of(run.problem),
             DIRECTIONS.index(self.direction),
             self.steps,
@@ -133,13 +131,11 @@ class BlockFrankWolfe(RidgeSolver):
             0.01 if self.cache else 0.0,
         )
 
-    checkpoint_unsupported = ""
-
     def state_dict(self, state: BlockState) -> StateDict:
         """The kept outputs by the parts in which they differ from the gold ones, and the sums."""
         return {
             **dict(zip(_BLOCKS, state.blocks.freeze(), strict=True)),
-            "memory": saved_memory(state.blocks.examples),
+            "memory": np.asarray(state.blocks.examples.memory()),
             "passes": state.passes,
         }
 
@@ -179,7 +175,9 @@ class BlockFrankWolfe(RidgeSolver):
 
     def active_set(self, state: BlockState) -> ActiveSet:
         """The active outputs of every example."""
-        return ActiveSet.packed(*state.blocks.active_set())
+        starts, alpha, part_starts, part, value = state.blocks.active_set()
+        # Small numbers as bytes: a fitted estimator keeps the active set, also when it is pickled.
+        return ActiveSet(starts, alpha, part_starts, part, as_bytes(value))
 
     def propose(self, run: Run, state: BlockState) -> Sequence[Proposal]:
         """The weights of the average (or the last point), with the dual point that gives the better bound.

@@ -17,41 +17,34 @@ example (:meth:`maxmargin.structures.Structure.k_best`): keep to k = 1 on large 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maxmargin import _checks as checks
 from maxmargin import _kernels
 from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
-from maxmargin.solvers.online.base import finite_pass, signs_of
-from maxmargin.solvers.online.perceptron import OnlinePasses, PassesState
+from maxmargin.solvers.online.base import PassesState, signs_of
+from maxmargin.solvers.online.perceptron import AveragedPasses
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mira(OnlinePasses):
+class Mira(AveragedPasses):
     """Settings of MIRA.
 
     Attributes:
         k: how many of the most violated outputs must keep their margin.
         aggressiveness: the cost of a violation relative to a change of the weights.
-        average: whether the average of the weights is the result, or the last weights.
-        shuffle: whether each pass goes in a new random order.
-        max_iter: passes, where ``Stop`` names none.
+        average, shuffle, max_iter: see :class:`~maxmargin.solvers.online.perceptron.AveragedPasses`.
     """
 
     k: int = 1
     aggressiveness: float = 1.0
-    average: bool = True
-    shuffle: bool = True
-    max_iter: int = 10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.integer("k", self.k, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
         checks.positive("aggressiveness", self.aggressiveness)
-        checks.flag("average", self.average)
-        checks.flag("shuffle", self.shuffle)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Lists of most violated outputs need the margin rescaled."""
@@ -67,19 +60,6 @@ class Mira(OnlinePasses):
 
     def step(self, run: Run, state: PassesState) -> PassesState:
         """One pass."""
-        weights, late = state.copied()
-        order = self.order(run)
-        signs = signs_of(run.problem)
-        changes = finite_pass(
-            _kernels.mira_pass,
-            state.examples,
-            order,
-            float(self.aggressiveness),
-            self.k,
-            signs,
-            weights,
-            late,
-            state.visits,
-        )
-        run.counters.argmax += 1
-        return PassesState(state.examples, weights, late, state.visits + len(order), changes)
+        settings = float(self.aggressiveness), self.k, signs_of(run.problem)
+        passed, changes = self.passed(run, state, _kernels.mira_pass, *settings)
+        return replace(passed, tally=changes)

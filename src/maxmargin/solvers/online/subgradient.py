@@ -14,33 +14,19 @@ example, the features of its output; all in one compiled loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin import _checks as checks
 from maxmargin import _kernels
-from maxmargin.optimization.base import Run, Start, StateDict, weight_sized
+from maxmargin.optimization.base import Run, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.solvers.online.base import RidgeSolver, finite_pass, saved_memory, signs_of, with_memory
-from maxmargin.structures.base import FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class SubgradientState:
-    """``a_t``, the sum in which the change at visit t counts t - 1 times, visits done and losses met."""
-
-    examples: Any
-    total: FloatArray
-    late: FloatArray
-    visits: float = 0.0
-    loss: float = 0.0
+from maxmargin.solvers.online.base import OnlinePasses, PassesState, ridge_of, signs_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subgradient(RidgeSolver):
-    """Settings of stochastic subgradient descent.
+class Subgradient(OnlinePasses):
+    """Settings of stochastic subgradient descent; the state sums up ``a_t``, and its tally is the losses met.
 
     Attributes:
         average: whether the average is proposed besides the last weights.
@@ -51,53 +37,27 @@ class Subgradient(RidgeSolver):
     average: bool = True
     shuffle: bool = True
     max_iter: int = 1000
+    needs = ("ridge",)
+    takes_slack = ("linear",)
 
-    def __post_init__(self) -> None:
-        checks.flag("average", self.average)
-        checks.flag("shuffle", self.shuffle)
-        checks.integer("max_iter", self.max_iter, least=1)
-
-    def init(self, run: Run, start: Start) -> SubgradientState:
+    def init(self, run: Run, start: Start) -> PassesState:
         """Zero weights: the first steps are long and would forget any others."""
         start.weights_for(run.problem)
         n = run.problem.n_weights
-        return SubgradientState(run.problem.examples(), np.zeros(n), np.zeros(n))
+        return PassesState(self.view(run), np.zeros(n), np.zeros(n))
 
-    checkpoint_unsupported = ""
-
-    def state_dict(self, state: SubgradientState) -> StateDict:
-        """Both sums, and the oracle's memory."""
-        return {
-            "total": state.total,
-            "late": state.late,
-            "visits": state.visits,
-            "loss": state.loss,
-            "memory": saved_memory(state.examples),
-        }
-
-    def load_state_dict(self, run: Run, saved: StateDict) -> SubgradientState:
-        """The same sums over a new view."""
-        view = with_memory(run.problem.examples(), saved["memory"])
-        total, late = weight_sized(run, saved["total"]), weight_sized(run, saved["late"])
-        return SubgradientState(view, total, late, float(saved["visits"]), float(saved["loss"]))
-
-    def step(self, run: Run, state: SubgradientState) -> SubgradientState:
+    def step(self, run: Run, state: PassesState) -> PassesState:
         """One pass."""
-        n = run.problem.structure.n_examples
-        total, late = state.total.copy(), state.late.copy()
-        order = run.random.permutation(n) if self.shuffle else np.arange(n)
-        sums = total, late, state.visits
-        arguments = state.examples, order, *self.ridge(run.problem), signs_of(run.problem), *sums
-        loss = finite_pass(_kernels.subgradient_pass, *arguments)
-        run.counters.argmax += 1
-        return SubgradientState(state.examples, total, late, state.visits + n, state.loss + loss)
+        settings = *ridge_of(run.problem), signs_of(run.problem)
+        passed, loss = self.passed(run, state, _kernels.subgradient_pass, *settings)
+        return replace(passed, tally=state.tally + loss)
 
-    def propose(self, run: Run, state: SubgradientState) -> Sequence[Proposal]:
+    def propose(self, run: Run, state: PassesState) -> Sequence[Proposal]:
         """The last weights and the average, both with the mean of the outputs met."""
         problem, t = run.problem, max(state.visits, 1.0)
         region = problem.region
-        g = state.total / (-self.ridge(problem).C * t)
-        loss = state.loss * problem.structure.n_examples / t
+        g = state.total / (-ridge_of(problem).C * t)
+        loss = state.tally * problem.structure.n_examples / t
         found = [Proposal(region.project(state.total / t), g, loss)]
         if self.average and state.visits:
             # sum_t a_t = t a_t - sum (s - 1) change_s, and w_t = a_t / t counts t times.

@@ -1,4 +1,4 @@
-"""The referee for every hinge: the quadratic program over the constraints of all outputs, listed one by one.
+"""The reference for every hinge: the quadratic program over the constraints of all outputs, listed one by one.
 
 With the factors ``m_i`` and losses ``l_i`` of :mod:`maxmargin.problem.hinges`, one row for each output ``y`` of each
 example:
@@ -39,14 +39,6 @@ class Constraints:
     rows: sp.csr_array
     loss: FloatArray
     owner: IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class EnumeratedState:
-    """The constraints, and the proposal before and after the one step."""
-
-    constraints: Constraints
-    proposal: Proposal
 
 
 def unsupported(problem: Problem) -> str | None:

@@ -1,4 +1,4 @@
-"""The referee: the joint convex program of the 2005 report (eq. 15), solved by Clarabel.
+"""The reference solver: the joint convex program of the 2005 report (eq. 15), solved by Clarabel.
 
 With the polytope written as ``z = M q, A q <= b, E q = e, q >= 0``, linear programming duality turns the inner maximum
 into a minimum, and the whole problem into one convex program in the weights and the duals ``lambda >= 0, nu``:
@@ -15,7 +15,7 @@ of all outputs are listed, see :mod:`maxmargin.solvers.reference.enumerated`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,10 +31,11 @@ from maxmargin.structures.base import FloatArray, Polytope, Structure
 
 @dataclass(frozen=True, eq=False)
 class ExactState:
-    """Weights and the structures player's point, before and after the one step."""
+    """The proposal before and after the one step, and the structures player's point or the listed constraints."""
 
-    weights: FloatArray
-    z: FloatArray
+    proposal: Proposal
+    z: FloatArray | None = None
+    constraints: enumerated.Constraints | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +57,10 @@ class Exact(Solver):
     remedy = "the interior-point method got no further; scale the features, or use Extragradient"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.positive("accuracy", self.accuracy)
         checks.integer("max_entries", self.max_entries, least=1)
         checks.integer("max_constraints", self.max_constraints, least=1)
-        checks.integer("max_iter", self.max_iter, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""
@@ -76,20 +77,19 @@ class Exact(Solver):
             return f"{problem.structure.called} has no linear description of polynomial size; use Extragradient"
         return None
 
-    def init(self, run: Run, start: Start) -> ExactState | enumerated.EnumeratedState:
+    def init(self, run: Run, start: Start) -> ExactState:
         """Nothing is known before the step but, where they are needed, the outputs."""
         weights = start.weights_for(run.problem)
         if _lists(run.problem):
             listed = enumerated.constraints(run, int(self.max_constraints))
-            return enumerated.EnumeratedState(listed, Proposal(weights, np.zeros(len(weights)), 0.0))
-        return ExactState(weights, start.z_for(run))
+            return ExactState(Proposal(weights, np.zeros(len(weights)), 0.0), constraints=listed)
+        return _state(run.problem, weights, start.z_for(run))
 
-    def step(self, run: Run, state: ExactState | enumerated.EnumeratedState) -> ExactState | enumerated.EnumeratedState:
+    def step(self, run: Run, state: ExactState) -> ExactState:
         """Build the program, solve it, move the answer into the region and the polytope."""
         problem = run.problem
-        if isinstance(state, enumerated.EnumeratedState):
-            listed = state.constraints
-            return enumerated.EnumeratedState(listed, enumerated.solve(problem, listed, self.accuracy))
+        if state.constraints is not None:
+            return replace(state, proposal=enumerated.solve(problem, state.constraints, self.accuracy))
         polytope = problem.structure.polytope()
         assert polytope is not None
         w, q = _solve(problem, polytope, self.accuracy)
@@ -97,17 +97,19 @@ class Exact(Solver):
             raise NonFiniteError("the interior-point method returned numbers that are not finite")
         # The multipliers are feasible to the solver's accuracy only; the projection makes them feasible to rounding.
         points = run.project(problem, np.asarray(polytope.lift @ np.maximum(q, 0.0)), tol=1e-8, warm=None)
-        return ExactState(problem.region.project(w), points.z)
+        return _state(problem, problem.region.project(w), points.z)
 
-    def propose(self, run: Run, state: ExactState | enumerated.EnumeratedState) -> Sequence[Proposal]:
+    def propose(self, run: Run, state: ExactState) -> Sequence[Proposal]:
         """The solution."""
-        if isinstance(state, enumerated.EnumeratedState):
-            return [state.proposal]
-        return [Proposal(state.weights, run.problem.gradient(state.z), run.problem.loss(state.z))]
+        return [state.proposal]
 
-    def duals(self, state: ExactState | enumerated.EnumeratedState) -> FloatArray | None:
+    def duals(self, state: ExactState) -> FloatArray | None:
         """The multipliers as packed outputs, where the polytope's program was solved."""
-        return None if isinstance(state, enumerated.EnumeratedState) else state.z
+        return state.z
+
+
+def _state(problem: Problem, weights: FloatArray, z: FloatArray) -> ExactState:
+    return ExactState(Proposal(weights, problem.gradient(z), problem.loss(z)), z)
 
 
 def _lists(problem: Problem) -> bool:

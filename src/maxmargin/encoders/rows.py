@@ -1,0 +1,128 @@
+"""Bases of the encoders with one row of features for every part: explicit features, or a kernel in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from maxmargin.encoders import checks
+from maxmargin.encoders.base import Encoder, State
+from maxmargin.features.base import Features
+from maxmargin.features.kernel import Kernel, KernelMap
+from maxmargin.features.parts import PartFeatures
+from maxmargin.structures.base import FloatArray, IntArray
+
+
+class RowsEncoder(Encoder):
+    """One weight per feature of the parts; a subclass is a dataclass with the field ``n_features``."""
+
+    n_features: int | None
+    """Columns of the parts' features."""
+
+    empty: ClassVar[str] = "no parts"
+    """The error for an example without rows."""
+
+    def parse(self, X: list[Any]) -> tuple[list[Any], checks.Rows]:
+        """The examples as given, and the features of all their parts."""
+        return X, checks.rows(X, "features", self.empty)
+
+    def learn(self, parsed: tuple[list[Any], checks.Rows], y: Sequence[Any]) -> Self:
+        """The number of features."""
+        return cast(Self, replace(cast(Any, self), n_features=parsed[1].width))
+
+    @property
+    def n_weights(self) -> int:
+        """One per feature."""
+        return self.n_features or 0
+
+    def state(self) -> State:
+        """The number of features."""
+        return {"n_features": self.n_features}
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        return cls(n_features=checks.integer(state["n_features"], "n_features"))  # type: ignore[call-arg]
+
+
+class KernelEncoder(Encoder):
+    """The first weights belong to rows of features, or to a kernel; a subclass is a dataclass with these fields."""
+
+    kernel: Kernel | None
+    """A kernel in place of explicit features, or None."""
+
+    support: KernelMap | None
+    """With a kernel, the rows that it compares others with."""
+
+    def __post_init__(self) -> None:
+        if self.kernel is not None and not isinstance(self.kernel, Kernel):
+            raise ValueError(
+                f'features must be None or a kernel such as mm.features.Kernel("rbf"), got {self.kernel!r}'
+            )
+
+    def _support(self, rows: checks.Rows) -> KernelMap | None:
+        """The map that a kernel learns from training rows."""
+        return None if self.kernel is None else KernelMap.learn(self.kernel, rows.matrix)
+
+    def _row_features(self, rows: checks.Rows, offsets: IntArray) -> Features:
+        """The features of rows, by the kernel if there is one."""
+        if self.support is None:
+            return PartFeatures(rows.matrix, offsets)
+        return self.support.features(rows.matrix, offsets)
+
+    def _n_row_weights(self, n_features: int | None) -> int:
+        """One per feature; with a kernel its dimension while training, then one per support row."""
+        return (n_features or 0) if self.support is None else self.support.n_weights
+
+    @property
+    def _kernel_layout(self) -> Any:
+        """The kernel, and its training rows."""
+        return self.kernel if self.support is None else (self.support.kernel, self.support.digest)
+
+    @property
+    def l1_unsupported(self) -> str:
+        """See :meth:`Encoder.l1_unsupported`."""
+        return (
+            ""
+            if self.kernel is None
+            else (
+                "an L1 ball of kernel features would depend on the choice of coordinates in the kernel's space; "
+                'use norm="l2" (radius or C), or explicit features'
+            )
+        )
+
+    @property
+    def signs_unsupported(self) -> str:
+        """See :meth:`Encoder.signs_unsupported`."""
+        return "" if self.kernel is None else "sign constraints have no kernel form; use explicit features"
+
+    def to_model(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
+        """With a kernel: the support rows and their dual coefficients, then the other weights."""
+        if self.support is None:
+            return self, weights
+        n = self.support.n_weights
+        support, dual = self.support.finish(weights[:n])
+        return replace(cast(Any, self), support=support), np.concatenate([dual, weights[n:]])
+
+    def to_training(self, trained: Encoder, weights: FloatArray) -> FloatArray:
+        """See :meth:`Encoder.to_training`."""
+        assert isinstance(trained, KernelEncoder)
+        if self.support is None or trained.support is None:
+            return weights
+        n = trained.support.n_weights
+        return np.concatenate([self.support.resume(trained.support, weights[:n]), weights[n:]])
+
+    def _kernel_state(self) -> State:
+        """The entries of the kernel in the state; none without a kernel."""
+        return {} if self.support is None else {"kernel": self.support.kernel.header(), **self.support.arrays()}
+
+
+def kernel_from_state(state: State, n_features: int) -> tuple[Kernel | None, KernelMap | None]:
+    """The kernel of a state and its support rows; ValueError if they make no sense."""
+    if "kernel" not in state:
+        return None, None
+    kernel = Kernel.from_header(state["kernel"])
+    return kernel, KernelMap.from_arrays(kernel, state, n_features)

@@ -1,0 +1,156 @@
+"""What both extragradient methods share: settings, the balance of the players' steps, and averages.
+
+In coordinates ``(w / sqrt(b), sqrt(b) z)`` a common step ``eta`` means steps ``eta b`` for the weights and ``eta / b``
+for the structures. The right ``b`` is the ratio of the distances the two players have to travel: the bound
+``(b^-1 D_w + b D_z) L / t`` is least at ``b = sqrt(D_w / D_z)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from maxmargin import _checks as checks
+from maxmargin.optimization.base import Run, Solver, Start
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.problem import Problem
+from maxmargin.solvers.first_order.geometry import Entropic, Euclidean, Geometry
+from maxmargin.solvers.first_order.players import StructuresPlayer, StructuresPoint, WeightsPlayer, WeightsPoint
+from maxmargin.structures.base import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaddlePointSolver(Solver):
+    """Settings that the extragradient methods share.
+
+    Attributes:
+        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes entropy
+            where the structure has a sum-product kernel and for weights in an L1 ball, Euclidean distances otherwise.
+        balance: ratio of the two players' steps; "auto" starts from their radii and adapts to the distances traveled.
+        inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``, a summable error; 0 means 1e-8.
+        max_iter: iteration limit when the caller gives none.
+    """
+
+    geometry: Geometry | Literal["auto"] = "auto"
+    balance: float | Literal["auto"] = "auto"
+    inexact: float = 1e-2
+    max_iter: int = 5000
+    takes_rescaling = ("margin",)
+    takes_slack = ("linear",)
+    published: ClassVar[dict[str, Any]] = {}
+    """The settings that switch off what the published method does not have."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.number("inexact", self.inexact, least=0)
+        if self.balance != "auto":
+            checks.positive("balance", self.balance)
+        if not isinstance(self.geometry, Geometry) and self.geometry != "auto":
+            raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {self.geometry!r}')
+
+    @classmethod
+    def plain(cls, **settings: Any) -> Self:
+        """The method as it was published: Euclidean, one step size for both players, exact projections."""
+        paper: dict[str, Any] = {"geometry": Euclidean(), "balance": 1.0, "inexact": 0.0}
+        return cls(**(paper | cls.published | settings))
+
+    def geometry_for(self, problem: Problem) -> Geometry:
+        """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.
+
+        Sum-product costs one pass over a chain where a projection costs one for every vertex it needs, and runs need no
+        more iterations (benchmarks/extragradient.py).
+        """
+        if self.geometry != "auto":
+            return self.geometry
+        if not problem.structure.marginals_unsupported:
+            return Entropic()
+        return Euclidean() if problem.region.l1_ball is None else Entropic(structures=False)
+
+    def players(self, problem: Problem) -> tuple[WeightsPlayer, StructuresPlayer]:
+        """The two players of a problem."""
+        return self.geometry_for(problem).players(problem)
+
+    def stalled_remedy(self, problem: Problem) -> str:
+        """Entropic geometry is slow at small gaps."""
+        other = "" if isinstance(self.geometry_for(problem), Euclidean) else "geometry=Euclidean(), "
+        return f"raise tol, scale the features, or try {other}another solver"
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """The geometry must fit as well."""
+        return super().unsupported(problem) or self.geometry_for(problem).unsupported(problem)
+
+    def start_balance(self, run: Run, w: WeightsPoint, z: StructuresPoint | None = None) -> float:
+        """The first ratio of step sizes: ``sqrt(D_w / D_z)`` from the radii of the two sets; 1 where one is unknown.
+
+        ``w`` and ``z`` (None: the center of every shard) are where the players start. Where both have come far from
+        zero weights and the center already, as in a warm start, the ratio of those distances is the better guess.
+        """
+        if self.balance != "auto":
+            return float(self.balance)
+        weights, structures = self.players(run.problem)
+        zero = np.zeros(run.problem.n_weights)
+        if z is not None and w.weights.any():
+            begin = structures.start(run, Start())
+            far = weights.divergence(weights.at(zero), w), structures.divergence(begin, z)
+            if min(far) > 1e-12:
+                return float(np.sqrt(far[0] / far[1]))
+        hinge, g, divergence = 0.0, -run.problem.gold_features, 0.0
+        for shard, violated in run.most_violated(zero):
+            hinge += shard.total(violated.value)
+            g += shard.feature_sum(violated.z)
+            divergence += structures.divergence_to(run, shard, z, violated.z)
+        reach_w, reach_z = weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
+        if not np.isfinite(reach_w) or reach_w == 0.0 or reach_z == 0.0:
+            return 1.0
+        return min(max(reach_w / reach_z, 1e-6), 1e6)  # beyond, C or the radius is as good as absent
+
+    def projection_tolerance(self, iteration: int) -> float:
+        """``inexact / (t + 1)^1.5``, so that the errors have a finite sum; never below 1e-8, the exact setting."""
+        return max(1e-8, self.inexact / float((iteration + 1) ** 1.5))
+
+
+def adapted_balance(balance: float, divergence_w: float, divergence_z: float) -> float:
+    """The balance moved halfway (in logarithms) to the ratio of the distances that the two players have traveled.
+
+    A divergence ``d`` counts as the distance ``sqrt(2 d)``.
+    """
+    if divergence_w <= 1e-24 or divergence_z <= 1e-24:
+        return balance
+    return float(np.sqrt(balance) * (divergence_w / divergence_z) ** 0.25)
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Weighted averages since the last restart: ``w``, ``g(z)``, the loss, and maybe z.
+
+    ``g`` and the loss are affine in z, so their averages are those of the average z, which is feasible.
+    """
+
+    total: float
+    weights: FloatArray
+    g: FloatArray
+    loss: float
+    z: FloatArray | None
+
+    @classmethod
+    def empty(cls, problem: Problem, *, keep_z: bool) -> Average:
+        """Before the first point."""
+        zero = np.zeros(problem.n_weights)
+        return cls(0.0, zero, zero, 0.0, np.zeros(problem.structure.n_parts) if keep_z else None)
+
+    def add(self, amount: float, weights: FloatArray, g: FloatArray, loss: float, z: FloatArray | None) -> Average:
+        """The average with one more point of weight ``amount``."""
+        total = self.total + amount
+        share = amount / total
+
+        def mix(old: FloatArray, new: FloatArray) -> FloatArray:
+            return old + share * (new - old)
+
+        kept = mix(self.z, z) if self.z is not None and z is not None else None
+        return Average(total, mix(self.weights, weights), mix(self.g, g), self.loss + share * (loss - self.loss), kept)
+
+    def proposal(self) -> Proposal:
+        """The average as a candidate for certification."""
+        return Proposal(self.weights, self.g, self.loss)
