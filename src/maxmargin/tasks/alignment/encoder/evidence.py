@@ -168,13 +168,12 @@ class Evidence:
         n_source = len(self.bitext.source)
         tokens = np.concatenate([self.bitext.source, self.bitext.target])
         used, numbers = np.unique(tokens, return_inverse=True)
-        numbers = numbers.astype(np.int32)
         return _kernels.LinkBatch(
             self.source_start,
             self.target_start,
             self.grid_start,
-            numbers[:n_source],
-            numbers[n_source:],
+            numbers[:n_source].astype(np.int32),
+            numbers[n_source:].astype(np.int32),
             *self.bitext.words.spelling.select(used),
             self.model1_forward,
             self.model1_backward,
@@ -222,6 +221,14 @@ def best_links(evidence: Evidence) -> tuple[npt.NDArray[np.bool_], npt.NDArray[n
         _best(evidence.hmm_forward, column, evidence.null_target, int(n_target.sum())),
         _best(evidence.hmm_backward, row, evidence.null_source, int(n_source.sum())),
     )
+
+
+def links_of(evidence: Evidence, cells: IntArray) -> list[IntArray]:
+    """The links of each pair from the numbers of their cells, which rise."""
+    pair = np.searchsorted(evidence.grid_start, cells, side="right") - 1
+    width = np.diff(evidence.target_start)[pair]
+    links = np.stack(np.divmod(cells - evidence.grid_start[pair], width), axis=1)
+    return np.split(links, np.searchsorted(cells, evidence.grid_start[1:-1])) if evidence.n_examples else []
 
 
 def _best(posterior: FloatArray, word: IntArray, null: FloatArray, n_words: int) -> npt.NDArray[np.bool_]:

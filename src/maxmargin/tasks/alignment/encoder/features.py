@@ -20,10 +20,10 @@ Cost: about 100 features of a cell in a few hundred cycles; scores are computed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -289,29 +289,6 @@ class LinkFeatures:
         batch.scores(self._mask, extra, self._n_lexical, checked, out, status, _threads.current())
         _refuse_nonfinite(status)
         return out
-
-    def header(self) -> dict[str, Any]:
-        """All settings as plain JSON values."""
-        return {
-            "groups": list(self.groups),
-            "n_lexical": self.n_lexical,
-            "posterior_names": list(self.posterior_names),
-            "extra_names": list(self.extra_names),
-            "lexical_names": list(self.lexical_names),
-        }
-
-    @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`header`; ValueError if it is damaged."""
-        if not isinstance(header, Mapping):
-            raise ValueError("the settings of the features are not a JSON object; save the model again")
-        names = {}
-        for key in ("groups", "posterior_names", "extra_names", "lexical_names"):
-            value = header.get(key)
-            if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-                raise ValueError(f"{key} of the features must be a list of names, got {value!r}; save the model again")
-            names[key] = tuple(value)
-        return cls(n_lexical=header.get("n_lexical"), **names)  # type: ignore[arg-type]
 
 
 def require_columns(
