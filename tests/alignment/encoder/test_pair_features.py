@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import numpy as np
@@ -284,15 +283,3 @@ def test_settings_that_make_no_sense(arguments, message):
         LinkFeatures(**arguments)
     with pytest.raises(ValueError, match="side must be"):
         WordFeatures("left")
-
-
-def test_settings_travel_as_json():
-    features = LinkFeatures(groups=("hmm", "lexical"), n_lexical=2, extra_names=("a",), lexical_names=("b", "c"))
-    header = json.loads(json.dumps(features.header()))
-    assert LinkFeatures.from_header(header) == features
-    for change in ({"groups": "hmm"}, {"groups": None}, {"n_lexical": None}, {"n_lexical": "2"}, {"extra_names": [1]}):
-        with pytest.raises(ValueError):
-            LinkFeatures.from_header({**header, **change})
-    for wrong in (None, [], "x"):
-        with pytest.raises(ValueError, match="not a JSON object"):
-            LinkFeatures.from_header(wrong)
