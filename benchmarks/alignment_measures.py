@@ -226,7 +226,7 @@ def directed(
         null_source=p.null_source,
         null_target=p.null_target,
     )
-    start = evidence.grid_start
+    start = evidence.bitext.grid_start
     forward, backward = (
         [
             np.argwhere(grid[start[i] : start[i + 1]].reshape(len(source[i]), len(target[i])))

@@ -122,11 +122,11 @@ def test_unusual_lengths(pair):
 
 def test_sample():
     sizes = np.arange(100)
-    chosen = sample(sizes, sizes, 1000, 0)
+    chosen = sample(np.stack([sizes, sizes], axis=1), 1000, 0)
     np.testing.assert_array_equal(chosen, np.arange(LENGTHS[0], LENGTHS[1] + 1))
-    some = sample(sizes, sizes, 10, 0)
+    some = sample(np.stack([sizes, sizes], axis=1), 10, 0)
     assert len(some) == 10
     assert (np.diff(some) > 0).all()
     assert set(some) <= set(chosen)
-    np.testing.assert_array_equal(sample(np.array([0, 1, 2]), np.array([5, 50, 2]), 5, 0), [2])
-    np.testing.assert_array_equal(sample(np.array([50, 90, 45]), np.array([50, 50, 2000]), 1, 0), [0])
+    np.testing.assert_array_equal(sample(np.array([(0, 5), (1, 50), (2, 2)]), 5, 0), [2])
+    np.testing.assert_array_equal(sample(np.array([(50, 50), (90, 50), (45, 2000)]), 1, 0), [0])

@@ -235,18 +235,19 @@ def test_numbers_that_are_none_are_refused(name, value):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"hmm_forward": np.zeros(5)}, r"hmm_forward must have shape \(6,\), got \(5,\)"),
-        ({"null_target": np.zeros(2)}, r"null_target must have shape \(3,\), got \(2,\)"),
-        ({"n_pairs": np.nan}, "n_pairs must be a number of sentence pairs"),
-        ({"n_pairs": -1}, "n_pairs must be a number of sentence pairs"),
-        ({"lexical": np.zeros(5, dtype=int)}, r"lexical must be integers of shape \(6,\), got int64 of shape \(5,\)"),
-        ({"lexical": np.zeros(6)}, r"lexical must be integers of shape \(6,\), got float64"),
-        ({"extra": np.zeros((5, 1))}, "extra must have one row for each of the 6 word pairs"),
+        ({"hmm_forward": np.zeros(5)}, "all grids must have the same size"),
+        ({"null_target": np.zeros(2)}, "nulls must have one entry per word"),
+        ({"n_pairs": np.nan}, "n_pairs must be finite and not negative"),
+        ({"n_pairs": -1}, "n_pairs must be finite and not negative"),
+        ({"lexical": np.zeros(5, dtype=np.int32)}, "must have one entry per cell or none"),
+        ({"lexical": np.zeros(6)}, "incompatible function arguments"),
+        ({"extra": np.zeros((5, 1))}, "must have one row per cell"),
     ],
 )
 def test_evidence_that_does_not_fit(changes, message):
-    with pytest.raises(ValueError, match=message):
-        evidence([(2, 3)], **changes)
+    """The kernels check what they get."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        LinkFeatures().matrix(evidence([(2, 3)], **changes))
 
 
 def test_words_that_are_none():

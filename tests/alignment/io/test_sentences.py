@@ -1,4 +1,4 @@
-"""Sentence pairs however they are given, in pieces, and with columns of one's own."""
+"""Sentence pairs however they are given, and with columns of one's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin.tasks.alignment import Bitext, Prediction, Reference, SentencePair, as_links
-from maxmargin.tasks.alignment.io import sentences as module
 from maxmargin.tasks.alignment.io.sentences import (
     alignable,
     as_pairs,
@@ -19,7 +18,6 @@ from maxmargin.tasks.alignment.io.sentences import (
     extra_column,
     extra_names,
     learnable,
-    pieces,
     require_extra,
     warn_of_long,
 )
@@ -125,17 +123,6 @@ def test_extra_columns_are_those_of_the_model():
     )
     with pytest.raises(ValueError, match=reported):
         require_extra([both, foo], ["bar", "foo"])
-
-
-def test_pieces(monkeypatch):
-    monkeypatch.setattr(module, "_PIECE", 6)
-    pairs = as_pairs([("a b", "x y")] * 5 + [("", "")] * 2 + [("a " * 1001, "x")] + [("a b c", "x y z")] * 2)
-    numbers = [9, *range(9)]
-    found = list(pieces(pairs, numbers))
-    assert [number for piece in found for number in piece] == numbers
-    cells = [[len(pairs[number].source) * len(pairs[number].target) for number in piece] for piece in found]
-    assert max(sum(piece[:-1]) for piece in cells) < 6
-    assert list(pieces(pairs, [])) == []
 
 
 def test_long_pairs():

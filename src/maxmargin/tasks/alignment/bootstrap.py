@@ -19,7 +19,7 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.encoder.alignment import indexed
 from maxmargin.tasks.alignment.encoder.evidence import best_links
 from maxmargin.tasks.alignment.encoder.features import require_columns
-from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names
+from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
 from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, choose_and_train
 from maxmargin.tasks.common.progress import Stages
@@ -45,16 +45,15 @@ def bootstrap_aligner(
 ) -> AlignerModel:
     """Train an aligner on a bitext alone, as :meth:`WordAligner.bootstrap` describes."""
     settings = settings or AlignerSettings()
+    settings.check()
     _checks.integer("n_pairs", n_pairs, least=1)
     pairs = as_pairs(bitext)
     groups = [group for group in settings.groups if group not in WITHHELD]
     withheld = [group for group in settings.groups if group in WITHHELD]
     extra = extra_names(pairs)
     require_columns(groups, extra, settings.frequent_pairs, withheld)
-    n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
-    n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
     held_out = int(np.ceil(HELD_OUT * n_pairs))
-    chosen = sample(n_source, n_target, n_pairs + held_out, settings.random_state)
+    chosen = sample(sizes_of(pairs), n_pairs + held_out, settings.random_state)
     if not len(chosen):
         raise ValueError(
             f"the bitext has no pair with 1 to {LONGEST_ALIGNED} words on both sides; give sentence pairs to learn from"
@@ -80,9 +79,9 @@ def bootstrap_aligner(
     return replace(model, metadata={**model.metadata, "held_out_aer": None}, training=training)
 
 
-def sample(n_source: IntArray, n_target: IntArray, n_pairs: int, seed: int) -> IntArray:
-    """Numbers of the pairs to take labels from, in rising order."""
-    shorter, longer = np.minimum(n_source, n_target), np.maximum(n_source, n_target)
+def sample(sizes: IntArray, n_pairs: int, seed: int) -> IntArray:
+    """Numbers of the pairs to take labels from, in rising order; ``sizes`` are numbers of words, shape ``(n, 2)``."""
+    shorter, longer = sizes.min(axis=1), sizes.max(axis=1)
     usual = np.flatnonzero((shorter >= LENGTHS[0]) & (longer <= LENGTHS[1]))
     if not len(usual):
         usual = np.flatnonzero((shorter > 0) & (longer <= LENGTHS[1]))

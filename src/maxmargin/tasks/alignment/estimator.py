@@ -10,16 +10,14 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.optimization.base import Solver
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner
 from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.training import AlignerSettings, train_aligner
-from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 
 
-class WordAligner(BaseEstimator):  # type: ignore[misc]
+class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
     """Word alignment by maximum-weight matchings with learned scores.
 
     Translation models (:mod:`~maxmargin.tasks.alignment.translation.bitext_models`) are learned from a bitext without
@@ -51,37 +49,6 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
         held_out_: :class:`~maxmargin.tasks.alignment.metrics.scores.Scores` of held-out pairs, or None.
     """
 
-    def __init__(
-        self,
-        *,
-        fertility: int = 2,
-        features: Sequence[str] | None = None,
-        frequent_pairs: int = 300,
-        C: float | Sequence[float] = (0.03, 0.1, 0.3),
-        false_negative: float | Sequence[float] = (1.0, 2.0, 3.0),
-        rounds: int = 2,
-        folds: int = 5,
-        solver: Solver | str = "auto",
-        tol: float = 1e-3,
-        models: BitextModels | None = None,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.fertility = fertility
-        self.features = features
-        self.frequent_pairs = frequent_pairs
-        self.C = C
-        self.false_negative = false_negative
-        self.rounds = rounds
-        self.folds = folds
-        self.solver = solver
-        self.tol = tol
-        self.models = models
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
     def fit(
         self,
         X: Iterable[Any],
@@ -106,7 +73,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them, ``X`` is
                 cross-validated.
         """
-        return self._set(train_aligner(X, y, self._settings(), bitext=bitext, dev=dev))
+        return self._set(train_aligner(X, y, self, bitext=bitext, dev=dev))
 
     def bootstrap(self, bitext: Iterable[Any], *, n_pairs: int = 1000) -> Self:
         """Learn from a bitext alone, see :mod:`~maxmargin.tasks.alignment.bootstrap`.
@@ -119,10 +86,7 @@ class WordAligner(BaseEstimator):  # type: ignore[misc]
             bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`.
             n_pairs: number of pairs, drawn at random, whose links are learned from.
         """
-        return self._set(bootstrap_aligner(bitext, self._settings(), n_pairs=n_pairs))
-
-    def _settings(self) -> AlignerSettings:
-        return AlignerSettings(**self.get_params(deep=False))
+        return self._set(bootstrap_aligner(bitext, self, n_pairs=n_pairs))
 
     def _set(self, model: AlignerModel) -> Self:
         training = model.training

@@ -17,18 +17,22 @@ import numpy.typing as npt
 from maxmargin import _checks, _threads
 from maxmargin.encoders import checks
 from maxmargin.model import Model, Training
+from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import Calibration
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, indexed
 from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, links_of
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
 from maxmargin.tasks.alignment.io.links import Prediction
-from maxmargin.tasks.alignment.io.sentences import as_pairs, as_references, pieces
+from maxmargin.tasks.alignment.io.sentences import as_pairs, as_references, sizes_of
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
 from maxmargin.tasks.common.progress import Stages
 
 Found = TypeVar("Found")
+
+_PIECE = 200_000
+"""Number of cells that are predicted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +110,7 @@ class AlignerModel(Model):
                 scores[batch.cells] -= self.curve.margin(least)
             chosen = batch.structure.argmax(scores).z[batch.cells] > 0.5
             cells = np.flatnonzero(chosen if least is None else chosen & (confidence >= least))
-            values = np.split(confidence[cells], np.searchsorted(cells, evidence.grid_start[1:-1]))
+            values = np.split(confidence[cells], np.searchsorted(cells, evidence.bitext.grid_start[1:-1]))
             return map(Prediction, links_of(evidence, cells), values)
 
         return self._each(X, adapt, best)
@@ -156,15 +160,17 @@ class AlignerModel(Model):
         pairs = self.encoder.parse(X)
         bitext = indexed(pairs)
         unseen = self.encoder.unseen(pairs) if adapt else np.zeros(len(pairs), dtype=bool)
+        cells = sizes_of(pairs).prod(axis=1)
         found: dict[int, Found] = {}
         with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
             for is_unseen in (False, True):
-                chosen = np.flatnonzero(unseen == is_unseen).tolist()
-                if not chosen:
+                chosen = np.flatnonzero(unseen == is_unseen)
+                if not len(chosen):
                     continue
                 stages.begin("new pairs" if is_unseen else "aligning", len(chosen))
                 translation = self.encoder.translation(bitext.select(chosen) if is_unseen else None)
-                for numbers in pieces(pairs, chosen):
+                for piece in pieces(cells[chosen], _PIECE):
+                    numbers = chosen[piece].tolist()
                     some = [pairs[number] for number in numbers]
                     evidence = self.encoder.evidence(some, bitext.select(numbers), translation)
                     found.update(zip(numbers, align(evidence), strict=True))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -57,7 +56,7 @@ _ITERATIONS = 5
 """Iterations of Model 1, and of the hidden Markov models, of each translation model."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class AlignerSettings:
     """How to train an aligner; :class:`~maxmargin.tasks.alignment.WordAligner` describes each setting."""
 
@@ -75,9 +74,10 @@ class AlignerSettings:
     n_jobs: int | None = None
     verbose: bool = False
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """ValueError if a setting makes no sense."""
         for name, least in (("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0), ("random_state", 0)):
-            object.__setattr__(self, name, _checks.integer(name, getattr(self, name), least=least))
+            _checks.integer(name, getattr(self, name), least=least)
         _checks.flag("verbose", self.verbose)
         if self.models is not None and not isinstance(self.models, BitextModels):
             raise ValueError(f"models must be the models_ of an aligner, or None, got {type(self.models).__name__}")
@@ -90,7 +90,7 @@ class AlignerSettings:
         """The groups of link features."""
         return tuple(GROUPS if self.features is None else self.features)
 
-    @cached_property
+    @property
     def grid(self) -> dict[str, tuple[float, ...]]:
         """The settings to choose, in the order in which they are searched."""
         return {name: _several(name, getattr(self, name)) for name in ("false_negative", "C")}
@@ -234,6 +234,7 @@ def train_aligner(
 ) -> AlignerModel:
     """Train an aligner on annotated sentence pairs and a bitext, as :meth:`WordAligner.fit` describes."""
     settings = settings or AlignerSettings()
+    settings.check()
     pairs = as_pairs(X)
     references = as_references(y, len(pairs))
     if not pairs:

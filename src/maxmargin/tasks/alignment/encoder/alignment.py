@@ -23,6 +23,7 @@ from maxmargin.tasks.alignment.io.sentences import (
     as_references,
     extra_column,
     require_extra,
+    sizes_of,
     warn_of_long,
 )
 from maxmargin.tasks.alignment.metrics.scores import evaluate
@@ -148,14 +149,9 @@ class AlignmentEncoder(Encoder):
         """Number of weights."""
         return self.link_model.n_weights
 
-    @property
-    def layout(self) -> tuple[Any, ...]:
-        """The names of the weights."""
-        return self.kind, *self.link_model.names
-
     def unseen(self, pairs: Sequence[SentencePair]) -> BoolArray:
         """Which pairs the translation models can learn from, but have not learned from."""
-        sizes = np.array([(len(pair.source), len(pair.target)) for pair in pairs], dtype=np.int64).reshape(-1, 2)
+        sizes = sizes_of(pairs)
         usable = (sizes.min(axis=1) > 0) & (sizes.max(axis=1) <= LONGEST_LEARNED)
         seen = self.models.contains([pair.source for pair in pairs], [pair.target for pair in pairs])
         return np.asarray(usable & ~seen)
@@ -200,15 +196,14 @@ class AlignmentEncoder(Encoder):
             "groups": list(links.groups),
             "posterior_names": list(links.posterior_names),
             "extra_names": list(links.extra_names),
-            **self.models.header(),
             "lexical": self.lexical,
-            **self.models.arrays(),
+            **self.models.state(),
         }
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
-        models = BitextModels.restore(state, state)
+        models = BitextModels.from_state(state)
         fertility, lexical = state["fertility"], state["lexical"]
         if isinstance(fertility, bool) or not isinstance(fertility, int) or not 1 <= fertility <= 1000:
             raise ValueError("its fertility is damaged")

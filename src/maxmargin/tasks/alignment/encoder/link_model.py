@@ -51,7 +51,8 @@ class LinkModel:
 
     def batch(self, evidence: Evidence) -> FertilityBatch:
         """The matchings of the pairs."""
-        return FertilityBatch(np.diff(evidence.source_start), np.diff(evidence.target_start), self.fertility)
+        bitext = evidence.bitext
+        return FertilityBatch(np.diff(bitext.source_start), np.diff(bitext.target_start), self.fertility)
 
     def features(self, evidence: Evidence, batch: FertilityBatch) -> PartFeatures:
         """The features of all parts, for training."""
