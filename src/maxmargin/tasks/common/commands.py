@@ -8,14 +8,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from maxmargin._terminal import fail, printable
-from maxmargin.model import Model, load
-from maxmargin.model_file import ModelFileError
 from maxmargin.tasks.common.text import STANDARD_INPUT, FileError
-
-Loaded = TypeVar("Loaded", bound=Model)
 
 
 @contextmanager
@@ -49,14 +44,6 @@ def writable(path: Path, keep: Sequence[str | None] = ()) -> None:
         fail(f"{path}: its folder does not exist; create it, or give another --out")
     if not os.access(folder, os.W_OK | os.X_OK):  # an existing file is replaced, not written to
         fail(f"{path}: no permission to write to its folder; give another --out")
-
-
-def load_model(path: Path, model_class: type[Loaded], *, n_jobs: int | None = None) -> Loaded:
-    """Load a model, which must be one of a task's own class."""
-    model = load(path, n_jobs=n_jobs)
-    if isinstance(model, model_class):
-        return model
-    raise ModelFileError(f"{path} cannot be loaded: it holds a model of kind {model.encoder.kind!r}, of another task")
 
 
 def once(paths: Sequence[str | None]) -> None:

@@ -18,7 +18,6 @@ from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
-from maxmargin.tasks.common.commands import load_model
 
 RECOGNIZED = "recognized, except talp"
 """The default of the format of a file, in the help."""
@@ -79,7 +78,7 @@ def extra_files(given: Sequence[str] | None, option: str = "--extra") -> dict[st
 
 def reused(model: Path | None) -> BitextModels | None:
     """The translation models of ``--reuse``."""
-    return None if model is None else load_model(model, AlignerModel).encoder.models
+    return None if model is None else AlignerModel.load(model).encoder.models
 
 
 def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_json: bool) -> None:

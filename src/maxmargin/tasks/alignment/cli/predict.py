@@ -21,7 +21,7 @@ from maxmargin.tasks.alignment.cli.options import (
 from maxmargin.tasks.alignment.io.files import Format
 from maxmargin.tasks.alignment.io.sentences import read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
-from maxmargin.tasks.common.commands import errors_as_lines, load_model, once
+from maxmargin.tasks.common.commands import errors_as_lines, once
 from maxmargin.tasks.common.options import Jobs
 
 
@@ -43,7 +43,7 @@ def predict(
     with errors_as_lines():
         extras = extra_files(extra)
         once([source, target, *extras.values()])
-        aligner = replace(load_model(model, AlignerModel, n_jobs=jobs), verbose=True)
+        aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
         pairs = read_pairs(source, target, extra=extras)
     with errors_as_lines():
         align(aligner, pairs, form, method=method, confidence=confidence, threshold=threshold, adapt=adapt)
