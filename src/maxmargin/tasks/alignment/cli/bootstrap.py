@@ -22,7 +22,7 @@ from maxmargin.tasks.alignment.cli.options import (
     reused,
     save,
 )
-from maxmargin.tasks.alignment.io.files import Format
+from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs, read_pairs
 from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol

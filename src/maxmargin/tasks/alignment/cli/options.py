@@ -12,12 +12,14 @@ import typer
 
 from maxmargin._terminal import report
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.io.files import Bitext, FileError, Format, read_bitext, write_links
+from maxmargin.tasks.alignment.io.files import Bitext, read_bitext, write_links
+from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+from maxmargin.tasks.common.text import FileError
 
 RECOGNIZED = "recognized, except talp"
 """The default of the format of a file, in the help."""

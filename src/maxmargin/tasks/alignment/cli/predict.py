@@ -18,7 +18,7 @@ from maxmargin.tasks.alignment.cli.options import (
     align,
     extra_files,
 )
-from maxmargin.tasks.alignment.io.files import Format
+from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import errors_as_lines, once

@@ -17,24 +17,10 @@ import numpy as np
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.io.link_formats import FORMATS, Format, Table, parse, recognize
+from maxmargin.tasks.alignment.io.link_formats import FORMATS, Table, parse, recognize
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, unpack
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text, words_of
-
-__all__ = [
-    "FORMATS",
-    "Bitext",
-    "FileError",
-    "Format",
-    "LinkFile",
-    "format_links",
-    "open_links",
-    "read_bitext",
-    "read_links",
-    "read_references",
-    "read_sentences",
-    "write_links",
-]
+from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, name_of, problem, read_text, words_of
+from maxmargin.tasks.common.text import FileError as FileError
 
 
 @dataclass(frozen=True)
