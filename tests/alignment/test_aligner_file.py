@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from data import same
@@ -203,18 +201,3 @@ def test_no_k_best(aligner, few):
     with pytest.raises(ValueError, match=r"an aligner has no k_best; align\(X, threshold"):
         aligner.model_.k_best(few[0], 2)
     assert aligner.model_.decision_function(few[0][:3]).shape == (3,)
-
-
-def test_inspect(model, aligner):
-    answer = CliRunner().invoke(app, ["inspect", str(model)])
-    assert (answer.exit_code, answer.stderr) == (0, "")
-    assert "word alignment" in answer.stdout
-    assert "converged" in answer.stdout
-    metadata = json.loads(CliRunner().invoke(app, ["inspect", str(model), "--json"]).stdout)
-    assert metadata["kind"] == "word alignment"
-    assert metadata["weights"] == len(aligner.coef_)
-    assert metadata["trained C"] == 0.1
-    assert metadata["trained status"] == "converged"
-    assert metadata["fertility"] == 2
-    assert metadata["bitext_pairs"] == aligner.models_.n_pairs
-    assert "hmm" in metadata["features"]

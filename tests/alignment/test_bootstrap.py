@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import maxmargin as mm
 from maxmargin.tasks.alignment import Reference, SentencePair, WordAligner, as_links, evaluate
 from maxmargin.tasks.alignment.bootstrap import LENGTHS, STRENGTH, WITHHELD, sample
 from maxmargin.tasks.alignment.encoder.features import GROUPS
@@ -91,13 +90,6 @@ def test_extra_columns(few):
     aligner = WordAligner(tol=1e-2).bootstrap(X, n_pairs=30)
     assert "extra: other" in aligner.feature_names_
     assert len(aligner.predict(X)) == len(X)
-
-
-def test_saved_and_loaded(few, tmp_path):
-    aligner = WordAligner(tol=1e-2).bootstrap(few[0], n_pairs=20)
-    aligner.save(tmp_path / "model", min_probability=0)
-    for first, second in zip(aligner.predict(few[0]), mm.load(tmp_path / "model").predict(few[0]), strict=True):
-        np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("X", [[], [([], [])], [("a", ""), ("", "b")], [("a " * 1001, "b")]])

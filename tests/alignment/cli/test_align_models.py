@@ -149,20 +149,8 @@ def test_extra_links(tmp_path):
     assert "sentence pair 1 has no extra column 'other'" in failed("predict", out, *test, "--extra", "x=test.pharaoh")
     dev = "--dev-source", "dev.both", "--dev-gold", "dev.naacl"
     assert "extra columns" in failed("train", *TRAIN, *FAST, *dev, "--extra", "other=train.naacl", "--out", out)
-    run(
-        "train",
-        *TRAIN,
-        *FAST,
-        *dev,
-        "--extra",
-        "o=train.naacl",
-        "--dev-extra",
-        "o=dev.naacl",
-        "--reuse",
-        "model",
-        "--out",
-        out,
-    )
+    both = "--extra", "o=train.naacl", "--dev-extra", "o=dev.naacl"
+    run("train", *TRAIN, *FAST, *dev, *both, "--reuse", "model", "--out", out)
 
 
 @pytest.mark.parametrize(("form", "empty"), [("pharaoh", ""), ("talp", ""), ("json", "[]")])

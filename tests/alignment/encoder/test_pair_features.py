@@ -87,18 +87,16 @@ def test_long_sentences_and_wide_rows():
     np.testing.assert_allclose(LinkFeatures().matrix(case), all_columns(case), atol=1e-8)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(st.lists(st.text(max_size=12), min_size=1, max_size=4), st.lists(st.text(max_size=12), min_size=1, max_size=4))
-def test_orthography_of_any_text(source, target):
-    case = evidence([(len(source), len(target))], tokens=(source, target))
-    found = LinkFeatures(groups=("orthography",)).matrix(case)
-    np.testing.assert_allclose(found, twin.link_features(case)["orthography"], atol=1e-12)
+TEXTS = (
+    st.lists(st.text(max_size=12), min_size=1, max_size=4),
+    st.lists(st.text("ab", max_size=70), min_size=2, max_size=3),
+)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(st.lists(st.text("ab", max_size=70), min_size=2, max_size=3))
-def test_orthography_of_few_letters(words):
-    case = evidence([(len(words), len(words))], tokens=(words, words[::-1]))
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.one_of(st.tuples(TEXTS[0], TEXTS[0]), TEXTS[1].map(lambda words: (words, words[::-1]))))
+def test_orthography_of_any_text(tokens):
+    case = evidence([tuple(map(len, tokens))], tokens=tokens)
     found = LinkFeatures(groups=("orthography",)).matrix(case)
     np.testing.assert_allclose(found, twin.link_features(case)["orthography"], atol=1e-12)
 

@@ -56,8 +56,10 @@ def test_references():
 
 
 @pytest.mark.parametrize(
-    "links", [[0, 1], [(0, 1, 2)], [(0.0, 1.0)], [("0", "1")], [(True, False)], [(0, 1), (2,)], np.zeros((2, 3)), 3]
-)
+    "links",
+    [[0, 1], [(0, 1, 2)], [(0.0, 1.0)], [("0", "1")], [(True, False)], [(0, 1), (2,)], np.zeros((2, 3)), 3,
+     [(0.5, 0)], [(0, 10**30)], [0, 0, 1, 1], np.zeros((2, 4)), "0-0", None],
+)  # fmt: skip
 def test_refused_links(links):
     with pytest.raises((TypeError, ValueError)):
         as_links(links)
@@ -79,17 +81,9 @@ def test_columns():
 
 @pytest.mark.parametrize(
     "links",
-    [
-        np.array([0.9, 1.2]),
-        np.array([[0.0, 1.0]]),
-        np.array([0, 1]),
-        np.array([[0, 0, 1, 1]]),
-        np.array([[0, -1]]),
-        np.array([[True, False]]),
-        [(0, 1), (1,)],
-        None,
-    ],
-)
+    [np.array([0.9, 1.2]), np.array([[0.0, 1.0]]), np.array([0, 1]), np.array([[0, 0, 1, 1]]), np.array([[0, -1]]),
+     np.array([[True, False]]), [(0, 1), (1,)], [(-1, 0)], [(0, 0.5)], None],
+)  # fmt: skip
 def test_refused_columns(links):
     message = "dev pair 2, extra column 'o': links must be pairs"
     for column in (Prediction(links), links):
@@ -106,6 +100,9 @@ def test_different_columns():
         extra_names([with_it, without])
     with pytest.raises(ValueError, match=r"dev pair 1 has the extra columns \[\], the first sentence pair \['o'\]"):
         extra_names([with_it], [without])
+    more = SentencePair("a", "x", {"o": [], "more": []})
+    with pytest.raises(ValueError, match=r"sentence pair 2 has the extra columns \['more', 'o'\], the first"):
+        extra_names([with_it, more])
 
 
 def test_extra_columns_are_those_of_the_model():
