@@ -87,14 +87,12 @@ def test_long_sentences_and_wide_rows():
     np.testing.assert_allclose(LinkFeatures().matrix(case), all_columns(case), atol=1e-8)
 
 
-TEXTS = (
-    st.lists(st.text(max_size=12), min_size=1, max_size=4),
-    st.lists(st.text("ab", max_size=70), min_size=2, max_size=3),
-)
+ANY = st.lists(st.text(max_size=12), min_size=1, max_size=4)
+ALIKE = st.lists(st.text("ab", max_size=70), min_size=2, max_size=3)
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
-@given(st.one_of(st.tuples(TEXTS[0], TEXTS[0]), TEXTS[1].map(lambda words: (words, words[::-1]))))
+@given(st.tuples(ANY, ANY) | ALIKE.map(lambda words: (words, words[::-1])))
 def test_orthography_of_any_text(tokens):
     case = evidence([tuple(map(len, tokens))], tokens=tokens)
     found = LinkFeatures(groups=("orthography",)).matrix(case)
