@@ -39,6 +39,7 @@ from alignment_measures import (
     SEED,
     STEPS,
     Task,
+    annotated_pairs,
     bootstrap_row,
     calibration,
     child,
@@ -46,7 +47,6 @@ from alignment_measures import (
     crossed,
     directed,
     eflomal,
-    gold_batch,
     learning_curve,
     one_way,
     parts,
@@ -57,7 +57,7 @@ from tasks import DATA, need
 
 import maxmargin as mm
 from maxmargin import _threads
-from maxmargin.tasks.alignment import BitextModels, WordAligner, evaluate, load_aligner
+from maxmargin.tasks.alignment import BitextModels, WordAligner, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
 from maxmargin.tasks.alignment.translation.cooccurrences import PreparedBitext
 from maxmargin.tasks.alignment.translation.models import TranslationModel, learn
@@ -75,8 +75,8 @@ PEERS = (
     ("eflomal, grow-diag-final-and", 9.2, 10.9, 59),
 )
 
-SOLVERS: dict[str, mm.solvers.Solver | None] = {
-    "chosen by the library": None,
+SOLVERS: dict[str, mm.solvers.Solver | str] = {
+    "chosen by the library": "auto",
     "simplicial decomposition, product": mm.SimplicialDecomposition(),
     "simplicial decomposition, one": mm.SimplicialDecomposition(master="one"),
     "block Frank-Wolfe": mm.BlockFrankWolfe(),
@@ -160,7 +160,7 @@ def commands(results: Results, options: argparse.Namespace, n_bitext: int | None
 
         def load() -> dict[str, Any]:
             with clock() as elapsed:
-                load_aligner(model)
+                mm.load(model)
                 return {"MB": round(model.stat().st_size / 1e6, 1), "load seconds": elapsed()}
 
         results.add("programs", "model file", load)
@@ -298,10 +298,10 @@ def measure(options: argparse.Namespace, results: Results) -> None:
 def compare_solvers(results: Results, task: Task, models: BitextModels, options: argparse.Namespace) -> None:
     k = 5 if options.quick else FOLDS
     with _threads.threads(options.jobs):
-        gold = gold_batch(task, models)
+        pairs = annotated_pairs(task, models)
         for name, solver in SOLVERS.items():
             if not options.quick or name in ("chosen by the library", "MIRA"):
-                results.add("solvers", name, lambda solver=solver: solver_row(gold, solver, options.seconds, k))
+                results.add("solvers", name, lambda solver=solver: solver_row(pairs, solver, options.seconds, k))
 
 
 def main() -> None:

@@ -30,14 +30,15 @@ from maxmargin.tasks.alignment import (
     read_links,
     read_references,
 )
-from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence, best_links
-from maxmargin.tasks.alignment.encoder.features import LinkFeatures
+from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links
 from maxmargin.tasks.alignment.metrics.scores import interval_of
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
-from maxmargin.tasks.alignment.selection import folds
-from maxmargin.tasks.alignment.training import Choice, GoldBatch, LinkModel, train
+from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, Imputation
 from maxmargin.tasks.alignment.translation.models import TranslationModel
 from maxmargin.tasks.alignment.translation.words import IndexedBitext
+from maxmargin.training import train_examples
+from maxmargin.training.selection import folds
 
 SEED = 0
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -134,7 +135,7 @@ def crossed(task: Task, settings: dict[str, Any], k: int, keep: list[Any] | None
 
     def fold(held: np.ndarray) -> None:
         aligner = WordAligner(**one_thread).fit(*task.take(np.setdiff1d(np.arange(n), held)))
-        chosen[f"C {aligner.choice_.C:g}, cost {aligner.choice_.false_negative:g}"] += 1
+        chosen["C {C:g}, cost {false_negative:g}".format(**aligner.model_.metadata)] += 1
         X, _ = task.take(held)
         for i, links in zip(held, aligner.predict(X), strict=True):
             predictions[i] = links
@@ -170,42 +171,36 @@ def learning_curve(task: Task, settings: dict[str, Any], size: int, draws: int) 
 # Solvers, at fixed settings.
 
 
-def gold_batch(task: Task, models: BitextModels) -> GoldBatch:
+def annotated_pairs(task: Task, models: BitextModels) -> AnnotatedPairs:
     """All annotated pairs with the features and the fertility that the aligner has by default."""
-    plain = WordAligner()
-    lexical = models.words.frequent(plain.frequent_pairs)
-    links = LinkFeatures(
-        groups=("bias", *STEPS), n_lexical=len(lexical), posterior_names=POSTERIOR_NAMES, lexical_names=()
-    )
-    source, target = [pair.source for pair in task.pairs], [pair.target for pair in task.pairs]
-    evidence = Evidence.of(models, IndexedBitext.of(source, target), lexical=models.words.numbered(lexical))
-    return GoldBatch.build(LinkModel(links, plain.fertility), evidence, task.references)
+    lexical = models.words.frequent(AlignerSettings.frequent_pairs)
+    encoder = AlignmentEncoder.of(models, lexical, groups=("bias", *STEPS))
+    return AnnotatedPairs.annotated(encoder, encoder.batch(task.pairs), task.references)
 
 
-def solver_row(gold: GoldBatch, solver: mm.solvers.Solver | None, limit: float, k: int) -> dict[str, Any]:
-    choice, stop = Choice(**FIXED), mm.Stop(tol=1e-3, max_iter=10**7, max_seconds=limit)
-    if solver is not None and (reason := solver.unsupported(gold.problem(**FIXED, gold=gold.kept))):
+def solver_row(pairs: AnnotatedPairs, solver: mm.solvers.Solver | str, limit: float, k: int) -> dict[str, Any]:
+    settings = AlignerSettings(**FIXED, solver=solver, random_state=SEED)
+    run = replace(settings.of_run(settings.middle, 1e-3), max_iter=10**7, max_seconds=limit)
+    if not isinstance(solver, str) and (reason := solver.unsupported(pairs.problem(run, FIXED["C"]))):
         return {"refused": reason}
     online = isinstance(solver, mm.AveragedPerceptron | mm.Mira)
     if online:  # they do not minimize the objective; they end after their own number of passes
-        stop = mm.Stop(max_seconds=limit)
-    found = np.zeros(len(gold.sure), dtype=bool)
+        run = replace(run, max_iter=None)
+    found = np.zeros(len(pairs.sure), dtype=bool)
     gaps, status, used = [], Counter[str](), set()
     seconds = 0.0
-    start = gold.batch.grid_start
-    for held in folds(len(gold), k, SEED):
-        part = gold.select(np.setdiff1d(np.arange(len(gold)), held))
+    for held in folds(len(pairs), k, SEED):
+        part = pairs.select(np.setdiff1d(np.arange(len(pairs)), held))
         with clock() as elapsed:
-            solution = train(part, choice, rounds=0, solver=solver, stop=stop, seed=SEED)
+            model = train_examples(part, run, hooks=Imputation(part, rounds=0))
             seconds += elapsed()
-        outputs = gold.select(held).outputs(solution.weights)
-        cells = np.concatenate([np.arange(start[i], start[i + 1]) for i in held])
-        found[cells] = outputs
+        found[pairs.batch.matchings.grid_of(held)] = pairs.select(held).margins(model.weights) > 0
+        solution = model.training.solution
         gaps.append(solution.certificate.relative_gap)
         status[str(solution.status)] += 1
         used.add(type(solution.solver).__name__)
     return {
-        **parts(gold.evaluate(found)),
+        **parts(pairs.evaluate(found)),
         "training seconds": round(seconds, 1),
         "largest gap": None if online else float(f"{max(gaps):.2g}"),
         "status": dict(status),
@@ -231,7 +226,7 @@ def directed(
         null_source=p.null_source,
         null_target=p.null_target,
     )
-    start = evidence.grid_start
+    start = evidence.bitext.grid_start
     forward, backward = (
         [
             np.argwhere(grid[start[i] : start[i + 1]].reshape(len(source[i]), len(target[i])))

@@ -64,15 +64,17 @@ def test_inspect_a_word_aligner(tmp_path):
     metadata = json.loads(run("inspect", str(tmp_path / "aligner"), "--json"))
     assert metadata["kind"] == "word alignment"
     assert metadata["trained C"] == 0.1
-    assert metadata["bitext_pairs"] == 12
+    assert (metadata["bitext_pairs"], metadata["fertility"], metadata["trained status"]) == (12, 2, "converged")
+    assert "hmm" in metadata["features"]
     lines = [re.split(r"\s{2,}", line.strip()) for line in run("inspect", str(tmp_path / "aligner")).splitlines()]
     rows = {line[0]: line[-1] for line in lines}
     assert metadata["trained held_out_aer"] is None
     assert rows["trained held_out_aer"] == "-"
     assert rows["trained relative_gap"] == f"{metadata['trained relative_gap']:.4g}"
     assert rows["extra_columns"] == "-"
-    with pytest.raises(mm.ModelFileError, match=r"load it with maxmargin\.tasks\.alignment\.load_aligner"):
-        mm.load(tmp_path / "aligner")
+    model = mm.load(tmp_path / "aligner")
+    assert model.describe() == metadata
+    assert metadata["weights"] == len(model.coef_)
 
 
 def test_unreadable_files(models, tmp_path):

@@ -107,7 +107,7 @@ def test_the_best_alignment(aligner, others):
     for links, one in zip(aligner.predict(X), aligner.align(X), strict=True):
         np.testing.assert_array_equal(links, one.links)
     # Links of the best alignment have positive margins, the others negative ones.
-    half = float(aligner.calibration_(np.zeros(1))[0])
+    half = float(aligner.model_.curve(np.zeros(1))[0])
     assert all((one.confidence >= half).all() for one in aligner.align(X))
     assert as_sets(aligner.align(X, threshold=half)) == as_sets(aligner.align(X))
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.tasks.alignment import WordAligner, evaluate, read_bitext, read_references
+from maxmargin.tasks.alignment import WordAligner, evaluate, read_bitext
+from maxmargin.tasks.alignment.io.sentences import read_annotated
 
 DATA = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[3] / "shared" / "data")) / "alignment" / "hansards"
 
@@ -16,10 +17,8 @@ DATA = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[3] / "shared
 @pytest.mark.skipif(not DATA.is_dir(), reason="the Hansards are not at hand (set MAXMARGIN_DATA)")
 def test_hansards():
     """Learned from 60 pairs and a small bitext, clearly better than the translation models it asks."""
-    gold = [read_bitext(DATA / f"{name}.e", DATA / f"{name}.f") for name in ("train", "dev")]
-    X = [pair for part in gold for pair in zip(part.source, part.target, strict=True)]
-    y = [one for name, part in zip(("train", "dev"), gold, strict=True)
-         for one in read_references(DATA / f"{name}.wa", bitext=part)]  # fmt: skip
+    gold = [read_annotated(*(DATA / f"{name}.{end}" for end in ("e", "f", "wa"))) for name in ("train", "dev")]
+    X, y = ([one for part in parts for one in part] for parts in zip(*gold, strict=True))
     bitext = read_bitext(DATA / "bitext.e.gz", DATA / "bitext.f.gz")
     some = list(islice(zip(bitext.source, bitext.target, strict=True), 0, 5 * 5000, 5))
     aligner = WordAligner(C=0.1, false_negative=2.0, folds=3, tol=1e-2, n_jobs=2).fit(

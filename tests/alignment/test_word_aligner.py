@@ -21,6 +21,7 @@ from maxmargin.tasks.alignment import (
     WordAligner,
     as_links,
     evaluate,
+    model,
 )
 from maxmargin.tasks.alignment.metrics.symmetrization import METHODS
 
@@ -55,15 +56,15 @@ def test_it_learns(corpus):
 def test_settings_are_chosen(few, others, models):
     X, y = few
     aligner = WordAligner(models=models, C=(0.05, 0.2), false_negative=(1.0, 2.0), folds=2, tol=1e-2).fit(X, y)
-    assert aligner.choice_ in aligner.choices_
-    assert aligner.choices_[aligner.choice_] == min(aligner.choices_.values()) == aligner.held_out_.aer
+    metadata = aligner.model_.metadata
+    used = {name: metadata[name] for name in ("C", "false_negative")}
+    assert (used, aligner.held_out_.aer) in aligner.choices_
+    assert metadata["held_out_aer"] == aligner.held_out_.aer == min(aer for _, aer in aligner.choices_)
     assert aligner.held_out_.sentences == len(X)
-    assert aligner.metadata_["C"] == aligner.choice_.C
-    assert aligner.metadata_["held_out_aer"] == aligner.held_out_.aer
-    assert aligner.calibration_.slope > 0
+    assert aligner.model_.calibration["slope"] > 0
     given = WordAligner(models=models, C=(0.05, 0.2), false_negative=2.0, tol=1e-2).fit(X, y, dev=others)
     assert given.held_out_.sentences == len(others[0])
-    assert {choice.false_negative for choice in given.choices_} == {2.0}
+    assert {tried["false_negative"] for tried, _ in given.choices_} == {2.0}
     assert given.score(*others) == pytest.approx(1 - given.held_out_.aer, abs=0.02)
 
 
@@ -72,7 +73,7 @@ def test_nothing_held_out(make, few, folds):
     used = r"no held-out pairs to choose settings by: C=0.2 and false_negative=2 are used; give single numbers"
     with pytest.warns(UserWarning, match=used):
         aligner = make(C=(0.1, 0.2, 0.3), folds=folds).fit(few[0][:10], few[1][:10])
-    assert (aligner.choice_.C, aligner.choices_, aligner.held_out_) == (0.2, {}, None)
+    assert (aligner.model_.metadata["C"], aligner.choices_, aligner.held_out_) == (0.2, (), None)
     assert aligner.align(few[0][:2])[0].confidence is not None
 
 
@@ -83,7 +84,7 @@ def test_settings_that_cannot_be_chosen(models, few):
     with pytest.warns(UserWarning, match=r"C=3.33333 and false_negative=1 are used"):
         WordAligner(models=models, C=[1, 2], tol=0.1).bootstrap(few[0][:5])
     usual = WordAligner(models=models, tol=0.1).fit(X, y)  # the defaults, without a warning
-    assert (usual.choice_.C, usual.choice_.false_negative) == (0.1, 2.0)
+    assert (usual.model_.metadata["C"], usual.model_.metadata["false_negative"]) == (0.1, 2.0)
     WordAligner(models=models, false_negative=3.0, tol=0.1).fit(X, y)
 
 
@@ -119,7 +120,7 @@ def test_threads_and_seeds(few, models):
     for other in (two, again):
         np.testing.assert_array_equal(one.coef_, other.coef_)
         assert one.choices_ == other.choices_
-        assert one.calibration_ == other.calibration_
+        assert one.model_.calibration == other.model_.calibration
         for first, second in zip(one.align(few[0]), other.align(few[0]), strict=True):
             np.testing.assert_array_equal(first.links, second.links)
             np.testing.assert_array_equal(first.confidence, second.confidence)
@@ -197,11 +198,6 @@ def test_however_references_are_given(make, few):
             [[(0, 0)], Reference(np.array([[0, -1]]), np.array([[0, -1]]))],
             r"sentence pair 2: link \(0, -1\) has a negative position; positions count from 0",
         ),
-        ([[(0, 0)], [(0.5, 0)]], "sentence pair 2: a reference must be"),
-        ([[(0, 0)], [(0, 10**30)]], "sentence pair 2: a reference must be"),
-        ([[(0, 0)], [0, 0, 1, 1]], "sentence pair 2: a reference must be"),
-        ([[(0, 0)], np.zeros((2, 4))], "sentence pair 2: a reference must be"),
-        ([[(0, 0)], "0-0"], "sentence pair 2: a reference must be"),
         ([[(0, 0)], None], "sentence pair 2: a reference must be"),
         ([[(0, 0)]], "2 sentence pairs but 1 references"),
     ],
@@ -326,15 +322,15 @@ def test_one_result_per_input(aligner, few):
     assert [number for number, links in enumerate(found) if links] == [3, 4, 6]
 
 
-def test_many_inputs_are_independent_of_each_other(aligner, few, others):
+def test_many_inputs_are_independent_of_each_other(aligner, few, others, monkeypatch):
     """Also where they are more than are treated at a time."""
-    X = [*few[0], *others[0]]
-    many = X * 25
-    assert sum(len(source) * len(target) for source, target in many) > 200_000
+    X = [*few[0], *others[0], ("", ""), ("", "")]
     once = aligner.align(X)
-    for first, again in zip(once * 25, aligner.align(many), strict=True):
-        np.testing.assert_array_equal(first.links, again.links)
-        np.testing.assert_allclose(first.confidence, again.confidence, rtol=1e-9)
+    for cells in (1, 50, 3000):
+        monkeypatch.setattr(model, "_PIECE", cells)
+        for first, again in zip(once, aligner.align(X), strict=True):
+            np.testing.assert_array_equal(first.links, again.links)
+            np.testing.assert_allclose(first.confidence, again.confidence, rtol=1e-9)
     alone = [aligner.predict([pair])[0] for pair in X[:20]]
     assert same(alone, aligner.predict(X[:20]))
 
@@ -370,7 +366,7 @@ def test_long_sentences(aligner, make, few):
 @pytest.mark.parametrize("fertility", [1, 2, 4])
 def test_fertility(make, few, others, fertility):
     aligner = make(fertility=fertility).fit(*few)
-    assert len(aligner.coef_) == len(aligner.feature_names_) == aligner.metadata_["weights"]
+    assert len(aligner.coef_) == len(aligner.feature_names_)
     assert len(set(aligner.feature_names_)) == len(aligner.coef_)
     most = 0
     for links, pair in zip(aligner.predict(others[0]), others[0], strict=True):
@@ -417,7 +413,7 @@ def test_extra_columns(make, few, others):
     right = [[reference.sure for reference in data[1]] for data in (few, others)]
     reported = make().fit(given(few, right[0]), few[1])
     assert "extra: other" in reported.feature_names_
-    assert reported.link_model_.links.extra_names == ("other",)
+    assert reported.model_.encoder.link_model.links.extra_names == ("other",)
     with_it = 1 - reported.score(given(others, right[1]), others[1])
     without = 1 - make().fit(*few).score(*others)
     assert with_it < 0.5 * without
@@ -446,14 +442,8 @@ def test_extra_columns(make, few, others):
             {"other": [(0, 2)]},
             "sentence pair 2, extra column 'other': a link is outside its 2 source and 2 target words",
         ),
-        ({"other": [(-1, 0)]}, "sentence pair 2, extra column 'other': links must be pairs .*, from 0"),
-        ({"other": [(0, 0.5)]}, "sentence pair 2, extra column 'other': links must be pairs"),
         ({"other": Prediction(as_links([(0, 0)]), np.array([np.nan]))}, "'other': there must be a finite confidence"),
         ({"other": Prediction(as_links([(0, 0)]), np.ones(2))}, "'other': there must be a finite confidence"),
-        (
-            {"other": NONE, "more": NONE},
-            r"sentence pair 2 has the extra columns \['more', 'other'\], the first sentence pair",
-        ),
         ({}, r"sentence pair 2 has the extra columns \[\], the first sentence pair \['other'\]; give the same to all"),
         ({3: NONE}, "sentence pair 2: extra columns must be a dictionary"),
         (["other"], "sentence pair 2: extra columns must be a dictionary"),
@@ -484,7 +474,7 @@ def test_every_solver(make, few, solver):
     aligner = make(solver=solver, rounds=1, tol=0.05).fit(X, y)
     honest(aligner, 0.05)
     assert aligner.solution_.status == "converged"
-    assert aligner.metadata_["solver"] == type(solver).__name__
+    assert aligner.model_.metadata["solver"] == type(solver).__name__
     assert aligner.score(X, y) > 0.9
 
 
@@ -513,8 +503,8 @@ def honest(aligner, tol):
     gap, status = aligner.solution_.certificate.relative_gap, aligner.solution_.status
     assert gap >= -1e-9
     assert (gap <= tol) == (status == "converged")
-    assert aligner.metadata_["status"] == status
-    assert aligner.metadata_["relative_gap"] == gap
+    assert aligner.model_.metadata["status"] == status
+    assert aligner.model_.metadata["relative_gap"] == gap
 
 
 @pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-3])
@@ -526,5 +516,5 @@ def test_groups_of_features(make, few):
     X, y = few[0][:10], few[1][:10]
     for groups in (("bias", "hmm"), ["lexical", "position"], ("orthography",)):
         aligner = make(features=groups, frequent_pairs=5).fit(X, y)
-        assert {name.partition(":")[0] for name in aligner.link_model_.links.names} == set(groups)
-    assert make(frequent_pairs=0).fit(X, y).lexical_.shape == (0,)
+        assert {name.partition(":")[0] for name in aligner.model_.encoder.link_model.links.names} == set(groups)
+    assert make(frequent_pairs=0).fit(X, y).model_.encoder.lexical.shape == (0,)

@@ -115,9 +115,9 @@ def _dice(evidence: Any, pair: int) -> FloatArray:
 
 
 def _parts(evidence: Any, pair: int) -> tuple[int, int, dict[str, _Grid], tuple[FloatArray, FloatArray]]:
-    s, t = evidence.source_start[pair : pair + 2], evidence.target_start[pair : pair + 2]
+    s, t = evidence.bitext.source_start[pair : pair + 2], evidence.bitext.target_start[pair : pair + 2]
     J, K = int(s[1] - s[0]), int(t[1] - t[0])
-    cells = slice(evidence.grid_start[pair], evidence.grid_start[pair + 1])
+    cells = slice(evidence.bitext.grid_start[pair], evidence.bitext.grid_start[pair + 1])
     names = ("model1_forward", "model1_backward", "hmm_forward", "hmm_backward", "joint_count")
     grids = {name: _Grid(getattr(evidence, name)[cells].reshape(J, K)) for name in names}
     return J, K, grids, (evidence.count_source[s[0] : s[1]], evidence.count_target[t[0] : t[1]])
@@ -155,7 +155,7 @@ def link_features(evidence: Any) -> dict[str, FloatArray]:
     """Features of all cells by group, each of shape ``(cells, columns of the group)``, without lexical and extra."""
     rows: dict[str, list[list[float]]] = {}
     n, bitext, words = float(evidence.n_pairs), evidence.bitext, evidence.bitext.words.words
-    for pair in range(len(evidence.source_start) - 1):
+    for pair in range(len(evidence.bitext.source_start) - 1):
         J, K, grids, counts = _parts(evidence, pair)
         dice = _Grid(_dice(evidence, pair))
         h_f, h_b = grids["hmm_forward"], grids["hmm_backward"]
@@ -163,7 +163,7 @@ def link_features(evidence: Any) -> dict[str, FloatArray]:
         product = _Grid(h_f.values * h_b.values)
         for j in range(J):
             for k in range(K):
-                at_e, at_f = int(evidence.source_start[pair]) + j, int(evidence.target_start[pair]) + k
+                at_e, at_f = int(evidence.bitext.source_start[pair]) + j, int(evidence.bitext.target_start[pair]) + k
                 e, f = words[bitext.source[at_e]], words[bitext.target[at_f]]
                 c_e, c_f, both = float(counts[0][j]), float(counts[1][k]), grids["joint_count"].at(j, k)
                 g, d = product.at(j, k), dice.at(j, k)
@@ -244,12 +244,12 @@ def word_features(evidence: Any, side: str) -> FloatArray:
     """Features of all words of one side, shape ``(words, 14)``."""
     rows, n, bitext, words = [], float(evidence.n_pairs), evidence.bitext, evidence.bitext.words.words
     source = side == "source"
-    for pair in range(len(evidence.source_start) - 1):
+    for pair in range(len(evidence.bitext.source_start) - 1):
         _, _, grids, counts = _parts(evidence, pair)
         many, few = grids["hmm_forward"].values, grids["hmm_backward"].values
         if not source:
             many, few = few.T, many.T
-        begin = int((evidence.source_start if source else evidence.target_start)[pair])
+        begin = int((evidence.bitext.source_start if source else evidence.bitext.target_start)[pair])
         for i, count in enumerate(counts[0 if source else 1].tolist()):
             word = words[(bitext.source if source else bitext.target)[begin + i]]
             own, products = many[i].tolist(), (many[i] * few[i]).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,7 @@ class Examples:
     def __len__(self) -> int:
         return self.batch.structure.n_examples
 
-    def select(self, examples: IntArray) -> Examples:
+    def select(self, examples: IntArray) -> Self:
         """The given examples."""
         batch, structure = self.batch.select(examples), self.batch.structure
         offsets = structure.blocks[0].offsets

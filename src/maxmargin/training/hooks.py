@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from maxmargin.model import Model
-from maxmargin.optimization.base import Start
+from maxmargin.optimization.base import Solver, Start
 from maxmargin.problem import Problem
 from maxmargin.training.examples import Examples
 
 
 class Hooks:
     """Additions of a task to training; these do nothing."""
+
+    def solver(self, problem: Problem) -> tuple[Solver, str] | None:
+        """The solver that "auto" stands for, and why; None leaves the choice to the library."""
+        return None
 
     def begin(
         self, examples: Examples, problem: Problem, previous: Model | None

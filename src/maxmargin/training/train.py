@@ -18,7 +18,7 @@ from maxmargin import _threads
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming
 from maxmargin.model import Model, Training
-from maxmargin.optimization.base import Start
+from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.callbacks import Validation
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.optimization.loop import solve
@@ -70,7 +70,7 @@ def dev_score(encoder: Encoder, dev: Any, settings: Settings) -> Score | None:
     if not isinstance(dev, (tuple, list)) or len(dev) != 2:
         raise ValueError("dev must be a pair (X, y) of inputs and outputs")
     try:
-        return Model(np.zeros(0), encoder, n_jobs=settings.n_jobs).scorer(dev[0], dev[1], metric=settings.metric)
+        return Model.of(encoder, settings.n_jobs).scorer(dev[0], dev[1], metric=settings.metric)
     except ValueError as error:
         raise ValueError(f"dev data: {error}") from None
 
@@ -138,7 +138,7 @@ def _round(
         checkpoint = settings.checkpoint_of(f"{stage}-{number}" if several or stage else "")
         checkpoints += [checkpoint] if checkpoint is not None else []
         # Every C starts as the first one did: from the solution before, dev scores would begin with those of that one.
-        model = _run(examples, replace(problem, region=region), settings, score, start, checkpoint)
+        model = _run(examples, replace(problem, region=region), settings, score, start, checkpoint, hooks)
         record = replace(_record(model), C=C)
         tried.append((C, record.best_dev_score))
         if best is None or record.best_dev_score > _record(best).best_dev_score:
@@ -158,15 +158,17 @@ def _run(
     score: Score | None,
     start: Start,
     checkpoint: Checkpoint | None,
+    hooks: Hooks,
 ) -> Model:
     """One run of the solver."""
-    shell = Model(np.zeros(0), examples.encoder, n_jobs=settings.n_jobs)
+    shell = Model.of(examples.encoder, settings.n_jobs)
     chooser = None
     if score is not None:
         chooser = Validation(
             lambda weights: score(replace(shell, weights=examples.weights_of(weights))), settings.patience
         )
-    solver, why = settings.solver_for(problem)
+    own = None if isinstance(settings.solver, Solver) else hooks.solver(problem)
+    solver, why = own or settings.solver_for(problem)
     solution = solve(
         problem,
         solver,

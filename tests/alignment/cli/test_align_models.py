@@ -17,7 +17,7 @@ from commands import runner
 
 import maxmargin as mm
 from maxmargin.cli import app
-from maxmargin.tasks.alignment import evaluate, load_aligner, read_links, read_references, write_links
+from maxmargin.tasks.alignment import evaluate, read_links, read_references, write_links
 from maxmargin.tasks.alignment.cli import options
 
 LONG = "warning: sentence pair 5 has more than 1000 words on a side and gets no links (1 such pair); split it\n"
@@ -112,7 +112,7 @@ def test_the_report(tmp_path):
     assert "annotated_pairs" in shown
     assert "converged" in shown
     assert "\x1b" not in shown
-    assert load_aligner(tmp_path / "model").models_.n_pairs == 20
+    assert mm.load(tmp_path / "model").encoder.models.n_pairs == 20
 
 
 def test_train_with_dev(tmp_path):
@@ -149,20 +149,8 @@ def test_extra_links(tmp_path):
     assert "sentence pair 1 has no extra column 'other'" in failed("predict", out, *test, "--extra", "x=test.pharaoh")
     dev = "--dev-source", "dev.both", "--dev-gold", "dev.naacl"
     assert "extra columns" in failed("train", *TRAIN, *FAST, *dev, "--extra", "other=train.naacl", "--out", out)
-    run(
-        "train",
-        *TRAIN,
-        *FAST,
-        *dev,
-        "--extra",
-        "o=train.naacl",
-        "--dev-extra",
-        "o=dev.naacl",
-        "--reuse",
-        "model",
-        "--out",
-        out,
-    )
+    both = "--extra", "o=train.naacl", "--dev-extra", "o=dev.naacl"
+    run("train", *TRAIN, *FAST, *dev, *both, "--reuse", "model", "--out", out)
 
 
 @pytest.mark.parametrize(("form", "empty"), [("pharaoh", ""), ("talp", ""), ("json", "[]")])
@@ -194,7 +182,7 @@ def test_no_lines(tmp_path):
 
 def test_formats_agree():
     """All formats, with and without confidences, hold the links that Python predicts."""
-    aligner = load_aligner("model")
+    aligner = mm.load("model")
     both = Path("test.both").read_text(encoding="utf-8")
     X = [tuple(line.split(" ||| ")) for line in both.splitlines()]
     wanted = aligner.predict(X)
@@ -417,7 +405,7 @@ def test_as_processes(folder, tmp_path):
     made = process("train", *TRAIN, *BITEXT, *FAST, "--out", out)
     assert (made.returncode, made.stderr) == (0, "")
     assert "\x1b" not in made.stdout
-    assert load_aligner(out).metadata_["status"] == "converged"
+    assert mm.load(out).metadata["status"] == "converged"
     refused = process("predict", out, "--source", "-", "--target", "latin.fr", given=(folder / "test.en").read_text())
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: latin.fr, line 8: ")

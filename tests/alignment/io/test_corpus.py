@@ -16,11 +16,6 @@ MARKS = {".", ",", ";", ":", "?", "!"}
 
 
 @pytest.fixture(scope="module")
-def corpus():
-    return load_corpus()
-
-
-@pytest.fixture(scope="module")
 def lines():
     text = resources.files("maxmargin.tasks.alignment").joinpath("data", FILE).read_text(encoding="utf-8")
     return text.split("\n")

@@ -13,12 +13,10 @@ from data import FOLDER, same
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from maxmargin.tasks.alignment import WordAligner
+from maxmargin.tasks.alignment import FileError, WordAligner
 from maxmargin.tasks.alignment.io import link_formats
 from maxmargin.tasks.alignment.io.files import (
-    FORMATS,
     Bitext,
-    FileError,
     format_links,
     open_links,
     read_bitext,
@@ -27,6 +25,7 @@ from maxmargin.tasks.alignment.io.files import (
     read_sentences,
     write_links,
 )
+from maxmargin.tasks.alignment.io.link_formats import FORMATS
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links
 
 LINKS = st.sets(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12)

@@ -1,4 +1,4 @@
-"""Sentence pairs however they are given, in pieces, and with columns of one's own."""
+"""Sentence pairs however they are given, and with columns of one's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin.tasks.alignment import Bitext, Prediction, Reference, SentencePair, as_links
-from maxmargin.tasks.alignment.io import sentences as module
 from maxmargin.tasks.alignment.io.sentences import (
     alignable,
     as_pairs,
@@ -19,7 +18,6 @@ from maxmargin.tasks.alignment.io.sentences import (
     extra_column,
     extra_names,
     learnable,
-    pieces,
     require_extra,
     warn_of_long,
 )
@@ -58,8 +56,10 @@ def test_references():
 
 
 @pytest.mark.parametrize(
-    "links", [[0, 1], [(0, 1, 2)], [(0.0, 1.0)], [("0", "1")], [(True, False)], [(0, 1), (2,)], np.zeros((2, 3)), 3]
-)
+    "links",
+    [[0, 1], [(0, 1, 2)], [(0.0, 1.0)], [("0", "1")], [(True, False)], [(0, 1), (2,)], np.zeros((2, 3)), 3,
+     [(0.5, 0)], [(0, 10**30)], [0, 0, 1, 1], np.zeros((2, 4)), "0-0", None],
+)  # fmt: skip
 def test_refused_links(links):
     with pytest.raises((TypeError, ValueError)):
         as_links(links)
@@ -81,17 +81,9 @@ def test_columns():
 
 @pytest.mark.parametrize(
     "links",
-    [
-        np.array([0.9, 1.2]),
-        np.array([[0.0, 1.0]]),
-        np.array([0, 1]),
-        np.array([[0, 0, 1, 1]]),
-        np.array([[0, -1]]),
-        np.array([[True, False]]),
-        [(0, 1), (1,)],
-        None,
-    ],
-)
+    [np.array([0.9, 1.2]), np.array([[0.0, 1.0]]), np.array([0, 1]), np.array([[0, 0, 1, 1]]), np.array([[0, -1]]),
+     np.array([[True, False]]), [(0, 1), (1,)], [(-1, 0)], [(0, 0.5)], None],
+)  # fmt: skip
 def test_refused_columns(links):
     message = "dev pair 2, extra column 'o': links must be pairs"
     for column in (Prediction(links), links):
@@ -108,6 +100,9 @@ def test_different_columns():
         extra_names([with_it, without])
     with pytest.raises(ValueError, match=r"dev pair 1 has the extra columns \[\], the first sentence pair \['o'\]"):
         extra_names([with_it], [without])
+    more = SentencePair("a", "x", {"o": [], "more": []})
+    with pytest.raises(ValueError, match=r"sentence pair 2 has the extra columns \['more', 'o'\], the first"):
+        extra_names([with_it, more])
 
 
 def test_extra_columns_are_those_of_the_model():
@@ -125,17 +120,6 @@ def test_extra_columns_are_those_of_the_model():
     )
     with pytest.raises(ValueError, match=reported):
         require_extra([both, foo], ["bar", "foo"])
-
-
-def test_pieces(monkeypatch):
-    monkeypatch.setattr(module, "_PIECE", 6)
-    pairs = as_pairs([("a b", "x y")] * 5 + [("", "")] * 2 + [("a " * 1001, "x")] + [("a b c", "x y z")] * 2)
-    numbers = [9, *range(9)]
-    found = list(pieces(pairs, numbers))
-    assert [number for piece in found for number in piece] == numbers
-    cells = [[len(pairs[number].source) * len(pairs[number].target) for number in piece] for piece in found]
-    assert max(sum(piece[:-1]) for piece in cells) < 6
-    assert list(pieces(pairs, [])) == []
 
 
 def test_long_pairs():

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links
-from maxmargin.tasks.alignment.metrics import scores as metrics
-from maxmargin.tasks.alignment.metrics.scores import compare, evaluate, interval
+from maxmargin.tasks.alignment.metrics import scores
+from maxmargin.tasks.alignment.metrics.scores import compare_scores, evaluate, interval_of
 from maxmargin.tasks.common.resampling import Interval
 
 LINKS = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
@@ -34,7 +34,7 @@ def by_sets(pairs):
         "balance": precision - recall,
         "sentences": len(pairs),
         "exact": exact,
-        **dict(zip(metrics._COUNTS, counts.tolist(), strict=True)),
+        **dict(zip(scores._COUNTS, counts.tolist(), strict=True)),
     }
 
 
@@ -109,13 +109,13 @@ def test_refused():
     with pytest.raises(ValueError, match="sentence 1: links must be an int64 array"):
         evaluate([reference] * 2, [[], links])
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-        interval([reference], [links], level=95)
+        interval_of(evaluate([reference], [links]), level=95)
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-        compare([reference], [links], [links], level=0)
+        compare_scores(*[evaluate([reference], [links])] * 2, level=0)
     with pytest.raises(ValueError, match="resamples must be at least 1"):
-        interval([reference], [links], resamples=0)
+        interval_of(evaluate([reference], [links]), resamples=0)
     with pytest.raises(ValueError, match="1 sentences and the second 2"):
-        metrics.compare_scores(evaluate([reference], [links]), evaluate([reference] * 2, [links] * 2))
+        compare_scores(evaluate([reference], [links]), evaluate([reference] * 2, [links] * 2))
 
 
 def corpus(n, right, seed):
@@ -130,7 +130,7 @@ def test_interval_is_that_of_resampled_sentences():
     """Against the plain bootstrap, and against the spread of fresh corpora."""
     references, predictions = corpus(60, 0.8, 1)
     scores = evaluate(references, predictions)
-    found = interval(references, predictions, resamples=4000)
+    found = interval_of(scores, resamples=4000)
     assert found.low < scores.aer < found.high
     rng = np.random.default_rng(5)
     drawn = scores.counts[rng.integers(0, 60, size=(4000, 60))].sum(axis=1)
@@ -138,40 +138,35 @@ def test_interval_is_that_of_resampled_sentences():
     assert np.allclose([found.low, found.high], np.quantile(rates, [0.025, 0.975]), atol=0.005)
     fresh = [evaluate(*corpus(60, 0.8, seed)).aer for seed in range(100, 300)]
     assert found.high - found.low == pytest.approx(np.subtract(*np.quantile(fresh, [0.975, 0.025])), rel=0.3)
-    wider = interval(references, predictions, level=0.99, resamples=4000)
+    wider = interval_of(scores, level=0.99, resamples=4000)
     assert wider.low < found.low < found.high < wider.high
 
 
 def test_intervals_depend_on_the_seed_alone():
-    references, predictions = corpus(20, 0.8, 1)
-    first = interval(references, predictions, seed=3)
-    assert first == interval(references, predictions, seed=3)
-    few = [interval(references, predictions, resamples=7, seed=seed) for seed in range(5)]
+    scores = evaluate(*corpus(20, 0.8, 1))
+    assert interval_of(scores, seed=3) == interval_of(scores, seed=3)
+    few = [interval_of(scores, resamples=7, seed=seed) for seed in range(5)]
     assert len(set(few)) > 1
-    assert interval([], []) == Interval(0.0, 0.0, 0.95)
-    assert interval(*corpus(5, 1.1, 0)) == Interval(0.0, 0.0, 0.95)
+    assert interval_of(evaluate([], [])) == Interval(0.0, 0.0, 0.95)
+    assert interval_of(evaluate(*corpus(5, 1.1, 0))) == Interval(0.0, 0.0, 0.95)
 
 
 def test_comparison():
-    references, good = corpus(60, 0.9, 1)
-    bad = corpus(60, 0.7, 2)[1]
-    found = compare(references, bad, good)
-    assert found.difference == pytest.approx(evaluate(references, good).aer - evaluate(references, bad).aer)
+    good, bad, other = (evaluate(*corpus(60, right, seed)) for right, seed in ((0.9, 1), (0.7, 2), (0.9, 3)))
+    found = compare_scores(bad, good)
+    assert found.difference == pytest.approx(good.aer - bad.aer)
     assert found.low < found.difference < found.high < 0
     assert 0 < found.p_value < 0.01
-    back = compare(references, good, bad)
+    back = compare_scores(good, bad)
     assert back.difference == -found.difference
     assert back.p_value < 0.01
-    same = compare(references, good, good)
+    same = compare_scores(good, good)
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
-    like = compare(references, good, corpus(60, 0.9, 3)[1])
-    assert like.p_value > 0.05
+    assert compare_scores(good, other).p_value > 0.05
 
 
 def test_p_values_of_like_systems_are_spread_evenly():
-    values = [
-        compare(corpus(30, 0.8, 0)[0], corpus(30, 0.8, seed)[1], corpus(30, 0.8, 500 + seed)[1], resamples=300).p_value
-        for seed in range(60)
-    ]
+    systems = [evaluate(*corpus(30, 0.8, seed)) for seed in (*range(60), *range(500, 560))]
+    values = [compare_scores(*pair, resamples=300).p_value for pair in zip(systems[:60], systems[60:], strict=True)]
     assert 0.3 < np.mean(values) < 0.7
     assert np.mean(np.array(values) < 0.1) < 0.3

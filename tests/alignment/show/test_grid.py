@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from shown import FILES, HOUSE, embedded, pairs, run, write_files
 
-from maxmargin.tasks.alignment import metrics
+from maxmargin.tasks.alignment import evaluate
 from maxmargin.tasks.alignment.io.links import Reference
 from maxmargin.tasks.alignment.show import KINDS, ShownPair, explain, grid
 
@@ -49,7 +49,7 @@ def test_error_rate_is_that_of_the_sets(pair):
     total = len(predicted) + len(sure)
     expected = 1 - (len(predicted & sure) + len(predicted & possible)) / total if total else 0
     assert pair.error_rate() == pytest.approx(expected)
-    assert pair.error_rate() == pytest.approx(metrics.evaluate([pair.reference], [pair.links]).aer)
+    assert pair.error_rate() == pytest.approx(evaluate([pair.reference], [pair.links]).aer)
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,10 @@ def test_aligner_that_adapts_keeps_its_frequent_pairs_and_finds_more():
     pairs = list(zip(TRAIN.source, TRAIN.target, strict=True))
     aligner = WordAligner(C=0.1, false_negative=2.0, models=MODELS, folds=0).fit(pairs, TRAIN.references)
     unseen = list(zip(TEST.source, TEST.target, strict=True))
-    adapted = aligner._translation(IndexedBitext.of(TEST.source, TEST.target))
+    encoder = aligner.model_.encoder
+    adapted = encoder.translation(IndexedBitext.of(TEST.source, TEST.target))
     numbers = adapted.lexical
-    names = aligner.link_model_.links.lexical_names
+    names = encoder.link_model.links.lexical_names
     cooccurrences = adapted.models.words.cooccurrences
     for entry in np.flatnonzero(numbers >= 0).tolist():
         assert cooccurrences.names(np.array([entry])) == [names[numbers[entry]]]

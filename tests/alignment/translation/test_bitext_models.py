@@ -20,13 +20,12 @@ LEARNED = BitextModels.learn(CORPUS.source, CORPUS.target, model1_iterations=2, 
 
 
 def same_models(one, two):
-    first, second = one.arrays(), two.arrays()
-    return (
-        one.header() == two.header()
-        and first.keys() == second.keys()
-        and all(first[name].dtype == array.dtype and first[name].shape == array.shape for name, array in second.items())
-        and all(first[name].tobytes() == array.tobytes() for name, array in second.items())
-    )
+    first, second = (
+        {name: (value.dtype, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+         for name, value in models.state().items()}
+        for models in (one, two)
+    )  # fmt: skip
+    return first == second
 
 
 def test_the_three_models():
@@ -117,7 +116,7 @@ def test_pruned_models_keep_what_is_likely():
         whole, part = getattr(LEARNED, name), getattr(pruned, name)
         assert 0 < part.cooccurrences.n_entries < whole.cooccurrences.n_entries
         assert whole.likely(0.05).sum() <= part.cooccurrences.n_entries
-    assert same_models(BitextModels.restore(pruned.header(), pruned.arrays()), pruned)
+    assert same_models(BitextModels.from_state(pruned.state()), pruned)
     assert same_models(LEARNED.pruned(0.0)[0], LEARNED)
     before, after = (
         Evidence.of(models, IndexedBitext.of(CORPUS.source, CORPUS.target)) for models in (LEARNED, LEARNED.pruned()[0])
@@ -126,19 +125,19 @@ def test_pruned_models_keep_what_is_likely():
 
 
 def test_round_trip():
-    restored = BitextModels.restore(LEARNED.header(), LEARNED.arrays())
+    restored = BitextModels.from_state(LEARNED.state())
     assert same_models(restored, LEARNED)
     one, two = (Evidence.of(models, IndexedBitext.of(CORPUS.source, CORPUS.target)) for models in (LEARNED, restored))
     np.testing.assert_array_equal(one.hmm_forward, two.hmm_forward)
     np.testing.assert_array_equal(one.posteriors, two.posteriors)
     empty = BitextModels.learn([], [])
-    assert same_models(BitextModels.restore(empty.header(), empty.arrays()), empty)
+    assert same_models(BitextModels.from_state(empty.state()), empty)
 
 
-def restored_or_refused(header, arrays):
+def restored_or_refused(name, damaged):
     """Damage is told, or what comes back can be used."""
     try:
-        models = BitextModels.restore(header, arrays)
+        models = BitextModels.from_state({**STATE, name: damaged})
     except (ValueError, KeyError):
         return True
     evidence = Evidence.of(models, IndexedBitext.of(CORPUS.source[:5], CORPUS.target[:5]))
@@ -147,20 +146,20 @@ def restored_or_refused(header, arrays):
     return False
 
 
-ARRAYS = sorted(LEARNED.arrays())
+STATE = LEARNED.state()
+ARRAYS = sorted(name for name, value in STATE.items() if isinstance(value, np.ndarray))
 
 
 def test_damaged_fingerprints_are_refused():
-    arrays, header = LEARNED.arrays(), LEARNED.header()
-    for damaged in (arrays["seen"].astype(float), arrays["seen"][::-1], arrays["seen"][None], arrays["seen"].repeat(2)):
+    seen = STATE["seen"]
+    for damaged in (seen.astype(float), seen[::-1], seen[None], seen.repeat(2)):
         with pytest.raises(ValueError, match="fingerprints of sentence pairs are damaged"):
-            BitextModels.restore(header, {**arrays, "seen": damaged})
+            BitextModels.from_state({**STATE, "seen": damaged})
 
 
 @pytest.mark.parametrize("name", sorted(set(ARRAYS) - {"seen"}))
 def test_damaged_arrays_are_refused(name):
-    arrays, header = LEARNED.arrays(), LEARNED.header()
-    array = arrays[name]
+    array = STATE[name]
     other = np.float64 if array.dtype != np.float64 else np.float32
     wrong = [
         array.astype(other),
@@ -188,23 +187,22 @@ def test_damaged_arrays_are_refused(name):
             name.endswith((".counts", ".counts", ".links")) and damaged.dtype == array.dtype and np.all(damaged >= 0)
         )
         if harmless and damaged.shape == array.shape:
-            restored_or_refused(header, {**arrays, name: damaged})
+            restored_or_refused(name, damaged)
         else:
-            assert restored_or_refused(header, {**arrays, name: damaged}), damaged
+            assert restored_or_refused(name, damaged), damaged
     with pytest.raises((ValueError, KeyError)):
-        BitextModels.restore(header, {key: value for key, value in arrays.items() if key != name})
+        BitextModels.from_state({key: value for key, value in STATE.items() if key != name})
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(st.sampled_from(ARRAYS), st.integers(0, 10**9), st.integers(1, 8))
 def test_flipped_bytes_never_crash(name, seed, n_bytes):
     rng = np.random.default_rng(seed)
-    arrays = LEARNED.arrays()
-    data = bytearray(arrays[name].tobytes())
+    data = bytearray(STATE[name].tobytes())
     for at in rng.integers(0, len(data), n_bytes):
         data[at] = rng.integers(256)
-    damaged = np.frombuffer(bytes(data), dtype=arrays[name].dtype).reshape(arrays[name].shape)
-    restored_or_refused(LEARNED.header(), {**arrays, name: damaged})
+    damaged = np.frombuffer(bytes(data), dtype=STATE[name].dtype).reshape(STATE[name].shape)
+    restored_or_refused(name, damaged)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +215,6 @@ def test_flipped_bytes_never_crash(name, seed, n_bytes):
 )  # fmt: skip
 def test_damaged_headers_are_refused(key, value):
     with pytest.raises(ValueError, match="its"):
-        BitextModels.restore({**LEARNED.header(), key: value}, LEARNED.arrays())
+        BitextModels.from_state({**STATE, key: value})
     with pytest.raises(KeyError):
-        BitextModels.restore({k: v for k, v in LEARNED.header().items() if k != key}, LEARNED.arrays())
+        BitextModels.from_state({k: v for k, v in STATE.items() if k != key})

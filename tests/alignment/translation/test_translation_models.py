@@ -33,6 +33,14 @@ def sides(pairs):
     return [source for source, _ in pairs], [target for _, target in pairs]
 
 
+def prepared(source, target, **settings):
+    return PreparedBitext(IndexedBitext.of(source, target), **settings)
+
+
+def names_of(cooccurrences):
+    return cooccurrences.names(np.arange(cooccurrences.n_entries))
+
+
 @settings(deadline=None, derandomize=True, max_examples=40)
 @given(
     corpora(3), st.integers(0, 3), st.integers(0, 3), st.booleans(), st.sampled_from([0.0, 0.01, 2.0]),
@@ -41,7 +49,7 @@ def sides(pairs):
 def test_learns_what_the_twin_learns(pairs, first, second, agreement, prior, null, width):
     settings = {"model1_iterations": first, "hmm_iterations": second, "agreement": agreement}
     settings |= {"prior": prior, "null": null, "width": width}
-    bitext = PreparedBitext(IndexedBitext.of(*sides(pairs)))
+    bitext = prepared(*sides(pairs))
     model, cooccurrences = learn(bitext, **settings), bitext.cooccurrences
     numbers = [
         ([cooccurrences.source.index[e] for e in source], [cooccurrences.target.index[f] for f in target])
@@ -75,7 +83,7 @@ def never_falls(model, tokens):
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(corpora(8, 8), st.sampled_from([0.0, 0.1, 0.5]), st.sampled_from([1, 3, 10]))
 def test_the_likelihood_never_falls(pairs, null, width):
-    bitext = PreparedBitext(IndexedBitext.of(*sides(pairs)))
+    bitext = prepared(*sides(pairs))
     model = learn(bitext, model1_iterations=15, hmm_iterations=25, agreement=False, prior=0.0, null=null, width=width)
     never_falls(model, sum(len(side) for pair in pairs for side in pair))
 
@@ -84,7 +92,7 @@ def test_the_likelihood_never_falls(pairs, null, width):
 def test_the_likelihood_never_falls_on_the_corpus(letters):
     corpus = load_corpus()
     reported: list[EMIteration] = []
-    bitext = PreparedBitext(IndexedBitext.of(corpus.source, corpus.target), letters=letters)
+    bitext = prepared(corpus.source, corpus.target, letters=letters)
     model = learn(bitext, model1_iterations=15, hmm_iterations=15, agreement=False, on_iteration=reported.append)
     assert tuple(reported) == model.history
     never_falls(model, sum(map(len, corpus.source + corpus.target)))
@@ -128,7 +136,7 @@ def test_same_bits_for_any_number_of_threads(agreement):
     found = []
     for threads in (1, 2, 3):
         with mm.threads(threads):
-            bitext = PreparedBitext(IndexedBitext.of(corpus.source * 3, corpus.target * 3))
+            bitext = prepared(corpus.source * 3, corpus.target * 3)
             model = learn(bitext, model1_iterations=2, hmm_iterations=2, agreement=agreement)
             posteriors = model.posteriors(bitext.batch, model.cooccurrences.entries(bitext.batch))
             found.append(every_array(bitext, model, posteriors))
@@ -155,7 +163,7 @@ def sums_are_one(batch: BitextBatch, posteriors: Posteriors):
 
 def test_posteriors_of_any_sentences():
     corpus = load_corpus()
-    model = learn(PreparedBitext(IndexedBitext.of(corpus.source, corpus.target)), model1_iterations=3, hmm_iterations=3)
+    model = learn(prepared(corpus.source, corpus.target), model1_iterations=3, hmm_iterations=3)
     source = [[], ["house"], [], ["zzz", "house", "qqq"], ["the"] * 300, ["the", "the", "house", "the"], ["zzz"]]
     target = [[], [], ["maison"], ["xxx"], ["la", "maison"] * 200, ["la"], ["yyy"]]
     batch = model.cooccurrences.batch(IndexedBitext.of(source, target))
@@ -175,16 +183,12 @@ def test_long_sentences_teach_nothing_but_get_posteriors(monkeypatch):
         monkeypatch.setattr(module, "LONGEST_LEARNED", 3)
     short = [(["a", "b"], ["x", "y"]), (["b", "c"], ["y", "z", "z"])]
     long = (["a", "b", "c", "a"], ["z", "z", "z", "x", "x", "y"])
-    with_long, without = (
-        PreparedBitext(IndexedBitext.of(*sides([*short, long]))),
-        PreparedBitext(IndexedBitext.of(*sides(short))),
-    )
-    model, other = learn(with_long), learn(without)
+    model, other = learn(prepared(*sides([*short, long]))), learn(prepared(*sides(short)))
     for word, table in (("a ~ x", model), ("b ~ y", model)):
-        at, there = (m.cooccurrences.names(np.arange(m.cooccurrences.n_entries)).index(word) for m in (table, other))
+        at, there = (names_of(m.cooccurrences).index(word) for m in (table, other))
         np.testing.assert_allclose(model.hmm.word[at], other.hmm.word[there], rtol=1e-3)
     assert model.history[-1].forward == pytest.approx(other.history[-1].forward, rel=1e-5)
-    assert "a ~ z" not in model.cooccurrences.names(np.arange(model.cooccurrences.n_entries))
+    assert "a ~ z" not in names_of(model.cooccurrences)
     assert model.cooccurrences.n_pairs == 2
     batch = model.cooccurrences.batch(IndexedBitext.of(*sides([long])))
     sums_are_one(batch, model.posteriors(batch, model.cooccurrences.entries(batch)))
@@ -192,7 +196,7 @@ def test_long_sentences_teach_nothing_but_get_posteriors(monkeypatch):
 
 def test_no_pairs():
     for pairs in ([], [([], [])], [(["a"], []), ([], ["x"])]):
-        bitext = PreparedBitext(IndexedBitext.of(*sides(pairs)))
+        bitext = prepared(*sides(pairs))
         model = learn(bitext)
         assert model.cooccurrences.n_entries == 0
         assert model.cooccurrences.n_pairs == len(pairs)
@@ -205,25 +209,16 @@ def test_no_pairs():
 
 def test_counts_are_of_pairs():
     source, target = [["a", "A", "b"], ["a"], ["b1"], []], [["x", "x"], ["x", "y"], ["x"], ["z"]]
-    cooccurrences = PreparedBitext(IndexedBitext.of(source, target)).cooccurrences
-    counts = {
-        word: int(count) for word, count in zip(cooccurrences.source.words, cooccurrences.source.counts, strict=True)
-    }
-    assert counts == {"a": 2, "b": 1, "b0": 1}
-    counts = {
-        word: int(count) for word, count in zip(cooccurrences.target.words, cooccurrences.target.counts, strict=True)
-    }
-    assert counts == {"x": 3, "y": 1, "z": 1}
-    together = dict(
-        zip(cooccurrences.names(np.arange(cooccurrences.n_entries)), cooccurrences.counts.tolist(), strict=True)
-    )
+    cooccurrences = prepared(source, target).cooccurrences
+    source, target = cooccurrences.source, cooccurrences.target
+    assert dict(zip(source.words, source.counts.tolist(), strict=True)) == {"a": 2, "b": 1, "b0": 1}
+    assert dict(zip(target.words, target.counts.tolist(), strict=True)) == {"x": 3, "y": 1, "z": 1}
+    together = dict(zip(names_of(cooccurrences), cooccurrences.counts.tolist(), strict=True))
     assert together == {"a ~ x": 2, "a ~ y": 1, "b ~ x": 1, "b0 ~ x": 1}
 
 
 def test_stems_are_cut():
-    cooccurrences = PreparedBitext(
-        IndexedBitext.of([["Parliament", "parlour"]], [["parlement"]]), letters=4
-    ).cooccurrences
+    cooccurrences = prepared([["Parliament", "parlour"]], [["parlement"]], letters=4).cooccurrences
     assert cooccurrences.source.words == ["parl"]
     assert cooccurrences.batch(IndexedBitext.of([["PARLance"]], [["x"]])).source.tolist() == [0]
 
@@ -278,11 +273,9 @@ def test_learns_a_dictionary_perfectly():
         target.append(["f" + NAMES[word] for word in words[order]])
         truth.append(as_links([(int(j), k) for k, j in enumerate(order)]))
     for agreement in (False, True):
-        model = learn(PreparedBitext(IndexedBitext.of(source, target)), agreement=agreement)
+        model = learn(prepared(source, target), agreement=agreement)
         best: dict[str, tuple[float, str]] = {}
-        for name, p in zip(
-            model.cooccurrences.names(np.arange(model.cooccurrences.n_entries)), model.hmm.word[:, 0], strict=True
-        ):
+        for name, p in zip(names_of(model.cooccurrences), model.hmm.word[:, 0], strict=True):
             e, f = name.split(" ~ ")
             best[e] = max(best.get(e, (0.0, "")), (float(p), f))
         assert all(f == "f" + e[1:] and p > 0.9 for e, (p, f) in best.items())
@@ -293,7 +286,7 @@ def test_learns_a_dictionary_perfectly():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_agreement_makes_better_links(seed):
     source, target, references = made_up(400, seed=seed, noise=0.2)
-    bitext = PreparedBitext(IndexedBitext.of(source, target))
+    bitext = prepared(source, target)
     errors = [
         evaluate(references, intersected(learn(bitext, agreement=agreement), source, target)).aer
         for agreement in (False, True)
@@ -304,7 +297,7 @@ def test_agreement_makes_better_links(seed):
 
 def test_selected_slots():
     corpus = load_corpus()
-    model = learn(PreparedBitext(IndexedBitext.of(corpus.source, corpus.target)), model1_iterations=2, hmm_iterations=2)
+    model = learn(prepared(corpus.source, corpus.target), model1_iterations=2, hmm_iterations=2)
     frequent = model.frequent(20)
     assert len(frequent) == 20
     assert (np.diff(frequent) > 0).all()
@@ -313,9 +306,7 @@ def test_selected_slots():
     assert len(model.frequent(10**9)) == (model.links >= 1).sum()
     kept = model.likely(0.1)
     smaller = model.select(model.cooccurrences.select(kept), kept)
-    assert smaller.cooccurrences.names(np.arange(smaller.cooccurrences.n_entries)) == model.cooccurrences.names(
-        np.flatnonzero(kept)
-    )
+    assert names_of(smaller.cooccurrences) == model.cooccurrences.names(np.flatnonzero(kept))
     np.testing.assert_array_equal(smaller.hmm.word, model.hmm.word[kept])
     batch = model.cooccurrences.batch(IndexedBitext.of(corpus.source, corpus.target))
     entries, fewer = model.cooccurrences.entries(batch), smaller.cooccurrences.entries(batch)
@@ -325,7 +316,7 @@ def test_selected_slots():
 
 
 def test_bad_arguments_are_refused():
-    bitext = PreparedBitext(IndexedBitext.of([["a"]], [["x"]]))
+    bitext = prepared([["a"]], [["x"]])
     for name, value in (
         ("model1_iterations", -1), ("hmm_iterations", 1.5), ("width", 0), ("width", True), ("null", 1.0),
         ("null", np.nan), ("prior", -1.0), ("prior", np.inf),
@@ -336,7 +327,7 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="'model1' or 'hmm'"):
         model.posteriors(bitext.batch, model.cooccurrences.entries(bitext.batch), model="model4")
     with pytest.raises(ValueError, match="2 source sentences but 1 target"):
-        PreparedBitext(IndexedBitext.of([["a"], ["b"]], [["x"]]))
+        prepared([["a"], ["b"]], [["x"]])
     with pytest.raises(ValueError, match="one for each"):
         model.cooccurrences.batch(IndexedBitext.of([["a"], ["b"]], [["x"]]))
     with pytest.raises(ValueError, match="per cell"):

@@ -8,14 +8,21 @@ posteriors with positions and frequencies, and word features for the cost of a s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks, _threads
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links
-from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED
-from maxmargin.tasks.alignment.training import BoolArray
+from maxmargin.tasks.alignment.encoder.alignment import indexed
+from maxmargin.tasks.alignment.encoder.evidence import best_links
+from maxmargin.tasks.alignment.encoder.features import require_columns
+from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
+from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
+from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, choose_and_train
+from maxmargin.tasks.common.progress import Stages
 
 WITHHELD = ("hmm", "neighbors", "null")
 """Groups of features that are computed from the model of the labels."""
@@ -33,14 +40,48 @@ LONG = 20
 """Number of pairs that are used if all are longer."""
 
 
-def groups(wanted: Sequence[str]) -> tuple[str, ...]:
-    """The wanted groups of features that are not withheld."""
-    return tuple(group for group in wanted if group not in WITHHELD)
+def bootstrap_aligner(
+    bitext: Iterable[Any], settings: AlignerSettings | None = None, *, n_pairs: int = 1000
+) -> AlignerModel:
+    """Train an aligner on a bitext alone, as :meth:`WordAligner.bootstrap` describes."""
+    settings = settings or AlignerSettings()
+    settings.check()
+    _checks.integer("n_pairs", n_pairs, least=1)
+    pairs = as_pairs(bitext)
+    groups = [group for group in settings.groups if group not in WITHHELD]
+    withheld = [group for group in settings.groups if group in WITHHELD]
+    extra = extra_names(pairs)
+    require_columns(groups, extra, settings.frequent_pairs, withheld)
+    held_out = int(np.ceil(HELD_OUT * n_pairs))
+    chosen = sample(sizes_of(pairs), n_pairs + held_out, settings.random_state)
+    if not len(chosen):
+        raise ValueError(
+            f"the bitext has no pair with 1 to {LONGEST_ALIGNED} words on both sides; give sentence pairs to learn from"
+        )
+    with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
+        encoder = settings.encoder(pairs, groups, extra, stages)
+        translation, labeled = encoder.translation(), []
+        for part in np.split(chosen, [max(len(chosen) - held_out, (len(chosen) + 1) // 2)]):
+            some = [pairs[at] for at in part]
+            evidence = encoder.evidence(some, indexed(some), translation)
+            forward, backward = best_links(evidence)
+            labels = forward & backward
+            labeled.append(AnnotatedPairs.of(encoder, encoder.pack(evidence), labels, labels))
+        gold, held = labeled
+        usual = {"C": STRENGTH / len(gold), "false_negative": FALSE_NEGATIVE}
+        used = {name: values[0] if len(values) == 1 else usual[name] for name, values in settings.grid.items()}
+        settings.warn_unchosen(used)
+        fixed = replace(settings, C=used["C"], false_negative=used["false_negative"])
+        model = choose_and_train(gold, held if len(held) else None, fixed, stages)
+    # Scores of held-out pairs are relative to the labels, not to annotators.
+    assert isinstance(model.training, AlignerTraining)
+    training = replace(model.training, choices=(), held_out=None)
+    return replace(model, metadata={**model.metadata, "held_out_aer": None}, training=training)
 
 
-def sample(n_source: IntArray, n_target: IntArray, n_pairs: int, seed: int) -> IntArray:
-    """Numbers of the pairs to take labels from, in rising order."""
-    shorter, longer = np.minimum(n_source, n_target), np.maximum(n_source, n_target)
+def sample(sizes: IntArray, n_pairs: int, seed: int) -> IntArray:
+    """Numbers of the pairs to take labels from, in rising order; ``sizes`` are numbers of words, shape ``(n, 2)``."""
+    shorter, longer = sizes.min(axis=1), sizes.max(axis=1)
     usual = np.flatnonzero((shorter >= LENGTHS[0]) & (longer <= LENGTHS[1]))
     if not len(usual):
         usual = np.flatnonzero((shorter > 0) & (longer <= LENGTHS[1]))
@@ -50,9 +91,3 @@ def sample(n_source: IntArray, n_target: IntArray, n_pairs: int, seed: int) -> I
     if len(usual) > n_pairs:
         usual = np.random.default_rng(seed).choice(usual, n_pairs, replace=False)
     return np.sort(usual).astype(np.int64)
-
-
-def labels(evidence: Evidence) -> BoolArray:
-    """The intersection of both directions of the models of words, a 0/1 grid."""
-    forward, backward = best_links(evidence)
-    return forward & backward

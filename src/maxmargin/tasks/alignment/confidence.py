@@ -30,6 +30,10 @@ class Calibration:
     intercept: float = 0.0
     bend: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not (np.isfinite([self.slope, self.intercept, self.bend]).all() and self.slope > 0 and self.bend >= 0):
+            raise ValueError("its calibration is damaged")
+
     def __call__(self, margins: FloatArray) -> FloatArray:
         """Confidences in [0, 1] of margins."""
         return np.asarray(expit(self.intercept + margins * (self.slope + self.bend * np.abs(margins))))

@@ -1,4 +1,4 @@
-"""Training of link weights: a max-margin problem over matchings with fertility, in which possible links are free.
+"""Training of an aligner: a max-margin problem over matchings with fertility, in which possible links are free.
 
 The loss of an alignment is ``false_negative`` for each missed sure link and 1 for each link that is not possible;
 possible links have no loss either way. Which of them the gold output has is unknown, so it is imputed: after a first
@@ -9,191 +9,188 @@ and ends with a certificate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from maxmargin._sparse import sp
-from maxmargin.features.parts import PartFeatures
+from maxmargin import _checks, _threads
+from maxmargin._callers import callers_level
 from maxmargin.losses import Hamming
+from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
 from maxmargin.problem import Problem
-from maxmargin.regions import L2
-from maxmargin.solvers import SimplicialDecomposition, Solution, Status, Stop, solve
-from maxmargin.structures._arrays import ranges
+from maxmargin.solvers import SimplicialDecomposition
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.encoder.features import Evidence, LinkFeatures, WordFeatures
-from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
-from maxmargin.tasks.alignment.io.links import Reference, pack, refuse_outside, sentence_of
+from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.alignment.confidence import Calibration
+from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, BoolArray, PairBatch, indexed
+from maxmargin.tasks.alignment.encoder.features import GROUPS, require_columns
+from maxmargin.tasks.alignment.io.links import Reference
+from maxmargin.tasks.alignment.io.sentences import (
+    SentencePair,
+    alignable,
+    as_pairs,
+    as_references,
+    extra_names,
+    learnable,
+    require_inside,
+    warn_of_long,
+)
 from maxmargin.tasks.alignment.metrics.scores import Scores
+from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
+from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+from maxmargin.tasks.common.progress import Stages
+from maxmargin.training import Examples, Hooks, Settings, train_examples
+from maxmargin.training.selection import Candidate, coordinate_search, folds
 
 WHY = "alignments, a few hundred weights: simplicial decomposition, two to four times faster here than the others"
 """Measured by benchmarks/alignment_hansards.py."""
 
-BoolArray = npt.NDArray[np.bool_]
+_ROUGH = 1e-2
+"""Relative gap of the runs that compare settings."""
+
+_ITERATIONS = 5
+"""Iterations of Model 1, and of the hidden Markov models, of each translation model."""
 
 
-@dataclass(frozen=True)
-class LinkModel:
-    """The features of links and fertility slots: the layout of a weight vector.
+@dataclass(kw_only=True, eq=False)
+class AlignerSettings:
+    """How to train an aligner; :class:`~maxmargin.tasks.alignment.WordAligner` describes each setting."""
 
-    The weights of the link features come first, then for each slot those of the source and of the target words.
-
-    Attributes:
-        links: features of links.
-        fertility: maximum number of links of a word.
-    """
-
-    links: LinkFeatures
     fertility: int = 2
+    features: Sequence[str] | None = None
+    frequent_pairs: int = 300
+    C: float | Sequence[float] = (0.03, 0.1, 0.3)
+    false_negative: float | Sequence[float] = (1.0, 2.0, 3.0)
+    rounds: int = 2
+    folds: int = 5
+    solver: Solver | str = "auto"
+    tol: float = 1e-3
+    models: BitextModels | None = None
+    random_state: int = 0
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def check(self) -> None:
+        """ValueError if a setting makes no sense."""
+        for name, least in (("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0), ("random_state", 0)):
+            _checks.integer(name, getattr(self, name), least=least)
+        _checks.flag("verbose", self.verbose)
+        if self.models is not None and not isinstance(self.models, BitextModels):
+            raise ValueError(f"models must be the models_ of an aligner, or None, got {type(self.models).__name__}")
+        if not isinstance(self.features, Sequence | None) or isinstance(self.features, str):
+            raise ValueError(f"features must be a list of groups, or None for all, got {self.features!r}")
+        self.of_run(self.middle, self.tol)
 
     @property
-    def _words(self) -> tuple[WordFeatures, WordFeatures]:
-        return WordFeatures("source"), WordFeatures("target")
+    def groups(self) -> tuple[str, ...]:
+        """The groups of link features."""
+        return tuple(GROUPS if self.features is None else self.features)
 
     @property
-    def n_weights(self) -> int:
-        """Number of weights."""
-        return self.links.n_features + (self.fertility - 1) * sum(side.n_features for side in self._words)
+    def grid(self) -> dict[str, tuple[float, ...]]:
+        """The settings to choose, in the order in which they are searched."""
+        return {name: _several(name, getattr(self, name)) for name in ("false_negative", "C")}
 
     @property
-    def names(self) -> list[str]:
-        """A readable name for every weight."""
-        ordinals = ("second", "third", *(f"{slot + 2}th" for slot in range(2, self.fertility - 1)))
-        slots = [
-            f"cost of a {ordinals[slot]} link, {name}"
-            for slot in range(self.fertility - 1)
-            for side in self._words
-            for name in side.names
-        ]
-        return [*self.links.names, *slots]
+    def middle(self) -> Candidate:
+        """The middle one of the values of each setting."""
+        return {name: values[len(values) // 2] for name, values in self.grid.items()}
 
-    def batch(self, evidence: Evidence) -> FertilityBatch:
-        """The matchings of the pairs."""
-        return FertilityBatch(np.diff(evidence.source_start), np.diff(evidence.target_start), self.fertility)
-
-    def features(self, evidence: Evidence, batch: FertilityBatch) -> PartFeatures:
-        """The features of all parts, for training."""
-        links = self.links.matrix(evidence)
-        source, target = (side.matrix(evidence) for side in self._words)
-        offsets = batch.structure.blocks[0].offsets
-        if not isinstance(links, np.ndarray):
-            return PartFeatures(self._sparse(batch, links, source, target), offsets)
-        matrix = np.zeros((batch.n_parts, self.n_weights))
-        matrix[batch.cells, : links.shape[1]] = links
-        at = links.shape[1]
-        for slot in range(batch.n_slots):
-            for parts, rows in ((batch.source_slots, source), (batch.target_slots, target)):
-                matrix[parts[:, slot], at : at + rows.shape[1]] = rows
-                at += rows.shape[1]
-        return PartFeatures(matrix, offsets)
-
-    def _sparse(
-        self, batch: FertilityBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray
-    ) -> sp.csr_matrix:
-        blocks, parts, at = [sp.csr_matrix(links)], [batch.cells], links.shape[1]
-        blocks[0].resize((links.shape[0], self.n_weights))
-        for slot in range(batch.n_slots):
-            for where, rows in ((batch.source_slots, source), (batch.target_slots, target)):
-                columns = np.tile(np.arange(at, at + rows.shape[1]), len(rows))
-                start = np.arange(len(rows) + 1) * rows.shape[1]
-                blocks.append(sp.csr_matrix((rows.ravel(), columns, start), shape=(len(rows), self.n_weights)))
-                parts.append(where[:, slot])
-                at += rows.shape[1]
-        order = np.argsort(np.concatenate(parts), kind="stable")
-        return sp.csr_matrix(sp.vstack(blocks, format="csr")[order])
-
-    def scores(self, evidence: Evidence, batch: FertilityBatch, weights: FloatArray) -> FloatArray:
-        """The scores of all parts, without a matrix of link features."""
-        links, rest = np.split(weights, [self.links.n_features])
-        cells = self.links.scores(evidence, links)
-        if not batch.n_slots:
-            return cells
-        sides = [side.matrix(evidence) for side in self._words]
-        sizes = np.cumsum([side.shape[1] for side in sides] * batch.n_slots)[:-1]
-        pieces = np.split(rest, sizes)
-        return batch.packed(
-            cells,
-            *(sides[side] @ np.stack(pieces[side::2], axis=1) for side in (0, 1)),  # (words, slots)
+    def of_run(self, chosen: Candidate, tol: float) -> Settings:
+        """The settings of one run."""
+        return Settings(
+            C=chosen["C"],
+            loss=Hamming(false_positive=1.0, false_negative=chosen["false_negative"]),
+            solver=self.solver,
+            tol=tol,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
         )
 
+    def warn_unchosen(self, used: Candidate) -> None:
+        """Warn if several settings other than the defaults were given and there are no held-out pairs to choose by."""
+        if any(len(values) > 1 and values != getattr(AlignerSettings, name) for name, values in self.grid.items()):
+            warnings.warn(
+                f"there are no held-out pairs to choose settings by: C={used['C']:g} and "
+                f"false_negative={used['false_negative']:g} are used; give single numbers, dev pairs or two folds",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
 
-@dataclass(frozen=True, eq=False)
-class GoldBatch:
-    """Sentence pairs with features and references; ``sure`` and ``possible`` are 0/1 grids."""
+    def encoder(
+        self, pairs: Sequence[SentencePair], groups: Sequence[str], extra: Sequence[str], stages: Stages
+    ) -> AlignmentEncoder:
+        """The encoder of the translation models that were given, or that are learned from ``pairs``."""
+        models = self.models
+        if models is None:
+            stages.begin("translation models", 3 * 2 * _ITERATIONS)
+            models = BitextModels.learn(
+                [pair.source for pair in pairs],
+                [pair.target for pair in pairs],
+                model1_iterations=_ITERATIONS,
+                hmm_iterations=_ITERATIONS,
+                on_iteration=lambda model, iteration: stages.advance(),
+            )
+        lexical = models.words.frequent(self.frequent_pairs)
+        return AlignmentEncoder.of(models, lexical, groups=groups, extra_names=extra, fertility=self.fertility)
 
-    batch: FertilityBatch
-    features: PartFeatures
+
+def _several(name: str, value: Any) -> tuple[float, ...]:
+    """One number, or several, as a tuple."""
+    values = value if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
+    if not len(values):
+        raise ValueError(f"{name} is empty; give at least one number")
+    return tuple(_checks.positive(name, number, hint="give one number or several") for number in values)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AnnotatedPairs(Examples):
+    """Sentence pairs with references; ``sure`` and ``possible`` are 0/1 grids, the gold output has sure links only."""
+
+    batch: PairBatch
     sure: BoolArray
     possible: BoolArray
-    prior: FloatArray
 
     @classmethod
-    def build(cls, model: LinkModel, evidence: Evidence, references: Sequence[Reference]) -> GoldBatch:
-        """Build the batch of all pairs; folds are selected from it."""
-        batch = model.batch(evidence)
-        sure, possible = (
-            _grid(batch, [getattr(reference, kind) for reference in references]) for kind in ("sure", "possible")
-        )
-        return cls._of(model, evidence, batch, sure, possible | sure)
+    def of(cls, encoder: AlignmentEncoder, batch: PairBatch, sure: BoolArray, possible: BoolArray) -> Self:
+        """Examples in which the links that are possible, but not sure, have no loss."""
+        gold, cells = batch.gold(sure), batch.matchings.cells
+        weight = np.zeros(batch.structure.n_parts)
+        weight[cells] = ~possible | (gold.dense()[cells] > 0.5)
+        return cls(encoder=encoder, batch=batch, gold=gold, loss_weight=weight, sure=sure, possible=possible)
 
     @classmethod
-    def labeled(cls, model: LinkModel, evidence: Evidence, links: BoolArray) -> GoldBatch:
-        """Build a batch with links, a 0/1 grid, that are all sure."""
-        return cls._of(model, evidence, model.batch(evidence), links, links)
+    def annotated(cls, encoder: AlignmentEncoder, batch: PairBatch, references: Sequence[Reference]) -> Self:
+        """Examples with the links of annotators."""
+        sure = batch.matchings.grid([one.sure for one in references])
+        return cls.of(encoder, batch, sure, sure | batch.matchings.grid([one.possible for one in references]))
 
-    @classmethod
-    def _of(
-        cls, model: LinkModel, evidence: Evidence, batch: FertilityBatch, sure: BoolArray, possible: BoolArray
-    ) -> GoldBatch:
-        prior = evidence.hmm_forward * evidence.hmm_backward
-        return cls(batch, model.features(evidence, batch), sure, possible, prior)
-
-    def select(self, pairs: IntArray) -> GoldBatch:
+    def select(self, examples: IntArray) -> Self:
         """The given pairs."""
-        cells = ranges(self.batch.grid_start[pairs], self.batch.grid_start[pairs + 1])
-        batch = FertilityBatch(self.batch.n_source[pairs], self.batch.n_target[pairs], self.batch.fertility)
-        return GoldBatch(batch, self.features.select(pairs), self.sure[cells], self.possible[cells], self.prior[cells])
+        cells = self.batch.matchings.grid_of(examples)
+        return replace(super().select(examples), sure=self.sure[cells], possible=self.possible[cells])
 
-    def __len__(self) -> int:
-        return len(self.batch.n_source)
-
-    @cached_property
-    def kept(self) -> FloatArray:
-        """The gold output of sure links; of the most plausible ones if they exceed the fertility of words."""
-        return self.batch.within_fertility(np.where(self.sure, 1.0 + self.prior, -1.0))
-
-    def imputed(self, weights: FloatArray) -> FloatArray:
-        """The best output under the weights that has all sure links and otherwise only possible ones."""
-        scores = self.features.scores(weights)
-        must, never = self.kept[self.batch.cells] > 0.5, ~self.possible
+    def imputed(self, weights: FloatArray) -> Self:
+        """With the best output under the weights that has all links of the gold output and otherwise possible ones."""
+        cells, scores = self.batch.matchings.cells, self.batch.features.scores(weights)
         far = 1e3 * (1.0 + np.abs(scores).max(initial=0.0))
-        cells = scores[self.batch.cells]
-        scores[self.batch.cells] = np.where(must, far, np.where(never, -far, cells))
-        return self.batch.structure.argmax(scores).z
-
-    def problem(self, C: float, false_negative: float, gold: FloatArray) -> Problem:
-        """The training problem with this gold output."""
+        free = np.where(self.possible, scores[cells], -far)
+        scores[cells] = np.where(self.gold.dense()[cells] > 0.5, far, free)
         structure = self.batch.structure
-        weight = np.zeros(structure.n_parts)
-        weight[self.batch.cells] = ~self.possible | (self.sure & (self.kept[self.batch.cells] > 0.5))
-        loss = Hamming(false_positive=1.0, false_negative=false_negative)
-        return Problem.build(structure, self.features, gold, loss, L2(C=C), loss_weight=weight)
-
-    def outputs(self, weights: FloatArray) -> BoolArray:
-        """The predicted links, a 0/1 grid."""
-        return np.asarray(self.batch.structure.argmax(self.features.scores(weights)).z[self.batch.cells] > 0.5)
+        return replace(self, gold=SparsePoint.of(structure, structure.argmax(scores).z))
 
     def margins(self, weights: FloatArray) -> FloatArray:
         """The margin of each cell, a grid: positive in the best output, negative outside."""
-        return self.batch.structure.margins(self.features.scores(weights))[self.batch.cells]
+        matchings = self.batch.matchings
+        return matchings.structure.margins(self.batch.features.scores(weights))[matchings.cells]
 
     def evaluate(self, predicted: BoolArray) -> Scores:
         """The scores of predicted links, a 0/1 grid."""
-        sentence = np.repeat(np.arange(len(self)), np.diff(self.batch.grid_start))
+        sentence = np.repeat(np.arange(len(self)), np.diff(self.batch.matchings.grid_start))
         counts = [
             np.bincount(sentence[grid], minlength=len(self))
             for grid in (predicted, self.sure, self.possible, predicted & self.sure, predicted & self.possible)
@@ -201,44 +198,128 @@ class GoldBatch:
         return Scores.of(np.stack(counts, axis=1).astype(np.int64))
 
 
-def _grid(batch: FertilityBatch, links: Sequence[IntArray]) -> BoolArray:
-    start, flat = pack(links, "sentence pair")
-    refuse_outside(start, flat, batch.n_source, batch.n_target)
-    pair = sentence_of(start)
-    grid = np.zeros(int(batch.grid_start[-1]), dtype=bool)
-    grid[batch.grid_start[pair] + flat[:, 0] * batch.n_target[pair] + flat[:, 1]] = True
-    return grid
+class Imputation(Hooks):
+    """Rounds after the first, in which possible links are imputed.
 
-
-@dataclass(frozen=True)
-class Choice:
-    """Settings of one training run."""
-
-    C: float
-    false_negative: float
-
-
-def train(
-    gold: GoldBatch, choice: Choice, *, rounds: int, solver: Solver | None, stop: Stop, seed: int = 0
-) -> Solution:
-    """Train once on sure links, then ``rounds`` times on imputed ones, and return the last solution.
-
-    ``solver`` None stands for simplicial decomposition.
+    Args:
+        pairs: the examples of the first round.
+        rounds: number of further rounds.
     """
-    solution: Solution | None = None
-    for _ in range(rounds + 1):
-        weights = None if solution is None else solution.weights
-        output = gold.kept if weights is None else gold.imputed(weights)
-        problem = gold.problem(choice.C, choice.false_negative, output)
-        solution = solve(
-            problem,
-            SimplicialDecomposition() if solver is None else solver,
-            stop=stop,
-            start=Start(weights=weights),
-            random_state=seed,
-            why=WHY if solver is None else "",
-        )
-        if solution.status is Status.INTERRUPTED:
-            break
-    assert solution is not None
-    return solution
+
+    def __init__(self, pairs: AnnotatedPairs, rounds: int) -> None:
+        self._pairs, self._rounds = pairs, rounds
+
+    def solver(self, problem: Problem) -> tuple[Solver, str]:
+        """Simplicial decomposition."""
+        return SimplicialDecomposition(), WHY
+
+    def begin(
+        self, examples: Examples, problem: Problem, previous: Model | None
+    ) -> tuple[Examples, Problem, Start | None]:
+        """Start from the weights of the round before."""
+        return examples, problem, None if previous is None else Start(weights=previous.weights)
+
+    def complete(self, model: Model, turn: int) -> Examples | None:
+        """The pairs with links that the model imputes."""
+        return self._pairs.imputed(model.weights) if turn < self._rounds else None
+
+
+def train_aligner(
+    X: Iterable[Any],
+    y: Sequence[Any],
+    settings: AlignerSettings | None = None,
+    *,
+    bitext: Iterable[Any] = (),
+    dev: tuple[Iterable[Any], Sequence[Any]] | None = None,
+) -> AlignerModel:
+    """Train an aligner on annotated sentence pairs and a bitext, as :meth:`WordAligner.fit` describes."""
+    settings = settings or AlignerSettings()
+    settings.check()
+    pairs = as_pairs(X)
+    references = as_references(y, len(pairs))
+    if not pairs:
+        raise ValueError("no sentence pairs to learn from; give some, or use bootstrap() on a bitext alone")
+    dev_pairs = [] if dev is None else as_pairs(dev[0], "dev pair")
+    dev_references = [] if dev is None else as_references(dev[1], len(dev_pairs), "dev pair")
+    further = as_pairs(bitext, "bitext pair")
+    if settings.models is not None and further:
+        raise ValueError("bitext is not used, as models has translation models already; give one of them")
+    require_inside(pairs, references)
+    require_inside(dev_pairs, dev_references, "dev pair")
+    extra = extra_names(pairs, dev_pairs)
+    require_columns(settings.groups, extra, settings.frequent_pairs)
+    warn_of_long(pairs, "is not learned from")
+    warn_of_long(dev_pairs, "is not learned from", "dev pair")
+    gold = learnable([*pairs, *dev_pairs], [*references, *dev_references])
+    with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
+        encoder = settings.encoder([*further, *pairs, *dev_pairs], settings.groups, extra, stages)
+        every = alignable([*pairs, *dev_pairs])
+        whole = indexed(every)
+        # Models that were given may not have seen these pairs: then they adapt, as they will in prediction.
+        translation = encoder.translation(whole if encoder.unseen(every).any() else None)
+        found = []
+        for part in np.split(np.arange(len(every)), [len(pairs)]):
+            evidence = encoder.evidence([every[at] for at in part], whole.select(part), translation)
+            found.append(AnnotatedPairs.annotated(encoder, encoder.pack(evidence), [gold[at] for at in part]))
+        return choose_and_train(found[0], found[1] if dev_pairs else None, settings, stages)
+
+
+def choose_and_train(
+    pairs: AnnotatedPairs, held: AnnotatedPairs | None, settings: AlignerSettings, stages: Stages
+) -> AlignerModel:
+    """Choose settings by the AER on ``held``, or if that is None by cross-validation; calibrate there; train.
+
+    Without pairs to choose by the middle settings are used, and confidences are not calibrated.
+    """
+    n = len(pairs)
+    parts = folds(n, settings.folds, settings.random_state) if held is None and n > 1 else []
+    judge = pairs if held is None else held
+    margins: dict[tuple[float, ...], FloatArray] = {}
+    several = any(len(values) > 1 for values in settings.grid.values())
+    tol = max(settings.tol, _ROUGH) if several else settings.tol
+
+    def solved(some: AnnotatedPairs, chosen: Candidate) -> FloatArray:
+        model = train_examples(some, settings.of_run(chosen, tol), hooks=Imputation(some, settings.rounds))
+        assert model.training is not None
+        if model.training.interrupted:  # it cannot be compared with the others
+            raise KeyboardInterrupt
+        stages.advance()
+        return model.weights
+
+    def error(chosen: Candidate) -> float:
+        found = np.empty(len(judge.sure))
+        if held is not None:
+            found[:] = held.margins(solved(pairs, chosen))
+        for part in parts:
+            weights = solved(pairs.select(np.setdiff1d(np.arange(n), part)), chosen)
+            found[pairs.batch.matchings.grid_of(part)] = pairs.select(part).margins(weights)
+        margins[tuple(chosen.values())] = found
+        return judge.evaluate(found > 0).aer
+
+    best = settings.middle
+    tried: list[tuple[Candidate, float]] = []
+    calibration: dict[str, float] = {}
+    scores = None
+    if held is None and len(parts) < 2:
+        settings.warn_unchosen(best)
+    else:
+        stages.begin("choosing settings", sum(map(len, settings.grid.values())) * max(len(parts), 1))
+        best, tried = coordinate_search(settings.grid, error)
+        found = margins[tuple(best.values())]
+        calibration, scores = asdict(Calibration.fit(found, judge.possible)), judge.evaluate(found > 0)
+    stages.begin("training", 1)
+    model = train_examples(pairs, settings.of_run(best, settings.tol), hooks=Imputation(pairs, settings.rounds))
+    stages.advance()
+    assert isinstance(model, AlignerModel)
+    return replace(
+        model,
+        # Without seconds: the same data give the same file.
+        metadata={
+            **{name: value for name, value in model.metadata.items() if name != "seconds"},
+            "false_negative": best["false_negative"],
+            "held_out_aer": None if scores is None else scores.aer,
+        },
+        calibration=calibration,
+        training=AlignerTraining(**vars(model.training), choices=tuple(tried), held_out=scores),
+        verbose=settings.verbose,
+    )

@@ -22,8 +22,7 @@ from maxmargin.tasks.alignment.cli.options import (
     reused,
     save,
 )
-from maxmargin.tasks.alignment.estimator import WordAligner
-from maxmargin.tasks.alignment.io.files import Format
+from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs, read_pairs
 from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol
@@ -53,6 +52,9 @@ def bootstrap(
     as_json: AsJson = False,
 ) -> None:
     """Learn from a bitext alone. Writes a model with --out, without it links, as fast_align does."""
+    from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner  # the other verbs do not need training
+    from maxmargin.tasks.alignment.training import AlignerSettings
+
     began = time.perf_counter()
     if out is not None:
         writable(out)
@@ -69,13 +71,13 @@ def bootstrap(
         learned = read_pairs(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
     with errors_as_lines():
-        aligner = WordAligner(
+        settings = AlignerSettings(
             fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=reused(reuse), verbose=True
         )
         to_align = learned if asked is None else as_pairs(asked)
-        aligner.bootstrap(learned if asked is None else [*learned, *to_align], n_pairs=pairs)
+        model = bootstrap_aligner(learned if asked is None else [*learned, *to_align], settings, n_pairs=pairs)
         if out is not None:
-            save(aligner, out, began, annotated=0, as_json=as_json)
+            save(model, out, began, annotated=0, as_json=as_json)
             return
         written = form or Format.pharaoh
-        align(aligner, to_align, written, method=method, confidence=confidence, threshold=threshold, adapt=False)
+        align(model, to_align, written, method=method, confidence=confidence, threshold=threshold, adapt=False)

@@ -12,12 +12,14 @@ import typer
 
 from maxmargin._terminal import report
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.estimator import WordAligner, load_aligner
-from maxmargin.tasks.alignment.io.files import Bitext, FileError, Format, read_bitext, write_links
+from maxmargin.tasks.alignment.io.files import Bitext, read_bitext, write_links
+from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
+from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+from maxmargin.tasks.common.text import FileError
 
 RECOGNIZED = "recognized, except talp"
 """The default of the format of a file, in the help."""
@@ -78,18 +80,19 @@ def extra_files(given: Sequence[str] | None, option: str = "--extra") -> dict[st
 
 def reused(model: Path | None) -> BitextModels | None:
     """The translation models of ``--reuse``."""
-    return None if model is None else load_aligner(model).models_
+    return None if model is None else AlignerModel.load(model).encoder.models
 
 
-def save(aligner: WordAligner, out: Path, began: float, *, annotated: int, as_json: bool) -> None:
+def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_json: bool) -> None:
     """Write a model file and report on it."""
-    aligner.save(out)
+    model.save(out)
     metadata = {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,
-        "bitext_pairs": aligner.models_.n_pairs,
+        "bitext_pairs": model.encoder.models.n_pairs,
         "annotated_pairs": annotated,
-        **{key: value for key, value in aligner.metadata_.items() if value is not None},
+        "weights": len(model.weights),
+        **{key: value for key, value in model.metadata.items() if value is not None},
         "seconds": time.perf_counter() - began,
     }
     report(metadata, as_json=as_json)
@@ -102,7 +105,7 @@ def write(links: Iterable[IntArray | Prediction], form: Format) -> None:
 
 
 def align(
-    aligner: WordAligner,
+    model: AlignerModel,
     pairs: list[SentencePair],
     form: Format,
     *,
@@ -115,9 +118,9 @@ def align(
     if method is not None:
         if confidence or threshold is not None:
             raise ValueError(f"--method {method.value} has no confidences; omit --confidence and --threshold")
-        write(aligner.align_hmm(pairs, method=method.value, adapt=adapt), form)
+        write(model.align_hmm(pairs, method=method.value, adapt=adapt), form)
     elif confidence or threshold is not None:
-        found = aligner.align(pairs, threshold=threshold, adapt=adapt)
+        found = model.align(pairs, threshold=threshold, adapt=adapt)
         write(found if confidence else [one.links for one in found], form)
     else:
-        write(aligner.predict(pairs, adapt=adapt), form)
+        write(model.predict(pairs, adapt=adapt), form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +18,9 @@ from maxmargin.tasks.alignment.cli.options import (
     align,
     extra_files,
 )
-from maxmargin.tasks.alignment.estimator import load_aligner
-from maxmargin.tasks.alignment.io.files import Format
+from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import read_pairs
+from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import errors_as_lines, once
 from maxmargin.tasks.common.options import Jobs
 
@@ -42,7 +43,7 @@ def predict(
     with errors_as_lines():
         extras = extra_files(extra)
         once([source, target, *extras.values()])
-        aligner = load_aligner(model, n_jobs=jobs, verbose=True)
+        aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
         pairs = read_pairs(source, target, extra=extras)
     with errors_as_lines():
         align(aligner, pairs, form, method=method, confidence=confidence, threshold=threshold, adapt=adapt)

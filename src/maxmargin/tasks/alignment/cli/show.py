@@ -9,7 +9,7 @@ import typer
 
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.alignment.cli.options import RECOGNIZED, GoldFormat, Source, Target
-from maxmargin.tasks.alignment.io.files import Format
+from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.common.commands import errors_as_lines, once
 from maxmargin.tasks.common.text import count_of, name_of
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from maxmargin.tasks.alignment.cli.options import RECOGNIZED, OptionalSource, Target, optional_bitext, write
-from maxmargin.tasks.alignment.io.files import Format
-from maxmargin.tasks.alignment.metrics import symmetrize_files
+from maxmargin.tasks.alignment.io.link_formats import Format
+from maxmargin.tasks.alignment.metrics.files import symmetrize_files
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.common.commands import errors_as_lines, once
 

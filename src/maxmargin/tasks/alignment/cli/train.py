@@ -19,7 +19,6 @@ from maxmargin.tasks.alignment.cli.options import (
     reused,
     save,
 )
-from maxmargin.tasks.alignment.estimator import WordAligner
 from maxmargin.tasks.alignment.io.sentences import read_annotated
 from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol
@@ -63,6 +62,8 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Learn from annotated sentence pairs and a bitext without annotations, the larger the better."""
+    from maxmargin.tasks.alignment.training import AlignerSettings, train_aligner  # the other verbs do not need it
+
     began = time.perf_counter()
     writable(out)
     with errors_as_lines():
@@ -85,9 +86,9 @@ def train(
     with errors_as_lines():
         choices = ("C", C), ("false_negative", false_negative)
         settings: dict[str, Any] = {name: tuple(value) for name, value in choices if value}
-        aligner = WordAligner(
+        how = AlignerSettings(
             fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=reused(reuse), verbose=True, **settings
         )
-        aligner.fit(pairs, references, bitext=bitext or (), dev=dev)
+        model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
-        save(aligner, out, began, annotated=annotated, as_json=as_json)
+        save(model, out, began, annotated=annotated, as_json=as_json)

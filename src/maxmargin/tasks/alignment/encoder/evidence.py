@@ -1,4 +1,4 @@
-"""The evidence for the links of a batch of sentence pairs, checked, and as the kernels of features read it.
+"""The evidence for the links of a batch of sentence pairs, and as the kernels of features read it.
 
 Grids hold the cells (word pairs) of all sentence pairs, pair after pair, row-major source x target.
 """
@@ -12,17 +12,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import vector
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.translation.bitext_models import MODELS, BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import values_at
 from maxmargin.tasks.alignment.translation.words import IndexedBitext, Int32Array
-
-_GRIDS = ("model1_forward", "model1_backward", "hmm_forward", "hmm_backward", "joint_count")
-_OF_SOURCE_WORDS = ("null_source", "count_source")
-_OF_TARGET_WORDS = ("null_target", "count_target")
-"""Fields of :class:`Evidence` that are vectors, by what they have a number for."""
 
 _POSTERIORS = ("forward", "backward", "product", "geometric mean", "smaller", "larger", "log product")
 
@@ -95,41 +89,14 @@ class Evidence:
             hmm_backward=hmm.backward,
             null_source=hmm.null_source,
             null_target=hmm.null_target,
-            joint_count=values_at(counts.counts, entries),
-            count_source=values_at(counts.source.counts, batch.source),
-            count_target=values_at(counts.target.counts, batch.target),
+            joint_count=values_at(counts.counts, entries).astype(np.float64),
+            count_source=values_at(counts.source.counts, batch.source).astype(np.float64),
+            count_target=values_at(counts.target.counts, batch.target).astype(np.float64),
             n_pairs=counts.n_pairs,
             lexical=None if lexical is None else values_at(lexical, entries, -1),
             posteriors=_posterior_columns(models, bitext),
             extra=extra,
         )
-
-    def __post_init__(self) -> None:
-        cells = self.n_cells
-        for length, names in (
-            (cells, _GRIDS),
-            (len(self.bitext.source), _OF_SOURCE_WORDS),
-            (len(self.bitext.target), _OF_TARGET_WORDS),
-        ):
-            for name in names:
-                object.__setattr__(self, name, vector(getattr(self, name), length, name))
-        if not (np.isfinite(self.n_pairs) and self.n_pairs >= 0):
-            raise ValueError(f"n_pairs must be a number of sentence pairs, got {self.n_pairs}")
-        if self.lexical is not None:
-            lexical = np.asarray(self.lexical)
-            if lexical.shape != (cells,) or lexical.dtype.kind not in "iu":
-                raise ValueError(
-                    f"lexical must be integers of shape ({cells},), got {lexical.dtype} of shape {lexical.shape}"
-                )
-            object.__setattr__(self, "lexical", np.ascontiguousarray(lexical, dtype=np.int32))
-        for name in ("posteriors", "extra"):
-            if getattr(self, name) is not None:
-                given = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
-                if given.ndim != 2 or len(given) != cells:
-                    raise ValueError(
-                        f"{name} must have one row for each of the {cells} word pairs, got shape {given.shape}"
-                    )
-                object.__setattr__(self, name, given)
 
     @property
     def n_examples(self) -> int:
@@ -137,24 +104,9 @@ class Evidence:
         return len(self.bitext)
 
     @property
-    def source_start(self) -> IntArray:
-        """Offsets of the source sentences in all source words, shape ``(n + 1,)``."""
-        return self.bitext.source_start
-
-    @property
-    def target_start(self) -> IntArray:
-        """Offsets of the target sentences in all target words, shape ``(n + 1,)``."""
-        return self.bitext.target_start
-
-    @property
-    def grid_start(self) -> IntArray:
-        """Offsets of the cells of each pair, shape ``(n + 1,)``."""
-        return self.bitext.grid_start
-
-    @property
     def n_cells(self) -> int:
         """Number of word pairs."""
-        return int(self.grid_start[-1])
+        return int(self.bitext.grid_start[-1])
 
     @property
     def _columns(self) -> FloatArray:
@@ -168,13 +120,12 @@ class Evidence:
         n_source = len(self.bitext.source)
         tokens = np.concatenate([self.bitext.source, self.bitext.target])
         used, numbers = np.unique(tokens, return_inverse=True)
-        numbers = numbers.astype(np.int32)
         return _kernels.LinkBatch(
-            self.source_start,
-            self.target_start,
-            self.grid_start,
-            numbers[:n_source],
-            numbers[n_source:],
+            self.bitext.source_start,
+            self.bitext.target_start,
+            self.bitext.grid_start,
+            numbers[:n_source].astype(np.int32),
+            numbers[n_source:].astype(np.int32),
             *self.bitext.words.spelling.select(used),
             self.model1_forward,
             self.model1_backward,
@@ -213,15 +164,23 @@ def best_links(evidence: Evidence) -> tuple[npt.NDArray[np.bool_], npt.NDArray[n
     Each target word (forward) or source word (backward) is linked to the word of largest posterior, the first of
     equals, unless the empty word has a larger one.
     """
-    n_source, n_target = np.diff(evidence.source_start), np.diff(evidence.target_start)
-    pair = np.repeat(np.arange(evidence.n_examples), np.diff(evidence.grid_start))
-    local = np.arange(evidence.n_cells) - evidence.grid_start[pair]
-    row = evidence.source_start[pair] + local // n_target[pair]
-    column = evidence.target_start[pair] + local % n_target[pair]
+    n_source, n_target = np.diff(evidence.bitext.source_start), np.diff(evidence.bitext.target_start)
+    pair = np.repeat(np.arange(evidence.n_examples), np.diff(evidence.bitext.grid_start))
+    local = np.arange(evidence.n_cells) - evidence.bitext.grid_start[pair]
+    row = evidence.bitext.source_start[pair] + local // n_target[pair]
+    column = evidence.bitext.target_start[pair] + local % n_target[pair]
     return (
         _best(evidence.hmm_forward, column, evidence.null_target, int(n_target.sum())),
         _best(evidence.hmm_backward, row, evidence.null_source, int(n_source.sum())),
     )
+
+
+def links_of(evidence: Evidence, cells: IntArray) -> list[IntArray]:
+    """The links of each pair from the numbers of their cells, which rise."""
+    pair = np.searchsorted(evidence.bitext.grid_start, cells, side="right") - 1
+    width = np.diff(evidence.bitext.target_start)[pair]
+    links = np.stack(np.divmod(cells - evidence.bitext.grid_start[pair], width), axis=1)
+    return np.split(links, np.searchsorted(cells, evidence.bitext.grid_start[1:-1])) if evidence.n_examples else []
 
 
 def _best(posterior: FloatArray, word: IntArray, null: FloatArray, n_words: int) -> npt.NDArray[np.bool_]:

@@ -20,10 +20,10 @@ Cost: about 100 features of a cell in a few hundred cycles; scores are computed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,111 +34,46 @@ from maxmargin.structures._arrays import offsets_of, vector
 from maxmargin.structures.base import FloatArray, PointStatus
 from maxmargin.tasks.alignment.encoder.evidence import Evidence as Evidence
 
+# fmt: off
 _NINE = (
-    "forward",
-    "backward",
-    "product",
-    "geometric mean",
-    "smaller",
-    "larger",
-    "best in its column",
-    "best in its row",
+    "forward", "backward", "product", "geometric mean", "smaller", "larger", "best in its column", "best in its row",
     "best in both",
 )
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "bias": ("one",),
     "association": (
-        "Dice",
-        "root of Dice",
-        "PMI",
-        "likelihood ratio",
-        "Dice minus best other of its row",
-        "Dice minus best other of its column",
-        "Dice of the words before",
-        "Dice of the words after",
-        "Dice around",
+        "Dice", "root of Dice", "PMI", "likelihood ratio", "Dice minus best other of its row",
+        "Dice minus best other of its column", "Dice of the words before", "Dice of the words after", "Dice around",
     ),
     "model1": _NINE,
     "hmm": (
-        *_NINE,
-        "log forward",
-        "log backward",
-        "product against its row",
-        "product against its column",
-        "product best in its row",
-        "product best in its column",
-        "product best in both",
-        "forward minus Model 1",
+        *_NINE, "log forward", "log backward", "product against its row", "product against its column",
+        "product best in its row", "product best in its column", "product best in both", "forward minus Model 1",
         "backward minus Model 1",
     ),
     "neighbors": (
-        "previous source, previous target",
-        "next source, next target",
-        "previous source, next target",
-        "next source, previous target",
-        "previous source",
-        "next source",
-        "previous target",
-        "next target",
-        "better of the diagonal",
-        "mean of the diagonal x product",
-        "agreement of the diagonal",
+        "previous source, previous target", "next source, next target", "previous source, next target",
+        "next source, previous target", "previous source", "next source", "previous target", "next target",
+        "better of the diagonal", "mean of the diagonal x product", "agreement of the diagonal",
     ),
     "position": (
-        "distance",
-        "distance squared",
-        "root of distance",
-        "distance x (1 - product)",
-        "distance squared x (1 - product)",
-        "root of distance x (1 - product)",
-        "same position",
-        "both first",
-        "both last",
-        "distance x ratio of lengths",
-        "short sentence",
+        "distance", "distance squared", "root of distance", "distance x (1 - product)",
+        "distance squared x (1 - product)", "root of distance x (1 - product)", "same position", "both first",
+        "both last", "distance x ratio of lengths", "short sentence",
     ),
     "orthography": (
-        "equal",
-        "equal when normalized",
-        "common prefix",
-        "common suffix",
-        "common letters",
-        "common bigrams",
-        "prefix of four",
-        "equal digits",
-        "different digits",
-        "equal punctuation",
-        "different punctuation",
-        "one is punctuation",
-        "both capitalized",
-        "one is capitalized",
-        "difference of lengths",
-        "long and alike",
+        "equal", "equal when normalized", "common prefix", "common suffix", "common letters", "common bigrams",
+        "prefix of four", "equal digits", "different digits", "equal punctuation", "different punctuation",
+        "one is punctuation", "both capitalized", "one is capitalized", "difference of lengths", "long and alike",
     ),
     "frequency": (
-        "source",
-        "target",
-        "difference",
-        "both at most once",
-        "both rare",
-        "both frequent",
-        "one is frequent",
-        "one is unseen",
-        "both unseen",
-        "both rare x product",
-        "both frequent x product",
-        "one is frequent x product",
-        "both rare x common letters",
-        "one is frequent x distance",
+        "source", "target", "difference", "both at most once", "both rare", "both frequent", "one is frequent",
+        "one is unseen", "both unseen", "both rare x product", "both frequent x product", "one is frequent x product",
+        "both rare x common letters", "one is frequent x distance",
     ),
     "null": (
-        "source",
-        "target",
-        "larger",
-        "neither",
-        "source frequent x (1 - product)",
-        "target frequent x (1 - product)",
+        "source", "target", "larger", "neither", "source frequent x (1 - product)", "target frequent x (1 - product)",
     ),
 }
 """Groups whose columns do not depend on the data, in the kernel's order, and the names of their columns."""
@@ -147,21 +82,11 @@ GROUPS = (*_COLUMNS, "posteriors", "extra", "lexical")
 """All groups, in the order of their columns."""
 
 _WORD_COLUMNS = (
-    "one",
-    "frequency",
-    "rare",
-    "frequent",
-    "length",
-    "punctuation",
-    "digits",
-    "expected links",
-    "expected links, its own direction",
-    "second partner",
-    "second partner is next to the first",
-    "second partner if next to the first",
-    "null",
-    "neighbors at its best partner",
+    "one", "frequency", "rare", "frequent", "length", "punctuation", "digits", "expected links",
+    "expected links, its own direction", "second partner", "second partner is next to the first",
+    "second partner if next to the first", "null", "neighbors at its best partner",
 )
+# fmt: on
 
 
 def _refuse_nonfinite(status: npt.NDArray[np.int8]) -> None:
@@ -289,29 +214,6 @@ class LinkFeatures:
         batch.scores(self._mask, extra, self._n_lexical, checked, out, status, _threads.current())
         _refuse_nonfinite(status)
         return out
-
-    def header(self) -> dict[str, Any]:
-        """All settings as plain JSON values."""
-        return {
-            "groups": list(self.groups),
-            "n_lexical": self.n_lexical,
-            "posterior_names": list(self.posterior_names),
-            "extra_names": list(self.extra_names),
-            "lexical_names": list(self.lexical_names),
-        }
-
-    @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`header`; ValueError if it is damaged."""
-        if not isinstance(header, Mapping):
-            raise ValueError("the settings of the features are not a JSON object; save the model again")
-        names = {}
-        for key in ("groups", "posterior_names", "extra_names", "lexical_names"):
-            value = header.get(key)
-            if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-                raise ValueError(f"{key} of the features must be a list of names, got {value!r}; save the model again")
-            names[key] = tuple(value)
-        return cls(n_lexical=header.get("n_lexical"), **names)  # type: ignore[arg-type]
 
 
 def require_columns(

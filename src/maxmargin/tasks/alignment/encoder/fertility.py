@@ -12,14 +12,17 @@ the target words. With D = 1 the parts are the cells.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.matching import Matching
+from maxmargin.tasks.alignment.io.links import pack, refuse_outside, sentence_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +126,23 @@ class FertilityBatch:
         """Capacities: ``fertility`` for words, 1 for the slots of the other side."""
         sizes = np.stack([words, others], axis=1).ravel()
         return np.repeat(np.tile([self.fertility, 1], len(words)), sizes)
+
+    def select(self, pairs: IntArray) -> FertilityBatch:
+        """The given pairs."""
+        return FertilityBatch(self.n_source[pairs], self.n_target[pairs], self.fertility)
+
+    def grid_of(self, pairs: IntArray) -> IntArray:
+        """The positions in a grid of the cells of the given pairs."""
+        return ranges(self.grid_start[pairs], self.grid_start[pairs + 1])
+
+    def grid(self, links: Sequence[IntArray]) -> npt.NDArray[np.bool_]:
+        """The links of each pair as a 0/1 grid; ValueError if one is outside its pair."""
+        start, flat = pack(links, "sentence pair")
+        refuse_outside(start, flat, self.n_source, self.n_target)
+        pair = sentence_of(start)
+        grid = np.zeros(int(self.grid_start[-1]), dtype=bool)
+        grid[self.grid_start[pair] + flat[:, 0] * self.n_target[pair] + flat[:, 1]] = True
+        return grid
 
     def packed(self, cells: FloatArray, source: FloatArray, target: FloatArray) -> FloatArray:
         """Values of cells (a grid) and of slots (one row per word) as one vector of parts."""

@@ -7,6 +7,7 @@ describes the formats of links.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,24 +17,10 @@ import numpy as np
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.io.link_formats import FORMATS, Format, Table, format_pair, parse, recognize
+from maxmargin.tasks.alignment.io.link_formats import FORMATS, Table, parse, recognize
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, unpack
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text, words_of
-
-__all__ = [
-    "FORMATS",
-    "Bitext",
-    "FileError",
-    "Format",
-    "LinkFile",
-    "format_links",
-    "open_links",
-    "read_bitext",
-    "read_links",
-    "read_references",
-    "read_sentences",
-    "write_links",
-]
+from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, name_of, problem, read_text, words_of
+from maxmargin.tasks.common.text import FileError as FileError
 
 
 @dataclass(frozen=True)
@@ -247,15 +234,16 @@ def _distinct(table: Table) -> Table:
     first = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), dtype=bool), keys[1:] != keys[:-1]]))
     if order is None and len(first) == len(keys):
         return table
-    kept = first if order is None else order[first]
-    return Table(
-        table.sentence[kept],
-        table.links[kept],
-        np.logical_or.reduceat(sure, first),
-        None if confidence is None else np.maximum.reduceat(confidence, first),
-        table.line[kept],
-        table.count,
+    return replace(
+        table.select(first if order is None else order[first]),
+        sure=np.logical_or.reduceat(sure, first),
+        confidence=None if confidence is None else np.maximum.reduceat(confidence, first),
     )
+
+
+def _check_format(format: str) -> None:
+    if format not in FORMATS:
+        raise ValueError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
 
 
 def open_links(path: AnyPath, *, format: str | None = None) -> LinkFile:
@@ -265,8 +253,8 @@ def open_links(path: AnyPath, *, format: str | None = None) -> LinkFile:
         path: the file.
         format: one of :data:`FORMATS`; None recognizes it, except TALP, which looks like Pharaoh but counts from 1.
     """
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
+    if format is not None:
+        _check_format(format)
     data = read_text(path)
     form = recognize(path, data) if format is None else format
     return LinkFile(path, form, parse(path, data, form))
@@ -305,6 +293,7 @@ def format_links(
         sentence: number of the pair from 1, for NAACL.
         digits: decimal places of confidences.
     """
+    _check_format(format)
     possible = None
     if isinstance(links, Reference):
         if confidence is not None:
@@ -318,7 +307,21 @@ def format_links(
         links = links.links
     if confidence is not None and (len(confidence) != len(links) or not np.isfinite(confidence).all()):
         raise ValueError(f"sentence {sentence}: confidence must have a finite number for each of {len(links)} links")
-    return format_pair(links, form=format, confidence=confidence, possible=possible, sentence=sentence, digits=digits)
+    words, also = links.tolist(), [] if possible is None else possible.tolist()
+    numbers = None if confidence is None else [f"{value:.{digits}f}" for value in confidence.tolist()]
+    if format == "json":
+        if possible is not None:
+            return json.dumps({"sure": words, "possible": also})
+        if numbers is None:
+            return json.dumps(words)
+        return f'{{"links": {json.dumps(words)}, "confidence": [{", ".join(numbers)}]}}'
+    tails = [""] * len(words) if numbers is None else [(" " if format == "naacl" else ":") + one for one in numbers]
+    if format == "naacl":
+        rows = [f"{sentence} {i + 1} {j + 1} S{tail}" for (i, j), tail in zip(words, tails, strict=True)]
+        return "\n".join(rows + [f"{sentence} {i + 1} {j + 1} P" for i, j in also])
+    base = 1 if format == "talp" else 0
+    rows = [f"{i + base}-{j + base}{tail}" for (i, j), tail in zip(words, tails, strict=True)]
+    return " ".join(rows + [f"{i + base}p{j + base}" for i, j in also])
 
 
 def write_links(

@@ -1,4 +1,4 @@
-"""Formats of links: recognized, parsed and written.
+"""Formats of links: recognized and parsed.
 
 - ``pharaoh``: a line per pair of ``0-0 1p2``, from 0; ``-`` is sure, ``p`` possible; ``0-0:0.93`` has a confidence.
 - ``talp``: the same from 1. Its files look like Pharaoh files, so it must be asked for.
@@ -64,6 +64,11 @@ class Table:
     confidence: FloatArray | None
     line: IntArray
     count: int
+
+    def select(self, kept: IntArray) -> Table:
+        """The links of the given numbers."""
+        confidence = None if self.confidence is None else self.confidence[kept]
+        return Table(self.sentence[kept], self.links[kept], self.sure[kept], confidence, self.line[kept], self.count)
 
 
 def recognize(path: AnyPath, data: bytes) -> str:
@@ -249,11 +254,8 @@ def _pharaoh_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
 
 
 def _without_null(table: Table) -> Table:
-    kept = (table.links >= 0).all(axis=1)
-    if kept.all():
-        return table
-    confidence = None if table.confidence is None else table.confidence[kept]
-    return Table(table.sentence[kept], table.links[kept], table.sure[kept], confidence, table.line[kept], table.count)
+    kept = np.flatnonzero((table.links >= 0).all(axis=1))
+    return table if len(kept) == len(table.links) else table.select(kept)
 
 
 # ---- NAACL
@@ -426,37 +428,3 @@ def _is_plain(value: Any) -> bool:
 
 def _is_position(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9
-
-
-# ---- writing
-
-
-def format_pair(
-    links: IntArray,
-    *,
-    form: str = "pharaoh",
-    confidence: FloatArray | None = None,
-    possible: IntArray | None = None,
-    sentence: int = 1,
-    digits: int = 4,
-) -> str:
-    """The text of one pair, without the end of its last line; see :func:`files.format_links`."""
-    words = links.tolist()
-    certain = None if confidence is None else [f"{value:.{digits}f}" for value in confidence.tolist()]
-    also = [] if possible is None else possible.tolist()
-    if form == "json":
-        if possible is not None:
-            return json.dumps({"sure": words, "possible": also})
-        if certain is None:
-            return json.dumps(words)
-        return f'{{"links": {json.dumps(words)}, "confidence": [{", ".join(certain)}]}}'
-    if form == "naacl":
-        tails = [""] * len(words) if certain is None else [f" {value}" for value in certain]
-        rows = [f"{sentence} {i + 1} {j + 1} S{tail}" for (i, j), tail in zip(words, tails, strict=True)]
-        return "\n".join(rows + [f"{sentence} {i + 1} {j + 1} P" for i, j in also])
-    if form not in FORMATS:
-        raise ValueError(f"unknown format {form!r}; choose one of {', '.join(FORMATS)}")
-    base = 1 if form == "talp" else 0
-    tails = [""] * len(words) if certain is None else [f":{value}" for value in certain]
-    rows = [f"{i + base}-{j + base}{tail}" for (i, j), tail in zip(words, tails, strict=True)]
-    return " ".join(rows + [f"{i + base}p{j + base}" for i, j in also])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +27,6 @@ from maxmargin.tasks.common.text import AnyPath, count_of, words_of
 
 LONGEST_ALIGNED = 1000
 """Sentence pairs with more words on a side are not aligned, as the cost grows with the cube of the length."""
-
-_PIECE = 200_000
-"""Number of cells that are predicted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +143,9 @@ def as_references(y: Sequence[Any], n: int, called: str = "sentence pair") -> li
         raise ValueError(f"there are {n} {called}s but {len(y)} references; give one for each")
     found = []
     for number, one in enumerate(y):
-        if isinstance(one, Reference):
-            found.append(one)
-            continue
         try:
-            found.append(Reference.of(one.links if isinstance(one, Prediction) else one))
+            links = one.links if isinstance(one, Prediction) else one
+            found.append(one if isinstance(one, Reference) else Reference.of(links))
         except (TypeError, ValueError):
             raise ValueError(
                 f"{called} {number + 1}: a reference must be a Reference or (source, target) positions from 0"
@@ -162,10 +157,14 @@ def require_inside(
     pairs: Sequence[SentencePair], references: Sequence[Reference], called: str = "sentence pair"
 ) -> None:
     """Refuse references with links outside their pairs."""
-    n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
-    n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
+    n_source, n_target = sizes_of(pairs).T
     for links in ([one.sure for one in references], [one.possible for one in references]):
         refuse_outside(*pack(links, called), n_source, n_target, called)
+
+
+def sizes_of(pairs: Sequence[SentencePair]) -> IntArray:
+    """Numbers of source and target words, shape ``(n, 2)``."""
+    return np.array([(len(pair.source), len(pair.target)) for pair in pairs], dtype=np.int64).reshape(-1, 2)
 
 
 def extra_names(pairs: Sequence[SentencePair], dev: Sequence[SentencePair] = ()) -> tuple[str, ...]:
@@ -202,8 +201,7 @@ def require_extra(pairs: Sequence[SentencePair], names: Sequence[str]) -> None:
 
 def extra_column(pairs: Sequence[SentencePair], name: str) -> FloatArray:
     """An extra column of all cells of pairs from :func:`as_pairs`: 1, or the confidence, at links, 0 elsewhere."""
-    n_target = np.array([len(pair.target) for pair in pairs], dtype=np.int64)
-    n_source = np.array([len(pair.source) for pair in pairs], dtype=np.int64)
+    n_source, n_target = sizes_of(pairs).T
     values: list[npt.ArrayLike] = []
     links = []
     for pair in pairs:
@@ -218,20 +216,6 @@ def extra_column(pairs: Sequence[SentencePair], name: str) -> FloatArray:
     if len(flat):
         column[grid_start[of] + flat[:, 0] * n_target[of] + flat[:, 1]] = np.concatenate(values)
     return column
-
-
-def pieces(pairs: Sequence[SentencePair], numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Split the numbers of pairs into runs with a bounded number of cells."""
-    piece: list[int] = []
-    cells = 0
-    for number in numbers:
-        if piece and cells >= _PIECE:
-            yield piece
-            piece, cells = [], 0
-        piece.append(number)
-        cells += len(pairs[number].source) * len(pairs[number].target)
-    if piece:
-        yield piece
 
 
 def too_long(pair: SentencePair) -> bool:

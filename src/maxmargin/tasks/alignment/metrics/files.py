@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from maxmargin._callers import callers_level
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.io.files import Bitext, FileError, LinkFile, open_links
+from maxmargin.tasks.alignment.io.files import Bitext, LinkFile, open_links
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
-from maxmargin.tasks.common.text import AnyPath, count_of, name_of
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of
 
 
 def evaluate_files(

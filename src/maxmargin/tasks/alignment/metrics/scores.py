@@ -157,35 +157,9 @@ def _among(keys: IntArray, sorted_keys: IntArray) -> npt.NDArray[np.bool_]:
     return np.asarray(sorted_keys[at] == keys, dtype=bool)
 
 
-def interval(
-    references: Sequence[Reference],
-    predictions: Sequence[IntArray | Prediction],
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Interval:
-    """A bootstrap interval of the AER."""
-    return interval_of(evaluate(references, predictions), level=level, resamples=resamples, seed=seed)
-
-
 def interval_of(scores: Scores, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
     """A bootstrap interval of the AER of scores."""
     return resampling.interval(_total_and_hits(scores), _aer, level=level, resamples=resamples, seed=seed)
-
-
-def compare(
-    references: Sequence[Reference],
-    first: Sequence[IntArray | Prediction],
-    second: Sequence[IntArray | Prediction],
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Comparison:
-    """Compare two systems by the paired bootstrap, on the same resampled sentences."""
-    scores = [evaluate(references, predictions) for predictions in (first, second)]
-    return compare_scores(*scores, level=level, resamples=resamples, seed=seed)
 
 
 def compare_scores(

@@ -25,13 +25,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
 from maxmargin import _threads
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.alignment.io.links import Prediction, pack, unpack
+from maxmargin.tasks.alignment.io.links import Prediction, link_keys, pack, sentence_of, unpack
 
 
 class Method(StrEnum):
@@ -90,24 +89,12 @@ def symmetrize(
 
 def _checked(links: Sequence[IntArray | Prediction], direction: str) -> tuple[IntArray, IntArray]:
     start, flat = pack(links)
-    if not len(flat):
-        return start, flat
-    bad = np.any((flat < 0) | (flat >= 1 << 31), axis=1)
-    step = np.diff(flat, axis=0)
-    unsorted = (step[:, 0] < 0) | ((step[:, 0] == 0) & (step[:, 1] <= 0))
-    inner = np.ones(len(flat) - 1, dtype=bool)
-    boundaries = start[1:-1]
-    inner[boundaries[(boundaries > 0) & (boundaries < len(flat))] - 1] = False
-    at = min(_first(bad), _first(unsorted & inner) + 1)
-    if at < len(flat):
-        number = int(np.searchsorted(start, at, side="right"))
+    unsorted = np.flatnonzero(np.diff(link_keys(sentence_of(start), flat)) <= 0) + 1
+    wrong = np.concatenate([unsorted, np.flatnonzero((flat >= 1 << 31).any(axis=1))])
+    if len(wrong):
+        at = int(wrong.min())
         raise ValueError(
-            f"sentence {number}, {direction}: link {flat[at].tolist()} is negative, too large, repeated or out of "
-            "order; make links with as_links(pairs)"
+            f"sentence {int(np.searchsorted(start, at, side='right'))}, {direction}: link {flat[at].tolist()} is too "
+            "large, repeated or out of order; make links with as_links(pairs)"
         )
     return start, flat
-
-
-def _first(flags: npt.NDArray[np.bool_]) -> int:
-    """The index of the first flag that is set, or the number of flags."""
-    return int(np.argmax(flags)) if flags.any() else len(flags)

@@ -20,11 +20,7 @@ def summary(names: Sequence[str], scores: Sequence[Scores], *, level: float = 0.
         entry = {"predicted_file": name, **one.as_dict(), "aer_interval": [around.low, around.high]}
         if systems:
             versus = compare_scores(scores[0], one, level=level, seed=seed)
-            entry["against_first"] = {
-                "aer_difference": versus.difference,
-                "interval": [versus.low, versus.high],
-                "p_value": versus.p_value,
-            }
+            entry["against_first"] = versus.as_dict("aer_difference")
         systems.append(entry)
     return {"interval_level": level, "systems": systems}
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.alignment.io.files import Bitext, open_links, read_bitext
-from maxmargin.tasks.alignment.io.links import Prediction, Reference
+from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links
+from maxmargin.tasks.alignment.metrics.scores import evaluate
 from maxmargin.tasks.common.text import AnyPath, name_of
 
 
@@ -106,13 +107,8 @@ class ShownPair:
         return found
 
     def error_rate(self) -> float | None:
-        """``1 - (|A & S| + |A & P|) / (|A| + |S|)``, 0 if both sets are empty; None without a reference."""
-        if self.reference is None:
-            return None
-        kinds = [kind for kind, _ in self.drawn().values()]
-        sure, possible, wrong, missed = (kinds.count(kind) for kind in ("sure", "possible", "wrong", "missed"))
-        total = 2 * sure + possible + wrong + missed
-        return 1 - (2 * sure + possible) / total if total else 0.0
+        """The AER; None without a reference."""
+        return None if self.reference is None else evaluate([self.reference], [as_links(self.links)]).aer
 
 
 def shown_pairs(

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
@@ -116,9 +116,14 @@ class BitextModels:
         stems, variational = (model.select(cooccurrences, kept) for model in (self.stems, self.variational))
         return type(self)(words, stems, variational, self.seen), numbers
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of a model file."""
-        found: dict[str, npt.NDArray[Any]] = {"seen": self.seen}
+    def state(self) -> dict[str, Any]:
+        """The arrays and numbers of a model file."""
+        found: dict[str, Any] = {
+            "n_pairs": self.n_pairs,
+            "stem_letters": self.stems.cooccurrences.letters,
+            "null": [getattr(self, name).null for name in MODELS],
+            "seen": self.seen,
+        }
         for name, cooccurrences in (("words", self.words.cooccurrences), ("stems", self.stems.cooccurrences)):
             for side in ("source", "target"):
                 for key, array in getattr(cooccurrences, side).arrays().items():
@@ -132,89 +137,68 @@ class BitextModels:
                     found[f"{name}.{part}.{key}"] = table
         return found
 
-    def header(self) -> dict[str, Any]:
-        """The numbers that belong to :meth:`arrays`, as plain values."""
-        return {
-            "n_pairs": self.n_pairs,
-            "stem_letters": self.stems.cooccurrences.letters,
-            "null": [getattr(self, name).null for name in MODELS],
-        }
-
     @classmethod
-    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """The inverse of :meth:`header` and :meth:`arrays`; ValueError or KeyError if they are damaged."""
-        n_pairs, letters, nulls = header["n_pairs"], header["stem_letters"], header["null"]
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`state`; ValueError or KeyError if it is damaged."""
+        n_pairs, letters, nulls, seen = (state[key] for key in ("n_pairs", "stem_letters", "null", "seen"))
         for value in (n_pairs, letters):
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 53:
                 raise ValueError("its counts of pairs and letters must be integers >= 0")
-        if (
-            not isinstance(nulls, list)
-            or len(nulls) != len(MODELS)
-            or not all(isinstance(null, float) and 0 <= null < 1 for null in nulls)
-        ):
+        probable = isinstance(nulls, list) and all(isinstance(null, float) and 0 <= null < 1 for null in nulls)
+        if not probable or len(nulls) != len(MODELS):
             raise ValueError("its probabilities of the empty word are damaged")
-        cooccurrences: dict[str, Cooccurrences] = {}
-        for name, cut in (("words", 0), ("stems", letters)):
-            source, target = (
-                WordVocabulary.from_arrays(
-                    {key: arrays[f"{name}.{side}.{key}"] for key in ("text", "offsets", "counts")}
-                )
-                for side in ("source", "target")
-            )
-            start, column, counts = (arrays[f"{name}.{key}"] for key in ("row_start", "column", "counts"))
-            cooccurrences[name] = _checked(Cooccurrences(source, target, n_pairs, cut, start, column, counts))
-        models = []
-        for name, null in zip(MODELS, nulls, strict=True):
-            shared = cooccurrences["words" if name == "words" else "stems"]
-            model1, hmm = (
-                WordProbabilities(*(arrays[f"{name}.{part}.{key}"] for key in WordProbabilities._fields))
-                for part in ("model1", "hmm")
-            )
-            links, jumps = arrays[f"{name}.links"], arrays[f"{name}.jumps"]
-            models.append(_fitting(TranslationModel(shared, links, model1, hmm, jumps, null)))
-        seen = arrays["seen"]
         if seen.dtype != np.int64 or seen.ndim != 1 or (seen[1:] <= seen[:-1]).any():
             raise ValueError("its fingerprints of sentence pairs are damaged")
-        return cls(models[0], models[1], models[2], seen)
+        words = _cooccurrences(state, "words", 0, n_pairs)
+        stems = _cooccurrences(state, "stems", letters, n_pairs)
+        return cls(
+            _model(state, "words", words, nulls[0]),
+            _model(state, "stems", stems, nulls[1]),
+            _model(state, "variational", stems, nulls[2]),
+            seen,
+        )
 
 
-def _checked(cooccurrences: Cooccurrences) -> Cooccurrences:
+def _array(state: Mapping[str, Any], name: str, dtype: Any, shape: tuple[int, ...], most: float = np.inf) -> Any:
+    """An array of a file that has this type and shape and finite numbers from 0 to ``most``, or ValueError."""
+    found = state[name]
+    good = found.dtype == dtype and found.shape == shape and np.isfinite(found).all()
+    if not good or (found < 0).any() or (found > most).any():
+        raise ValueError(f"its array {name} is damaged")
+    return found
+
+
+def _cooccurrences(state: Mapping[str, Any], name: str, letters: int, n_pairs: int) -> Cooccurrences:
     """Co-occurrences whose entries can be searched, or ValueError."""
-    start, column, counts = cooccurrences.row_start, cooccurrences.column, cooccurrences.counts
-    if (
-        start.dtype != np.int64
-        or start.shape != (len(cooccurrences.source) + 1,)
-        or start[0] != 0
-        or (np.diff(start) < 0).any()
-        or column.dtype != np.int32
-        or column.shape != (int(start[-1]),)
-        or counts.dtype != np.int32
-        or counts.shape != column.shape
-        or (len(column) and (column.min() < 0 or column.max() >= len(cooccurrences.target) or counts.min() < 0))
-    ):
-        raise ValueError("its co-occurrences are damaged")
+    source, target = (
+        WordVocabulary.from_arrays({key: state[f"{name}.{side}.{key}"] for key in ("text", "offsets", "counts")})
+        for side in ("source", "target")
+    )
+    start = _array(state, f"{name}.row_start", np.int64, (len(source) + 1,))
+    column = _array(state, f"{name}.column", np.int32, (int(start[-1]),), len(target) - 1)
+    counts = _array(state, f"{name}.counts", np.int32, column.shape)
     rising = np.diff(column) > 0
     rising[start[1:-1][(start[1:-1] > 0) & (start[1:-1] < len(column))] - 1] = True
-    if not rising.all():
+    if start[0] != 0 or (np.diff(start) < 0).any() or not rising.all():
         raise ValueError("its co-occurrences are not in order")
-    return cooccurrences
+    return Cooccurrences(source, target, n_pairs, letters, start, column, counts)
 
 
-def _fitting(model: TranslationModel) -> TranslationModel:
+def _model(state: Mapping[str, Any], name: str, cooccurrences: Cooccurrences, null: float) -> TranslationModel:
     """A model whose arrays have the right shapes and hold probabilities, or ValueError."""
-    n_entries = model.cooccurrences.n_entries
-    shapes = (n_entries, 2), (len(model.cooccurrences.target),), (len(model.cooccurrences.source),)
-    for probabilities in (model.model1, model.hmm):
-        for table, shape in zip(probabilities, shapes, strict=True):
-            good = table.dtype == np.float32 and table.shape == shape and np.isfinite(table).all()
-            if not good or (table < 0).any() or (table > 1.001).any():
-                raise ValueError("its probabilities are damaged")
-    jumps = model.jumps
-    if jumps.dtype != np.float64 or jumps.ndim != 2 or len(jumps) != 2 or jumps.shape[1] % 2 != 1 or jumps.size < 6:
+    n_entries = cooccurrences.n_entries
+    shapes = (n_entries, 2), (len(cooccurrences.target),), (len(cooccurrences.source),)
+    model1, hmm = (
+        WordProbabilities(
+            *(
+                _array(state, f"{name}.{part}.{key}", np.float32, shape, 1.001)
+                for key, shape in zip(WordProbabilities._fields, shapes, strict=True)
+            )
+        )
+        for part in ("model1", "hmm")
+    )
+    links = _array(state, f"{name}.links", np.float32, (n_entries,))
+    jumps = _array(state, f"{name}.jumps", np.float64, (2, *state[f"{name}.jumps"].shape[1:]), 1.001)
+    if jumps.ndim != 2 or jumps.shape[1] % 2 != 1 or jumps.size < 6 or (jumps < 1e-30).any():
         raise ValueError("its jumps are damaged")
-    if not np.isfinite(jumps).all() or (jumps < 1e-30).any() or (jumps > 1.001).any():
-        raise ValueError("its jumps are damaged")
-    links = model.links
-    if links.dtype != np.float32 or links.shape != (n_entries,) or not np.isfinite(links).all() or (links < 0).any():
-        raise ValueError("its counts of links are damaged")
-    return replace(model, jumps=np.ascontiguousarray(jumps))
+    return TranslationModel(cooccurrences, links, model1, hmm, np.ascontiguousarray(jumps), null)

@@ -41,10 +41,6 @@ class BitextBatch:
             self.source_start, self.source, self.target_start, self.target, *self.vocabulary_sizes
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the kernel object, which is made again from the rest."""
-        return {name: value for name, value in self.__dict__.items() if name != "kernel"}
-
     def __len__(self) -> int:
         return len(self.source_start) - 1
 

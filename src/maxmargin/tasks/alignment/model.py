@@ -1,0 +1,181 @@
+"""A trained aligner: links, confidences, a baseline, and its file.
+
+It imports neither training nor scikit-learn, so that commands that only predict start quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _checks, _threads
+from maxmargin.encoders import checks
+from maxmargin.model import Model, Training
+from maxmargin.structures._arrays import pieces
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.confidence import Calibration
+from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, indexed
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, links_of
+from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
+from maxmargin.tasks.alignment.io.links import Prediction
+from maxmargin.tasks.alignment.io.sentences import as_pairs, as_references, sizes_of
+from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
+from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
+from maxmargin.tasks.common.progress import Stages
+
+Found = TypeVar("Found")
+
+_PIECE = 200_000
+"""Number of cells that are predicted at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class AlignerTraining(Training):
+    """How the training of an aligner went; not part of a model file.
+
+    Attributes:
+        choices: the settings that were tried, each with its AER on held-out pairs.
+        held_out: scores of the held-out pairs at the settings used; None if there were none.
+    """
+
+    choices: tuple[tuple[dict[str, float], float], ...] = ()
+    held_out: Scores | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class AlignerModel(Model):
+    """A trained aligner; inputs are sentence pairs as :meth:`WordAligner.fit` takes them.
+
+    Attributes:
+        encoder: turns sentence pairs into matchings; has the translation models.
+        calibration: ``slope``, ``intercept`` and ``bend`` of the curve from margins to confidences.
+        verbose: whether predictions draw a progress bar on a terminal.
+    """
+
+    encoder: AlignmentEncoder
+    training: AlignerTraining | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        _ = self.curve  # checked here, so that no damaged file gives a model
+
+    @cached_property
+    def curve(self) -> Calibration:
+        """The curve from margins to confidences."""
+        return Calibration(**self.calibration)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """A readable name for every weight."""
+        return self.encoder.link_model.names
+
+    def predict(self, X: Iterable[Any], *, adapt: bool = True) -> list[IntArray]:
+        """The links of each pair, ``(k, 2)`` arrays of positions from 0; none for pairs with an empty side.
+
+        Args:
+            X: sentence pairs.
+            adapt: whether the translation models adapt to the pairs that were not in the bitext before aligning them
+                (see :mod:`~maxmargin.tasks.alignment.translation.adaptation`). Adapted models have seen the pairs, as
+                in training, and align them better; but the links of the pairs then depend on each other.
+        """
+
+        def best(evidence: Evidence) -> list[IntArray]:
+            batch, scores = self._scored(evidence)
+            return links_of(evidence, np.flatnonzero(batch.structure.argmax(scores).z[batch.cells] > 0.5))
+
+        return self._each(X, adapt, best)
+
+    def align(self, X: Iterable[Any], *, threshold: float | None = None, adapt: bool = True) -> list[Prediction]:
+        """The links of each pair with confidences.
+
+        Args:
+            X: sentence pairs.
+            threshold: the minimum confidence of a link, in [0, 1]: high for few reliable links, low for more links,
+                within the fertility. The scores of links are lowered by the margin of that confidence, and links below
+                it are dropped. None for the best alignment, whose links may have any confidence.
+            adapt: as in :meth:`predict`.
+        """
+        least = None if threshold is None else _checks.number("threshold", threshold, least=0, most=1)
+
+        def best(evidence: Evidence) -> Iterable[Prediction]:
+            batch, scores = self._scored(evidence)
+            confidence = self.curve(batch.structure.margins(scores)[batch.cells])
+            if least is not None:
+                scores[batch.cells] -= self.curve.margin(least)
+            chosen = batch.structure.argmax(scores).z[batch.cells] > 0.5
+            cells = np.flatnonzero(chosen if least is None else chosen & (confidence >= least))
+            values = np.split(confidence[cells], np.searchsorted(cells, evidence.bitext.grid_start[1:-1]))
+            return map(Prediction, links_of(evidence, cells), values)
+
+        return self._each(X, adapt, best)
+
+    def align_hmm(self, X: Iterable[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
+        """The symmetrized links of the hidden Markov models of words, a baseline that needs no annotations.
+
+        ``method`` is one of :data:`~maxmargin.tasks.alignment.metrics.symmetrization.METHODS`.
+        """
+
+        def best(evidence: Evidence) -> list[IntArray]:
+            forward, backward = (links_of(evidence, np.flatnonzero(grid)) for grid in best_links(evidence))
+            return symmetrize(forward, backward, method)
+
+        return self._each(X, adapt, best)
+
+    def score(self, X: Iterable[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
+        """``1 - AER``."""
+        pairs = as_pairs(X)
+        counts = evaluate(as_references(y, len(pairs)), self.predict(pairs)).counts
+        weight = checks.weights(sample_weight, len(pairs))
+        sums = counts.T @ (np.ones(len(pairs)) if weight is None else weight)
+        predicted, sure, _, predicted_sure, predicted_possible = sums.tolist()
+        return (predicted_sure + predicted_possible) / (predicted + sure) if predicted + sure > 0 else 1.0
+
+    def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
+        """Refused: outputs that differ in their fertility slots alone would be the same alignment."""
+        raise ValueError("an aligner has no k_best; align(X, threshold=...) gives more links, with confidences")
+
+    def save(self, path: str | Path, *, min_probability: float = 1e-4) -> None:
+        """Write the model to a file, which is replaced only when complete; nothing in it can execute.
+
+        Args:
+            path: the file.
+            min_probability: word pairs of smaller probability in all translation models are left out; 0 keeps all.
+        """
+        Model.save(replace(self, encoder=self.encoder.pruned(min_probability)), path)
+
+    def _scored(self, evidence: Evidence) -> tuple[FertilityBatch, FloatArray]:
+        """The matchings of pairs and the scores of their parts."""
+        link_model = self.encoder.link_model
+        batch = link_model.batch(evidence)
+        return batch, link_model.scores(evidence, batch, self.weights)
+
+    def _each(self, X: Iterable[Any], adapt: bool, align: Callable[[Evidence], Iterable[Found]]) -> list[Found]:
+        """The results of ``align``, one per pair, for the evidence of a piece of the pairs at a time."""
+        pairs = self.encoder.parse(X)
+        bitext = indexed(pairs)
+        unseen = self.encoder.unseen(pairs) if adapt else np.zeros(len(pairs), dtype=bool)
+        cells = sizes_of(pairs).prod(axis=1)
+        found: dict[int, Found] = {}
+        with _threads.threads(self.n_jobs), Stages(self.verbose) as stages:
+            for is_unseen in (False, True):
+                chosen = np.flatnonzero(unseen == is_unseen)
+                if not len(chosen):
+                    continue
+                stages.begin("new pairs" if is_unseen else "aligning", len(chosen))
+                translation = self.encoder.translation(bitext.select(chosen) if is_unseen else None)
+                for piece in pieces(cells[chosen], _PIECE):
+                    numbers = chosen[piece].tolist()
+                    some = [pairs[number] for number in numbers]
+                    evidence = self.encoder.evidence(some, bitext.select(numbers), translation)
+                    found.update(zip(numbers, align(evidence), strict=True))
+                    stages.advance(len(numbers))
+        return [found[number] for number in range(len(found))]
+
+
+AlignmentEncoder.model_class = AlignerModel
