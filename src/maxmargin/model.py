@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -104,6 +104,21 @@ class Model:
     n_jobs: int | None = None
     calibration: dict[str, float] = field(default_factory=dict)
     training: Training | None = None
+
+    @staticmethod
+    def of(encoder: Encoder, n_jobs: int | None = None) -> Model:
+        """A model of the encoder's class that has no weights yet."""
+        model: Model = (encoder.model_class or Model)(np.zeros(0), encoder, n_jobs=n_jobs)
+        return model
+
+    @classmethod
+    def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
+        """:func:`load` a model that must be of this class; ModelFileError if it is another."""
+        found = load(path, n_jobs=n_jobs)
+        if not isinstance(found, cls):
+            reason = f"it holds a model of kind {found.encoder.kind!r}, not a {cls.__name__}"
+            raise model_file.ModelFileError(f"{path} cannot be loaded: {reason}")
+        return found
 
     @property
     def coef_(self) -> FloatArray:
@@ -349,7 +364,7 @@ def load(
         signed = encoder.nonnegative()
         if signed is not None and (weights[signed] < 0).any():
             raise ValueError(f"a {kind} model's weights of edges must be >= 0")
-        return (encoder.model_class or Model)(weights, encoder, metadata, n_jobs, calibration)
+        return replace(Model.of(encoder, n_jobs), weights=weights, metadata=metadata, calibration=calibration)
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError, RecursionError) as error:
         reason = f"{error} is missing from its header" if isinstance(error, KeyError) else str(error)
         raise model_file.ModelFileError(f"{path} cannot be loaded: {reason}") from None

@@ -88,7 +88,7 @@ class _Loop:
         clock = Clock()
         self.problem, self.solver, self.callbacks, self.checkpointer = problem, solver, callbacks, checkpointer
         self.rules = StopRules(problem, solver, stop, clock)
-        run = Run.of(problem, _generator(random_state), solver.shard_size, stop.tol)
+        run = Run.of(problem, generator(random_state), solver.shard_size, stop.tol)
         self.carry = Carry(run, BestBounds(problem.relaxed, solver.minimizes), clock)
         self.watched = solver.minimizes or bool(callbacks)  # otherwise the certificate of the end is enough
         self.rounding = 0.0
@@ -219,7 +219,8 @@ class _Loop:
         )
 
 
-def _generator(random_state: int | None) -> np.random.Generator:
+def generator(random_state: int | None) -> np.random.Generator:
+    """The random numbers of a seed; ValueError if it is not one."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):

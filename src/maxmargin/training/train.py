@@ -63,14 +63,17 @@ def train(
         return train_examples(examples, settings, score=dev_score(examples.encoder, dev, settings))
 
 
-def dev_score(encoder: Encoder, dev: Any, settings: Settings) -> Score | None:
-    """The function that scores a model on dev data ``(X, y)``, which are encoded once; None without dev data."""
+def dev_score(encoder: Encoder, dev: Any, settings: Settings, **options: Any) -> Score | None:
+    """The function that scores a model on dev data ``(X, y)``, which are encoded once; None without dev data.
+
+    ``options`` are those that a task's model has for its :meth:`Model.scorer`.
+    """
     if dev is None:
         return None
     if not isinstance(dev, (tuple, list)) or len(dev) != 2:
         raise ValueError("dev must be a pair (X, y) of inputs and outputs")
     try:
-        return Model(np.zeros(0), encoder, n_jobs=settings.n_jobs).scorer(*dev)
+        return Model.of(encoder, settings.n_jobs).scorer(*dev, **options)
     except ValueError as error:
         raise ValueError(f"dev data: {error}") from None
 
@@ -160,7 +163,7 @@ def _run(
     checkpoint: Checkpoint | None,
 ) -> Model:
     """One run of the solver."""
-    shell = Model(np.zeros(0), examples.encoder, n_jobs=settings.n_jobs)
+    shell = Model.of(examples.encoder, settings.n_jobs)
     chooser = None
     if score is not None:
         chooser = Validation(
