@@ -141,7 +141,10 @@ class CRF(BaseEstimator):  # type: ignore[misc]
             X_dev: held-out sentences.
             y_dev: their labels.
         """
-        tagger = SequenceTagger(**self._settings()).fit(X, y, X_dev, y_dev)
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("give both X_dev and y_dev, or neither")
+        dev = None if X_dev is None else (X_dev, y_dev)
+        tagger = SequenceTagger(**self._settings()).fit(X, y, dev=dev)
         if self.model_filename is not None:
             tagger.save(self.model_filename)
         self.sequence_tagger_ = tagger

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.optimization.base import Solver
+from maxmargin.optimization.callbacks import Callback
+from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.tagging.fitting import BaseTagger
+from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate
-from maxmargin.tasks.tagging.model import TaggerModel, load_tagger
+from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.training import Cost, train_tagger
+from maxmargin.training import Settings
 
 
-class SequenceTagger(BaseTagger, BaseEstimator):  # type: ignore[misc]
+class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     """Large-margin chain for labels of sequences, trained to a certified duality gap.
 
     X is a list of sentences. A sentence is a list of tokens, each a string or one string per column (with ``preset`` or
@@ -59,6 +67,138 @@ class SequenceTagger(BaseTagger, BaseEstimator):  # type: ignore[misc]
         solution_: certificate, status, history and counters of the run.
         dev_scores_: pairs of iteration and dev score; empty without dev data.
     """
+
+    model_: TaggerModel
+
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        template: str | Template | None = None,
+        columns: Sequence[str] | str | None = None,
+        order: int = 1,
+        constraints: str | TransitionConstraints | None = "auto",
+        forbidden: Iterable[tuple[Hashable, Hashable]] = (),
+        classes: Sequence[Hashable] | None = None,
+        unknown: Hashable = None,
+        min_count: int | None = None,
+        support: str = "negative",
+        C: float | Sequence[float] | None = None,
+        cost: Cost | None = None,
+        solver: Solver | str = "auto",
+        tol: float = 1e-2,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        metric: str = "auto",
+        patience: int | None = 5,
+        n_jobs: int | None = None,
+        random_state: int | None = 0,
+        checkpoint: str | Path | Checkpoint | None = None,
+        verbose: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.preset = preset
+        self.template = template
+        self.columns = columns
+        self.order = order
+        self.constraints = constraints
+        self.forbidden = forbidden
+        self.classes = classes
+        self.unknown = unknown
+        self.min_count = min_count
+        self.support = support
+        self.C = C
+        self.cost = cost
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.metric = metric
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        token_weight: Sequence[npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Train.
+
+        Args:
+            X: sentences; or a :class:`TokenTable` or :class:`AttributeText` of a file.
+            y: their labels, a sequence per sentence; for tables also flat codes, as ``(codes, labels)``.
+            dev: held-out sentences and labels ``(X, y)`` that choose the stopping point (and C, if there are several)
+                and calibrate probabilities.
+            sample_weight: weight of each sentence, shape ``(n_sentences,)``.
+            token_weight: cost of an error at each token, an array per sentence.
+
+        Returns:
+            The tagger. Issues a ConvergenceWarning if the gap is not closed.
+        """
+        return self._fit(self._chosen(TaggingEncoder), X, y, dev, sample_weight, token_weight)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        classes: Sequence[Hashable] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        token_weight: Sequence[npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Continue training with further sentences, close to the current weights.
+
+        Minimizes ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
+        attributes get weights; new labels are an error unless the first call named them in ``classes``. The first call
+        is a :meth:`fit`. Order and constraints must be those of the model.
+        """
+        encoder, before = self._chosen(TaggingEncoder), getattr(self, "model_", None)
+        if classes is not None and before is None:
+            encoder = replace(encoder, classes=tuple(classes))
+        return self._fit(encoder, X, y, dev, sample_weight, token_weight, before)
+
+    def _chosen(self, kind: Any) -> Any:
+        """Return the settings of a kind that are among those of this estimator."""
+        return kind(**{field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)})
+
+    def _fit(
+        self,
+        encoder: TaggingEncoder,
+        X: Any,
+        y: Any,
+        dev: tuple[Any, Any] | None,
+        sample_weight: npt.ArrayLike | None,
+        token_weight: Sequence[npt.ArrayLike] | None,
+        before: TaggerModel | None = None,
+    ) -> Self:
+        model = train_tagger(
+            encoder,
+            X,
+            y,
+            self._chosen(Settings),
+            dev=dev,
+            sample_weight=sample_weight,
+            token_weight=token_weight,
+            cost=self.cost,
+            metric=self.metric,
+            before=before,
+        )
+        training = model.training
+        assert training is not None
+        # Nothing can fail from here on: an estimator is fitted completely or not changed.
+        self.model_, self.solution_, self.dev_scores_ = model, training.solution, training.dev_scores
+        if not training.resumable and not getattr(self.checkpoint, "keep", False):
+            training.remove_checkpoints()
+        return self
 
     def _model(self) -> TaggerModel:
         check_is_fitted(self, "model_")
@@ -134,7 +274,7 @@ class SequenceTagger(BaseTagger, BaseEstimator):  # type: ignore[misc]
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the trained model to a file that :func:`load_tagger` reads."""
+        """Write the trained model to a file that :func:`maxmargin.load` reads."""
         self._model().save(path)
 
     @classmethod
@@ -143,7 +283,7 @@ class SequenceTagger(BaseTagger, BaseEstimator):  # type: ignore[misc]
 
         Settings are those of the constructor; the order defaults to that of the model.
         """
-        model = load_tagger(path)
+        model = TaggerModel.load(path)
         tagger = cls(**{"order": model.layout.order, **settings})
         tagger.model_ = model
         return tagger
