@@ -163,7 +163,6 @@ def test_a_failure_after_much_was_numbered_leaves_the_vocabulary():
     with pytest.raises(ValueError, match="sentence 0, token 9000"):
         vocabulary.of_items([[*([f"new{i}"] for i in range(9000)), None]], grow=True)
     assert vocabulary.names == ["known"]
-    assert "new1" not in vocabulary
 
 
 def test_errors_of_others_pass_through():
@@ -190,7 +189,7 @@ def test_values_that_change_what_is_walked():
     token.update({"a" + str(i): 1.0 for i in range(5)}, changing=Clearing(), z=1.0)
     vocabulary = AttributeVocabulary()
     vocabulary.of_items([sentence], grow=True)
-    assert "changing" in vocabulary
+    assert "changing" in vocabulary.names
 
 
 def test_cut_off():
@@ -214,9 +213,7 @@ def test_arrays_and_pickles():
     vocabulary.of_items([[["", "ü", "b", "日本"]]], grow=True)
     for again in (AttributeVocabulary.from_arrays(vocabulary.to_arrays()), pickle.loads(pickle.dumps(vocabulary))):
         assert again.names == ["", "ü", "b", "日本"]
-        assert again.find("日本") == 3
-        assert again.find("x") == -1
-    assert repr(vocabulary) == "AttributeVocabulary(4 attributes)"
+        assert again.of_items([[["日本", "x"]]]).columns.tolist() == [3]
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,15 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from maxmargin import _callers
 from maxmargin.encoders import checks
-from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.tagging.estimator import SequenceTagger
+from maxmargin.tasks.tagging.estimator import Predictor, SequenceTagger
+from maxmargin.tasks.tagging.model import TaggerModel
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
 LEAST_PENALTY = 0.5
@@ -27,7 +25,7 @@ LEAST_PENALTY = 0.5
 regularization than this takes longer and does not fit better."""
 
 
-class CRF(BaseEstimator):  # type: ignore[misc]
+class CRF(Predictor):
     """Drop-in for ``sklearn_crfsuite.CRF``: ``from maxmargin.tasks.tagging import CRF``.
 
     Args:
@@ -49,6 +47,13 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     Attributes:
         sequence_tagger_: the trained :class:`SequenceTagger`, with certificate, k-best lists, margins and files.
     """
+
+    algorithm: str | None
+    all_possible_states: bool | None
+    c1: float | None
+    max_iterations: int | None
+    verbose: bool
+    model_filename: str | Path | None
 
     def __init__(
         self,
@@ -81,34 +86,7 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         keep_tempfiles: bool = False,
         trainer_cls: Any = None,
     ) -> None:
-        self.algorithm = algorithm
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.c1 = c1
-        self.c2 = c2
-        self.max_iterations = max_iterations
-        self.num_memories = num_memories
-        self.epsilon = epsilon
-        self.period = period
-        self.delta = delta
-        self.linesearch = linesearch
-        self.max_linesearch = max_linesearch
-        self.calibration_eta = calibration_eta
-        self.calibration_rate = calibration_rate
-        self.calibration_samples = calibration_samples
-        self.calibration_candidates = calibration_candidates
-        self.calibration_max_trials = calibration_max_trials
-        self.pa_type = pa_type
-        self.c = c
-        self.error_sensitive = error_sensitive
-        self.averaging = averaging
-        self.variance = variance
-        self.gamma = gamma
-        self.verbose = verbose
-        self.model_filename = model_filename
-        self.keep_tempfiles = keep_tempfiles
-        self.trainer_cls = trainer_cls
+        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
     def _settings(self) -> dict[str, Any]:
         """Return the equivalent settings of SequenceTagger."""
@@ -160,62 +138,21 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sequence_tagger_")
 
-    def predict(self, X: Any) -> list[list[Hashable]]:
-        """Return the best labels of each sentence."""
-        return self._tagger().predict(X)
-
-    def predict_single(self, xseq: Any) -> list[Hashable]:
-        """Return the best labels of one sentence."""
-        return self._tagger().predict_single(xseq)
-
-    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
-        """Return the probability of every label, for each token of each sentence."""
-        return self._tagger().predict_marginals(X)
-
-    def predict_marginals_single(self, xseq: Any) -> list[dict[Hashable, float]]:
-        """Return :meth:`predict_marginals` of one sentence."""
-        return self._tagger().predict_marginals_single(xseq)
-
-    def predict_proba(self, X: Any) -> list[FloatArray]:
-        """Return the probabilities as arrays, with columns in the order of ``classes_``."""
-        return self._tagger().predict_proba(X)
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return the token accuracy."""
-        return self._tagger().score(X, y)
-
-    @property
-    def classes_(self) -> list[Hashable]:
-        """All labels."""
-        return self._tagger().classes_
+    def _model(self) -> TaggerModel:
+        return self._tagger()._model()
 
     @property
     def size_(self) -> int:
         """Size of the model file in bytes."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
-            self._tagger().save(path)
+            self.save(path)
             return path.stat().st_size
 
     @property
     def num_attributes_(self) -> int:
         """Number of attributes."""
-        return self._tagger().model_.extractor.n_attributes
-
-    @property
-    def attributes_(self) -> list[str]:
-        """All attributes."""
-        return self._tagger().attributes_
-
-    @property
-    def state_features_(self) -> dict[tuple[str, Hashable], float]:
-        """The weights of pairs of an attribute and a label."""
-        return self._tagger().state_features_
-
-    @property
-    def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
-        """The weights of pairs of neighboring labels."""
-        return self._tagger().transition_features_
+        return self._model().extractor.n_attributes
 
     @property
     def tagger_(self) -> Any:

@@ -24,7 +24,87 @@ from maxmargin.tasks.tagging.training import Cost, train_tagger
 from maxmargin.training import Settings
 
 
-class SequenceTagger(BaseEstimator):  # type: ignore[misc]
+class Predictor(BaseEstimator):  # type: ignore[misc]
+    """The predictions and attributes of estimators that have a :class:`TaggerModel`."""
+
+    def _model(self) -> TaggerModel:
+        raise NotImplementedError
+
+    @property
+    def classes_(self) -> list[Hashable]:
+        """All labels, in the order of the columns of probabilities."""
+        return list(self._model().labels)
+
+    def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
+        """Return the best labels of each sentence; see :meth:`TaggerModel.predict`."""
+        return self._model().predict(X, known=known)
+
+    def predict_single(self, sentence: Any) -> list[Hashable]:
+        """Return the best labels of one sentence."""
+        return self._model().predict([sentence])[0]
+
+    def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
+        """Return the ``k`` best labelings of each sentence with their scores, best first."""
+        return self._model().k_best(X, k, known=known)
+
+    def margins(self, X: Any) -> list[FloatArray]:
+        """Return the margins of labels, an array per sentence; see :meth:`TaggerModel.margins`."""
+        return self._model().margins(X)
+
+    def predict_proba(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[FloatArray]:
+        """Return the probability of each label at each token; see :meth:`TaggerModel.predict_proba`."""
+        return self._model().predict_proba(X, known=known)
+
+    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
+        """Return the probabilities as dictionaries, one per token, as sklearn-crfsuite does."""
+        labels = self.classes_
+        return [[dict(zip(labels, row, strict=True)) for row in found.tolist()] for found in self.predict_proba(X)]
+
+    def predict_marginals_single(self, sentence: Any) -> list[dict[Hashable, float]]:
+        """Return :meth:`predict_marginals` of one sentence."""
+        return self.predict_marginals([sentence])[0]
+
+    def evaluate(self, X: Any, y: Any) -> TagScores:
+        """Return all scores of the predictions; gold labels unseen in training count as errors."""
+        return evaluate(list(y), self.predict(X), known=self._model().labels)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the token accuracy."""
+        return self.evaluate(X, y).accuracy
+
+    @property
+    def attributes_(self) -> list[str]:
+        """All attributes, in the order of their numbers."""
+        extractor = self._model().extractor
+        return [extractor.name(number) for number in range(extractor.n_attributes)]
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Hashable], float]:
+        """Weights of pairs of an attribute and a label."""
+        model = self._model()
+        support, names, labels = model.layout.support, self.attributes_, model.labels
+        weights = model.layout.split(model.weights)[0]
+        pairs = zip(support.features.tolist(), support.columns.tolist(), weights.tolist(), strict=True)
+        return {(names[f], labels[c]): w for f, c, w in pairs}
+
+    @property
+    def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
+        """Weights of allowed transitions."""
+        model = self._model()
+        pairs, constraints = model.layout.split(model.weights)[1], model.layout.constraints
+        return {
+            (a, b): float(pairs[i, j])
+            for i, a in enumerate(model.labels)
+            for j, b in enumerate(model.labels)
+            if constraints is None or constraints.pairs[i, j]
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained model to a file that :func:`maxmargin.load` reads."""
+        self._model().save(path)
+
+
+class SequenceTagger(Predictor):
     """Large-margin chain for labels of sequences, trained to a certified duality gap.
 
     X is a list of sentences. A sentence is a list of tokens, each a string or one string per column (with ``preset`` or
@@ -69,6 +149,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     """
 
     model_: TaggerModel
+    cost: Cost | None
+    metric: str
+    n_jobs: int | None
+    checkpoint: str | Path | Checkpoint | None
 
     def __init__(
         self,
@@ -97,29 +181,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         verbose: bool = False,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.preset = preset
-        self.template = template
-        self.columns = columns
-        self.order = order
-        self.constraints = constraints
-        self.forbidden = forbidden
-        self.classes = classes
-        self.unknown = unknown
-        self.min_count = min_count
-        self.support = support
-        self.C = C
-        self.cost = cost
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.metric = metric
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-        self.callbacks = callbacks
+        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
     def fit(
         self,
@@ -203,79 +265,6 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def _model(self) -> TaggerModel:
         check_is_fitted(self, "model_")
         return replace(self.model_, n_jobs=self.n_jobs)
-
-    @property
-    def classes_(self) -> list[Hashable]:
-        """All labels, in the order of the columns of probabilities."""
-        return list(self._model().labels)
-
-    def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
-        """Return the best labels of each sentence; see :meth:`TaggerModel.predict`."""
-        return self._model().predict(X, known=known)
-
-    def predict_single(self, sentence: Any) -> list[Hashable]:
-        """Return the best labels of one sentence."""
-        return self._model().predict([sentence])[0]
-
-    def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
-        """Return the ``k`` best labelings of each sentence with their scores, best first."""
-        return self._model().k_best(X, k, known=known)
-
-    def margins(self, X: Any) -> list[FloatArray]:
-        """Return the margins of labels, an array per sentence; see :meth:`TaggerModel.margins`."""
-        return self._model().margins(X)
-
-    def predict_proba(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[FloatArray]:
-        """Return the probability of each label at each token; see :meth:`TaggerModel.predict_proba`."""
-        return self._model().predict_proba(X, known=known)
-
-    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
-        """Return the probabilities as dictionaries, one per token, as sklearn-crfsuite does."""
-        labels = self.classes_
-        return [[dict(zip(labels, row, strict=True)) for row in found.tolist()] for found in self.predict_proba(X)]
-
-    def predict_marginals_single(self, sentence: Any) -> list[dict[Hashable, float]]:
-        """Return :meth:`predict_marginals` of one sentence."""
-        return self.predict_marginals([sentence])[0]
-
-    def evaluate(self, X: Any, y: Any) -> TagScores:
-        """Return all scores of the predictions; gold labels unseen in training count as errors."""
-        return evaluate(list(y), self.predict(X), known=self._model().labels)
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return the token accuracy."""
-        return self.evaluate(X, y).accuracy
-
-    @property
-    def attributes_(self) -> list[str]:
-        """All attributes, in the order of their numbers."""
-        extractor = self._model().extractor
-        return [extractor.name(number) for number in range(extractor.n_attributes)]
-
-    @property
-    def state_features_(self) -> dict[tuple[str, Hashable], float]:
-        """Weights of pairs of an attribute and a label."""
-        model = self._model()
-        support, names, labels = model.layout.support, self.attributes_, model.labels
-        weights = model.layout.split(model.weights)[0]
-        pairs = zip(support.features.tolist(), support.columns.tolist(), weights.tolist(), strict=True)
-        return {(names[f], labels[c]): w for f, c, w in pairs}
-
-    @property
-    def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
-        """Weights of allowed transitions."""
-        model = self._model()
-        pairs, constraints = model.layout.split(model.weights)[1], model.layout.constraints
-        return {
-            (a, b): float(pairs[i, j])
-            for i, a in enumerate(model.labels)
-            for j, b in enumerate(model.labels)
-            if constraints is None or constraints.pairs[i, j]
-        }
-
-    def save(self, path: str | Path) -> None:
-        """Write the trained model to a file that :func:`maxmargin.load` reads."""
-        self._model().save(path)
 
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> Self:

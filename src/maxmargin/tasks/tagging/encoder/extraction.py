@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -128,19 +128,52 @@ def _vocabulary(prefix: str, state: State) -> AttributeVocabulary:
 
 
 @dataclass(frozen=True, eq=False)
-class TemplateExtractor(Extractor):
+class _NamedExtractor(Extractor):
+    """Base class of extractors whose attributes have names.
+
+    Attributes:
+        tokens: attributes of tokens.
+        edges: attributes of pairs of neighbors; None if there are none.
+    """
+
+    tokens: AttributeVocabulary = field(default_factory=AttributeVocabulary)
+    edges: AttributeVocabulary | None = None
+
+    def name(self, number: int) -> str:
+        """See :meth:`Extractor.name`."""
+        return self.tokens.name(number)
+
+    def edge_name(self, number: int) -> str:
+        """See :meth:`Extractor.edge_name`."""
+        assert self.edges is not None
+        return self.edges.name(number)
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes of tokens."""
+        return len(self.tokens)
+
+    @property
+    def n_edge_attributes(self) -> int:
+        """Number of attributes of pairs of neighbors."""
+        return 0 if self.edges is None else len(self.edges)
+
+    @property
+    def sees_pairs(self) -> bool:
+        """Whether there are attributes of pairs."""
+        return self.edges is not None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TemplateExtractor(_NamedExtractor):
     """Tokens with columns of text, by a template.
 
     Attributes:
         template: defines the attributes.
-        tokens: attributes of tokens.
-        edges: attributes of pairs of neighbors; None if the template has none.
         classes: learned word classes; None if the template has none, and before training.
     """
 
     template: Template
-    tokens: AttributeVocabulary
-    edges: AttributeVocabulary | None
     classes: WordClasses | None = None
 
     kind = "template"
@@ -148,7 +181,7 @@ class TemplateExtractor(Extractor):
     @classmethod
     def of(cls, template: Template) -> Self:
         """Return an extractor that knows no attributes yet."""
-        return cls(template, AttributeVocabulary(), AttributeVocabulary() if template.edges else None)
+        return cls(template=template, edges=AttributeVocabulary() if template.edges else None)
 
     def prepared(self, X: Any) -> TokenTable:
         """Return sentences as a table with the template's columns; ValueError if one is missing."""
@@ -200,30 +233,6 @@ class TemplateExtractor(Extractor):
         edges, of_edges = vocabulary.cut(of_edges, min_count, len(self.edges))
         return replace(self, tokens=tokens, edges=edges, classes=classes), TokenRows(rows, of_edges)
 
-    def name(self, number: int) -> str:
-        """See :meth:`Extractor.name`."""
-        return self.tokens.name(number)
-
-    def edge_name(self, number: int) -> str:
-        """See :meth:`Extractor.edge_name`."""
-        assert self.edges is not None
-        return self.edges.name(number)
-
-    @property
-    def n_attributes(self) -> int:
-        """Number of attributes of tokens."""
-        return len(self.tokens)
-
-    @property
-    def n_edge_attributes(self) -> int:
-        """Number of attributes of pairs of neighbors."""
-        return 0 if self.edges is None else len(self.edges)
-
-    @property
-    def sees_pairs(self) -> bool:
-        """Whether the template has attributes of pairs."""
-        return self.edges is not None
-
     def state(self) -> State:
         """See :meth:`Extractor.state`."""
         state: State = {"template": str(self.template), "columns": list(self.template.columns)}
@@ -244,18 +253,12 @@ class TemplateExtractor(Extractor):
         if template.learned is not None:
             own = {name.removeprefix("lexicon_"): array for name, array in state.items() if name.startswith("lexicon_")}
             classes = WordClasses.from_arrays(own, state["word_classes"], template.learned[1])
-        return cls(template, _vocabulary("attributes", state), edges, classes)
+        return cls(_vocabulary("attributes", state), edges, template=template, classes=classes)
 
 
 @dataclass(frozen=True, eq=False)
-class ItemExtractor(Extractor):
-    """Feature dictionaries or lists of attributes per token, as in python-crfsuite, and CRFsuite files.
-
-    Attributes:
-        vocabulary: the known attributes.
-    """
-
-    vocabulary: AttributeVocabulary
+class ItemExtractor(_NamedExtractor):
+    """Feature dictionaries or lists of attributes per token, as in python-crfsuite, and CRFsuite files."""
 
     kind = "attributes"
 
@@ -269,31 +272,18 @@ class ItemExtractor(Extractor):
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
-        return TokenRows(self._rows(X, self.vocabulary, False))
+        return TokenRows(self._rows(X, self.tokens, False))
 
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
-        vocabulary = _grown(self.vocabulary)
+        vocabulary = _grown(self.tokens)
         rows = self._rows(X, vocabulary, True)
-        vocabulary, rows = vocabulary.cut(rows, min_count, len(self.vocabulary))
-        return replace(self, vocabulary=vocabulary), TokenRows(rows)
-
-    def name(self, number: int) -> str:
-        """See :meth:`Extractor.name`."""
-        return self.vocabulary.name(number)
-
-    def edge_name(self, number: int) -> str:
-        """See :meth:`Extractor.edge_name`."""
-        raise LookupError("feature dictionaries have no attributes of pairs")
-
-    @property
-    def n_attributes(self) -> int:
-        """Number of attributes of tokens."""
-        return len(self.vocabulary)
+        vocabulary, rows = vocabulary.cut(rows, min_count, len(self.tokens))
+        return replace(self, tokens=vocabulary), TokenRows(rows)
 
     def state(self) -> State:
         """See :meth:`Extractor.state`."""
-        return _named("attributes", self.vocabulary.to_arrays())
+        return _named("attributes", self.tokens.to_arrays())
 
     @classmethod
     def from_state(cls, state: State) -> Self:

@@ -20,7 +20,6 @@ from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.structures.transitions import TransitionConstraints
-from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.constraints import check_gold, check_unchanged, transition_constraints
 from maxmargin.tasks.tagging.encoder.extraction import (
     EXTRACTORS,
@@ -208,7 +207,7 @@ class TaggingEncoder(Encoder):
         if self.fitted:
             return self.extractor
         if isinstance(X, AttributeText):
-            return self._without_template("attributes of tokens", ItemExtractor(AttributeVocabulary()))
+            return self._without_template("attributes of tokens", ItemExtractor())
         if isinstance(X, TokenTable):
             return TemplateExtractor.of(self._template(X.columns))
         sentences = checks.examples(X)
@@ -217,7 +216,7 @@ class TaggingEncoder(Encoder):
             return self._without_template("matrices", MatrixExtractor())
         token = first_token(sentences)
         if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
-            return ItemExtractor(AttributeVocabulary())
+            return ItemExtractor()
         width = len(token) if isinstance(token, (list, tuple)) else 1
         names = column_names(self.columns) or (("word",) if width == 1 else ("word", "pos")[:width])
         names = (*names, *(f"column{c}" for c in range(len(names), width)))
