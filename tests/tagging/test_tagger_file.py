@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from corpora import PAIRS, WORDS, chunked, dictionaries, markov, matrices
+from corpora import KINDS
 from data import KINDS as OTHERS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,38 +25,9 @@ def refused(path, message=None):
     assert str(path) in str(caught.value)
 
 
-def _kinds():
-    plain, chunks = markov(12, seed=1), chunked(12, seed=2)
-    columns = [[(word, word[:1]) for word in sentence] for sentence in plain[0]]
-    integers = [[("a", "b", "c").index(label) for label in labels] for labels in plain[1]]
-    tuples = [[(label, 1, None) for label in labels] for labels in plain[1]]
-    return {
-        "words": (*plain, {"template": WORDS}),
-        "second order": (*plain, {"template": WORDS, "order": 2}),
-        "pairs": (*plain, {"template": PAIRS}),
-        "columns": (columns, plain[1], {"preset": "chunking"}),
-        "named columns": (columns, plain[1], {"template": "U:%x[0,kind]\n", "columns": "word,kind"}),
-        "dictionaries": (dictionaries(plain[0]), plain[1], {}),
-        "names": ([[[word] for word in sentence] for sentence in plain[0]], integers, {}),
-        "dense": (matrices(plain[0]), tuples, {}),
-        "sparse": ([sp.csr_array(x) for x in matrices(plain[0])], plain[1], {}),
-        "edges": (matrices(plain[0], edges=True), plain[1], {}),
-        "constraints": (*chunks, {"template": WORDS}),
-        "constraints, second order": (*chunks, {"template": WORDS, "order": 2}),
-        "constraints, pairs": (*chunks, {"template": PAIRS}),
-        "forbidden": (*plain, {"template": WORDS, "forbidden": [(None, "a"), ("c", "c")]}),
-    }
-
-
-KINDS = _kinds()
-
-
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def saved(request, tmp_path_factory):
     X, y, options = KINDS[request.param]
-    if "forbidden" in options:
-        keep = [i for i, labels in enumerate(y) if labels[0] != "a" and ("c", "c") not in itertools.pairwise(labels)]
-        X, y = [X[i] for i in keep], [y[i] for i in keep]
     tagger = SequenceTagger(**options).fit(X, y, dev=(X, y))
     path = tmp_path_factory.mktemp("saved") / "model"
     tagger.save(path)

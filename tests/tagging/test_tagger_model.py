@@ -6,50 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from corpora import PAIRS, WORDS, chunked, dictionaries, markov, matrices, table_of_scores
+from corpora import KINDS, PAIRS, WORDS, chunked, markov, matrices, table_of_scores
 
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.encoder import layout
 from maxmargin.tasks.tagging.metrics.held_out import COLDEST, HOTTEST
 
 
-def _short(X, y, longest):
-    return [x[:longest] for x in X], [labels[:longest] for labels in y]
-
-
-def _kinds():
-    plain, chunks = _short(*markov(14, seed=1), 5), _short(*chunked(14, seed=2), 5)
-    words = {"template": WORDS}
-    return {
-        "first order": (plain, words),
-        "second order": (plain, {**words, "order": 2}),
-        "pairs see words": (plain, {"template": PAIRS}),
-        "dictionaries": ((dictionaries(plain[0]), plain[1]), {}),
-        "matrices": ((matrices(plain[0]), plain[1]), {}),
-        "edge features": ((matrices(plain[0], edges=True), plain[1]), {}),
-        "constraints": (chunks, words),
-        "constraints, second order": (chunks, {**words, "order": 2}),
-        "constraints, edge attributes": (chunks, {"template": PAIRS}),
-        "no constraints": (chunks, {**words, "constraints": None}),
-        "forbidden": (
-            chunks,
-            {
-                **words,
-                "constraints": None,
-                "forbidden": [("O", "I-X"), (None, "I-X")],
-                "classes": ["B-X", "I-X", "O", "P"],
-            },
-        ),
-    }
-
-
-KINDS = _kinds()
-
-
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def trained(request):
     """A tagger whose weights are shaken, so that nothing is a tie, and sentences of lengths 0, 1, 2 and more."""
-    (X, y), settings = KINDS[request.param]
+    X, y, settings = KINDS[request.param]
     tagger = SequenceTagger(tol=1e-2, **settings).fit(X, y)
     model = tagger.model_
     rng = np.random.default_rng(5)

@@ -199,9 +199,9 @@ class TemplateExtractor(_NamedExtractor):
 
     def _names(self, X: Any) -> Sequence[str] | None:
         """Return the names of the columns of Python data: the first ones of the template."""
-        first = first_token(_sentences(X))
-        width = len(first) if isinstance(first, (tuple, list)) else 1
-        return self.template.columns[:width] if width <= len(self.template.columns) else None
+        first, columns = first_token(_sentences(X)), self.template.columns
+        width = len(columns) if first is None else len(first) if isinstance(first, (tuple, list)) else 1
+        return columns[:width] if width <= len(columns) else None
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
