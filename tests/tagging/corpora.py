@@ -141,3 +141,14 @@ def table_of_scores(model, X, known=None):
         outputs = legal_outputs(model, length, given)
         found.append([(codes, score_of(model, rows, i, codes)) for codes in outputs])
     return found
+
+
+def named_rows(attributes, vocabulary):
+    """Rows by name, from the matrix."""
+    matrix = attributes.matrix
+    assert matrix.has_canonical_format
+    assert matrix.shape == (attributes.n_rows, attributes.n_columns)
+    return [
+        {vocabulary.name(column): value for column, value in zip(row.indices, row.data, strict=True)}
+        for row in (matrix[[i]] for i in range(attributes.n_rows))
+    ]

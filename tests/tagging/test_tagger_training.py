@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
-from maxmargin.features.supported import Support
 from maxmargin.losses import LabelCost
 from maxmargin.regions import L2
 from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
@@ -627,9 +626,3 @@ def test_random_corpora_and_settings(data):
     hidden = [[None if rng.random() < 0.3 else label for label in labels] for labels in y]
     if any(label is not None for labels in hidden for label in labels):
         assert tagger.set_params(classes=tagger.classes_).fit(X, hidden, dev=dev).predict(X)
-
-
-def test_supports_are_what_is_said():
-    support = Support.of_pairs(np.array([0, 2, 4]), 2, 3)
-    assert support.extended(3).n_features == 3
-    np.testing.assert_array_equal(support.carried(np.array([1.0, 2.0, 3.0]), Support.full(2, 3)), [1, 0, 2, 0, 3, 0])

@@ -14,8 +14,7 @@ from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError
 
-from maxmargin import _callers
-from maxmargin.encoders import checks
+from maxmargin import _callers, _checks
 from maxmargin.tasks.tagging.estimator import Predictor, SequenceTagger
 from maxmargin.tasks.tagging.model import TaggerModel
 
@@ -92,17 +91,18 @@ class CRF(Predictor):
         """Return the equivalent settings of SequenceTagger."""
         if self.algorithm is not None and self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, got {self.algorithm!r}")
-        numbers = {name: _number(getattr(self, name), name) for name in ("c1", "c2", "min_freq")}
+        given = {name: getattr(self, name) for name in ("c1", "c2", "min_freq")}
+        numbers = {name: _checks.number(name, value, least=0) for name, value in given.items() if value is not None}
         found: dict[str, Any] = {"verbose": bool(self.verbose)}
-        if (penalty := numbers["c2"]) is not None:
+        if (penalty := numbers.get("c2")) is not None:
             found["C"] = 1.0 / (2.0 * max(penalty, LEAST_PENALTY))
-        if (least := numbers["min_freq"]) is not None:
+        if (least := numbers.get("min_freq")) is not None:
             found["min_count"] = max(1, math.ceil(least))
         if self.all_possible_states is not None:
             found["support"] = "all" if self.all_possible_states else "observed"
         if self.max_iterations is not None:
-            found["max_iter"] = checks.integer(self.max_iterations, "max_iterations", at_least=1)
-        if numbers["c1"]:
+            found["max_iter"] = _checks.integer("max_iterations", self.max_iterations, least=1)
+        if numbers.get("c1"):
             warnings.warn(
                 f"c1={self.c1!r} is ignored, as there is no L1 penalty here; use c2 and leave c1 out",
                 UserWarning,
@@ -163,15 +163,3 @@ class CRF(Predictor):
     def training_log_(self) -> Any:
         """CRFsuite's own log, which does not exist here."""
         raise AttributeError("there is no log of CRFsuite; crf.sequence_tagger_.solution_.history has the run")
-
-
-def _number(value: Any, name: str) -> float | None:
-    if value is None:
-        return None
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        found = math.nan
-    if not 0 <= found < math.inf:
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return found

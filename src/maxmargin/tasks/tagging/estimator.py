@@ -205,7 +205,8 @@ class SequenceTagger(Predictor):
         Returns:
             The tagger. Issues a ConvergenceWarning if the gap is not closed.
         """
-        return self._fit(self._chosen(TaggingEncoder), X, y, dev, sample_weight, token_weight)
+        data = {"dev": dev, "sample_weight": sample_weight, "token_weight": token_weight}
+        return self._fit(self._chosen(TaggingEncoder), X, y, None, **data)
 
     def partial_fit(
         self,
@@ -226,34 +227,15 @@ class SequenceTagger(Predictor):
         encoder, before = self._chosen(TaggingEncoder), getattr(self, "model_", None)
         if classes is not None and before is None:
             encoder = replace(encoder, classes=tuple(classes))
-        return self._fit(encoder, X, y, dev, sample_weight, token_weight, before)
+        return self._fit(encoder, X, y, before, dev=dev, sample_weight=sample_weight, token_weight=token_weight)
 
     def _chosen(self, kind: Any) -> Any:
         """Return the settings of a kind that are among those of this estimator."""
         return kind(**{field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)})
 
-    def _fit(
-        self,
-        encoder: TaggingEncoder,
-        X: Any,
-        y: Any,
-        dev: tuple[Any, Any] | None,
-        sample_weight: npt.ArrayLike | None,
-        token_weight: Sequence[npt.ArrayLike] | None,
-        before: TaggerModel | None = None,
-    ) -> Self:
-        model = train_tagger(
-            encoder,
-            X,
-            y,
-            self._chosen(Settings),
-            dev=dev,
-            sample_weight=sample_weight,
-            token_weight=token_weight,
-            cost=self.cost,
-            metric=self.metric,
-            before=before,
-        )
+    def _fit(self, encoder: TaggingEncoder, X: Any, y: Any, before: TaggerModel | None, **data: Any) -> Self:
+        settings = self._chosen(Settings)
+        model = train_tagger(encoder, X, y, settings, cost=self.cost, metric=self.metric, before=before, **data)
         training = model.training
         assert training is not None
         # Nothing can fail from here on: an estimator is fitted completely or not changed.
