@@ -237,7 +237,7 @@ def test_nothing():
         (
             [["A"], "AB"],
             [["A"], ["A", "B"]],
-            "gold: example 1: y must be a list or 1-D array with one label .* got str",
+            "gold: example 1: y must be a list or 1-D array .* got str",
         ),
         (iter([["A"]]), [["A"]], "gold is a list_iterator; give a list with a list of labels per sentence"),
         ([["A"]], [3], "predicted: example 0: y must be a list .* got int"),
