@@ -10,7 +10,6 @@ import maxmargin as mm
 from maxmargin.tasks.tagging import SequenceTagger, TaggingEncoder
 from maxmargin.training import Settings, train
 
-
 kinds = pytest.mark.parametrize("kind", sorted(KINDS))
 
 
