@@ -293,8 +293,8 @@ def test_good_sets_are_checked() -> None:
         ((structure, features, mask, "best"), "formulation with good sets"),
         ((structure, features, mask.astype(float), "all"), "must be boolean"),
         ((structure, features, none, "all"), "example 0: no candidate is good"),
-        ((structure, features, mask, "nearest", 3), "metric must be a function"),
-        ((structure, features, mask, "nearest", lambda g, b: np.nan), "example 0: the metric must give"),
+        ((structure, features, mask, "nearest", 3), "distance must be a function"),
+        ((structure, features, mask, "nearest", lambda g, b: np.nan), "example 0: the distance must give"),
     ):
         with pytest.raises(ValueError, match=message):
             GoodOutputs.build(*arguments)
@@ -324,7 +324,7 @@ def test_the_estimator(tmp_path: Any) -> None:
         ({"norm": "l1", "C": 5.0}, y, sparse),
         ({"norm": "l1", "C": 5.0, "rescaling": "none"}, y, X),
         ({"norm": "l1", "rescaling": "none", "formulation": "all"}, several, X),
-        ({"norm": "l1", "C": 5.0, "rescaling": "none", "formulation": "nearest", "metric": first_only}, several, X),
+        ({"norm": "l1", "C": 5.0, "rescaling": "none", "formulation": "nearest", "distance": first_only}, several, X),
     ):
         model = mm.CandidatesSVM(**settings_).fit(inputs, labels)
         assert model.solution_.status is Status.CONVERGED
@@ -351,7 +351,7 @@ def test_the_estimator_refuses() -> None:
         ({}, [*X[:2], np.zeros((2, 4)), *X[3:]], y, "example 2: features have 4 columns"),
         ({"formulation": "some"}, X, y, "formulation must be one of"),
         ({"formulation": "all"}, X, y, 'use rescaling="none"'),
-        ({"formulation": "nearest", "metric": 1, "rescaling": "none"}, X, y, "metric must be a function"),
+        ({"formulation": "nearest", "distance": 1, "rescaling": "none"}, X, y, "distance must be a function"),
     ):
         with pytest.raises(ValueError, match=message):
             mm.CandidatesSVM(**fit, **settings_).fit(inputs, labels)

@@ -244,17 +244,6 @@ def test_a_loss_on_the_edges_of_a_cut_is_refused():
         problem_of(packed, gold, on_edges)
 
 
-def test_structures_may_restrict_losses_to_their_decisions():
-    class Strict(PickOne):
-        loss_on_variables_only = True
-        variable_parts = slice(0, 1)
-
-    X, y = picks(2)
-    _, packed, gold = packed_of(PartsEncoder(Strict), X, y)
-    with pytest.raises(ValueError, match="on a pick the loss must be linear in the variables' parts alone"):
-        problem_of(packed, gold, Own(lambda s, y: 1.0 - y, nothing))
-
-
 def test_problems_refuse_parts_that_do_not_match():
     _, first, gold = packed_of(MatchingEncoder(), *matchings(2))
     _, second, _ = packed_of(MatchingEncoder(), *matchings(3))

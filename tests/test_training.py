@@ -135,6 +135,16 @@ def test_metadata_describe_the_weights_of_the_model(kind, tmp_path):
     assert (metadata["dev_iteration"], metadata["dev_score"]) in model.dev_scores_
 
 
+def test_dev_metric():
+    X, y = chains(20)
+    model = mm.ChainSVM(C=[0.1, 1.0], metric=lambda gold, found: sum(map(list.__eq__, gold, found)) / len(gold))
+    model.fit(X[:10], y[:10], dev=(X[10:], y[10:]))
+    whole = np.mean([found == gold for found, gold in zip(model.predict(X[10:]), y[10:], strict=True)])
+    assert model.model_.metadata["dev_score"] == whole
+    with pytest.raises(ValueError, match="metric must be a function of gold and predicted outputs, got 'f1'"):
+        mm.ChainSVM(metric="f1").fit(X, y)
+
+
 @pytest.mark.parametrize("bad", [5, ([1],), (1, 2, 3), "ab"])
 def test_bad_dev_data(bad):
     model, (X, y), _ = made("matching")

@@ -21,9 +21,10 @@ class Loss(ABC):
 
     @abstractmethod
     def costs(self, structure: Structure, gold: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``(c, offset)``, both packed, shape ``(n_parts,)``: ``loss_i(z) = sum over parts of (c z + offset)``.
+        """``(c, offset)``: ``loss_i(z) = sum over parts of (c z + offset)``, which must be zero at ``gold``.
 
-        ``c @ gold + offset.sum()`` must be zero. ``offset`` is kept per part so that weights per part scale both.
+        ``gold`` is packed, shape ``(n_parts,)``. Both results have that shape, or that of the variable parts alone if
+        the others cost nothing. ``offset`` is kept per part so that weights per part scale both.
         """
 
 
@@ -44,7 +45,6 @@ class Hamming(Loss):
         """See :meth:`Loss.costs`."""
         plus = checks.number("false_positive", self.false_positive, least=0)
         minus = checks.number("false_negative", self.false_negative, least=0)
-        c, offset = np.zeros(structure.n_parts), np.zeros(structure.n_parts)
         y = gold[structure.variable_parts]
         if structure.categorical:
             if plus != minus:
@@ -53,17 +53,14 @@ class Hamming(Loss):
                     f"Hamming needs false_positive == false_negative (got {plus} and {minus}); "
                     "use losses.LabelCost for costs that depend on the labels"
                 )
-            c[structure.variable_parts] = plus * (1.0 - y)
-        elif (structure.part_bound[structure.variable_parts] > 1).any():
+            return plus * (1.0 - y), np.zeros_like(y)
+        if (structure.part_bound[structure.variable_parts] > 1).any():
             raise ValueError(
                 f"Hamming counts variables that are 0 or 1, but parts of this {structure.name} go up to "
                 f"{structure.part_bound[structure.variable_parts].max():g}; give a loss of your own, a subclass of "
                 "losses.Loss that is linear in the parts"
             )
-        else:
-            c[structure.variable_parts] = plus - (plus + minus) * y
-            offset[structure.variable_parts] = minus * y
-        return c, offset
+        return plus - (plus + minus) * y, minus * y
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +88,10 @@ class LabelCost(Loss):
         _check_size(matrix, structure)
         if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
             raise ValueError("LabelCost needs finite costs >= 0 and a zero diagonal")
-        c = np.zeros(structure.n_parts)
         y, labels, sizes = gold[structure.variable_parts], structure.part_states, structure.n_states
         begin = np.cumsum(sizes) - sizes
         right = np.add.reduceat(y * labels, begin).round().astype(np.int64) if len(sizes) else begin
-        c[structure.variable_parts] = matrix[np.repeat(right, sizes), labels]
-        return c, np.zeros(structure.n_parts)
+        return matrix[np.repeat(right, sizes), labels], np.zeros_like(y)
 
 
 def _check_size(matrix: FloatArray, structure: Structure) -> None:

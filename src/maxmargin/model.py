@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from maxmargin.optimization.checkpoint import Checkpoint
     from maxmargin.optimization.solution import Solution
 
+Metric = Callable[[list[Any], list[Any]], float]
+"""A score of predicted outputs against gold outputs, both one per example: ``metric(gold, predicted)``."""
+
 _WHOLE = 1e-6
 """Marginals nearer than this to 0 or 1 count as whole."""
 
@@ -198,9 +201,13 @@ class Model:
             return self.scorer(X, y, sample_weight)(self)
 
     def scorer(
-        self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: npt.ArrayLike | None = None,
+        metric: Metric | None = None,
     ) -> Callable[[Model], float]:
-        """A function of models with this encoder that is their :meth:`score` on data that are encoded only once."""
+        """A function of models with this encoder: their :meth:`score`, or ``metric``, on data encoded only once."""
         X, y = checks.examples(X), checks.examples(y, "y")
         checks.same_length(X, y)
         weight = checks.weights(sample_weight, len(X))
@@ -209,7 +216,7 @@ class Model:
 
         def score(model: Model) -> float:
             with _threads.threads(model.n_jobs):
-                return model.agreement(batch, y, weight)
+                return model.agreement(batch, y, weight) if metric is None else float(metric(y, model.outputs(batch)))
 
         return score
 

@@ -75,6 +75,9 @@ class Encoder(ABC):
     model_class: ClassVar[Any] = None
     """The :class:`maxmargin.Model` subclass of its models; None for that class itself."""
 
+    metrics: ClassVar[tuple[str, ...]] = ()
+    """Names of dev scores that its models know, besides functions of gold and predicted outputs."""
+
     classes: tuple[Hashable, ...] | None = None
     """Where outputs choose among labels: all of them, in the order of the weights' columns."""
 

@@ -22,7 +22,7 @@ from maxmargin import _checks, _threads
 from maxmargin.encoders import PartsEncoder, ProgramEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Loss
-from maxmargin.model import Model
+from maxmargin.model import Metric, Model
 from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoint import Checkpoint
@@ -48,6 +48,7 @@ class SettingsArguments(TypedDict, total=False):
     tol: float
     max_iter: int | None
     max_seconds: float | None
+    metric: Metric | None
     patience: int | None
     n_jobs: int | None
     random_state: int | None
@@ -116,6 +117,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         tol: relative duality gap to reach.
         max_iter: iteration limit; None takes the solver's own.
         max_seconds: time limit.
+        metric: the dev score, a function ``metric(gold, predicted)`` of two lists of outputs, larger is better; None
+            for that of :meth:`score`.
         patience: with dev data, stop after this many certificates without a better dev score; None never stops early.
         n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1 or what :func:`maxmargin.threads`
             says, -1: all cores); never changes the result.

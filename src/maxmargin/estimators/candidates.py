@@ -14,7 +14,7 @@ from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
 from maxmargin.problem import GoodOutputs
-from maxmargin.problem.good import FORMULATIONS, Metric
+from maxmargin.problem.good import FORMULATIONS, Distance
 from maxmargin.training import Examples
 
 
@@ -29,7 +29,7 @@ class CandidatesSVM(StructuredSVM):
         formulation: what a margin is between, where several candidates are good: "gold" takes one good candidate per
             example; "nearest" compares each bad one with the good one nearest to it, "all" with every good one. These
             two need ``rescaling="none"``.
-        metric: for "nearest", a function of two rows of features, the good one's first; None for the Euclidean
+        distance: for "nearest", a function of two rows of features, the good one's first; None for the Euclidean
             distance.
 
     The other arguments are those of :class:`StructuredSVM`.
@@ -37,10 +37,10 @@ class CandidatesSVM(StructuredSVM):
 
     @takes_settings
     def __init__(
-        self, *, formulation: str = "gold", metric: Metric | None = None, **settings: Unpack[SettingsArguments]
+        self, *, formulation: str = "gold", distance: Distance | None = None, **settings: Unpack[SettingsArguments]
     ) -> None:
         self.formulation = formulation
-        self.metric = metric
+        self.distance = distance
 
     def _encoder(self) -> Encoder:
         return CandidatesEncoder()
@@ -59,7 +59,7 @@ class CandidatesSVM(StructuredSVM):
         mask = encoder.good(batch, y)
         if self.formulation != "gold":
             return replace(
-                examples, good=GoodOutputs.build(batch.structure, batch.features, mask, self.formulation, self.metric)
+                examples, good=GoodOutputs.build(batch.structure, batch.features, mask, self.formulation, self.distance)
             )
         several = batch.structure.by_example(mask.astype(np.float64)) > 1.0
         if several.any():

@@ -26,7 +26,7 @@ from maxmargin.structures.candidates import Candidates
 
 FORMULATIONS = ("gold", "nearest", "all")
 
-Metric = Callable[[FloatArray, FloatArray], float]
+Distance = Callable[[FloatArray, FloatArray], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class GoodOutputs:
         features: Features,
         mask: npt.ArrayLike,
         formulation: str,
-        metric: Metric | None = None,
+        distance: Distance | None = None,
     ) -> GoodOutputs:
         """Check the good sets; for "nearest", find the nearest good candidates.
 
@@ -58,7 +58,7 @@ class GoodOutputs:
             features: of its candidates.
             mask: packed, True for good candidates; at least one per example.
             formulation: "nearest" or "all".
-            metric: a function of two rows of features, the good one's first; None for the Euclidean distance.
+            distance: a function of two rows of features, the good one's first; None for the Euclidean distance.
         """
         if formulation not in FORMULATIONS[1:]:
             raise ValueError(f'formulation with good sets must be "nearest" or "all", got {formulation!r}')
@@ -73,13 +73,13 @@ class GoodOutputs:
         none = structure.by_example(good.astype(np.float64)) == 0.0
         if none.any():
             raise ValueError(f"example {int(np.flatnonzero(none)[0])}: no candidate is good; mark one or remove it")
-        if metric is not None and not callable(metric):
-            raise ValueError(f"metric must be a function of two rows of features, got {metric!r}")
+        if distance is not None and not callable(distance):
+            raise ValueError(f"distance must be a function of two rows of features, got {distance!r}")
         nearest = None
         if formulation == "nearest":
             rows = features.to_sparse()
             pieces = [
-                _nearest(rows[first:last].toarray(), good[first:last], metric, index)
+                _nearest(rows[first:last].toarray(), good[first:last], distance, index)
                 for index, (first, last) in enumerate(pairwise(structure.blocks[0].offsets.tolist()))
             ]
             nearest = np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
@@ -117,14 +117,16 @@ class GoodOutputs:
         return bad, reference[bad], value
 
 
-def _nearest(rows: FloatArray, good: npt.NDArray[np.bool_], metric: Metric | None, index: int) -> IntArray:
+def _nearest(rows: FloatArray, good: npt.NDArray[np.bool_], distance: Distance | None, index: int) -> IntArray:
     """For each candidate of one example the number of the nearest good one, the first of equally near ones."""
     at = np.flatnonzero(good)
-    if metric is None:
+    if distance is None:
         squares = np.square(rows).sum(axis=1)
         distances: Any = squares[:, None] - 2.0 * (rows @ rows[at].T) + squares[at]
     else:
-        distances = np.array([[metric(rows[g], row) for g in at] for row in rows], dtype=np.float64)
+        distances = np.array([[distance(rows[g], row) for g in at] for row in rows], dtype=np.float64)
         if distances.shape != (len(rows), len(at)) or np.isnan(distances).any():
-            raise ValueError(f"example {index}: the metric must give one number, and no NaN, for two rows of features")
+            raise ValueError(
+                f"example {index}: the distance must give one number, and no NaN, for two rows of features"
+            )
     return np.asarray(at[np.argmin(distances, axis=1)], dtype=np.int64)

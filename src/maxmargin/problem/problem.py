@@ -124,16 +124,15 @@ class Problem:
             weight = None if example_weight is None else example_weight[examples]
             first, last = structure.blocks[0].offsets[[examples[0], examples[-1] + 1]] if len(examples) else (0, 0)
             costs, total = _costs(
-                batch, point.dense(), loss, weight, None if loss_weight is None else loss_weight[first:last], examples
+                batch, point, loss, weight, None if loss_weight is None else loss_weight[first:last], examples
             )
             constant += total
-            if costs[batch.starts[1] :].any() and len(leading) < structure.n_parts:
+            if len(costs) > batch.starts[1] and len(leading) < structure.n_parts:
                 leading = np.concatenate([leading, np.zeros(structure.n_parts - len(leading), dtype=leading.dtype)])
             if leading.dtype == np.uint8 and not _all_small(costs):
                 leading = leading.astype(np.float64)
-            if len(leading) < structure.n_parts:
-                leading[first:last] = costs[: batch.starts[1]]
-            else:
+            leading[first:last] = costs[: batch.starts[1]]
+            if len(costs) > batch.starts[1]:
                 leading[structure.parts_of(examples)] = costs
         problem = cls(structure, features, gold, leading, constant, region, example_weight, rescaling, slack, good)
         if reason := hinges.unsupported(problem):
@@ -359,43 +358,50 @@ class Problem:
 
 def _costs(
     structure: Structure,
-    gold: FloatArray,
+    gold: SparsePoint,
     loss: Loss,
     example_weight: FloatArray | None,
     loss_weight: FloatArray | None,
     examples: IntArray,
 ) -> tuple[FloatArray, float]:
-    """Packed ``s_i c_i`` and ``sum_i s_i d_i`` of one shard, checked; ``examples`` are its numbers in the batch."""
-    costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold))
-    if costs.shape != (structure.n_parts,) or offset.shape != (structure.n_parts,):
+    """``s_i c_i`` of the variable parts, or of all if others cost something, and ``sum_i s_i d_i``, of one shard.
+
+    ``examples`` are its numbers in the batch, for errors.
+    """
+    costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold.dense()))
+    n = structure.starts[1]
+    if costs.shape != offset.shape or costs.shape not in ((structure.n_parts,), (n,)):
         raise ValueError(
             f"{type(loss).__name__}.costs must return two vectors of shape ({structure.n_parts},), one entry per "
-            f"part, got shapes {costs.shape} and {offset.shape}"
+            f"part, or ({n},), one per part of a variable, got shapes {costs.shape} and {offset.shape}"
         )
     if loss_weight is not None:
         costs, offset = costs.copy(), offset.copy()
-        costs[structure.variable_parts] *= loss_weight
-        offset[structure.variable_parts] *= loss_weight
+        costs[:n] *= loss_weight
+        offset[:n] *= loss_weight
     if not (np.isfinite(costs).all() and np.isfinite(offset).all()):
         raise ValueError("the loss gives infinite or NaN costs; give finite ones")
-    if structure.loss_on_variables_only:
-        outside = costs.copy()
-        outside[structure.variable_parts] = 0.0
-        if outside.any():
-            raise ValueError(
-                f"on {structure.called} the loss must be linear in the variables' parts alone (its first block): "
-                "a loss on edges would make the argmax intractable; put the cost on the nodes"
-            )
-    at_gold = structure.by_example(costs * gold + offset)
-    wrong = np.abs(at_gold) > 1e-9 * (1.0 + structure.by_example(np.abs(costs * gold) + np.abs(offset)))
+    if not costs[n:].any() and not offset[n:].any():
+        costs, offset = costs[:n], offset[:n]
+    elif structure.loss_on_variables_only:
+        raise ValueError(
+            f"on {structure.called} the loss must be linear in the variables' parts alone (its first block): "
+            "a loss on edges would make the argmax intractable; put the cost on the nodes"
+        )
+    there = gold.index < len(costs)
+    owner, at_gold = gold.owner[there], costs[gold.index[there]] * gold.value[there]
+    sums = structure.by_variables if len(offset) == n else structure.by_example
+    excess = np.bincount(owner, at_gold, structure.n_examples) + sums(offset)
+    size = np.bincount(owner, np.abs(at_gold), structure.n_examples) + sums(np.abs(offset))
+    wrong = np.abs(excess) > 1e-9 * (1.0 + size)
     if wrong.any():
         index = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"example {examples[index]}: the loss of the gold output must be zero, got {at_gold[index]:g}; "
+            f"example {examples[index]}: the loss of the gold output must be zero, got {excess[index]:g}; "
             "check the loss's offset"
         )
     if example_weight is not None:
-        scale = structure.to_parts(example_weight)
+        scale = structure.to_parts(example_weight)[: len(costs)]
         with np.errstate(over="ignore"):
             costs, offset = scale * costs, scale * offset
         if not np.isfinite(costs).all():

@@ -186,7 +186,7 @@ class Structure(ABC):
 
     @property
     def variable_parts(self) -> slice:
-        """The parts that a Hamming loss counts: by default all of the first block."""
+        """The parts that a Hamming loss counts: the first block."""
         return slice(0, self.starts[1])
 
     @property

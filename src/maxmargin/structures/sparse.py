@@ -108,12 +108,12 @@ class SparsePoint:
 
     def dot(self, values: FloatArray) -> FloatArray:
         """``values_i'z_i`` of every example: a packed vector to shape ``(n_examples,)``."""
-        sums = np.bincount(self._owner, self.value * values[self.index], self.structure.n_examples)
+        sums = np.bincount(self.owner, self.value * values[self.index], self.structure.n_examples)
         return sums.astype(np.float64, copy=False)
 
     @cached_property
-    def _owner(self) -> IntArray:
-        """The example of every non-zero."""
+    def owner(self) -> IntArray:
+        """The example of every non-zero, shape ``(n_nonzeros,)``."""
         examples = np.arange(self.structure.n_examples)
         return np.concatenate([np.repeat(examples, np.diff(starts)) for starts in self.starts])
 

@@ -60,6 +60,8 @@ def test_scores_of_models():
     assert model.score(X, y, weight) == pytest.approx(weight @ right / (weight @ sizes))
     whole = model.scorer(X, y, weight, metric="sentence_accuracy")(model)
     assert whole == pytest.approx(weight @ (right == sizes) / weight.sum())
+    both = model.scorer(X, y, metric=lambda gold, predicted: float(gold == y and predicted == found))
+    assert both(model) == 1.0
     assert model.score(X, [["new"] * len(labels) for labels in y]) == 0.0
     with pytest.raises(ValueError, match="metric must be one of"):
         model.scorer(X, y, metric="bleu")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoint import Checkpoint
@@ -134,7 +135,8 @@ class SequenceTagger(Predictor):
         tol: relative duality gap at which training stops.
         max_iter: maximal number of passes; None for the default of the solver.
         max_seconds: time limit of a run.
-        metric: the dev score: "accuracy", "f1" (of chunks), "sentence_accuracy", or "auto".
+        metric: the dev score: "accuracy", "f1" (of chunks), "sentence_accuracy", "auto", or a function of gold and
+            predicted labels, lists of one list per sentence.
         patience: training stops after this many certificates without a better dev score; None never stops it early.
         n_jobs: threads, as in scikit-learn; never changes the result.
         random_state: the seed; equal seeds give the same model, bit for bit.
@@ -150,7 +152,6 @@ class SequenceTagger(Predictor):
 
     model_: TaggerModel
     cost: Cost | None
-    metric: str
     n_jobs: int | None
     checkpoint: str | Path | Checkpoint | None
 
@@ -173,7 +174,7 @@ class SequenceTagger(Predictor):
         tol: float = 1e-2,
         max_iter: int | None = None,
         max_seconds: float | None = None,
-        metric: str = "auto",
+        metric: Metric | str = "auto",
         patience: int | None = 5,
         n_jobs: int | None = None,
         random_state: int | None = 0,
@@ -235,7 +236,7 @@ class SequenceTagger(Predictor):
 
     def _fit(self, encoder: TaggingEncoder, X: Any, y: Any, before: TaggerModel | None, **data: Any) -> Self:
         settings = self._chosen(Settings)
-        model = train_tagger(encoder, X, y, settings, cost=self.cost, metric=self.metric, before=before, **data)
+        model = train_tagger(encoder, X, y, settings, cost=self.cost, before=before, **data)
         training = model.training
         assert training is not None
         # Nothing can fail from here on: an estimator is fitted completely or not changed.

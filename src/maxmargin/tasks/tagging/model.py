@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.encoders import checks
-from maxmargin.model import Model
+from maxmargin.model import Metric, Model
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows
@@ -149,7 +149,7 @@ class TaggerModel(Model):
             yield [([names[code] for code in codes], score) for codes, score in ranks]
 
     def scorer(
-        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, *, metric: str = "accuracy"
+        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, metric: Metric | str | None = None
     ) -> HeldOut:
         """Return the function of models that is their score on sentences which are encoded once.
 
@@ -159,7 +159,8 @@ class TaggerModel(Model):
             X: sentences.
             y: their labels.
             sample_weight: weight of each sentence.
-            metric: "accuracy", "f1" (of chunks), "sentence_accuracy", or "auto": F1 if the labels look like chunks.
+            metric: "accuracy", "f1" (of chunks), "sentence_accuracy", "auto" (F1 if the labels look like chunks), or a
+                function of gold and predicted labels; None for accuracy.
         """
         from maxmargin.tasks.tagging.metrics.held_out import HeldOut  # predictions do without it
 
@@ -170,7 +171,7 @@ class TaggerModel(Model):
             raise ValueError("labels are unknown; leave such sentences out")
         names = (*self.labels, *(name for name in given.names if name not in self.codes))
         codes = given.codes(names).astype(np.int64)
-        return HeldOut(rows, codes, names, metric, checks.weights(sample_weight, len(rows.lengths)))
+        return HeldOut(rows, codes, names, metric or "accuracy", checks.weights(sample_weight, len(rows.lengths)))
 
     # Inspection.
 

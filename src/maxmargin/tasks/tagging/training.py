@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _threads
+from maxmargin import _threads
 from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch
 from maxmargin.losses import Hamming, LabelCost, Loss
@@ -36,12 +36,12 @@ from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.io.table import Codes
-from maxmargin.tasks.tagging.metrics.held_out import METRICS, HeldOut
+from maxmargin.tasks.tagging.metrics.held_out import HeldOut
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.training import Examples, Hooks, Settings, train_examples
 from maxmargin.training.train import dev_score
 
-SETTINGS = Settings(tol=1e-2, patience=5, random_state=0)
+SETTINGS = Settings(tol=1e-2, patience=5, random_state=0, metric="auto")
 """The default settings; C is that of the preset, or 0.1."""
 NEGATIVE_PASSES = 2
 """Passes that find the negative support: on CoNLL-2000 a second pass gains 0.07 of F1, a third nothing."""
@@ -64,7 +64,6 @@ def train_tagger(
     sample_weight: npt.ArrayLike | None = None,
     token_weight: Sequence[npt.ArrayLike] | None = None,
     cost: Cost | None = None,
-    metric: str = "auto",
     before: TaggerModel | None = None,
 ) -> TaggerModel:
     """Train a tagger.
@@ -78,14 +77,12 @@ def train_tagger(
         sample_weight: weight of each sentence, shape ``(n_sentences,)``.
         token_weight: cost of an error at each token, an array per sentence.
         cost: cost of errors; None for 1 each.
-        metric: the dev score, one of :data:`METRICS`.
         before: a model to stay close to: the penalty is then ``1/(2C) ||w - w_before||^2``, and the certificate is
             that of this objective. Its labels, order and constraints are kept.
 
     Returns:
         The model; ``model.training`` says how training went. Checkpoints are left, for ``remove_checkpoints``.
     """
-    _checks.one_of("metric", metric, METRICS)
     with _threads.threads(settings.n_jobs):
         encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
         weight = checks.weights(sample_weight, len(data.lengths))
@@ -93,7 +90,7 @@ def train_tagger(
         data = replace(data, sentence_weight=weight, token_weight=per_token)
         began = time.perf_counter()
         default_C = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
-        held_out = cast(HeldOut | None, dev_score(encoder, dev, settings, metric=metric))
+        held_out = cast(HeldOut | None, dev_score(encoder, dev, settings))
         if held_out is not None and not len(held_out.codes):
             raise ValueError("dev data: no tokens; give sentences with tokens, or no dev data")
         settings = replace(

@@ -151,6 +151,7 @@ def train(
                 tol=tol,
                 max_iter=max_iter,
                 max_seconds=max_seconds,
+                metric=metric,
                 patience=patience,
                 n_jobs=jobs,
                 random_state=seed,
@@ -161,7 +162,7 @@ def train(
             checkpoints.begin(resume)
             fitting = time.perf_counter()
             held_out = data[1] if dev is not None else None
-            model = train_tagger(encoder, *data[0], settings, dev=held_out, metric=metric)
+            model = train_tagger(encoder, *data[0], settings, dev=held_out)
             fitted = time.perf_counter() - fitting
             if model.training is not None and model.training.interrupted:
                 raise KeyboardInterrupt

@@ -72,6 +72,7 @@ class TaggingEncoder(Encoder):
 
     kind = "sequence tagging"
     model_class = TaggerModel
+    metrics = ("auto", "accuracy", "f1", "sentence_accuracy")
 
     def __post_init__(self) -> None:
         if self.preset is not None and self.template is not None:

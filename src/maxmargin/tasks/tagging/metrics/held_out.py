@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin.model import Metric
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
+from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks
 from maxmargin.tasks.tagging.metrics.scores import evaluate_codes
-
-METRICS = ("auto", "accuracy", "f1", "sentence_accuracy")
 
 COLDEST, HOTTEST = 1e-2, 1e2
 XTOL = 1e-3
@@ -35,29 +35,36 @@ class HeldOut:
         rows: attributes of the sentences.
         codes: gold labels of all tokens, places in ``names``, shape ``(n_tokens,)``.
         names: the labels of the model, then those that it does not know.
-        metric: one of :data:`METRICS`; "auto" is F1 if the labels look like chunks, else accuracy.
+        metric: one of ``TaggingEncoder.metrics``, where "auto" is F1 if the labels look like chunks, else accuracy; or
+            a function of gold and predicted labels, lists of one list per sentence.
         weight: weight of each sentence; None for 1.
     """
 
     rows: TokenRows
     codes: IntArray
     names: tuple[Hashable, ...]
-    metric: str = "auto"
+    metric: Metric | str = "auto"
     weight: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        _checks.one_of("metric", self.metric, METRICS)
+        if not callable(self.metric):
+            _checks.one_of("metric", self.metric, TaggingEncoder.metrics)
         if self.metric == "auto":
             object.__setattr__(self, "metric", "f1" if look_like_chunks(self.names) else "accuracy")
 
     def __call__(self, model: Any) -> float:
         """Return the score of a :class:`~maxmargin.tasks.tagging.TaggerModel`."""
         best, metric = model.best(self.rows).astype(np.int64), self.metric
+        if callable(metric):
+            return float(metric(self._labels(self.codes), self._labels(best)))
         found = evaluate_codes(self.codes, best, self.rows.offsets, self.names, chunks=metric == "f1")
         if self.weight is None:
             return float(getattr(found, metric))
         total, hits = self.weight @ found.counts(metric)  # type: ignore[arg-type]
         return float(hits / total) if total else 0.0
+
+    def _labels(self, codes: IntArray) -> list[list[Hashable]]:
+        return [[self.names[code] for code in some] for some in np.split(codes, self.rows.offsets[1:-1])]
 
     def temperature(self, model: Any) -> float | None:
         """Return the temperature fitted to the labels that the model knows; None if it knows none of them."""
