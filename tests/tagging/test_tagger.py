@@ -499,39 +499,26 @@ def test_a_checkpoint_goes_on_with_the_same_bits(corpus, tmp_path):
         assert not list(tmp_path.iterdir())
 
 
-def test_a_checkpoint_stays_where_a_budget_ended_the_run(corpus, tmp_path):
-    settings = {"template": WORDS, "C": 10.0, "tol": 1e-5, "checkpoint": str(tmp_path / "run")}
+def interrupts(record):
+    if record.iteration == 3:
+        raise KeyboardInterrupt
+
+
+ENDS = [({"max_iter": 2}, "budget"), ({"callbacks": [interrupts]}, "interrupted")]
+
+
+@pytest.mark.parametrize(("end", "status"), ENDS, ids=["budget", "Ctrl-C"])
+def test_a_run_that_was_ended_keeps_its_checkpoint(corpus, tmp_path, end, status):
+    """Ctrl-C in the first of several runs ends all: what there is is kept, and training resumes from there."""
+    settings = {"template": WORDS, "C": [10.0, 20.0], "tol": 1e-5, "patience": None}
+    there, dev = {"checkpoint": str(tmp_path / "run"), **settings}, markov(8, seed=9)
     with pytest.warns(ConvergenceWarning):
-        SequenceTagger(max_iter=2, **settings).fit(*corpus)
-    assert list(tmp_path.iterdir())
-    again = SequenceTagger(**settings).fit(*corpus)
-    assert not list(tmp_path.iterdir())
-    assert bits(again) == bits(SequenceTagger(**{**settings, "checkpoint": None}).fit(*corpus))
-
-
-def test_an_interruption_ends_all_runs(corpus, tmp_path):
-    """Ctrl-C in the first of several runs: what there is is kept, and training resumes from there."""
-    others, gold = markov(8, seed=9)
-    settings = {
-        "template": WORDS,
-        "C": [10.0, 20.0],
-        "tol": 1e-5,
-        "patience": None,
-        "checkpoint": str(tmp_path / "run"),
-    }
-
-    def interrupts(record):
-        if record.iteration == 3:
-            raise KeyboardInterrupt
-
-    with pytest.warns(ConvergenceWarning):
-        tagger = SequenceTagger(callbacks=[interrupts], **settings).fit(*corpus, dev=(others, gold))
-    assert tagger.model_.metadata["status"] == "interrupted"
+        tagger = SequenceTagger(**end, **there).fit(*corpus, dev=dev)
+    assert tagger.model_.metadata["status"] == status
     assert tagger.model_.metadata["C"] == 10.0
     assert list(tmp_path.iterdir())
-    again = SequenceTagger(**settings).fit(*corpus, dev=(others, gold))
-    whole = SequenceTagger(**{**settings, "checkpoint": None}).fit(*corpus, dev=(others, gold))
-    assert bits(again) == bits(whole)
+    again = SequenceTagger(**there).fit(*corpus, dev=dev)
+    assert bits(again) == bits(SequenceTagger(**settings).fit(*corpus, dev=dev))
     assert not list(tmp_path.iterdir())
 
 

@@ -125,12 +125,6 @@ def test_solvers(files, name):
     assert not list(files.glob("*checkpoint*"))
 
 
-def test_one_and_two_jobs_give_the_same_model(files):
-    for jobs in ("1", "2"):
-        trained(files, "--jobs", jobs, "--dev", str(files / "dev"), out=f"jobs{jobs}")
-    assert np.array_equal(weights(files / "jobs1"), weights(files / "jobs2"))
-
-
 def test_a_template_of_words(files):
     trained(files, "--template", str(files / "template"), "--columns", NAMES, "--label", "label", train="train.tsv")
     model = mm.load(files / "other")

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from maxmargin import _threads
 from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch
-from maxmargin.losses import Hamming, LabelCost, Loss
+from maxmargin.losses import LabelCost, Loss
 from maxmargin.model import Model
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import NonFiniteError, Run, Start
@@ -76,7 +76,7 @@ def train_tagger(
         dev: sentences and labels that choose the stopping point and C, and calibrate probabilities.
         sample_weight: weight of each sentence, shape ``(n_sentences,)``.
         token_weight: cost of an error at each token, an array per sentence.
-        cost: cost of errors; None for 1 each.
+        cost: cost of errors; None for the loss of the settings.
         before: a model to stay close to: the penalty is then ``1/(2C) ||w - w_before||^2``, and the certificate is
             that of this objective. Its labels, order and constraints are kept.
 
@@ -96,7 +96,7 @@ def train_tagger(
         settings = replace(
             settings,
             C=default_C if settings.C is None else settings.C,
-            loss=_loss(cost, encoder.classes or ()),
+            loss=settings.loss if cost is None else _loss(cost, encoder.classes or ()),
             solver=BlockFrankWolfe() if settings.solver == "auto" else settings.solver,
             patience=None if dev is None else settings.patience,
         )
@@ -192,9 +192,7 @@ class TaggingHooks(Hooks):
         return {} if found is None else {"temperature": found}
 
 
-def _loss(cost: Cost | None, labels: tuple[Hashable, ...]) -> Loss:
-    if cost is None:
-        return Hamming()
+def _loss(cost: Cost, labels: tuple[Hashable, ...]) -> Loss:
     if isinstance(cost, Loss):
         return cost
     if isinstance(cost, Mapping):
