@@ -124,7 +124,7 @@ def command(folder: Path, quick: bool) -> dict[str, Any]:
 
 def threads(folder: Path, quick: bool) -> dict[str, Any]:
     """Whether one and two threads, and a run that was killed and resumed, give the same weights."""
-    from maxmargin.tasks.tagging import load_tagger
+    import maxmargin as mm
 
     train = need(folder / "tagging/conll2000/train.txt.gz")
     options = ["--preset", "chunking", "--tol", "0.005", "--save-every", "0", "--json"]
@@ -141,7 +141,7 @@ def threads(folder: Path, quick: bool) -> dict[str, Any]:
         started.wait()
         saved = [file.name for file in Path(there).glob("killed.mm*")]
         _tag("train", train, "--out", models[2], "--resume", *options)
-        weights = [load_tagger(model).weights.tobytes() for model in models]
+        weights = [mm.load(model).weights.tobytes() for model in models]
     return {
         "two threads: same bits": weights[0] == weights[1],
         "killed and resumed: same bits": weights[0] == weights[2],

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -241,9 +242,10 @@ def _numbered(line: str, columns: dict[str, str]) -> str:
 
 
 def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    from maxmargin.tasks.tagging.fitting import BaseTagger  # SequenceTagger without scikit-learn
+    from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
     from maxmargin.tasks.tagging.io.files import read_tagged
-    from maxmargin.tasks.tagging.model import load_tagger
+    from maxmargin.tasks.tagging.model import TaggerModel
+    from maxmargin.tasks.tagging.training import SETTINGS, train_tagger  # SequenceTagger without scikit-learn
 
     preset = settings.pop("preset", None)
     template = None if preset else FILES[dataset][2]
@@ -252,14 +254,14 @@ def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str,
         clock = Clock()
         text = read_tagged(train, labeled=True, join=dataset == "genia")
         loading = clock.lap()
-        tagger = BaseTagger(preset=preset, template=template, **settings)
-        tagger.fit(text.tokens, text.label_codes())
+        encoder = TaggingEncoder(preset=preset, template=template)
+        trained = train_tagger(encoder, text.tokens, text.label_codes(), replace(SETTINGS, **settings))
         training = clock.lap()
         memory = peak()
         file = Path(there) / "model"
-        tagger.model_.save(file)
+        trained.save(file)
         clock.lap()
-        model = load_tagger(file)
+        model = TaggerModel.load(file)
         opening = clock.lap()
         held = read_tagged(test, labeled=True, join=dataset == "genia")
         clock.lap()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise, product
 
 import numpy as np
+import scipy.sparse as sp
 
 import maxmargin as mm
 
@@ -61,6 +62,35 @@ def matrices(X, *, edges=False, seed=0):
     return [mm.FeatureSequence(x, np.tanh(x[1:, :2] * x[:-1, :2]).reshape(-1, 2)) for x in found]
 
 
+def _kinds():
+    (words, y), (chunks, gold) = (
+        ([x[:5] for x in X], [labels[:5] for labels in y]) for X, y in (markov(14, seed=1), chunked(14, seed=2))
+    )
+    columns = [[(word, word[:1]) for word in sentence] for sentence in words]
+    some = {"constraints": None, "forbidden": [("O", "I-X"), (None, "I-X")], "classes": ["B-X", "I-X", "O", "P"]}
+    return {
+        "words": (words, y, {"template": WORDS}),
+        "second order": (words, y, {"template": WORDS, "order": 2}),
+        "pairs see words": (words, y, {"template": PAIRS}),
+        "columns": (columns, y, {"preset": "chunking"}),
+        "named columns": (columns, y, {"template": "U:%x[0,kind]\n", "columns": "word,kind"}),
+        "dictionaries": (dictionaries(words), y, {}),
+        "names": ([[[word] for word in x] for x in words], [["abc".index(one) for one in labels] for labels in y], {}),
+        "dense": (matrices(words), [[(one, 1, None) for one in labels] for labels in y], {}),
+        "sparse": ([sp.csr_array(x) for x in matrices(words)], y, {}),
+        "edge features": (matrices(words, edges=True), y, {}),
+        "constraints": (chunks, gold, {"template": WORDS}),
+        "constraints, second order": (chunks, gold, {"template": WORDS, "order": 2}),
+        "constraints, pairs": (chunks, gold, {"template": PAIRS}),
+        "no constraints": (chunks, gold, {"template": WORDS, "constraints": None}),
+        "forbidden": (chunks, gold, {"template": WORDS, **some}),
+    }
+
+
+KINDS = _kinds()
+"""Sentences, labels and settings of taggers of every kind."""
+
+
 def legal_outputs(model, length, known=None):
     """All label sequences of a length that the constraints and the known labels allow."""
     constraints = model.layout.constraints
@@ -111,3 +141,14 @@ def table_of_scores(model, X, known=None):
         outputs = legal_outputs(model, length, given)
         found.append([(codes, score_of(model, rows, i, codes)) for codes in outputs])
     return found
+
+
+def named_rows(attributes, vocabulary):
+    """Rows by name, from the matrix."""
+    matrix = attributes.matrix
+    assert matrix.has_canonical_format
+    assert matrix.shape == (attributes.n_rows, attributes.n_columns)
+    return [
+        {vocabulary.name(column): value for column, value in zip(row.indices, row.data, strict=True)}
+        for row in (matrix[[i]] for i in range(attributes.n_rows))
+    ]

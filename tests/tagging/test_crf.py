@@ -16,7 +16,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import RandomizedSearchCV
 
 import maxmargin as mm
-from maxmargin.tasks.tagging import CRF, SequenceTagger, load_tagger
+from maxmargin.tasks.tagging import CRF, SequenceTagger
 
 
 def word2features(sentence, i):
@@ -162,7 +162,7 @@ def test_model_files(corpus, tmp_path):
     X, y, others, _ = corpus
     path = tmp_path / "model"
     crf = CRF(model_filename=str(path)).fit(X, y)
-    assert load_tagger(path).predict(others) == crf.predict(others)
+    assert mm.load(path).predict(others) == crf.predict(others)
     assert CRF(model_filename=path).predict(others) == crf.predict(others)
     assert CRF(model_filename=path).size_ == path.stat().st_size == crf.size_
     path.write_bytes(b"lCRF")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from maxmargin.tasks import alignment
-from maxmargin.tasks.tagging.corpus import COLUMNS, PATH, TaggedCorpus, load_corpus
+from maxmargin.tasks.tagging.io.corpus import COLUMNS, PATH, TaggedCorpus, load_corpus
 from maxmargin.tasks.tagging.io.files import read_tagged
 from maxmargin.tasks.tagging.metrics.chunks import count_chunks
 

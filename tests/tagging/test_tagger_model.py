@@ -6,54 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from corpora import PAIRS, WORDS, chunked, dictionaries, markov, matrices, table_of_scores
+from corpora import KINDS, PAIRS, WORDS, chunked, markov, matrices, table_of_scores
 
 from maxmargin.tasks.tagging import SequenceTagger
-from maxmargin.tasks.tagging.calibration import COLDEST, HOTTEST, fitted_temperature
 from maxmargin.tasks.tagging.encoder import layout
-
-
-def _short(X, y, longest):
-    return [x[:longest] for x in X], [labels[:longest] for labels in y]
-
-
-def _kinds():
-    plain, chunks = _short(*markov(14, seed=1), 5), _short(*chunked(14, seed=2), 5)
-    words = {"template": WORDS}
-    return {
-        "first order": (plain, words),
-        "second order": (plain, {**words, "order": 2}),
-        "pairs see words": (plain, {"template": PAIRS}),
-        "dictionaries": ((dictionaries(plain[0]), plain[1]), {}),
-        "matrices": ((matrices(plain[0]), plain[1]), {}),
-        "edge features": ((matrices(plain[0], edges=True), plain[1]), {}),
-        "constraints": (chunks, words),
-        "constraints, second order": (chunks, {**words, "order": 2}),
-        "constraints, edge attributes": (chunks, {"template": PAIRS}),
-        "no constraints": (chunks, {**words, "constraints": None}),
-        "forbidden": (
-            chunks,
-            {
-                **words,
-                "constraints": None,
-                "forbidden": [("O", "I-X"), (None, "I-X")],
-                "classes": ["B-X", "I-X", "O", "P"],
-            },
-        ),
-    }
-
-
-KINDS = _kinds()
+from maxmargin.tasks.tagging.metrics.held_out import COLDEST, HOTTEST
 
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def trained(request):
     """A tagger whose weights are shaken, so that nothing is a tie, and sentences of lengths 0, 1, 2 and more."""
-    (X, y), settings = KINDS[request.param]
+    X, y, settings = KINDS[request.param]
     tagger = SequenceTagger(tol=1e-2, **settings).fit(X, y)
     model = tagger.model_
     rng = np.random.default_rng(5)
-    model = replace(model, weights=model.weights + 0.3 * rng.standard_normal(len(model.weights)), temperature=0.7)
+    weights = model.weights + 0.3 * rng.standard_normal(len(model.weights))
+    model = replace(model, weights=weights, calibration={"temperature": 0.7})
     few = X[:4]
     if not hasattr(X[0], "features"):
         few = [*few, X[0][:0], X[1][:1], X[2][:2]]
@@ -150,11 +118,11 @@ def test_sentences_without_an_allowed_labeling(settings, piece):
     X = [["b0", "e0"], ["b1", "e0", "b0", "e1"], ["b1", "e1"], ["e1", "e1"]]
     y = [["B-X", "E-X"] * (len(x) // 2) for x in X]
     odd, gold = [["e0"], ["b0", "e0"], [], ["b1", "e0", "e1"], ["b0"]], [["E-X"], *y[:1], [], ["B-X"] * 3, ["B-X"]]
-    tagger = SequenceTagger(**{"template": WORDS, **settings}).fit(X, y, odd, gold)
+    tagger = SequenceTagger(**{"template": WORDS, **settings}).fit(X, y, dev=(odd, gold))
     model = tagger.model_
     assert model.layout.constraints is not None
     model = replace(model, weights=model.weights + 0.3 * np.random.default_rng(1).standard_normal(len(model.weights)))
-    free = replace(model, layout=replace(model.layout, constraints=None))
+    free = replace(model, encoder=replace(model.encoder, weight_layout=replace(model.layout, constraints=None)))
     for one in range(len(odd)):
         this = free if len(odd[one]) % 2 else model
         alone = odd[one : one + 1]
@@ -216,7 +184,7 @@ def test_scores_that_are_not_finite():
 def test_temperature_minimizes_the_loss_of_gold_labels():
     X, y = markov(40, noise=0.5, seed=3)
     others, gold = markov(40, noise=0.5, seed=4)
-    tagger = SequenceTagger(template=WORDS, C=1.0, patience=None).fit(X, y, others, gold)
+    tagger = SequenceTagger(template=WORDS, C=1.0, patience=None).fit(X, y, dev=(others, gold))
     model, rows = tagger.model_, tagger.model_.extractor.rows(others)
     codes = np.array([model.codes[label] for labels in gold for label in labels])
 
@@ -227,9 +195,10 @@ def test_temperature_minimizes_the_loss_of_gold_labels():
     best = model.temperature
     assert COLDEST < best < HOTTEST
     assert all(loss(best) <= loss(best * factor) + 1e-9 for factor in (0.5, 0.9, 0.98, 1.02, 1.1, 2.0))
-    assert fitted_temperature(model, rows, np.full(len(codes), -1)) is None
-    assert fitted_temperature(model, rows, np.where(codes == 0, 99, codes)) > 0
+    assert model.scorer(others, [["new"] * len(labels) for labels in gold]).temperature(model) is None
+    some = [["new" if label == "a" else label for label in labels] for labels in gold]
+    assert model.scorer(others, some).temperature(model) > 0
     # Without dev data scores are taken as they are.
     plain = SequenceTagger(template=WORDS, C=1.0).fit(X, y)
-    assert plain.model_.temperature is None
+    assert plain.model_.calibration == {}
     np.testing.assert_array_equal(plain.model_.marginals(rows), plain.model_.marginals(rows, temperature=1.0))

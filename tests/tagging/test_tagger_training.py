@@ -15,17 +15,15 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
-from maxmargin.features.supported import Support
-from maxmargin.losses import Hamming, LabelCost
+from maxmargin.losses import LabelCost
 from maxmargin.regions import L2
 from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
 from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.encoder.extraction import MatrixExtractor
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
-from maxmargin.tasks.tagging.encoder.layout import WeightLayout
-from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.tasks.tagging.training import Training, _problem, complete, train
+from maxmargin.tasks.tagging.metrics.held_out import HeldOut
+from maxmargin.training import Examples, Settings
 
 FINE = {"tol": 1e-8, "max_iter": 20000}
 
@@ -41,13 +39,12 @@ def explicit(tagger, X):
     return [mm.FeatureSequence(x, edges[a:b]) for x, a, b in zip(found, at[:-1], at[1:], strict=True)]
 
 
-def problem_of(tagger, X, y, *, C=None, loss=None, sample_weight=None, token_weight=None, model=None):
+def problem_of(tagger, X, y, *, loss=None, sample_weight=None, token_weight=None):
     """The problem that the weights of a trained tagger solve."""
-    model = model or tagger.model_
-    codes = np.array([model.codes[label] for labels in y for label in labels], dtype=np.int32)
-    data = LabeledRows(model.extractor.rows(X), codes, sample_weight, token_weight)
-    how = Training(C=(C or model.metadata["C"],), loss=loss or Hamming())
-    return _problem(model.layout, data, how, how.C[0])
+    encoder, batch = tagger.model_.encoder, tagger.model_.encoder.transform(X)
+    per_part = None if token_weight is None else np.repeat(token_weight, len(tagger.classes_))
+    examples = Examples(encoder, batch, encoder.encode(batch, y), sample_weight, per_part)
+    return examples.problem(Settings(loss=loss), tagger.model_.metadata["C"])
 
 
 @pytest.mark.parametrize("kind", ["first", "second", "edges"])
@@ -138,7 +135,7 @@ def test_other_solvers(solver):
     X, y = markov(8, seed=5, longest=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        tagger = SequenceTagger(template=WORDS, solver=solver, C=0.2, max_iter=400).fit(X, y, X, y)
+        tagger = SequenceTagger(template=WORDS, solver=solver, C=0.2, max_iter=400).fit(X, y, dev=(X, y))
     metadata = tagger.model_.metadata
     assert metadata["solver"] == type(solver).__name__
     assert metadata["primal"] >= metadata["dual"] - 1e-9
@@ -153,7 +150,7 @@ def test_early_stopping_keeps_the_best_weights_and_tells_their_gap():
     others, gold = markov(30, noise=0.5, seed=7)
     seen = []
     tagger = SequenceTagger(template=WORDS, C=3.0, tol=1e-9, patience=3, callbacks=[lambda r: seen.append(r) and None])
-    tagger.fit(X, y, others, gold)
+    tagger.fit(X, y, dev=(others, gold))
     scores = [score for _, score in tagger.dev_scores_]
     best = int(np.argmax(scores))
     assert len(scores) == best + 1 + 3  # patience ran out
@@ -175,8 +172,8 @@ def test_the_best_c_is_taken():
     others, gold = markov(30, noise=0.5, seed=9)
     grid = [1e-4, 1e-2, 0.3]
     common = {"template": WORDS, "patience": None, "tol": 1e-3}
-    tagger = SequenceTagger(C=grid, **common).fit(X, y, others, gold)
-    single = [SequenceTagger(C=C, **common).fit(X, y, others, gold) for C in grid]
+    tagger = SequenceTagger(C=grid, **common).fit(X, y, dev=(others, gold))
+    single = [SequenceTagger(C=C, **common).fit(X, y, dev=(others, gold)) for C in grid]
     best = [max(score for _, score in one.dev_scores_) for one in single]
     chosen = grid.index(tagger.model_.metadata["C"])
     assert max(score for _, score in tagger.dev_scores_) >= max(best) - 0.03  # runs start from each other's ends
@@ -193,27 +190,29 @@ def test_metrics_of_dev_data():
     X, y = chunked(20)
     others, gold = chunked(20, seed=1)
     for metric, name in [("auto", "f1"), ("f1", "f1"), ("accuracy", "accuracy"), ("sentence_accuracy",) * 2]:
-        tagger = SequenceTagger(template=WORDS, metric=metric).fit(X, y, others, gold)
+        tagger = SequenceTagger(template=WORDS, metric=metric).fit(X, y, dev=(others, gold))
         assert getattr(tagger.evaluate(others, gold), name) == pytest.approx(tagger.model_.metadata["dev_score"])
     gold[0][0] = "B-NEW"  # an error, whatever is predicted
-    assert SequenceTagger(template=WORDS, metric="accuracy").fit(X, y, others, gold).model_.metadata["dev_score"] < 1
+    tagger = SequenceTagger(template=WORDS, metric="accuracy").fit(X, y, dev=(others, gold))
+    assert tagger.model_.metadata["dev_score"] < 1
 
 
 def test_dev_data_are_checked():
     X, y = markov(6)
     tagger = SequenceTagger(template=WORDS)
     for dev, message in [
-        ((X, None), "give both X_dev and y_dev"),
-        ((None, y), "give both X_dev and y_dev"),
-        ((X, y[:-1]), "the dev data have 6 sentences and 5 label sequences"),
-        ((X, [[*y[0], "a"], *y[1:]]), "dev sentence 0: .* labels for .* tokens; give each token one"),
-        ((X, [[None] * len(x) for x in X]), "the dev data have unknown labels; leave such sentences out"),
-        ((X, (np.array([0]), ["a"])), "the dev data have 1 labels for .* tokens"),
-        ((X, (np.array([-1]), ["a"])), "the dev data have unknown labels"),
-        (([[], []], [[], []]), "the dev data have no tokens; give sentences with tokens, or no dev data"),
+        (X, "dev must be a pair"),
+        ((X, None), "dev data: y must be a list"),
+        ((None, y), "dev data: X must be a list"),
+        ((X, y[:-1]), "dev data: 6 sentences and 5 label sequences"),
+        ((X, [[*y[0], "a"], *y[1:]]), "dev data: sentence 0: .* labels for .* tokens; give each token one"),
+        ((X, [[None] * len(x) for x in X]), "dev data: labels are unknown; leave such sentences out"),
+        ((X, (np.array([0]), ["a"])), "dev data: 1 labels for .* tokens"),
+        (([["w"]], (np.array([-1]), ["a"])), "dev data: labels are unknown"),
+        (([[], []], [[], []]), "dev data: no tokens; give sentences with tokens, or no dev data"),
     ]:
         with pytest.raises(ValueError, match=message):
-            tagger.fit(X, y, *dev)
+            tagger.fit(X, y, dev=dev)
         assert not hasattr(tagger, "model_")
 
 
@@ -228,9 +227,9 @@ def test_same_seed_same_bits_for_all_threads(support, order):
         tagger = SequenceTagger(
             template=WORDS, support=support, order=order, n_jobs=n_jobs, random_state=seed, C=[0.1, 1]
         )
-        tagger.fit(X, y, others, gold)
+        tagger.fit(X, y, dev=(others, gold))
         metadata = {key: value for key, value in tagger.model_.metadata.items() if key != "seconds"}
-        return tagger.model_.weights.tobytes(), metadata, tagger.dev_scores_, tagger.model_.temperature
+        return tagger.model_.weights.tobytes(), metadata, tagger.dev_scores_, tagger.model_.calibration
 
     wanted = bits(1)
     assert bits(2) == wanted
@@ -318,45 +317,31 @@ def test_unknown_labels_by_any_name():
 
 def test_completion_agrees_with_known_labels():
     X, y = markov(15, seed=13)
-    tagger = SequenceTagger(template=WORDS).fit(X, y)
-    model = tagger.model_
-    codes = np.array([model.codes[label] for labels in y for label in labels], dtype=np.int32)
-    hidden = np.where(np.arange(len(codes)) % 2, codes, -1).astype(np.int32)
-    data = LabeledRows(model.extractor.rows(X), hidden)
-    layout = WeightLayout(3, 1, None, Support.empty(3))
-    trained = train(layout, data, Training(C=(0.1,), loss=Hamming()))
-    completed = complete(trained, data)
-    np.testing.assert_array_equal(completed[hidden >= 0], codes[hidden >= 0])
-    found = TaggerModel(model.labels, model.extractor, trained.layout, trained.weights)
-    np.testing.assert_array_equal(completed, found.best(data.rows, hidden))
+    hidden = [[label if t % 2 else None for t, label in enumerate(labels)] for labels in y]
+    tagger = SequenceTagger(template=WORDS, C=0.1).fit(X, hidden)
+    completed = tagger.predict(X, known=hidden)
+    pairs = [pair for one in zip(hidden, completed, strict=True) for pair in zip(*one, strict=True)]
+    assert all(label in (None, found) for label, found in pairs)
     # Completions came again, so this one is of the problem whose certificate is told: wrong labels cost nothing at
     # unknown tokens there.
-    assert trained.primal >= trained.dual
-    whole = LabeledRows(data.rows, completed, None, np.where(hidden >= 0, 1.0, 0.0))
-    problem = _problem(trained.layout, whole, Training(C=(0.1,), loss=Hamming()), 0.1)
-    assert problem.objective(trained.weights) == pytest.approx(trained.primal, rel=1e-9)
+    metadata = tagger.model_.metadata
+    assert metadata["primal"] >= metadata["dual"]
+    problem = problem_of(tagger, X, completed, token_weight=np.array([label is not None for label, _ in pairs]) * 1.0)
+    assert problem.objective(tagger.model_.weights) == pytest.approx(metadata["primal"], rel=1e-9)
 
 
-def test_the_best_round_on_dev_data_is_kept():
+def test_the_best_round_on_dev_data_is_kept(monkeypatch):
+    reported, score = [], HeldOut.__call__
+    monkeypatch.setattr(HeldOut, "__call__", lambda self, model: reported.append(score(self, model)) or reported[-1])
     for seed in range(8):
         make, labels = (markov, ["a", "b", "c"]) if seed % 2 else (chunked, ["B-X", "I-X", "O"])
         X, y = make(12, seed=30 + seed)
         others, gold = make(30, seed=50 + seed)
         rng = np.random.default_rng(seed)
         hidden = [[None if rng.random() < 0.6 else label for label in some] for some in y]
-        reported = []
-
-        class Told(SequenceTagger):
-            def _dev(self, *given, reported=reported):
-                score, rows, codes = super()._dev(*given)
-
-                def watched(layout, weights):
-                    reported.append(score(layout, weights))
-                    return reported[-1]
-
-                return watched, rows, codes
-
-        tagger = Told(template=WORDS, C=1.0, classes=labels, metric="accuracy").fit(X, hidden, others, gold)
+        reported.clear()
+        tagger = SequenceTagger(template=WORDS, C=1.0, classes=labels, metric="accuracy")
+        tagger.fit(X, hidden, dev=(others, gold))
         assert tagger.score(others, gold) == pytest.approx(max(reported))
 
 
@@ -480,7 +465,7 @@ def test_partial_fit_chooses_on_dev_data():
     more, gold = markov(10, seed=62, noise=0.4)
     others, wanted = markov(40, seed=63, noise=0.4)
     tagger = SequenceTagger(template=WORDS, C=1.0, patience=None, tol=1e-4).fit(X, y)
-    tagger.partial_fit(more, gold, others, wanted)
+    tagger.partial_fit(more, gold, dev=(others, wanted))
     assert tagger.score(others, wanted) == pytest.approx(max(score for _, score in tagger.dev_scores_))
 
 
@@ -626,8 +611,8 @@ def test_random_corpora_and_settings(data):
     made = {"dictionaries": dictionaries, "matrices": matrices, "edges": lambda X: matrices(X, edges=True)}
     X = made.get(kind, list)(X)
     weights = rng.uniform(0.1, 2, len(X)) if data.draw(st.booleans()) else None
-    dev = (X, y) if data.draw(st.booleans()) and settings["C"] < 1 else (None, None)
-    tagger = SequenceTagger(**settings).fit(X, y, *dev, sample_weight=weights)
+    dev = (X, y) if data.draw(st.booleans()) and settings["C"] < 1 else None
+    tagger = SequenceTagger(**settings).fit(X, y, dev=dev, sample_weight=weights)
     metadata = tagger.model_.metadata
     primal = problem_of(tagger, X, y, sample_weight=weights).objective(tagger.model_.weights)
     assert metadata["primal"] == pytest.approx(primal, rel=1e-8, abs=1e-9)
@@ -640,10 +625,4 @@ def test_random_corpora_and_settings(data):
         assert not constraints.broken(codes, [len(labels) for labels in found]).any()
     hidden = [[None if rng.random() < 0.3 else label for label in labels] for labels in y]
     if any(label is not None for labels in hidden for label in labels):
-        assert tagger.set_params(classes=tagger.classes_).fit(X, hidden, *dev).predict(X)
-
-
-def test_supports_are_what_is_said():
-    support = Support.of_pairs(np.array([0, 2, 4]), 2, 3)
-    assert support.extended(3).n_features == 3
-    np.testing.assert_array_equal(support.carried(np.array([1.0, 2.0, 3.0]), Support.full(2, 3)), [1, 0, 2, 0, 3, 0])
+        assert tagger.set_params(classes=tagger.classes_).fit(X, hidden, dev=dev).predict(X)

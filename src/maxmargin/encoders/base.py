@@ -44,7 +44,7 @@ class Batch:
 
 _KINDS: dict[str, type[Encoder]] = {}
 _HOMES = {
-    "sequence tagging": "maxmargin.tasks.tagging",
+    "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
     "word alignment": "maxmargin.tasks.alignment.model",
 }
 """Modules of the library to import for kinds that are not known yet."""
@@ -74,6 +74,9 @@ class Encoder(ABC):
 
     model_class: ClassVar[Any] = None
     """The :class:`maxmargin.Model` subclass of its models; None for that class itself."""
+
+    metrics: ClassVar[tuple[str, ...]] = ()
+    """Names of dev scores that its models know, besides functions of gold and predicted outputs."""
 
     classes: tuple[Hashable, ...] | None = None
     """Where outputs choose among labels: all of them, in the order of the weights' columns."""

@@ -41,8 +41,8 @@ class Settings:
         tol: relative duality gap to reach.
         max_iter: iteration limit of a run; None takes the solver's own.
         max_seconds: time limit of a run.
-        metric: the dev score, a function of the gold outputs and the predicted ones, larger is better; None for that of
-            :meth:`maxmargin.Model.score`.
+        metric: the dev score, a function of the gold outputs and the predicted ones, larger is better, or a name
+            among those of the encoder; None for that of :meth:`maxmargin.Model.score`.
         patience: certificates without a better dev score after which a run ends; None never ends it early.
         n_jobs: threads, as scikit-learn reads it; never changes the result.
         random_state: seed for solvers that draw random numbers.
@@ -62,7 +62,7 @@ class Settings:
     tol: float = 1e-3
     max_iter: int | None = None
     max_seconds: float | None = None
-    metric: Metric | None = None
+    metric: Metric | str | None = None
     patience: int | None = None
     n_jobs: int | None = None
     random_state: int | None = None
@@ -81,7 +81,7 @@ class Settings:
             raise ValueError(f"solver must be an object, not a class: write mm.{given.__name__}()")
         if not isinstance(given, Solver) and not (isinstance(given, str) and given == "auto"):
             raise ValueError(f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {given!r}')
-        if self.metric is not None and not callable(self.metric):
+        if self.metric is not None and not isinstance(self.metric, str) and not callable(self.metric):
             raise ValueError(f"metric must be a function of gold and predicted outputs, got {self.metric!r}")
         if self.patience is not None:
             _checks.integer("patience", self.patience, least=1)

@@ -65,12 +65,16 @@ def train(
 
 def dev_score(encoder: Encoder, dev: Any, settings: Settings) -> Score | None:
     """The function that scores a model on dev data ``(X, y)``, which are encoded once; None without dev data."""
+    metric: Any = settings.metric
+    if isinstance(metric, str) and metric not in encoder.metrics:
+        named = f"one of {', '.join(map(repr, encoder.metrics))}, or " if encoder.metrics else ""
+        raise ValueError(f"metric must be {named}a function of gold and predicted outputs, got {metric!r}")
     if dev is None:
         return None
     if not isinstance(dev, (tuple, list)) or len(dev) != 2:
         raise ValueError("dev must be a pair (X, y) of inputs and outputs")
     try:
-        return Model.of(encoder, settings.n_jobs).scorer(dev[0], dev[1], metric=settings.metric)
+        return Model.of(encoder, settings.n_jobs).scorer(dev[0], dev[1], metric=metric)
     except ValueError as error:
         raise ValueError(f"dev data: {error}") from None
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from commands import runner
 
+import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.optimization.checkpoint import FileCheckpointer
-from maxmargin.tasks.tagging import load_tagger
 from maxmargin.tasks.tagging.cli.train import Checkpoints
-from maxmargin.tasks.tagging.corpus import load_corpus
+from maxmargin.tasks.tagging.io.corpus import load_corpus
 
 LONG = ("--tol", "1e-9", "--max-iter", "200", "--save-every", "0", "--columns", "word,pos,label,_", "--label", "label")
 
@@ -69,14 +69,14 @@ def test_training_that_is_killed_goes_on_to_the_same_model(files, tmp_path):
     finished(arguments(files, whole, "--jobs", "1"))
     first = arguments(files, out, "--jobs", "1")
     again = arguments(files, out, "--jobs", "2", "--resume")
-    save = tmp_path / "killed.checkpoint-0"
+    save = tmp_path / "killed.checkpoint"
     times = [killed(first, save, 1), killed(again, save, 3), killed(again, save, 5)]
     assert times[0]
     if all(times):  # a machine that is slow to look may see the end
         assert save.exists()
         assert not out.exists()
         assert f"training resumes from {save}" in finished(again)
-    assert np.array_equal(load_tagger(whole).weights, load_tagger(out).weights)
+    assert np.array_equal(mm.load(whole).weights, mm.load(out).weights)
     assert not list(tmp_path.glob("*checkpoint*"))
 
 
@@ -122,14 +122,14 @@ def test_training_that_is_interrupted_goes_on_to_the_same_model(files, tmp_path,
         assert answer.stderr.endswith("with --resume resumes from it\n") or certificates == 1
         assert not out.exists()
         finished([*given, "--resume"])
-    assert np.array_equal(load_tagger(whole).weights, load_tagger(out).weights)
+    assert np.array_equal(mm.load(whole).weights, mm.load(out).weights)
     assert not list(tmp_path.glob("*checkpoint*"))
 
 
 def test_notes_of_what_training_begins_with(files, tmp_path, monkeypatch):
     out = tmp_path / "model"
     given = arguments(files, out)
-    save = tmp_path / "model.checkpoint-0"
+    save = tmp_path / "model.checkpoint"
     assert f"training starts from the beginning: there is no {save}" in finished([*given, "--resume"])
     with monkeypatch.context() as patch:
         interrupt(patch, 4)
@@ -147,7 +147,7 @@ def test_notes_of_what_training_begins_with(files, tmp_path, monkeypatch):
 
 
 def test_a_damaged_checkpoint_is_refused(files, tmp_path):
-    save = tmp_path / "model.checkpoint-0"
+    save = tmp_path / "model.checkpoint"
     save.write_bytes(b"nonsense")
     answer = runner.invoke(app, [*arguments(files, tmp_path / "model"), "--resume"])
     assert answer.exit_code == 2
@@ -158,7 +158,7 @@ def test_an_interruption_before_anything_was_saved(files, tmp_path, monkeypatch)
     def stop(*arguments, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("maxmargin.tasks.tagging.fitting.BaseTagger.fit", stop)
+    monkeypatch.setattr("maxmargin.tasks.tagging.training.train_tagger", stop)
     answer = runner.invoke(app, arguments(files, tmp_path / "model"))
     assert (answer.exit_code, answer.stderr) == (130, "interrupted; no checkpoint was saved yet\n")
 
@@ -166,8 +166,8 @@ def test_an_interruption_before_anything_was_saved(files, tmp_path, monkeypatch)
 def test_the_newest_checkpoint_is_the_one_that_is_named(tmp_path):
     saves = Checkpoints(tmp_path / "model")
     assert saves.summary() == "no checkpoint was saved yet"
-    for age, end in enumerate(("10", "9", "runs-0", "0-2")):
-        path = tmp_path / f"model.checkpoint-{end}"
+    for age, end in enumerate(("", "-10", "-9", "-0-2")):
+        path = tmp_path / f"model.checkpoint{end}"
         path.touch()
         os.utime(path, ns=(0, 10**18 + age))
     (tmp_path / "model.checkpoint-else").touch()

@@ -234,10 +234,14 @@ def test_nothing():
     [
         ([["A"]], [], "1 sentences have gold labels and 0 predicted"),
         ([["A"], ["A"]], [["A"], ["A", "B"]], "sentence 1 has 1 gold labels and 2 predicted"),
-        ([["A"], "AB"], [["A"], ["A", "B"]], "gold: sentence 1 is 'AB'; give a list of labels"),
+        (
+            [["A"], "AB"],
+            [["A"], ["A", "B"]],
+            "gold: example 1: y must be a list or 1-D array .* got str",
+        ),
         (iter([["A"]]), [["A"]], "gold is a list_iterator; give a list with a list of labels per sentence"),
-        ([["A"]], [3], "predicted: sentence 0 is 3; give a list of labels"),
-        ([["A", "B"]], [["A", []]], r"predicted: sentence 0, token 1: \[\] cannot be a label"),
+        ([["A"]], [3], "predicted: example 0: y must be a list .* got int"),
+        ([["A", "B"]], [["A", []]], "predicted: example 0: labels must be hashable .* got list"),
     ],
 )
 def test_refused_lists(gold, predicted, said):

@@ -1,60 +1,9 @@
-"""Sequence tagging: parts of speech, chunks, names, or any other labels of tokens."""
+"""Sequence tagging: parts of speech, chunks, names, or any other labels of tokens.
 
-from typing import TYPE_CHECKING
+The public names are listed in ``__init__.pyi`` and imported when they are first used: prediction must not import
+training or scikit-learn.
+"""
 
-from maxmargin import _lazy
+import lazy_loader
 
-if TYPE_CHECKING:
-    from maxmargin.tasks.common.text import FileError
-    from maxmargin.tasks.tagging.corpus import TaggedCorpus, load_corpus
-    from maxmargin.tasks.tagging.crf import CRF
-    from maxmargin.tasks.tagging.encoder.presets import PRESETS, preset_text
-    from maxmargin.tasks.tagging.encoder.templates import Template
-    from maxmargin.tasks.tagging.estimator import SequenceTagger
-    from maxmargin.tasks.tagging.io.conllu_objects import of_conllu
-    from maxmargin.tasks.tagging.io.files import TaggedText, read_tagged, write_k_best, write_tagged
-    from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
-    from maxmargin.tasks.tagging.metrics.scores import TagScores, compare_scores, evaluate, interval_of
-    from maxmargin.tasks.tagging.model import TaggerModel, load_tagger
-else:
-    # Prediction must not import training or scikit-learn.
-    __getattr__, __dir__ = _lazy.names(
-        __name__,
-        {
-            "maxmargin.tasks.common.text": ("FileError",),
-            f"{__name__}.io.conllu_objects": ("of_conllu",),
-            f"{__name__}.corpus": ("TaggedCorpus", "load_corpus"),
-            f"{__name__}.crf": ("CRF",),
-            f"{__name__}.io.files": ("TaggedText", "read_tagged", "write_k_best", "write_tagged"),
-            f"{__name__}.metrics.scores": ("TagScores", "compare_scores", "evaluate", "interval_of"),
-            f"{__name__}.model": ("TaggerModel", "load_tagger"),
-            f"{__name__}.encoder.presets": ("PRESETS", "preset_text"),
-            f"{__name__}.io.table": ("AttributeText", "TokenTable"),
-            f"{__name__}.estimator": ("SequenceTagger",),
-            f"{__name__}.encoder.templates": ("Template",),
-        },
-    )
-
-__all__ = [
-    "CRF",
-    "PRESETS",
-    "AttributeText",
-    "FileError",
-    "SequenceTagger",
-    "TagScores",
-    "TaggedCorpus",
-    "TaggedText",
-    "TaggerModel",
-    "Template",
-    "TokenTable",
-    "compare_scores",
-    "evaluate",
-    "interval_of",
-    "load_corpus",
-    "load_tagger",
-    "of_conllu",
-    "preset_text",
-    "read_tagged",
-    "write_k_best",
-    "write_tagged",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

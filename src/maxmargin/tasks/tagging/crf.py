@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from maxmargin import _callers
-from maxmargin.encoders import checks
-from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.tagging.estimator import SequenceTagger
+from maxmargin import _callers, _checks
+from maxmargin.tasks.tagging.estimator import Predictor, SequenceTagger
+from maxmargin.tasks.tagging.model import TaggerModel
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
 LEAST_PENALTY = 0.5
@@ -27,7 +24,7 @@ LEAST_PENALTY = 0.5
 regularization than this takes longer and does not fit better."""
 
 
-class CRF(BaseEstimator):  # type: ignore[misc]
+class CRF(Predictor):
     """Drop-in for ``sklearn_crfsuite.CRF``: ``from maxmargin.tasks.tagging import CRF``.
 
     Args:
@@ -49,6 +46,13 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     Attributes:
         sequence_tagger_: the trained :class:`SequenceTagger`, with certificate, k-best lists, margins and files.
     """
+
+    algorithm: str | None
+    all_possible_states: bool | None
+    c1: float | None
+    max_iterations: int | None
+    verbose: bool
+    model_filename: str | Path | None
 
     def __init__(
         self,
@@ -81,50 +85,24 @@ class CRF(BaseEstimator):  # type: ignore[misc]
         keep_tempfiles: bool = False,
         trainer_cls: Any = None,
     ) -> None:
-        self.algorithm = algorithm
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.c1 = c1
-        self.c2 = c2
-        self.max_iterations = max_iterations
-        self.num_memories = num_memories
-        self.epsilon = epsilon
-        self.period = period
-        self.delta = delta
-        self.linesearch = linesearch
-        self.max_linesearch = max_linesearch
-        self.calibration_eta = calibration_eta
-        self.calibration_rate = calibration_rate
-        self.calibration_samples = calibration_samples
-        self.calibration_candidates = calibration_candidates
-        self.calibration_max_trials = calibration_max_trials
-        self.pa_type = pa_type
-        self.c = c
-        self.error_sensitive = error_sensitive
-        self.averaging = averaging
-        self.variance = variance
-        self.gamma = gamma
-        self.verbose = verbose
-        self.model_filename = model_filename
-        self.keep_tempfiles = keep_tempfiles
-        self.trainer_cls = trainer_cls
+        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
     def _settings(self) -> dict[str, Any]:
         """Return the equivalent settings of SequenceTagger."""
         if self.algorithm is not None and self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, got {self.algorithm!r}")
-        numbers = {name: _number(getattr(self, name), name) for name in ("c1", "c2", "min_freq")}
+        given = {name: getattr(self, name) for name in ("c1", "c2", "min_freq")}
+        numbers = {name: _checks.number(name, value, least=0) for name, value in given.items() if value is not None}
         found: dict[str, Any] = {"verbose": bool(self.verbose)}
-        if (penalty := numbers["c2"]) is not None:
+        if (penalty := numbers.get("c2")) is not None:
             found["C"] = 1.0 / (2.0 * max(penalty, LEAST_PENALTY))
-        if (least := numbers["min_freq"]) is not None:
+        if (least := numbers.get("min_freq")) is not None:
             found["min_count"] = max(1, math.ceil(least))
         if self.all_possible_states is not None:
             found["support"] = "all" if self.all_possible_states else "observed"
         if self.max_iterations is not None:
-            found["max_iter"] = checks.integer(self.max_iterations, "max_iterations", at_least=1)
-        if numbers["c1"]:
+            found["max_iter"] = _checks.integer("max_iterations", self.max_iterations, least=1)
+        if numbers.get("c1"):
             warnings.warn(
                 f"c1={self.c1!r} is ignored, as there is no L1 penalty here; use c2 and leave c1 out",
                 UserWarning,
@@ -141,7 +119,10 @@ class CRF(BaseEstimator):  # type: ignore[misc]
             X_dev: held-out sentences.
             y_dev: their labels.
         """
-        tagger = SequenceTagger(**self._settings()).fit(X, y, X_dev, y_dev)
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("give both X_dev and y_dev, or neither")
+        dev = None if X_dev is None else (X_dev, y_dev)
+        tagger = SequenceTagger(**self._settings()).fit(X, y, dev=dev)
         if self.model_filename is not None:
             tagger.save(self.model_filename)
         self.sequence_tagger_ = tagger
@@ -157,62 +138,21 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sequence_tagger_")
 
-    def predict(self, X: Any) -> list[list[Hashable]]:
-        """Return the best labels of each sentence."""
-        return self._tagger().predict(X)
-
-    def predict_single(self, xseq: Any) -> list[Hashable]:
-        """Return the best labels of one sentence."""
-        return self._tagger().predict_single(xseq)
-
-    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
-        """Return the probability of every label, for each token of each sentence."""
-        return self._tagger().predict_marginals(X)
-
-    def predict_marginals_single(self, xseq: Any) -> list[dict[Hashable, float]]:
-        """Return :meth:`predict_marginals` of one sentence."""
-        return self._tagger().predict_marginals_single(xseq)
-
-    def predict_proba(self, X: Any) -> list[FloatArray]:
-        """Return the probabilities as arrays, with columns in the order of ``classes_``."""
-        return self._tagger().predict_proba(X)
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return the token accuracy."""
-        return self._tagger().score(X, y)
-
-    @property
-    def classes_(self) -> list[Hashable]:
-        """All labels."""
-        return self._tagger().classes_
+    def _model(self) -> TaggerModel:
+        return self._tagger()._model()
 
     @property
     def size_(self) -> int:
         """Size of the model file in bytes."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
-            self._tagger().save(path)
+            self.save(path)
             return path.stat().st_size
 
     @property
     def num_attributes_(self) -> int:
         """Number of attributes."""
-        return self._tagger().model_.extractor.n_attributes
-
-    @property
-    def attributes_(self) -> list[str]:
-        """All attributes."""
-        return self._tagger().attributes_
-
-    @property
-    def state_features_(self) -> dict[tuple[str, Hashable], float]:
-        """The weights of pairs of an attribute and a label."""
-        return self._tagger().state_features_
-
-    @property
-    def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
-        """The weights of pairs of neighboring labels."""
-        return self._tagger().transition_features_
+        return self._model().extractor.n_attributes
 
     @property
     def tagger_(self) -> Any:
@@ -223,15 +163,3 @@ class CRF(BaseEstimator):  # type: ignore[misc]
     def training_log_(self) -> Any:
         """CRFsuite's own log, which does not exist here."""
         raise AttributeError("there is no log of CRFsuite; crf.sequence_tagger_.solution_.history has the run")
-
-
-def _number(value: Any, name: str) -> float | None:
-    if value is None:
-        return None
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        found = math.nan
-    if not 0 <= found < math.inf:
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return found

@@ -2,67 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.model import Metric
+from maxmargin.optimization.base import Solver
+from maxmargin.optimization.callbacks import Callback
+from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.tagging.fitting import BaseTagger
+from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate
-from maxmargin.tasks.tagging.model import TaggerModel, load_tagger
+from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.training import Cost, train_tagger
+from maxmargin.training import Settings
 
 
-class SequenceTagger(BaseTagger, BaseEstimator):  # type: ignore[misc]
-    """Large-margin chain for labels of sequences, trained to a certified duality gap.
-
-    X is a list of sentences. A sentence is a list of tokens, each a string or one string per column (with ``preset`` or
-    ``template``), or a feature dictionary or list of attributes as in sklearn-crfsuite; or it is a matrix with a row
-    per token (dense, CSR, or :class:`maxmargin.FeatureSequence` with edge features). y is a list of label sequences;
-    labels are any hashable values, None (or ``unknown``) for unknown ones.
-
-    Args:
-        preset: "pos", "chunking" or "ner": a built-in template (docs/tagging-presets.md).
-        template: a template text in CRF++'s syntax, or a :class:`Template`; instead of a preset.
-        columns: names of the columns of tokens, if there are several.
-        order: order of the chain, 1 or 2.
-        constraints: "auto" (BIO or IOBES if the labels look like it and all training sentences satisfy it), "bio",
-            "iobes", a :class:`maxmargin.structures.TransitionConstraints`, or None for none.
-        forbidden: pairs of labels that may not follow each other, ``("O", "I-NP")``; ``(None, "I-NP")`` forbids a label
-            at the beginning, ``("B-NP", None)`` at the end.
-        classes: all labels, if the training data may lack some.
-        unknown: the label that stands for an unknown one in y, besides None.
-        min_count: attributes of fewer tokens are dropped; None for the default of the preset, or 1.
-        support: which pairs of attributes and labels have weights: "negative" (those that occur, and wrong ones that
-            the first passes predict), "observed" (those that occur) or "all".
-        C: larger means less regularization; of a list, the best on the dev data is chosen; None for the default of the
-            preset, or 0.1.
-        cost: cost of errors: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)`` matrix
-            with gold labels as rows; or a loss of :mod:`maxmargin.losses`.
-        solver: a solver object of :mod:`maxmargin.solvers`, or "auto" for block-coordinate Frank-Wolfe.
-        tol: relative duality gap at which training stops.
-        max_iter: maximal number of passes; None for the default of the solver.
-        max_seconds: time limit of a run.
-        metric: the dev score: "accuracy", "f1" (of chunks), "sentence_accuracy", or "auto".
-        patience: training stops after this many certificates without a better dev score; None never stops it early.
-        n_jobs: threads, as in scikit-learn; never changes the result.
-        random_state: the seed; equal seeds give the same model, bit for bit.
-        checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes.
-        verbose: draw a progress bar on a terminal.
-        callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
-
-    Attributes:
-        model_: the trained :class:`TaggerModel`.
-        solution_: certificate, status, history and counters of the run.
-        dev_scores_: pairs of iteration and dev score; empty without dev data.
-    """
+class Predictor(BaseEstimator):  # type: ignore[misc]
+    """The predictions and attributes of estimators that have a :class:`TaggerModel`."""
 
     def _model(self) -> TaggerModel:
-        check_is_fitted(self, "model_")
-        return replace(self.model_, n_jobs=self.n_jobs)
+        raise NotImplementedError
 
     @property
     def classes_(self) -> list[Hashable]:
@@ -134,8 +101,153 @@ class SequenceTagger(BaseTagger, BaseEstimator):  # type: ignore[misc]
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the trained model to a file that :func:`load_tagger` reads."""
+        """Write the trained model to a file that :func:`maxmargin.load` reads."""
         self._model().save(path)
+
+
+class SequenceTagger(Predictor):
+    """Large-margin chain for labels of sequences, trained to a certified duality gap.
+
+    X is a list of sentences. A sentence is a list of tokens, each a string or one string per column (with ``preset`` or
+    ``template``), or a feature dictionary or list of attributes as in sklearn-crfsuite; or it is a matrix with a row
+    per token (dense, CSR, or :class:`maxmargin.FeatureSequence` with edge features). y is a list of label sequences;
+    labels are any hashable values, None (or ``unknown``) for unknown ones.
+
+    Args:
+        preset: "pos", "chunking" or "ner": a built-in template (docs/tagging-presets.md).
+        template: a template text in CRF++'s syntax, or a :class:`Template`; instead of a preset.
+        columns: names of the columns of tokens, if there are several.
+        order: order of the chain, 1 or 2.
+        constraints: "auto" (BIO or IOBES if the labels look like it and all training sentences satisfy it), "bio",
+            "iobes", a :class:`maxmargin.structures.TransitionConstraints`, or None for none.
+        forbidden: pairs of labels that may not follow each other, ``("O", "I-NP")``; ``(None, "I-NP")`` forbids a label
+            at the beginning, ``("B-NP", None)`` at the end.
+        classes: all labels, if the training data may lack some.
+        unknown: the label that stands for an unknown one in y, besides None.
+        min_count: attributes of fewer tokens are dropped; None for the default of the preset, or 1.
+        support: which pairs of attributes and labels have weights: "negative" (those that occur, and wrong ones that
+            the first passes predict), "observed" (those that occur) or "all".
+        C: larger means less regularization; of a list, the best on the dev data is chosen; None for the default of the
+            preset, or 0.1.
+        cost: cost of errors: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)`` matrix
+            with gold labels as rows; or a loss of :mod:`maxmargin.losses`.
+        solver: a solver object of :mod:`maxmargin.solvers`, or "auto" for block-coordinate Frank-Wolfe.
+        tol: relative duality gap at which training stops.
+        max_iter: maximal number of passes; None for the default of the solver.
+        max_seconds: time limit of a run.
+        metric: the dev score: "accuracy", "f1" (of chunks), "sentence_accuracy", "auto", or a function of gold and
+            predicted labels, lists of one list per sentence.
+        patience: training stops after this many certificates without a better dev score; None never stops it early.
+        n_jobs: threads, as in scikit-learn; never changes the result.
+        random_state: the seed; equal seeds give the same model, bit for bit.
+        checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes.
+        verbose: draw a progress bar on a terminal.
+        callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
+
+    Attributes:
+        model_: the trained :class:`TaggerModel`.
+        solution_: certificate, status, history and counters of the run.
+        dev_scores_: pairs of iteration and dev score; empty without dev data.
+    """
+
+    model_: TaggerModel
+    cost: Cost | None
+    n_jobs: int | None
+    checkpoint: str | Path | Checkpoint | None
+
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        template: str | Template | None = None,
+        columns: Sequence[str] | str | None = None,
+        order: int = 1,
+        constraints: str | TransitionConstraints | None = "auto",
+        forbidden: Iterable[tuple[Hashable, Hashable]] = (),
+        classes: Sequence[Hashable] | None = None,
+        unknown: Hashable = None,
+        min_count: int | None = None,
+        support: str = "negative",
+        C: float | Sequence[float] | None = None,
+        cost: Cost | None = None,
+        solver: Solver | str = "auto",
+        tol: float = 1e-2,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        metric: Metric | str = "auto",
+        patience: int | None = 5,
+        n_jobs: int | None = None,
+        random_state: int | None = 0,
+        checkpoint: str | Path | Checkpoint | None = None,
+        verbose: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        token_weight: Sequence[npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Train.
+
+        Args:
+            X: sentences; or a :class:`TokenTable` or :class:`AttributeText` of a file.
+            y: their labels, a sequence per sentence; for tables also flat codes, as ``(codes, labels)``.
+            dev: held-out sentences and labels ``(X, y)`` that choose the stopping point (and C, if there are several)
+                and calibrate probabilities.
+            sample_weight: weight of each sentence, shape ``(n_sentences,)``.
+            token_weight: cost of an error at each token, an array per sentence.
+
+        Returns:
+            The tagger. Issues a ConvergenceWarning if the gap is not closed.
+        """
+        data = {"dev": dev, "sample_weight": sample_weight, "token_weight": token_weight}
+        return self._fit(self._chosen(TaggingEncoder), X, y, None, **data)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, Any] | None = None,
+        classes: Sequence[Hashable] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        token_weight: Sequence[npt.ArrayLike] | None = None,
+    ) -> Self:
+        """Continue training with further sentences, close to the current weights.
+
+        Minimizes ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
+        attributes get weights; new labels are an error unless the first call named them in ``classes``. The first call
+        is a :meth:`fit`. Order and constraints must be those of the model.
+        """
+        encoder, before = self._chosen(TaggingEncoder), getattr(self, "model_", None)
+        if classes is not None and before is None:
+            encoder = replace(encoder, classes=tuple(classes))
+        return self._fit(encoder, X, y, before, dev=dev, sample_weight=sample_weight, token_weight=token_weight)
+
+    def _chosen(self, kind: Any) -> Any:
+        """Return the settings of a kind that are among those of this estimator."""
+        return kind(**{field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)})
+
+    def _fit(self, encoder: TaggingEncoder, X: Any, y: Any, before: TaggerModel | None, **data: Any) -> Self:
+        settings = self._chosen(Settings)
+        model = train_tagger(encoder, X, y, settings, cost=self.cost, before=before, **data)
+        training = model.training
+        assert training is not None
+        # Nothing can fail from here on: an estimator is fitted completely or not changed.
+        self.model_, self.solution_, self.dev_scores_ = model, training.solution, training.dev_scores
+        if not training.resumable and not getattr(self.checkpoint, "keep", False):
+            training.remove_checkpoints()
+        return self
+
+    def _model(self) -> TaggerModel:
+        check_is_fitted(self, "model_")
+        return replace(self.model_, n_jobs=self.n_jobs)
 
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> Self:
@@ -143,7 +255,7 @@ class SequenceTagger(BaseTagger, BaseEstimator):  # type: ignore[misc]
 
         Settings are those of the constructor; the order defaults to that of the model.
         """
-        model = load_tagger(path)
+        model = TaggerModel.load(path)
         tagger = cls(**{"order": model.layout.order, **settings})
         tagger.model_ = model
         return tagger

@@ -1,61 +1,62 @@
-"""A trained tagger: predictions, k-best lists, margins and probabilities, and its file.
+"""A trained tagger: predictions, k-best lists, margins, probabilities and the strongest weights.
 
 It imports neither training nor scikit-learn, so that commands that only predict start quickly;
-:class:`~maxmargin.tasks.tagging.estimator.SequenceTagger` trains it.
+:func:`~maxmargin.tasks.tagging.training.train_tagger` trains it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import model_file
-from maxmargin._version import __version__
 from maxmargin.encoders import checks
-from maxmargin.encoders.labels import distinct, label_from_json, label_to_json
-from maxmargin.features.supported import Support
-from maxmargin.model_file import ModelFileError
+from maxmargin.model import Metric, Model
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.structures.transitions import TransitionConstraints
-from maxmargin.tasks.tagging.decoding import Decoder
-from maxmargin.tasks.tagging.encoder.extraction import EXTRACTORS, Extractor, TokenRows
-from maxmargin.tasks.tagging.encoder.gold import UNKNOWN
+from maxmargin.tasks.tagging.decoder import Decoder
+from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows
+from maxmargin.tasks.tagging.encoder.gold import UNKNOWN, GoldLabels
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.io.table import Codes
 
-KIND = "sequence tagging"
-LOADER = "maxmargin.tasks.tagging.load_tagger"
-"""The loader that errors name when a file of this kind is loaded as another."""
+if TYPE_CHECKING:
+    from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+    from maxmargin.tasks.tagging.metrics.held_out import HeldOut
 
 
 @dataclass(frozen=True, eq=False)
-class TaggerModel:
-    """A trained tagger.
+class TaggerModel(Model):
+    """A trained tagger; its attributes are those of :class:`maxmargin.Model`."""
 
-    Attributes:
-        labels: all labels, in the order of their codes.
-        extractor: turns inputs into attributes.
-        layout: meaning of the weights.
-        weights: shape ``(layout.n_weights,)``.
-        temperature: divides scores for probabilities; None if none was fitted (then 1).
-        metadata: how it was trained, as JSON values.
-        n_jobs: threads of predictions, as in scikit-learn.
-    """
+    encoder: TaggingEncoder
 
-    labels: tuple[Hashable, ...]
-    extractor: Extractor
-    layout: WeightLayout
-    weights: FloatArray
-    temperature: float | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
-    n_jobs: int | None = None
+    def __post_init__(self) -> None:
+        if not self.calibration.get("temperature", 1.0) > 0:
+            raise ValueError("its temperature is not positive")
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """All labels, in the order of their codes."""
+        return self.encoder.classes or ()
+
+    @property
+    def extractor(self) -> Extractor:
+        """Turns inputs into attributes."""
+        return self.encoder.extractor
+
+    @property
+    def layout(self) -> WeightLayout:
+        """Meaning of the weights."""
+        return self.encoder.weight_layout
+
+    @property
+    def temperature(self) -> float | None:
+        """Divides scores for probabilities; None if none was fitted (then 1)."""
+        return self.calibration.get("temperature")
 
     @cached_property
     def codes(self) -> dict[Hashable, int]:
@@ -76,13 +77,17 @@ class TaggerModel:
         and in the other predictions.
         """
         rows = self.extractor.rows(X)
-        return self._by_sentence(self.best(rows, self.known_codes(known, rows.lengths)), rows.lengths)
+        return self.encoder.named(self.best(rows, self.known_codes(known, rows.lengths)), rows.offsets)
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """Return the ``k`` best labelings of each sentence with their scores, best first, or all if there are fewer."""
         k = checks.integer(k, "k", at_least=1)
         rows = self.extractor.rows(X)
         return list(self.ranked(rows, k, self.known_codes(known, rows.lengths)))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the score of the best labeling of each sentence."""
+        return np.array([ranks[0][1] for ranks in self.ranked(self.extractor.rows(X), 1)])
 
     def predict_proba(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[FloatArray]:
         """Return the probability of each label at each token, a ``(length, n_labels)`` array per sentence.
@@ -98,12 +103,6 @@ class TaggerModel:
         rows = self.extractor.rows(X)
         _, flat = self.best_with_margins(rows)
         return np.split(flat, rows.offsets[1:-1]) if len(rows.lengths) else []
-
-    def _by_sentence(self, codes: Codes, lengths: IntArray) -> list[list[Hashable]]:
-        names = np.empty(len(self.labels), dtype=object)
-        names[:] = self.labels
-        flat = names[codes].tolist()
-        return [flat[first:last] for first, last in pairwise([0, *np.cumsum(lengths).tolist()])]
 
     def known_codes(self, known: Sequence[Sequence[Any]] | None, lengths: IntArray) -> Codes | None:
         """Return the codes of given labels, :data:`UNKNOWN` elsewhere."""
@@ -149,87 +148,100 @@ class TaggerModel:
         for ranks in self.decoder.ranked(rows, k, known):
             yield [([names[code] for code in codes], score) for codes, score in ranks]
 
-    # The file.
+    def scorer(
+        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, metric: Metric | str | None = None
+    ) -> HeldOut:
+        """Return the function of models that is their score on sentences which are encoded once.
 
-    def save(self, path: str | Path) -> None:
-        """Write a file, which is replaced only when complete; see docs/model-format.md."""
-        layout, constraints = self.layout, self.layout.constraints
-        supports = {"support": layout.support, "edge_support": layout.edge_support}
-        header = {
-            "kind": KIND,
-            "loader": LOADER,
-            "library": __version__,
-            "labels": [label_to_json(label) for label in self.labels],
-            "input": self.extractor.kind,
-            **self.extractor.header(),
-            "order": layout.order,
-            "constraints": constraints is not None,
-            "edges": layout.edge_support is not None,
-            "temperature": self.temperature,
-            "metadata": self.metadata,
+        Labels that training has not seen count as errors.
+
+        Args:
+            X: sentences.
+            y: their labels.
+            sample_weight: weight of each sentence.
+            metric: "accuracy", "f1" (of chunks), "sentence_accuracy", "auto" (F1 if the labels look like chunks), or a
+                function of gold and predicted labels; None for accuracy.
+        """
+        from maxmargin.tasks.tagging.metrics.held_out import HeldOut  # predictions do without it
+
+        rows = self.extractor.rows(X)
+        given = GoldLabels.parse(y, self.encoder.unknown)
+        given.check_lengths(rows.lengths)
+        if (given.numbers < 0).any():
+            raise ValueError("labels are unknown; leave such sentences out")
+        names = (*self.labels, *(name for name in given.names if name not in self.codes))
+        codes = given.codes(names).astype(np.int64)
+        return HeldOut(rows, codes, names, metric or "accuracy", checks.weights(sample_weight, len(rows.lengths)))
+
+    # Inspection.
+
+    def describe(self) -> dict[str, Any]:
+        """Return a summary of the model, as plain JSON values."""
+        found = super().describe()
+        file = found.pop("trained file", None)
+        return found | ({f"trained on {key}": value for key, value in file.items()} if isinstance(file, dict) else {})
+
+    def strongest(self, top: int = 10, labels: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the strongest weights of each label and of transitions.
+
+        Args:
+            top: number of weights of each sign.
+            labels: only these labels, and transitions to or from them; empty for all.
+        """
+        names, layout = [str(one) for one in self.labels], self.layout
+        for one in labels:
+            if one not in names:
+                raise ValueError(f"no label {one!r}; there are {', '.join(names)}")
+        k = layout.n_labels
+        seen = np.array([not labels or name in labels for name in names], dtype=bool)
+        tokens, pairs, rest = layout.split(self.weights)
+        order = np.argsort(layout.support.columns, kind="stable")
+        bounds = np.searchsorted(layout.support.columns[order], np.arange(k + 1))
+        features = layout.support.features
+        by_label = []
+        for code in np.flatnonzero(seen).tolist():
+            own = order[bounds[code] : bounds[code + 1]]
+
+            def attribute(at: int, own: IntArray = own) -> dict[str, Any]:
+                return {"attribute": self.extractor.name(int(features[own[at]]))}
+
+            by_label.append({"label": names[code], "weights": len(own), **_extremes(tokens[own], top, attribute)})
+        allowed = np.ones((k, k), dtype=bool) if layout.constraints is None else layout.constraints.pairs
+        wanted = np.flatnonzero(allowed & (seen[:, None] | seen[None, :]))
+        found: dict[str, Any] = {
+            "labels": by_label,
+            "transitions": _extremes(
+                pairs.ravel()[wanted], top, lambda at: {"from": names[wanted[at] // k], "to": names[wanted[at] % k]}
+            ),
         }
-        arrays = {"weights": self.weights, **self.extractor.arrays()}
-        for name, support in supports.items():
-            if support is not None:
-                arrays |= {f"{name}_starts": support.starts, f"{name}_columns": support.columns}
-        if constraints is not None:
-            arrays |= {
-                f"legal_{name}": getattr(constraints, name).astype(np.uint8) for name in ("pairs", "first", "last")
-            }
-        model_file.write(path, header, arrays)
+        if layout.order == 2:
+            triples = np.flatnonzero((allowed[:, :, None] & allowed[None, :, :]).ravel())
+            found["triples"] = _extremes(
+                rest.ravel()[triples],
+                top,
+                lambda at: {"labels": [names[code] for code in np.unravel_index(triples[at], (k, k, k))]},
+            )
+        support = layout.edge_support
+        if support is not None:
+            of_pair = support.columns.astype(np.int64)
+            found["attributes of pairs"] = _extremes(
+                rest,
+                top,
+                lambda at: {
+                    "attribute": self.extractor.edge_name(int(support.features[at])),
+                    "from": names[of_pair[at] // k],
+                    "to": names[of_pair[at] % k],
+                },
+            )
+        return found
 
 
-def load_tagger(path: str | Path, *, n_jobs: int | None = None) -> TaggerModel:
-    """Load a saved tagger; ModelFileError if the file is not one, OSError if it cannot be read."""
-    header, arrays = model_file.read(path)
-    try:
-        return replace(_restored(header, arrays), n_jobs=n_jobs)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(
-            f"{path} cannot be loaded: {reason}; give a file written by save() or by tag train"
-        ) from None
-
-
-def _restored(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> TaggerModel:
-    if header.get("kind") != KIND:
-        raise ValueError(f"it holds a model of kind {header.get('kind')!r}, not {KIND!r}")
-    if header["input"] not in EXTRACTORS:
-        raise ValueError(f"it takes inputs of kind {header['input']!r}, which this version does not know")
-    if not isinstance(header["labels"], list) or not isinstance(header["metadata"], dict):
-        raise ValueError("its header is damaged")
-    labels = distinct([label_from_json(label) for label in header["labels"]])
-    extractor = EXTRACTORS[header["input"]].restore(header, arrays)
-    k, order = len(labels), header["order"]
-    if not all(isinstance(header[name], bool) for name in ("constraints", "edges")):
-        raise ValueError("its header is damaged")
-    if type(order) is not int or order not in (1, 2):
-        raise ValueError("its order is damaged")
-    constraints = None
-    if header["constraints"]:
-        flags = [arrays[f"legal_{name}"] for name in ("pairs", "first", "last")]
-        if any(array.dtype != np.uint8 or (array > 1).any() for array in flags):
-            raise ValueError("its constraints are damaged")
-        constraints = TransitionConstraints(*(array.astype(bool) for array in flags))
-        if constraints.n_labels != k:
-            raise ValueError("its constraints are for another number of labels")
-    if header["edges"] != extractor.sees_pairs:
-        raise ValueError("its edge features are damaged")
-    edges = _support("edge_support", arrays, k**2, extractor.n_edge_attributes) if header["edges"] else None
-    layout = WeightLayout(k, order, constraints, _support("support", arrays, k, extractor.n_attributes), edges)
-    weights, heat = arrays["weights"], header["temperature"]
-    if weights.dtype != np.float64 or weights.shape != (layout.n_weights,) or not np.isfinite(weights).all():
-        raise ValueError(f"it needs {layout.n_weights} finite weights, it has shape {weights.shape}")
-    if heat is not None and (not isinstance(heat, (int, float)) or isinstance(heat, bool) or not 0 < heat < np.inf):
-        raise ValueError("its temperature is damaged")
-    return TaggerModel(labels, extractor, layout, weights, heat, header["metadata"])
-
-
-def _support(name: str, arrays: dict[str, npt.NDArray[Any]], m: int, n_features: int) -> Support:
-    starts, columns = arrays[f"{name}_starts"], arrays[f"{name}_columns"]
-    if starts.dtype != np.int32 or columns.dtype != np.int32 or starts.shape != (n_features + 1,):
-        raise ValueError(f"its {name} does not fit its {n_features} attributes")
-    support = Support(starts, columns, m)
-    if support.compiled is None:  # which checks the arrays
-        raise ValueError(f"its {name} is damaged")
-    return support
+def _extremes(weights: FloatArray, top: int, named: Callable[[int], dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the largest positive and the smallest negative weights, strongest first."""
+    found = {}
+    for name, signed in (("positive", -weights), ("negative", weights)):
+        few = np.arange(len(signed)) if len(signed) <= top else np.argpartition(signed, top - 1)[:top]
+        few = few[signed[few] < 0]
+        few = few[np.lexsort((few, signed[few]))]
+        found[name] = [{**named(int(at)), "weight": float(weights[at])} for at in few]
+    return found

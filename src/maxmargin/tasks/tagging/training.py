@@ -1,4 +1,4 @@
-"""Training of weights: the problem, the support of the weights, unknown labels, and the choice of C.
+"""Training of taggers: the support of the weights, unknown labels, further data and calibration.
 
 The objective is that of :class:`maxmargin.ChainSVM`, ``1/(2C) ||w||^2 + sum_i s_i max_y [loss + w'f(y) - w'f(y_i)]``,
 over the support: the pairs of an attribute and a label that occur together in the training data ("observed") and, with
@@ -8,33 +8,41 @@ adds few weights and scores as well as all pairs.
 Unknown labels are completed by the best labels at the current weights, and errors there cost nothing (Yu and Joachims,
 *Learning structural SVMs with latent variables*, 2009): each round completes and trains again. The first round trains
 only on the runs of known labels, each as a sequence of its own, which is convex.
+
+This module does not import scikit-learn, so that ``maxmargin tag train`` starts quickly and takes little memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from maxmargin.features.supported import Support
-from maxmargin.losses import Loss
+from maxmargin import _threads
+from maxmargin.encoders import checks
+from maxmargin.encoders.base import Batch
+from maxmargin.losses import LabelCost, Loss
+from maxmargin.model import Model
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.base import Run
-from maxmargin.optimization.callbacks import Callback
+from maxmargin.optimization.base import NonFiniteError, Run, Start
+from maxmargin.optimization.loop import generator
 from maxmargin.problem import Problem
-from maxmargin.regions import L2
-from maxmargin.solvers import BlockFrankWolfe, Checkpoint, Solution, Solver, Start, Status, Stop, Validation, solve
-from maxmargin.structures.base import FloatArray, IntArray, Structure
-from maxmargin.structures.sparse import SparsePoint
-from maxmargin.tasks.tagging.decoding import Decoder
+from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.io.table import Codes
+from maxmargin.tasks.tagging.metrics.held_out import HeldOut
+from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.training import Examples, Hooks, Settings, train_examples
+from maxmargin.training.train import dev_score
 
-SUPPORTS = ("negative", "observed", "all")
+SETTINGS = Settings(tol=1e-2, patience=5, random_state=0, metric="auto")
+"""The default settings; C is that of the preset, or 0.1."""
 NEGATIVE_PASSES = 2
 """Passes that find the negative support: on CoNLL-2000 a second pass gains 0.07 of F1, a third nothing."""
 NEGATIVE_PIECE = 256
@@ -42,252 +50,173 @@ NEGATIVE_PIECE = 256
 ROUNDS = 4
 """Maximal number of rounds that complete unknown labels."""
 
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """Settings of training.
-
-    Attributes:
-        C: regularization, see above; of several values, the best on the dev data is chosen.
-        support: which weights exist: "negative", "observed" or "all".
-        loss: cost of errors.
-        solver: None for block-coordinate Frank-Wolfe.
-        stop: tolerance and budgets of each run.
-        patience: a run stops after this many certificates without a better dev score; None never stops it.
-        random_state: the seed.
-        callbacks: called with every certificate.
-        checkpoint: where runs are saved; None for nowhere.
-    """
-
-    C: Sequence[float]
-    loss: Loss
-    support: str = "negative"
-    solver: Solver | None = None
-    stop: Stop = field(default_factory=lambda: Stop(tol=1e-2))
-    patience: int | None = None
-    random_state: int | None = 0
-    callbacks: Sequence[Callback] = ()
-    checkpoint: Checkpoint | None = None
+Cost = Mapping[Hashable, float] | npt.ArrayLike | Loss
+"""Cost of errors, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """Result of training.
-
-    Attributes:
-        layout: meaning of the weights.
-        weights: those with the best dev score, or with the smallest objective without dev data.
-        solution: the run that found them.
-        C: its regularization.
-        primal: objective of the weights.
-        dual: lower bound of the smallest objective.
-        dev: dev scores of the run by iteration; empty without dev data.
-        saves: checkpoints of the runs, to be removed once the model is stored.
-        tried: each C with its best dev score.
-        interrupted: whether Ctrl-C stopped training, perhaps before all values of C or rounds were tried.
-    """
-
-    layout: WeightLayout
-    weights: FloatArray
-    solution: Solution
-    C: float
-    primal: float
-    dual: float
-    dev: tuple[tuple[int, float], ...] = ()
-    saves: tuple[Checkpoint, ...] = ()
-    interrupted: bool = False
-    tried: tuple[tuple[float, float], ...] = ()
-
-
-Score = Callable[[WeightLayout, FloatArray], float]
-
-
-def train(
-    layout: WeightLayout, data: LabeledRows, how: Training, score: Score | None = None, start: FloatArray | None = None
-) -> Trained:
-    """Train weights.
+def train_tagger(
+    encoder: TaggingEncoder,
+    X: Any,
+    y: Any,
+    settings: Settings = SETTINGS,
+    *,
+    dev: tuple[Any, Any] | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    token_weight: Sequence[npt.ArrayLike] | None = None,
+    cost: Cost | None = None,
+    before: TaggerModel | None = None,
+) -> TaggerModel:
+    """Train a tagger.
 
     Args:
-        layout: labels, order, constraints, and weights that must exist: an empty support, or that of ``start``.
-        data: labeled sentences; unknown labels are completed.
-        how: settings.
-        score: dev score of weights, larger is better; None without dev data.
-        start: weights to stay close to (``partial_fit``): the penalty is then ``1/(2C) ||w - start||^2``, and the
-            certificate is that of this objective.
+        encoder: an encoder that has not been fitted, for example ``TaggingEncoder(preset="chunking")``.
+        X: sentences, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes them.
+        y: their labels; unknown ones are completed.
+        settings: how to train; the solver "auto" is block-coordinate Frank-Wolfe.
+        dev: sentences and labels that choose the stopping point and C, and calibrate probabilities.
+        sample_weight: weight of each sentence, shape ``(n_sentences,)``.
+        token_weight: cost of an error at each token, an array per sentence.
+        cost: cost of errors; None for the loss of the settings.
+        before: a model to stay close to: the penalty is then ``1/(2C) ||w - w_before||^2``, and the certificate is
+            that of this objective. Its labels, order and constraints are kept.
+
+    Returns:
+        The model; ``model.training`` says how training went. Checkpoints are left, for ``remove_checkpoints``.
     """
-    if len(data.codes) and (data.codes >= 0).all():
-        return _train_known(layout, data, how, score, start, "")
-    known = data.runs()
-    if not len(known.codes):
-        raise ValueError("no label is known; label at least some tokens")
-    # A run is a piece of a sentence, so it may begin and end with any label.
-    pieces = layout if layout.constraints is None else replace(layout, constraints=layout.constraints.inside)
-    whole_score = None if score is None else _with_constraints(score, layout)
-    trained = _train_known(pieces, known, how, whole_score, start, "-runs")
-    trained = replace(trained, layout=replace(trained.layout, constraints=layout.constraints))
-    best, saves = trained, trained.saves
-    before: Codes | None = None
-    weight = np.ones(len(data.codes)) if data.token_weight is None else data.token_weight
-    for turn in range(ROUNDS):
-        if trained.interrupted:
-            break
-        codes = complete(trained, data)
-        if before is not None and np.array_equal(codes, before):
-            break
-        whole = replace(data, codes=codes, token_weight=np.where(data.codes >= 0, weight, 0.0))
-        again = replace(how, C=(trained.C,))
-        trained = _train_known(layout, whole, again, score, start, f"-{turn}")
-        before, saves = codes, (*saves, *trained.saves)
-        if score is None or _dev(trained) >= _dev(best):
-            best = trained
-    return replace(best, saves=saves, interrupted=trained.interrupted)
-
-
-def complete(trained: Trained, data: LabeledRows) -> Codes:
-    """Return the best labels that agree with the known ones."""
-    return Decoder(trained.layout, trained.weights).best(data.rows, data.codes)
-
-
-def _train_known(
-    layout: WeightLayout, data: LabeledRows, how: Training, score: Score | None, start: FloatArray | None, stage: str
-) -> Trained:
-    """Train on sentences whose labels are all known, for each C, and return the best result."""
-    old = layout
-    layout = _with_observed(layout, data, how.support)
-    problem = _problem(layout, data, how, how.C[0])
-    active_set = None
-    if how.support == "negative":
-        active_set = _first_passes(problem if start is None else problem.around(carried(start, old, layout)), how)
-        layout = _with_negatives(layout, data, active_set)
-        problem = replace(problem, features=layout.features(data.rows))
-    anchor = None if start is None else carried(start, old, layout)
-    if anchor is not None:
-        problem = problem.around(anchor)
-    best: Trained | None = None
-    tried: list[tuple[float, float]] = []
-    saves: list[Checkpoint] = []
-    interrupted = False
-    for number, C in enumerate(how.C):
-        here = replace(problem, region=L2(C=C))
-        chooser = None
-        if score is not None:
-            chooser = Validation(_scorer(score, layout, anchor), how.patience)
-        checkpoint = None
-        if how.checkpoint is not None:
-            checkpoint = replace(how.checkpoint, path=Path(f"{how.checkpoint.path}{stage}-{number}"))
-            saves.append(checkpoint)
-        solution = solve(
-            here,
-            how.solver or BlockFrankWolfe(),
-            stop=how.stop,
-            callbacks=[*how.callbacks, *([chooser] if chooser is not None else [])],
-            start=Start(active_set=active_set),
-            random_state=how.random_state,
-            checkpoint=checkpoint,
-            why="the default for sequence tagging" if how.solver is None else "chosen by the caller",
+    with _threads.threads(settings.n_jobs):
+        encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
+        weight = checks.weights(sample_weight, len(data.lengths))
+        per_token = None if token_weight is None else checks.per_variable(token_weight, data.lengths, "token_weight")
+        data = replace(data, sentence_weight=weight, token_weight=per_token)
+        began = time.perf_counter()
+        default_C = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
+        held_out = cast(HeldOut | None, dev_score(encoder, dev, settings))
+        if held_out is not None and not len(held_out.codes):
+            raise ValueError("dev data: no tokens; give sentences with tokens, or no dev data")
+        settings = replace(
+            settings,
+            C=default_C if settings.C is None else settings.C,
+            loss=settings.loss if cost is None else _loss(cost, encoder.classes or ()),
+            solver=BlockFrankWolfe() if settings.solver == "auto" else settings.solver,
+            patience=None if dev is None else settings.patience,
         )
-        # Each C starts from the same active set: from this solution, the next dev scores would start with these.
-        found = _chosen(layout, solution, C, chooser, anchor)
-        tried.append((C, _dev(found)))
-        if best is None or (score is not None and _dev(found) > _dev(best)):
-            best = found
-        interrupted = solution.status is Status.INTERRUPTED
-        if interrupted:
-            break
-    assert best is not None
-    return replace(best, saves=tuple(saves), interrupted=interrupted, tried=tuple(tried))
+        hooks = TaggingHooks(encoder, data, settings, held_out, before)
+        try:
+            model = train_examples(hooks.first, settings, score=held_out, hooks=hooks)
+        except NonFiniteError:
+            raise ValueError("values of attributes are too large; scale them down") from None
+    metadata = {
+        "sentences": len(data.lengths),
+        "tokens": len(data.codes),
+        "support": encoder.support,
+        "preset": encoder.preset,
+        **model.metadata,
+        "seconds": time.perf_counter() - began,  # with the search for the support, and of all runs
+    }
+    return cast(TaggerModel, replace(model, metadata=metadata))
 
 
-def _dev(trained: Trained) -> float:
-    return max((value for _, value in trained.dev), default=-np.inf)
+class TaggingHooks(Hooks):
+    """The negative support, completion of unknown labels, and calibration.
+
+    Args:
+        encoder: knows labels and attributes; its layout has the weights that must exist.
+        data: labeled sentences.
+        settings: how to train.
+        held_out: dev data to calibrate on; None for none.
+        before: a model to stay close to; None for none.
+    """
+
+    def __init__(
+        self,
+        encoder: TaggingEncoder,
+        data: LabeledRows,
+        settings: Settings,
+        held_out: HeldOut | None = None,
+        before: TaggerModel | None = None,
+    ) -> None:
+        self.encoder, self.given, self.settings, self.held_out, self.before = encoder, data, settings, held_out, before
+        self.data = data.runs() if data.incomplete else data
+        self.completed: Codes | None = None
+
+    @property
+    def first(self) -> Examples:
+        """The examples of the first round."""
+        return self._examples(pieces=self.given.incomplete)
+
+    def _examples(self, *, pieces: bool) -> Examples:
+        encoder, batch, gold = self.encoder.encoded(self.data, pieces=pieces)
+        weight = self.data.token_weight
+        per_part = None if weight is None else np.repeat(weight, encoder.weight_layout.n_labels)
+        return self._anchored(Examples(encoder, batch, gold, self.data.sentence_weight, per_part), encoder)
+
+    def _anchored(self, examples: Examples, encoder: TaggingEncoder) -> Examples:
+        if self.before is None:
+            return examples
+        anchor = self.before.layout.carried(self.before.weights, encoder.weight_layout)
+        return replace(examples, anchor=anchor)
+
+    def begin(
+        self, examples: Examples, problem: Problem, previous: Model | None
+    ) -> tuple[Examples, Problem, Start | None]:
+        """Find the negative support by the first passes of block-coordinate Frank-Wolfe, where the runs then start."""
+        encoder = cast(TaggingEncoder, examples.encoder)
+        if encoder.support != "negative":
+            return examples, problem, None
+        active_set = first_passes(problem, self.settings.random_state)
+        layout = with_negatives(encoder.weight_layout, self.data, active_set)
+        encoder = replace(encoder, weight_layout=layout)
+        batch = Batch(examples.batch.structure, layout.features(self.data.rows))
+        examples = self._anchored(replace(examples, encoder=encoder, batch=batch), encoder)
+        if examples.anchor is None:
+            problem = replace(problem, features=batch.features)
+        else:
+            problem = examples.problem(self.settings, self.settings.grid[0])
+        return examples, problem, Start(active_set=active_set)
+
+    def complete(self, model: Model, turn: int) -> Examples | None:
+        """Complete the unknown labels; None if they are those of the round before."""
+        if not self.given.incomplete or turn == ROUNDS:
+            return None
+        codes = cast(TaggerModel, model).best(self.given.rows, self.given.codes)
+        if self.completed is not None and np.array_equal(codes, self.completed):
+            return None
+        self.completed = codes
+        weight = np.ones(len(codes)) if self.given.token_weight is None else self.given.token_weight
+        self.data = replace(self.given, codes=codes, token_weight=np.where(self.given.codes >= 0, weight, 0.0))
+        return self._examples(pieces=False)
+
+    def calibrate(self, model: Model) -> dict[str, float]:
+        """Fit the temperature to the dev data."""
+        found = None if self.held_out is None else self.held_out.temperature(model)
+        return {} if found is None else {"temperature": found}
 
 
-def _with_constraints(score: Score, layout: WeightLayout) -> Score:
-    return lambda found, weights: score(replace(found, constraints=layout.constraints), weights)
+def _loss(cost: Cost, labels: tuple[Hashable, ...]) -> Loss:
+    if isinstance(cost, Loss):
+        return cost
+    if isinstance(cost, Mapping):
+        for label in cost:
+            if label not in labels:
+                raise ValueError(f"cost names {label!r}, which is not a label; there are {', '.join(map(str, labels))}")
+        row = np.array([float(cost.get(label, 1.0)) for label in labels])
+        return LabelCost(row[:, None] * (1.0 - np.eye(len(labels))))
+    return LabelCost(cost)
 
 
-def _scorer(score: Score, layout: WeightLayout, anchor: FloatArray | None) -> Callable[[FloatArray], float]:
-    return lambda weights: score(layout, weights if anchor is None else weights + anchor)
-
-
-def _chosen(
-    layout: WeightLayout, solution: Solution, C: float, chooser: Validation | None, anchor: FloatArray | None
-) -> Trained:
-    weights, primal = solution.weights, solution.certificate.primal
-    dev: tuple[tuple[int, float], ...] = ()
-    if chooser is not None and chooser.best_weights is not None:
-        weights, dev = chooser.best_weights, tuple(chooser.history)
-        # Its primal is from its own iteration; the dual bound is the best of the whole run.
-        primal = next(r.primal for r in solution.history if r.iteration == chooser.best_iteration)
-    weights = weights if anchor is None else weights + anchor
-    return Trained(layout, weights, solution, C, primal, solution.certificate.dual, dev)
-
-
-def carried(weights: FloatArray, old: WeightLayout, new: WeightLayout) -> FloatArray:
-    """Carry weights over to a layout with the same weights and perhaps more, which are zero."""
-    tokens, pairs, rest = old.split(weights)
-    if old.edge_support is not None and new.edge_support is not None:
-        rest = old.edge_support.carried(rest, new.edge_support)
-    return np.concatenate([old.support.carried(tokens, new.support), pairs.ravel(), rest.ravel()])
-
-
-def _with_observed(layout: WeightLayout, data: LabeledRows, which: str) -> WeightLayout:
-    """Extend the support by the pairs that occur, or by all pairs."""
-    k, rows = layout.n_labels, data.rows
-
-    def grown(support: Support, attributes: Any, columns: IntArray) -> Support:
-        d = attributes.n_columns
-        found = (
-            Support.full(d, support.m) if which == "all" else Support.observed(attributes.entries, columns, support.m)
-        )
-        return support.extended(d).union(found)
-
-    codes = data.codes.astype(np.int64)
-    support = grown(layout.support, rows.tokens, codes)
-    edge_support = None
-    if layout.edge_support is not None and rows.edges is not None:
-        later = np.ones(len(codes), dtype=bool)
-        later[rows.offsets[:-1][rows.lengths > 0]] = False
-        at = np.flatnonzero(later)
-        edge_support = grown(layout.edge_support, rows.edges, codes[at - 1] * k + codes[at])
-    return replace(layout, support=support, edge_support=edge_support)
-
-
-def _gold(structure: Structure, codes: Codes, offsets: IntArray) -> SparsePoint:
-    """Encode labels as sparse outputs, shard by shard."""
-    pieces = []
-    for examples in structure.consecutive():
-        batch = structure.select(examples)
-        labels = [codes[offsets[i] : offsets[i + 1]].astype(np.int64) for i in examples.tolist()]
-        pieces.append((examples, batch.encode(labels)))
-    return SparsePoint.joined(structure, pieces)
-
-
-def _problem(layout: WeightLayout, data: LabeledRows, how: Training, C: float) -> Problem:
-    structure = layout.structure(data.lengths)
-    weight = None if data.token_weight is None else np.repeat(data.token_weight, layout.n_labels)
-    return Problem.build(
-        structure,
-        layout.features(data.rows),
-        _gold(structure, data.codes, data.rows.offsets),
-        how.loss,
-        L2(C=C),
-        example_weight=data.sentence_weight,
-        loss_weight=weight,
-    )
-
-
-def _first_passes(problem: Problem, how: Training) -> ActiveSet:
+def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:
     """Return the active set after the first passes of block-coordinate Frank-Wolfe."""
     solver = BlockFrankWolfe(kept_passes=0, average=False)
-    run = Run.of(problem, np.random.default_rng(how.random_state), solver.shard_size)
+    if reason := solver.unsupported(problem):
+        raise ValueError(f'support="negative" is not possible, as {reason}; or give another support')
+    run = Run.of(problem, generator(random_state), solver.shard_size)
     state = solver.init(run, Start())
     for _ in range(NEGATIVE_PASSES):
         state = solver.step(run, state)
     return solver.active_set(state)
 
 
-def _with_negatives(layout: WeightLayout, data: LabeledRows, active_set: ActiveSet) -> WeightLayout:
+def with_negatives(layout: WeightLayout, data: LabeledRows, active_set: ActiveSet) -> WeightLayout:
     """Extend the support by attributes of tokens and the wrong labels that active outputs give them."""
     k, offsets = layout.n_labels, data.rows.offsets
     tokens, labels = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]

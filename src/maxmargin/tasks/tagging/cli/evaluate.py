@@ -45,16 +45,16 @@ def evaluate(
     """Score labels: accuracy of tokens and sentences, chunks as conlleval counts them, confusions."""
     with errors_as_lines():
         once([predicted, gold])
+        from maxmargin.tasks.tagging.io.reading import ReadOptions
         from maxmargin.tasks.tagging.metrics import tables
         from maxmargin.tasks.tagging.metrics.files import is_model, score_file, score_model
-        from maxmargin.tasks.tagging.model import load_tagger
-        from maxmargin.tasks.tagging.reading import ReadOptions
+        from maxmargin.tasks.tagging.model import TaggerModel
 
         options = ReadOptions(form, columns, label, join)
         if is_model(predicted):
             if predicted_column is not None:
                 fail("--predicted-column applies to files of labels, not to a model; leave it out")
-            scores = score_model(load_tagger(predicted, n_jobs=jobs), gold, options)
+            scores = score_model(TaggerModel.load(predicted, n_jobs=jobs), gold, options)
         else:
             scores = score_file(predicted, gold, options, column=predicted_column)
         metadata = tables.summary([name_of(predicted)], [scores], level=level, seed=seed)

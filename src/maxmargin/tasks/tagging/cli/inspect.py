@@ -24,11 +24,10 @@ def inspect(
 ) -> None:
     """Show the strongest attributes of each label, the strongest transitions, and how the model was trained."""
     with errors_as_lines():
-        from maxmargin.tasks.tagging.inspection import metadata_of, strongest
-        from maxmargin.tasks.tagging.model import load_tagger
+        from maxmargin.tasks.tagging.model import TaggerModel
 
-        tagger = load_tagger(model, n_jobs=1)
-        found = {"metadata": metadata_of(tagger), **strongest(tagger, top, label or ())}
+        tagger = TaggerModel.load(model)
+        found = {"metadata": tagger.describe(), **tagger.strongest(top, label or ())}
     if as_json:
         print(json.dumps(found), flush=True)
     else:

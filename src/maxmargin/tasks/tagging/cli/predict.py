@@ -1,17 +1,29 @@
-"""The command ``predict``."""
+"""The command ``predict``: labels, k-best lists, margins or probabilities, written in the format of the input."""
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from maxmargin._terminal import fail
 from maxmargin.tasks.common.commands import errors_as_lines, writable
 from maxmargin.tasks.common.options import Jobs
-from maxmargin.tasks.common.text import STANDARD_INPUT
+from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join
+
+if TYPE_CHECKING:
+    from maxmargin.tasks.tagging.io.files import TaggedText
+    from maxmargin.tasks.tagging.io.table import Codes
+    from maxmargin.tasks.tagging.model import TaggerModel
+
+NO_LABEL = ("", "_")
+"""Cells of a column of known labels that are not labels."""
+
+_SENTENCE = re.compile(r"sentence ([0-9]+): (.*)", re.DOTALL)
 
 
 def predict(
@@ -46,10 +58,77 @@ def predict(
     if out != STANDARD_INPUT:
         writable(Path(out), keep=[str(model)])
     with errors_as_lines():
-        from maxmargin.tasks.tagging.model import load_tagger
-        from maxmargin.tasks.tagging.prediction import predict_file
-        from maxmargin.tasks.tagging.reading import ReadOptions
+        from maxmargin.tasks.tagging.io.reading import ReadOptions
+        from maxmargin.tasks.tagging.model import TaggerModel
 
-        tagger = load_tagger(model, n_jobs=jobs)
+        tagger = TaggerModel.load(model, n_jobs=jobs)
         text = ReadOptions(form, columns, label, join).read_for(input, tagger, labeled=None)
         predict_file(tagger, text, out, k_best=k_best, margins=scores, probabilities=probabilities, known=known)
+
+
+def predict_file(
+    model: TaggerModel,
+    text: TaggedText,
+    out: AnyPath | BinaryIO,
+    *,
+    k_best: int | None = None,
+    margins: bool = False,
+    probabilities: bool = False,
+    known: str | None = None,
+) -> None:
+    """Label the tokens of a file and write it with the labels.
+
+    Args:
+        model: the tagger.
+        text: the file.
+        out: a binary stream or a file name, as for :func:`~maxmargin.tasks.tagging.io.files.write_tagged`.
+        k_best: write this many labelings of each sentence, best first.
+        margins: write the margin of each label.
+        probabilities: write the probability of each label.
+        known: a column of labels that must be taken, except where it is empty or ``_``.
+    """
+    import numpy as np
+
+    from maxmargin.tasks.tagging.io.files import write_k_best, write_tagged
+    from maxmargin.tasks.tagging.io.reading import rows_of
+
+    try:
+        rows = rows_of(model, text)
+        given = None if known is None else _known_codes(model, text, known)
+        names = [str(name) for name in model.labels]
+        if k_best is not None:
+            best = [
+                [([str(name) for name in labels], score) for labels, score in some]
+                for some in model.ranked(rows, k_best, given)
+            ]
+            write_k_best(text, best, out=out)
+            return
+        scores: Any = None
+        if margins:
+            codes, scores = model.best_with_margins(rows, given)
+        else:
+            codes = model.best(rows, given)
+        if probabilities:
+            if model.temperature is None:
+                print("note: probabilities are not calibrated, as the model was trained without --dev", file=sys.stderr)
+            scores = model.marginals(rows, given)[np.arange(len(codes)), codes]
+        write_tagged(text, (codes, names), out=out, scores=scores)
+    except ValueError as error:
+        found = _SENTENCE.match(str(error))  # named by the line where the sentence begins
+        where = "" if found is None else f"{text.tokens.where(int(text.sentences[int(found[1])]))}: "
+        raise FileError(f"{where}{error if found is None else found[2]}") from None
+
+
+def _known_codes(model: TaggerModel, text: TaggedText, column: str) -> Codes:
+    """Return the labels of a column as codes of the model, -1 for none."""
+    import numpy as np
+
+    codes, names = text.codes_of(column)
+    place = {str(name): code for code, name in enumerate(model.labels)}
+    for number, name in enumerate(names):
+        if name not in NO_LABEL and name not in place:
+            token = int(np.flatnonzero(codes == number)[0])
+            raise FileError(
+                f"{text.tokens.where(token)}: {name!r} is not a label of this model; write one of its labels, or _"
+            )
+    return np.array([-1 if name in NO_LABEL else place[name] for name in names], dtype=np.int32)[codes]

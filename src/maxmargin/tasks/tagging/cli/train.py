@@ -20,8 +20,8 @@ from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
 
 if TYPE_CHECKING:
     from maxmargin.solvers import Solver
-    from maxmargin.tasks.tagging.fitting import BaseTagger
     from maxmargin.tasks.tagging.io.files import TaggedText
+    from maxmargin.tasks.tagging.model import TaggerModel
 
 SOLVERS = {
     "block-frank-wolfe": "BlockFrankWolfe",
@@ -117,50 +117,59 @@ def train(
             grid = _grid(C, dev)
             if constraints not in CONSTRAINTS:
                 fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
-            from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata, labels_of
+            from maxmargin.tasks.tagging.io.reading import ReadOptions, file_metadata, labels_of
 
             options = ReadOptions(form, columns, label, join)
             texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
-            labels = [labels_of(text, unknown) for text in texts]
+            data = [(text.tokens, labels_of(text, unknown)) for text in texts]
             features = features_of(texts[0], template, preset)
             reading = time.perf_counter() - began
         with errors_as_lines():
             from maxmargin.solvers import Checkpoint
-            from maxmargin.tasks.tagging.fitting import BaseTagger
+            from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+            from maxmargin.tasks.tagging.training import train_tagger
+            from maxmargin.training import Settings
 
-            settings: dict[str, Any] = {
+            encoding: dict[str, Any] = {
                 **features,
                 "order": order,
                 "constraints": None if constraints == "none" else constraints,
                 "unknown": unknown,
                 "min_count": min_count,
                 "support": support,
-                "C": grid,
-                "metric": metric,
-                "patience": patience,
-                "random_state": seed,
             }
             checkpoint = None
             if not algorithm.checkpoint_unsupported:
-                fingerprint = _fingerprint(texts, settings)
-                checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
+                choices = {**encoding, "C": grid, "metric": metric, "patience": patience, "random_state": seed}
+                fingerprint = _fingerprint(texts, choices)
+                checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint)
             elif resume:
                 fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
-            checkpoints.begin(resume)
-            limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_seconds": max_seconds}
-            tagger = BaseTagger(
-                **settings, **limits, solver=algorithm, n_jobs=jobs, checkpoint=checkpoint, verbose=True
+            settings = Settings(
+                C=grid,
+                solver=algorithm,
+                tol=tol,
+                max_iter=max_iter,
+                max_seconds=max_seconds,
+                metric=metric,
+                patience=patience,
+                n_jobs=jobs,
+                random_state=seed,
+                checkpoint=checkpoint,
+                verbose=True,
             )
-            pairs = zip(texts, labels, strict=True)
+            encoder = TaggingEncoder(**encoding)
+            checkpoints.begin(resume)
             fitting = time.perf_counter()
-            tagger.fit(*(part for text, codes in pairs for part in (text.tokens, codes)))
+            held_out = data[1] if dev is not None else None
+            model = train_tagger(encoder, *data[0], settings, dev=held_out)
             fitted = time.perf_counter() - fitting
-            if tagger.model_.metadata["status"] == "interrupted":
+            if model.training is not None and model.training.interrupted:
                 raise KeyboardInterrupt
-            metadata = {**tagger.model_.metadata, "file": file_metadata(texts[0], join)}
-            replace(tagger.model_, metadata=metadata).save(out)
+            model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
+            model.save(out)
             checkpoints.remove()
-            report(_metadata(tagger, out, reading, fitted, began), as_json=as_json)
+            report(_metadata(model, out, reading, fitted, began), as_json=as_json)
     except KeyboardInterrupt:
         print(f"interrupted; {checkpoints.summary()}", file=sys.stderr)
         raise typer.Exit(code=INTERRUPTED) from None
@@ -171,7 +180,7 @@ class Checkpoints:
 
     def __init__(self, out: Path) -> None:
         self.path = out.with_name(f"{out.name}.checkpoint")
-        self._own = re.compile(re.escape(self.path.name) + r"(-runs|-[0-9]+)?-[0-9]+")
+        self._own = re.compile(re.escape(self.path.name) + r"(-[0-9]+){0,2}")
 
     def found(self) -> list[Path]:
         """Return the existing ones, the newest last."""
@@ -182,7 +191,7 @@ class Checkpoints:
         """Print where training starts from; without ``resume``, old checkpoints are removed."""
         there = self.found()
         if resume:
-            what = f"resumes from {there[-1]}" if there else f"starts from the beginning: there is no {self.path}-0"
+            what = f"resumes from {there[-1]}" if there else f"starts from the beginning: there is no {self.path}"
             print(f"note: training {printable(what)}", file=sys.stderr)
         elif there:
             what = f"{there[-1]} of an unfinished run is removed; --resume would have resumed from it"
@@ -264,24 +273,17 @@ def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:
     return ", ".join(f"{name} {hashlib.sha256(part).hexdigest()[:12]}" for name, part in zip(names, parts, strict=True))
 
 
-def _metadata(tagger: BaseTagger, out: Path, reading: float, fitting: float, began: float) -> dict[str, Any]:
-    from maxmargin.tasks.tagging.inspection import constraints_text
-
-    model, metadata = tagger.model_, tagger.model_.metadata
-    extractor = model.extractor
-    more = {"attributes of pairs": extractor.n_edge_attributes} if extractor.n_edge_attributes else {}
+def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, began: float) -> dict[str, Any]:
+    metadata, described = model.metadata, model.describe()
     names = "preset", "C", "solver", "status", "iterations", "relative_gap"
     of_dev = "run_relative_gap", "dev_score", "dev_iteration"
+    more = ["attributes of pairs"] if described["attributes of pairs"] else []
     return {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,
         "sentences": metadata["sentences"],
         "tokens": metadata["tokens"],
-        "labels": len(model.labels),
-        "attributes": extractor.n_attributes,
-        **more,
-        "weights": len(model.weights),
-        "constraints": constraints_text(model.layout),
+        **{name: described[name] for name in ("labels", "attributes", *more, "weights", "constraints")},
         **{name: metadata[name] for name in names},
         **{name: metadata[name] for name in of_dev if name in metadata},
         "temperature": model.temperature,

@@ -97,16 +97,6 @@ class AttributeVocabulary:
     def __len__(self) -> int:
         return len(self.table)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} attributes)"
-
-    def __contains__(self, name: str) -> bool:
-        return self.find(name) >= 0
-
-    def find(self, name: str) -> int:
-        """Return the number of an attribute; -1 if it is unknown."""
-        return int(self.table.find(name.encode("utf-8", "surrogatepass")))
-
     def name(self, number: int) -> str:
         """Return the attribute with a number."""
         return str(self.table.text(number).decode("utf-8", "surrogatepass"))

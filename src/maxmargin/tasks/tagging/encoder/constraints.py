@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.transitions import TransitionConstraints
-from maxmargin.tasks.tagging.decoding import Decoder
+from maxmargin.tasks.tagging.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
@@ -94,7 +94,7 @@ def _recognized(names: list[str], data: LabeledRows) -> TransitionConstraints | 
 
 def _violations(constraints: TransitionConstraints, data: LabeledRows) -> IntArray:
     """Return the tokens whose known labels violate a constraint."""
-    if (data.codes >= 0).all():
+    if not data.incomplete:
         return np.flatnonzero(constraints.broken(data.codes, data.lengths))
     runs, known = data.runs(), data.codes >= 0
     wrong = np.zeros(len(known), dtype=bool)
@@ -109,7 +109,7 @@ def _violations(constraints: TransitionConstraints, data: LabeledRows) -> IntArr
 def _cannot_be_completed(constraints: TransitionConstraints, data: LabeledRows) -> str:
     """Return why the unknown labels cannot be completed; empty if they can."""
     k, offsets = constraints.n_labels, data.rows.offsets
-    if (data.codes >= 0).all():
+    if not data.incomplete:
         return ""
     starts, nothing = np.zeros(int(offsets[-1]) + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
     rows = TokenRows(Attributes(starts, nothing, None, 0, data.lengths))

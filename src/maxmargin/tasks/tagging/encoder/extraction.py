@@ -6,15 +6,15 @@ An extractor belongs to a model: it knows the attributes of the training data an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from maxmargin._sparse import sp
 from maxmargin.encoders import checks
+from maxmargin.encoders.base import State
 from maxmargin.encoders.inputs import FeatureSequence
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
@@ -22,8 +22,6 @@ from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVoca
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.encoder.word_classes import Coded, WordClasses
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +100,12 @@ class Extractor(ABC):
         return self.n_edge_attributes > 0
 
     @abstractmethod
-    def header(self) -> dict[str, Any]:
-        """Return the entries of a model file's header."""
-
-    @abstractmethod
-    def arrays(self) -> Arrays:
-        """Return the arrays of a model file."""
+    def state(self) -> State:
+        """Return the entries of a model file, for :meth:`from_state`."""
 
     @classmethod
     @abstractmethod
-    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def from_state(cls, state: State) -> Self:
         """Restore from a model file; ValueError, TypeError or KeyError if it is damaged."""
 
 
@@ -125,28 +119,61 @@ def _grown(vocabulary: AttributeVocabulary) -> AttributeVocabulary:
     return AttributeVocabulary.from_arrays(vocabulary.to_arrays()) if len(vocabulary) else AttributeVocabulary()
 
 
-def _named(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
-    return {f"{prefix}_{name}": array for name, array in arrays.items()}
+def _named(prefix: str, state: State) -> State:
+    return {f"{prefix}_{name}": value for name, value in state.items()}
 
 
-def _vocabulary(prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> AttributeVocabulary:
-    return AttributeVocabulary.from_arrays({name: arrays[f"{prefix}_{name}"] for name in ("text", "ends")})
+def _vocabulary(prefix: str, state: State) -> AttributeVocabulary:
+    return AttributeVocabulary.from_arrays({name: state[f"{prefix}_{name}"] for name in ("text", "ends")})
 
 
 @dataclass(frozen=True, eq=False)
-class TemplateExtractor(Extractor):
+class _NamedExtractor(Extractor):
+    """Base class of extractors whose attributes have names.
+
+    Attributes:
+        tokens: attributes of tokens.
+        edges: attributes of pairs of neighbors; None if there are none.
+    """
+
+    tokens: AttributeVocabulary = field(default_factory=AttributeVocabulary)
+    edges: AttributeVocabulary | None = None
+
+    def name(self, number: int) -> str:
+        """See :meth:`Extractor.name`."""
+        return self.tokens.name(number)
+
+    def edge_name(self, number: int) -> str:
+        """See :meth:`Extractor.edge_name`."""
+        assert self.edges is not None
+        return self.edges.name(number)
+
+    @property
+    def n_attributes(self) -> int:
+        """Number of attributes of tokens."""
+        return len(self.tokens)
+
+    @property
+    def n_edge_attributes(self) -> int:
+        """Number of attributes of pairs of neighbors."""
+        return 0 if self.edges is None else len(self.edges)
+
+    @property
+    def sees_pairs(self) -> bool:
+        """Whether there are attributes of pairs."""
+        return self.edges is not None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TemplateExtractor(_NamedExtractor):
     """Tokens with columns of text, by a template.
 
     Attributes:
         template: defines the attributes.
-        tokens: attributes of tokens.
-        edges: attributes of pairs of neighbors; None if the template has none.
         classes: learned word classes; None if the template has none, and before training.
     """
 
     template: Template
-    tokens: AttributeVocabulary
-    edges: AttributeVocabulary | None
     classes: WordClasses | None = None
 
     kind = "template"
@@ -154,7 +181,7 @@ class TemplateExtractor(Extractor):
     @classmethod
     def of(cls, template: Template) -> Self:
         """Return an extractor that knows no attributes yet."""
-        return cls(template, AttributeVocabulary(), AttributeVocabulary() if template.edges else None)
+        return cls(template=template, edges=AttributeVocabulary() if template.edges else None)
 
     def prepared(self, X: Any) -> TokenTable:
         """Return sentences as a table with the template's columns; ValueError if one is missing."""
@@ -172,9 +199,9 @@ class TemplateExtractor(Extractor):
 
     def _names(self, X: Any) -> Sequence[str] | None:
         """Return the names of the columns of Python data: the first ones of the template."""
-        first = first_token(_sentences(X))
-        width = len(first) if isinstance(first, (tuple, list)) else 1
-        return self.template.columns[:width] if width <= len(self.template.columns) else None
+        first, columns = first_token(_sentences(X)), self.template.columns
+        width = len(columns) if first is None else len(first) if isinstance(first, (tuple, list)) else 1
+        return columns[:width] if width <= len(columns) else None
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
@@ -206,67 +233,32 @@ class TemplateExtractor(Extractor):
         edges, of_edges = vocabulary.cut(of_edges, min_count, len(self.edges))
         return replace(self, tokens=tokens, edges=edges, classes=classes), TokenRows(rows, of_edges)
 
-    def name(self, number: int) -> str:
-        """See :meth:`Extractor.name`."""
-        return self.tokens.name(number)
-
-    def edge_name(self, number: int) -> str:
-        """See :meth:`Extractor.edge_name`."""
-        assert self.edges is not None
-        return self.edges.name(number)
-
-    @property
-    def n_attributes(self) -> int:
-        """Number of attributes of tokens."""
-        return len(self.tokens)
-
-    @property
-    def n_edge_attributes(self) -> int:
-        """Number of attributes of pairs of neighbors."""
-        return 0 if self.edges is None else len(self.edges)
-
-    @property
-    def sees_pairs(self) -> bool:
-        """Whether the template has attributes of pairs."""
-        return self.edges is not None
-
-    def header(self) -> dict[str, Any]:
-        """See :meth:`Extractor.header`."""
-        classes = {} if self.classes is None else {"word_classes": list(self.classes.names)}
-        return {"template": str(self.template), "columns": list(self.template.columns), **classes}
-
-    def arrays(self) -> Arrays:
-        """See :meth:`Extractor.arrays`."""
+    def state(self) -> State:
+        """See :meth:`Extractor.state`."""
+        state: State = {"template": str(self.template), "columns": list(self.template.columns)}
+        if self.classes is not None:
+            state |= {"word_classes": list(self.classes.names), **_named("lexicon", self.classes.to_arrays())}
         edges = {} if self.edges is None else _named("edge_attributes", self.edges.to_arrays())
-        classes = {} if self.classes is None else _named("lexicon", self.classes.to_arrays())
-        return _named("attributes", self.tokens.to_arrays()) | edges | classes
+        return state | _named("attributes", self.tokens.to_arrays()) | edges
 
     @classmethod
-    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """See :meth:`Extractor.restore`."""
-        columns = header["columns"]
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Extractor.from_state`."""
+        columns = state["columns"]
         if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
             raise ValueError("its columns are damaged")
-        template = Template.parse(header["template"], columns, "its template")
-        edges = _vocabulary("edge_attributes", arrays) if template.edges else None
+        template = Template.parse(state["template"], columns, "its template")
+        edges = _vocabulary("edge_attributes", state) if template.edges else None
         classes = None
         if template.learned is not None:
-            own = {
-                name.removeprefix("lexicon_"): array for name, array in arrays.items() if name.startswith("lexicon_")
-            }
-            classes = WordClasses.from_arrays(own, header["word_classes"], template.learned[1])
-        return cls(template, _vocabulary("attributes", arrays), edges, classes)
+            own = {name.removeprefix("lexicon_"): array for name, array in state.items() if name.startswith("lexicon_")}
+            classes = WordClasses.from_arrays(own, state["word_classes"], template.learned[1])
+        return cls(_vocabulary("attributes", state), edges, template=template, classes=classes)
 
 
 @dataclass(frozen=True, eq=False)
-class ItemExtractor(Extractor):
-    """Feature dictionaries or lists of attributes per token, as in python-crfsuite, and CRFsuite files.
-
-    Attributes:
-        vocabulary: the known attributes.
-    """
-
-    vocabulary: AttributeVocabulary
+class ItemExtractor(_NamedExtractor):
+    """Feature dictionaries or lists of attributes per token, as in python-crfsuite, and CRFsuite files."""
 
     kind = "attributes"
 
@@ -280,40 +272,23 @@ class ItemExtractor(Extractor):
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
-        return TokenRows(self._rows(X, self.vocabulary, False))
+        return TokenRows(self._rows(X, self.tokens, False))
 
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
-        vocabulary = _grown(self.vocabulary)
+        vocabulary = _grown(self.tokens)
         rows = self._rows(X, vocabulary, True)
-        vocabulary, rows = vocabulary.cut(rows, min_count, len(self.vocabulary))
-        return replace(self, vocabulary=vocabulary), TokenRows(rows)
+        vocabulary, rows = vocabulary.cut(rows, min_count, len(self.tokens))
+        return replace(self, tokens=vocabulary), TokenRows(rows)
 
-    def name(self, number: int) -> str:
-        """See :meth:`Extractor.name`."""
-        return self.vocabulary.name(number)
-
-    def edge_name(self, number: int) -> str:
-        """See :meth:`Extractor.edge_name`."""
-        raise LookupError("feature dictionaries have no attributes of pairs")
-
-    @property
-    def n_attributes(self) -> int:
-        """Number of attributes of tokens."""
-        return len(self.vocabulary)
-
-    def header(self) -> dict[str, Any]:
-        """See :meth:`Extractor.header`."""
-        return {}
-
-    def arrays(self) -> Arrays:
-        """See :meth:`Extractor.arrays`."""
-        return _named("attributes", self.vocabulary.to_arrays())
+    def state(self) -> State:
+        """See :meth:`Extractor.state`."""
+        return _named("attributes", self.tokens.to_arrays())
 
     @classmethod
-    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """See :meth:`Extractor.restore`."""
-        return cls(_vocabulary("attributes", arrays))
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Extractor.from_state`."""
+        return cls(_vocabulary("attributes", state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,18 +356,14 @@ class MatrixExtractor(Extractor):
         """Number of attributes of pairs of neighbors."""
         return self.n_edge_features
 
-    def header(self) -> dict[str, Any]:
-        """See :meth:`Extractor.header`."""
+    def state(self) -> State:
+        """See :meth:`Extractor.state`."""
         return {"n_features": self.n_features, "n_edge_features": self.n_edge_features}
 
-    def arrays(self) -> Arrays:
-        """See :meth:`Extractor.arrays`."""
-        return {}
-
     @classmethod
-    def restore(cls, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """See :meth:`Extractor.restore`."""
-        return cls(*(checks.integer(header[name], name) for name in ("n_features", "n_edge_features")))
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Extractor.from_state`."""
+        return cls(*(checks.integer(state[name], name) for name in ("n_features", "n_edge_features")))
 
 
 def first_token(sentences: Sequence[Any]) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from maxmargin.encoders import checks
-from maxmargin.encoders.labels import distinct, sequence, vocabulary
+from maxmargin.encoders.labels import Labels
+from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.io.table import Codes
@@ -17,100 +18,71 @@ from maxmargin.tasks.tagging.io.table import Codes
 UNKNOWN = -1
 """The code of an unknown label."""
 
-FlatCodes = tuple[Codes, IntArray | None]
-"""Codes of all tokens, and the lengths of the label sequences if these are known."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GoldLabels:
-    """Conversion of labels to codes.
+    """Labels of all tokens, numbered.
 
     Attributes:
-        unknown: the label that stands for an unknown one, besides None.
+        numbers: place of each token's label in ``names``, :data:`UNKNOWN` for unknown labels, shape ``(n_tokens,)``.
+        names: the labels that were given, except unknown ones.
+        lengths: lengths of the label sequences; None if the labels were given as flat codes.
     """
 
-    unknown: Hashable = None
+    numbers: Codes
+    names: tuple[Hashable, ...]
+    lengths: IntArray | None
 
-    def codes(self, y: Any, known: tuple[Hashable, ...] | None = None) -> tuple[tuple[Hashable, ...], Any]:
-        """Return all labels, and those of the sentences as flat codes with lengths."""
+    @classmethod
+    def parse(cls, y: Any, unknown: Hashable = None) -> GoldLabels:
+        """Read sequences of labels, or the codes and names of a file; None and ``unknown`` stand for unknown labels."""
+        lengths = None
         if _are_codes(y):
-            return self._given(y[0], y[1], known)
-        given = [sequence(labels, index) for index, labels in enumerate(checks.examples(y, "y"))]
-        classes = known
-        if classes is None:
-            seen = [[label for label in labels if not self.is_unknown(label)] for labels in given]
-            classes = vocabulary(seen)
-            if not classes:
-                raise ValueError("no label is known; label at least some tokens")
-        place: dict[Hashable, int] = {label: code for code, label in enumerate(classes)}
-        flat = []
-        for i, labels in enumerate(given):
-            for label in labels:
-                code = UNKNOWN if self.is_unknown(label) else place.get(label)
-                if code is None:
-                    raise ValueError(
-                        f"sentence {i}: label {label!r} was not seen before; give all labels with classes=[...] at the "
-                        "first training"
-                    )
-                flat.append(code)
-        lengths = np.array([len(labels) for labels in given], dtype=np.int64)
-        return classes, (np.array(flat, dtype=np.int32), lengths)
-
-    def _given(self, numbers: Codes, names: Sequence[str], known: tuple[Hashable, ...] | None) -> tuple[Any, Any]:
-        """Convert the codes of a file, whose labels are in order of first appearance."""
-        used = [name for name in names if not self.is_unknown(name)]
-        classes = known or tuple(sorted(used))
-        if not classes:
-            raise ValueError("no label is known; label at least some tokens")
-        place = {label: code for code, label in enumerate(classes)}
-        for name in used:
-            if name not in place:
-                raise ValueError(f"label {name!r} was not seen before; give all labels at the first training")
-        if numbers.size and not (numbers.min() >= UNKNOWN and numbers.max() < len(names)):
-            raise ValueError(f"codes of labels must be places in the list of {len(names)} labels, or {UNKNOWN}")
-        moved = np.array([*(place.get(name, UNKNOWN) for name in names), UNKNOWN], dtype=np.int32)
-        return classes, (moved[numbers], None)
-
-    def classes(self, given: Any) -> tuple[Hashable, ...]:
-        """Check a list of all labels."""
-        classes = distinct(given)
-        for label in classes:
-            if self.is_unknown(label):
-                raise ValueError(f"classes holds {label!r}, which stands for an unknown label; leave it out")
-        return classes
-
-    def is_unknown(self, label: Hashable) -> bool:
-        """Return whether a label stands for an unknown one."""
-        return label is None or (self.unknown is not None and label == self.unknown)
-
-    def dev_codes(self, y: Any, labels: tuple[Hashable, ...], lengths: IntArray) -> tuple[IntArray, list[Hashable]]:
-        """Return gold labels as codes; labels that the model does not know get codes after its own."""
-        names: list[Hashable] = list(labels)
-        place = {label: code for code, label in enumerate(names)}
-
-        def code(label: Hashable) -> int:
-            if self.is_unknown(label):
-                raise ValueError("the dev data have unknown labels; leave such sentences out")
-            if label not in place:
-                place[label] = len(names)
-                names.append(label)
-            return place[label]
-
-        if _are_codes(y):
-            if y[0].size and not (y[0].min() >= 0 and y[0].max() < len(y[1])):
-                raise ValueError("the dev data have unknown labels; leave such sentences out")
-            codes = np.array([code(name) for name in y[1]], dtype=np.int64)[y[0]]
+            numbers, given = y
+            if numbers.size and not (numbers.min() >= UNKNOWN and numbers.max() < len(given)):
+                raise ValueError(f"codes of labels must be places in the list of {len(given)} labels, or {UNKNOWN}")
         else:
-            given = [sequence(some, i) for i, some in enumerate(checks.examples(y, "y_dev"))]
-            if len(given) != len(lengths):
-                raise ValueError(f"the dev data have {len(lengths)} sentences and {len(given)} label sequences")
-            for i, (some, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
-                if len(some) != length:
-                    raise ValueError(f"dev sentence {i}: {len(some)} labels for {length} tokens; give each token one")
-            codes = np.array([code(label) for some in given for label in some], dtype=np.int64)
-        if len(codes) != int(lengths.sum()):
-            raise ValueError(f"the dev data have {len(codes)} labels for {int(lengths.sum())} tokens")
-        return codes, names
+            labels = Labels.parse(checks.examples(y, "y"))
+            given, lengths = dict.fromkeys(labels.flat), np.diff(labels.offsets)
+            place = {label: number for number, label in enumerate(given)}
+            numbers = np.fromiter(map(place.__getitem__, labels.flat), np.int32, len(labels.flat))
+        names = tuple(label for label in given if label not in (None, unknown))
+        return cls(_renumbered(given, names)[numbers], names, lengths)
+
+    def vocabulary(self) -> tuple[Hashable, ...]:
+        """All labels: sorted if they can be compared, else in order of appearance."""
+        return Labels(list(self.names), np.zeros(1, dtype=np.int64)).vocabulary()
+
+    def codes(self, classes: tuple[Hashable, ...]) -> Codes:
+        """Return the places of the labels in ``classes``; ValueError if a label is not there."""
+        moved = _renumbered(self.names, classes)
+        if (new := np.flatnonzero(moved[:-1] == UNKNOWN)).size:
+            where = ""
+            if self.lengths is not None:
+                token = int(np.argmax(self.numbers == new[0]))
+                where = f"sentence {int(np.searchsorted(offsets_of(self.lengths), token, side='right')) - 1}: "
+            raise ValueError(
+                f"{where}label {self.names[new[0]]!r} was not seen before; give all labels with classes=[...] at the "
+                "first training"
+            )
+        return moved[self.numbers]
+
+    def check_lengths(self, wanted: IntArray) -> None:
+        """Raise ValueError unless there is one label per token."""
+        n, lengths = int(wanted.sum()), self.lengths
+        if lengths is not None and len(lengths) != len(wanted):
+            raise ValueError(f"{len(wanted)} sentences and {len(lengths)} label sequences; give one for each")
+        if lengths is not None and not np.array_equal(lengths, wanted):
+            i = int(np.flatnonzero(lengths != wanted)[0])
+            raise ValueError(f"sentence {i}: {lengths[i]} labels for {wanted[i]} tokens; give each token one")
+        if len(self.numbers) != n:
+            raise ValueError(f"{len(self.numbers)} labels for {n} tokens; give each token one")
+
+
+def _renumbered(names: Any, classes: tuple[Hashable, ...]) -> Codes:
+    """Return the place of each name in ``classes``, :data:`UNKNOWN` if it has none; one more entry for unknown ones."""
+    place = {label: code for code, label in enumerate(classes)}
+    return np.array([*(place.get(name, UNKNOWN) for name in names), UNKNOWN], dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +106,11 @@ class LabeledRows:
         """Tokens per sentence."""
         return self.rows.lengths
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether labels are unknown."""
+        return bool((self.codes < 0).any())
+
     def runs(self) -> LabeledRows:
         """Return the runs of known labels, each as a sentence of its own."""
         known, offsets = self.codes >= 0, self.rows.offsets
@@ -155,18 +132,6 @@ class LabeledRows:
         return LabeledRows(
             rows, self.codes[known], weight, None if self.token_weight is None else self.token_weight[known]
         )
-
-
-def check_lengths(codes: FlatCodes, wanted: IntArray) -> None:
-    """Raise ValueError unless there is one label per token."""
-    flat, lengths = codes
-    if lengths is not None and len(lengths) != len(wanted):
-        raise ValueError(f"{len(wanted)} sentences and {len(lengths)} label sequences; give one for each")
-    if lengths is not None and not np.array_equal(lengths, wanted):
-        i = int(np.flatnonzero(lengths != wanted)[0])
-        raise ValueError(f"sentence {i}: {lengths[i]} labels for {wanted[i]} tokens; give each token one")
-    if len(flat) != int(wanted.sum()):
-        raise ValueError(f"{len(flat)} labels for {int(wanted.sum())} tokens; give each token one")
 
 
 def _are_codes(y: Any) -> bool:

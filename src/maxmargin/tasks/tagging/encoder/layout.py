@@ -8,7 +8,7 @@ weight per pair of the edge support (an attribute of two neighbors and a pair of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,9 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.second_order import SecondOrderChain
 from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
+from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 
 SHARD = 1 << 16
 """Scores per shard of sentences: they stay in the second-level cache."""
@@ -48,6 +50,8 @@ class WeightLayout:
     edge_support: Support | None = None
 
     def __post_init__(self) -> None:
+        if type(self.order) is not int or self.order not in (1, 2):
+            raise ValueError(f"order must be 1 or 2, got {self.order!r}")
         if self.order == 2 and self.edge_support is not None:
             raise ValueError("order=2 cannot be combined with attributes of pairs; leave out one of the two")
 
@@ -63,6 +67,35 @@ class WeightLayout:
         k, n = self.n_labels, self.support.n_weights
         rest = weights[n + k**2 :]
         return weights[:n], weights[n : n + k**2].reshape(k, k), rest.reshape(k, k, k) if self.order == 2 else rest
+
+    @property
+    def constraints_text(self) -> str:
+        """A short description of the transition constraints."""
+        return "none" if self.constraints is None else f"{int((~self.constraints.pairs).sum())} forbidden pairs"
+
+    def with_observed(self, data: LabeledRows, *, full: bool) -> WeightLayout:
+        """Extend the support by the pairs that occur in labeled sentences, or if ``full`` by all pairs."""
+
+        def grown(support: Support, attributes: Attributes, columns: IntArray) -> Support:
+            d, m = attributes.n_columns, support.m
+            found = Support.full(d, m) if full else Support.observed(attributes.entries, columns, m)
+            return support.extended(d).union(found)
+
+        codes, rows, edge_support = data.codes.astype(np.int64), data.rows, None
+        support = grown(self.support, rows.tokens, codes)
+        if self.edge_support is not None and rows.edges is not None:
+            later = np.ones(len(codes), dtype=bool)
+            later[rows.offsets[:-1][rows.lengths > 0]] = False
+            at = np.flatnonzero(later)
+            edge_support = grown(self.edge_support, rows.edges, codes[at - 1] * self.n_labels + codes[at])
+        return replace(self, support=support, edge_support=edge_support)
+
+    def carried(self, weights: FloatArray, to: WeightLayout) -> FloatArray:
+        """Return weights for a layout with the same weights and perhaps more, which are zero."""
+        tokens, pairs, rest = self.split(weights)
+        if self.edge_support is not None and to.edge_support is not None:
+            rest = self.edge_support.carried(rest, to.edge_support)
+        return np.concatenate([self.support.carried(tokens, to.support), pairs.ravel(), rest.ravel()])
 
     def structure(self, lengths: IntArray) -> Chain | SecondOrderChain:
         """Return the chains of sentences of these lengths."""

@@ -304,11 +304,6 @@ class Template:
         return tuple(dict.fromkeys(source if item.column == new else item.column for item in items if item.column))
 
     @property
-    def transitions(self) -> bool:
-        """Whether a ``B`` line has no macro: transitions, which chains always have."""
-        return any(all(isinstance(item, str) for item in line) for line in self.bigrams)
-
-    @property
     def edges(self) -> bool:
         """Whether a ``B`` line has macros: attributes of pairs of neighbors."""
         return bool(self._edge_plan.lines)

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from maxmargin.encoders.labels import Labels
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common import resampling
 from maxmargin.tasks.common.resampling import Comparison, Interval
@@ -234,29 +233,31 @@ def evaluate(
     Returns:
         The scores. Labels are sorted if all are strings, otherwise in order of appearance.
     """
-    lengths = [_lengths(gold, "gold"), _lengths(predicted, "predicted")]
-    if len(gold) != len(predicted):
+    sides = _parsed(gold, "gold"), _parsed(predicted, "predicted")
+    if len(sides[0]) != len(sides[1]):
         raise ValueError(
             f"{len(gold)} sentences have gold labels and {len(predicted)} predicted ones; give both for each sentence"
         )
-    different = np.flatnonzero(lengths[0] != lengths[1])
-    if len(different):
+    lengths = [np.diff(side.offsets) for side in sides]
+    if (different := np.flatnonzero(lengths[0] != lengths[1])).size:
         i = int(different[0])
         counts = f"{lengths[0][i]} gold labels and {lengths[1][i]} predicted ones"
         raise ValueError(f"sentence {i} has {counts}; give one of each per token")
-    try:
-        found = dict.fromkeys(chain(chain.from_iterable(gold), chain.from_iterable(predicted)))
-    except TypeError:
-        raise ValueError(_unhashable(gold, "gold") or _unhashable(predicted, "predicted")) from None
+    found = dict.fromkeys([*sides[0].flat, *sides[1].flat])
     labels = sorted(found, key=str) if all(isinstance(label, str) for label in found) else list(found)
     place = {label: at for at, label in enumerate(labels)}
-    total = int(lengths[0].sum())
-    codes = [
-        np.fromiter(map(place.__getitem__, chain.from_iterable(side)), dtype=np.int64, count=total)
-        for side in (gold, predicted)
-    ]
-    offsets = np.concatenate([[0], np.cumsum(lengths[0])]).astype(np.int64)
-    return _scores(codes[0], codes[1], offsets, labels, chunks, None if known is None else set(known))
+    codes = [side.codes(place).flat for side in sides]
+    return _scores(codes[0], codes[1], sides[0].offsets, labels, chunks, None if known is None else set(known))
+
+
+def _parsed(side: Any, name: str) -> Labels:
+    """Return the labels of all sentences, checked."""
+    if not hasattr(side, "__len__"):
+        raise ValueError(f"{name} is a {type(side).__name__}; give a list with a list of labels per sentence")
+    try:
+        return Labels.parse(side)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def evaluate_codes(
@@ -340,27 +341,6 @@ def _pairs(gold: IntArray, predicted: IntArray, k: int) -> IntArray:
     else:
         found, times = np.unique(keys, return_counts=True)
     return np.stack([found // max(k, 1), found % max(k, 1), times], axis=1).astype(np.int64)
-
-
-def _lengths(sides: Sequence[Sequence[Hashable]], name: str) -> npt.NDArray[np.int64]:
-    if not hasattr(sides, "__len__"):
-        raise ValueError(f"{name} is a {type(sides).__name__}; give a list with a list of labels per sentence")
-    found = np.zeros(len(sides), dtype=np.int64)
-    for i, labels in enumerate(sides):
-        if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
-            raise ValueError(f"{name}: sentence {i} is {labels!r:.60}; give a list of labels, one per token")
-        found[i] = len(labels)
-    return found
-
-
-def _unhashable(sides: Sequence[Sequence[Any]], name: str) -> str:
-    for i, labels in enumerate(sides):
-        for j, label in enumerate(labels):
-            try:
-                hash(label)
-            except TypeError:
-                return f"{name}: sentence {i}, token {j}: {label!r:.60} cannot be a label; give text or a number"
-    return ""
 
 
 def _quotient(total: FloatArray, hits: FloatArray) -> FloatArray:

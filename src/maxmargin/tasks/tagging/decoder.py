@@ -7,7 +7,7 @@ and ``O(T K^3)`` for order 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,9 @@ from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.io.table import Codes
+
+Found = tuple[npt.NDArray[np.int8], npt.NDArray[Any]]
+"""The status of sentences, and what was found for their tokens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +45,13 @@ class Decoder:
 
     def best(self, rows: TokenRows, known: Codes | None = None) -> Codes:
         """Return the codes of the best labels, shape ``(n_tokens,)``."""
-        found = np.empty(int(rows.lengths.sum()), dtype=np.int32)
-        with _threads.threads(self.n_jobs):
-            for examples, tokens, scores in self._node_scores(rows, known):
-                labeling = self._labeling(self.layout, rows, examples, scores)
-                codes = labeling.outputs.flat
-                for some, at in self._infeasible(labeling.status, rows, examples, known):
-                    again = self._labeling(self._unconstrained, rows, some, scores[at])
-                    self._check(again.status, some)
-                    codes[at] = again.outputs.flat
-                found[tokens] = codes
-        return found
+
+        def labels(layout: WeightLayout, examples: IntArray, scores: FloatArray) -> Found:
+            structure: Any = layout.structure(rows.lengths[examples])
+            labeling = structure.labels(*self._shared(rows, examples, scores))
+            return labeling.status, labeling.outputs.flat
+
+        return self._joined(rows, np.empty(int(rows.lengths.sum()), dtype=np.int32), known, labels)
 
     def best_with_margins(self, rows: TokenRows, known: Codes | None = None) -> tuple[Codes, FloatArray]:
         """Return the codes of the best labels and their margins over the best labeling with another label there.
@@ -60,39 +59,51 @@ class Decoder:
         Margins are infinite where no other label is allowed.
         """
         codes = self.best(rows, known)
-        margins = np.empty(len(codes))
-        with _threads.threads(self.n_jobs):
-            for examples, tokens, scores in self._node_scores(rows, known):
-                most = self._max_marginals(self.layout, rows, examples, scores)
-                own = codes[tokens]
-                best = most[np.arange(len(own)), own]
-                if not np.isfinite(best).all():
-                    status = np.zeros(len(examples), dtype=np.int8)
-                    sentence = np.repeat(np.arange(len(examples)), rows.lengths[examples])
-                    status[sentence[~np.isfinite(best)]] = PointStatus.ABSENT
-                    for some, at in self._infeasible(status, rows, examples, known):
-                        most[at] = self._max_marginals(self._unconstrained, rows, some, scores[at])
-                    best = most[np.arange(len(own)), own]
-                most[np.arange(len(own)), own] = -np.inf
-                margins[tokens] = np.maximum(best - most.max(axis=1, initial=-np.inf), 0.0)
-        return codes, margins
+
+        def margins(layout: WeightLayout, examples: IntArray, scores: FloatArray) -> Found:
+            structure: Any = layout.structure(rows.lengths[examples])
+            most: FloatArray = structure.max_marginals(*self._shared(rows, examples, scores))
+            own = codes[ranges(rows.offsets[examples], rows.offsets[examples + 1])]
+            at = np.arange(len(own))
+            best = most[at, own]
+            most[at, own] = -np.inf
+            status = np.zeros(len(examples), dtype=np.int8)
+            sentence = np.repeat(np.arange(len(examples)), rows.lengths[examples])
+            status[sentence[~np.isfinite(best)]] = PointStatus.ABSENT
+            best[~np.isfinite(best)] = 0.0
+            return status, np.maximum(best - most.max(axis=1, initial=-np.inf), 0.0)
+
+        return codes, self._joined(rows, np.empty(len(codes)), known, margins)
 
     def marginals(self, rows: TokenRows, known: Codes | None = None, temperature: float = 1.0) -> FloatArray:
         """Return the probabilities of labels at tokens, shape ``(n_tokens, n_labels)``."""
         k = self.layout.n_labels
-        found = np.empty((int(rows.lengths.sum()), k))
+
+        def shares(layout: WeightLayout, examples: IntArray, scores: FloatArray) -> Found:
+            structure = layout.structure(rows.lengths[examples])
+            points = structure.marginals(self._packed(rows, examples, scores) / temperature)
+            return points.status, points.z[: scores.size].reshape(-1, k)
+
+        return self._joined(rows, np.empty((int(rows.lengths.sum()), k)), known, shares, packed=True)
+
+    def _joined(
+        self,
+        rows: TokenRows,
+        out: npt.NDArray[Any],
+        known: Codes | None,
+        find: Callable[[WeightLayout, IntArray, FloatArray], Found],
+        *,
+        packed: bool = False,
+    ) -> npt.NDArray[Any]:
+        """Fill ``out``, one row per token, by a function of a layout, a shard's sentences and their scores."""
         with _threads.threads(self.n_jobs):
-            for examples, tokens, scores in self._node_scores(rows, known, packed=True):
-                structure = self.layout.structure(rows.lengths[examples])
-                points = structure.marginals(self._packed(rows, examples, scores) / temperature)
-                shares = points.z[: scores.size].reshape(-1, k)
-                for some, at in self._infeasible(points.status, rows, examples, known):
-                    structure = self._unconstrained.structure(rows.lengths[some])
-                    again = structure.marginals(self._packed(rows, some, scores[at]) / temperature)
-                    self._check(again.status, some)
-                    shares[at] = again.z[: len(at) * k].reshape(-1, k)
-                found[tokens] = shares
-        return found
+            for examples, tokens, scores in self._node_scores(rows, known, packed=packed):
+                status, found = find(self.layout, examples, scores)
+                for some, at in self._infeasible(status, rows, examples, known):
+                    status, found[at] = find(self._unconstrained, some, scores[at])
+                    self._check(status, some)
+                out[tokens] = found
+        return out
 
     def ranked(self, rows: TokenRows, k: int, known: Codes | None = None) -> Iterator[list[tuple[list[int], float]]]:
         """Yield the ``k`` best labelings of each sentence: lists of codes with their scores, best first."""
@@ -109,19 +120,6 @@ class Decoder:
     @cached_property
     def _unconstrained(self) -> WeightLayout:
         return replace(self.layout, constraints=None)
-
-    def _labeling(self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray) -> Any:
-        """Return the best labels of sentences."""
-        structure: Any = layout.structure(rows.lengths[examples])
-        return structure.labels(*self._shared(rows, examples, scores))
-
-    def _max_marginals(
-        self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray
-    ) -> FloatArray:
-        """Return the score of the best labeling with each label at each token."""
-        structure: Any = layout.structure(rows.lengths[examples])
-        found: FloatArray = structure.max_marginals(*self._shared(rows, examples, scores))
-        return found
 
     def _ranked(
         self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray, k: int

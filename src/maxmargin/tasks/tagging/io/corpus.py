@@ -17,7 +17,7 @@ from maxmargin.tasks.tagging.io.files import read_tagged
 COLUMNS = ("word", "upos", "chunk", "name")
 """Columns of the file."""
 
-PATH = Path(__file__).parent / "data" / "english.tsv"
+PATH = Path(__file__).parents[1] / "data" / "english.tsv"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,317 @@
+"""The encoder of sequence tagging: sentences to attributes, attributes and labels to packed batches, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from maxmargin import _checks
+from maxmargin._sparse import sp
+from maxmargin.encoders import checks
+from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.inputs import FeatureSequence
+from maxmargin.encoders.labels import distinct, label_from_json, label_to_json, sequence
+from maxmargin.features.supported import Support
+from maxmargin.structures._arrays import Ragged, offsets_of
+from maxmargin.structures.base import FloatArray
+from maxmargin.structures.sparse import SparsePoint
+from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.tasks.tagging.encoder.constraints import check_gold, check_unchanged, transition_constraints
+from maxmargin.tasks.tagging.encoder.extraction import (
+    EXTRACTORS,
+    Extractor,
+    ItemExtractor,
+    MatrixExtractor,
+    TemplateExtractor,
+    TokenRows,
+    first_token,
+)
+from maxmargin.tasks.tagging.encoder.gold import GoldLabels, LabeledRows
+from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.encoder.presets import Defaults, default_preset, defaults, preset
+from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.io.files import column_names
+from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
+from maxmargin.tasks.tagging.model import TaggerModel
+
+SUPPORTS = ("negative", "observed", "all")
+
+
+@dataclass(frozen=True, eq=False)
+class TaggingEncoder(Encoder):
+    """Encodes sentences whose tokens have labels.
+
+    :class:`~maxmargin.tasks.tagging.SequenceTagger` describes inputs and settings. A fitted encoder that is fitted
+    again keeps its labels and attributes, and learns further attributes.
+
+    Attributes:
+        preset: a built-in template, and so on: settings, see :class:`~maxmargin.tasks.tagging.SequenceTagger`.
+        classes: all labels, in the order of their codes; None to take those of the training data.
+        extractor: turns inputs into attributes.
+        weight_layout: meaning of the weights; without labels before :meth:`fit`.
+        pieces: whether examples are runs of known labels, which may begin and end with any label.
+    """
+
+    preset: str | None = None
+    template: str | Template | None = None
+    columns: Sequence[str] | str | None = None
+    order: int = 1
+    constraints: str | TransitionConstraints | None = "auto"
+    forbidden: Iterable[tuple[Hashable, Hashable]] = ()
+    classes: tuple[Hashable, ...] | None = None
+    unknown: Hashable = None
+    min_count: int | None = None
+    support: str = "negative"
+    extractor: Extractor = field(default_factory=MatrixExtractor)
+    weight_layout: WeightLayout = field(default_factory=lambda: WeightLayout(0, 1, None, Support.empty(0)))
+    pieces: bool = False
+
+    kind = "sequence tagging"
+    model_class = TaggerModel
+    metrics = ("auto", "accuracy", "f1", "sentence_accuracy")
+
+    def __post_init__(self) -> None:
+        if self.preset is not None and self.template is not None:
+            raise ValueError("give a preset or a template, not both")
+        _checks.one_of("support", self.support, SUPPORTS)
+        if self.template is not None and not isinstance(self.template, (str, Template)):
+            raise ValueError(f"template must be the text of a template or a Template, got {self.template!r}")
+        if self.columns is not None and not hasattr(self.columns, "__iter__"):
+            raise ValueError(f"columns must be names of columns, got {self.columns!r}")
+        if self.min_count is not None:
+            _checks.integer("min_count", self.min_count, least=1)
+        if self.classes is not None:
+            object.__setattr__(self, "classes", distinct(self.classes))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether labels and attributes are known."""
+        return self.weight_layout.n_labels > 0
+
+    def after(self, before: TaggingEncoder) -> TaggingEncoder:
+        """Return these settings with what another encoder has learned; ValueError if they contradict it."""
+        layout, labels = before.weight_layout, before.classes or ()
+        if self.order != layout.order:
+            raise ValueError(
+                f"order={self.order}, and the model was trained with order={layout.order}; keep that order, or train a "
+                "new model with fit"
+            )
+        check_unchanged(layout.constraints, self.constraints, self.forbidden, labels)
+        return replace(self, classes=labels, extractor=before.extractor, weight_layout=layout)
+
+    # From data to batches.
+
+    def fit(self, X: Any, y: Any) -> tuple[Self, Batch, SparsePoint]:
+        """See :meth:`Encoder.fit`; if labels are unknown, the batch has the runs of known labels."""
+        fitted, data = self.learned(X, y)
+        return fitted.encoded(data.runs() if data.incomplete else data, pieces=data.incomplete)
+
+    def transform(self, X: Any) -> Batch:
+        """See :meth:`Encoder.transform`."""
+        return self.batch(self.parse(X))
+
+    def parse(self, X: Any) -> Any:
+        """Return the inputs as extractors take them: tokens with columns as a table."""
+        return self._extractor_of(X).prepared(X)
+
+    def learn(self, parsed: Any, y: Any) -> Self:
+        """See :meth:`Encoder.learn`."""
+        return self.fit(parsed, y)[0]
+
+    def learned(self, X: Any, y: Any) -> tuple[Self, LabeledRows]:
+        """Return a copy that knows labels, attributes and constraints, and the labeled sentences."""
+        given = GoldLabels.parse(y, self.unknown)
+        if not self.fitted and self.classes is not None:
+            for label in self.classes:
+                if label in (None, self.unknown):
+                    raise ValueError(f"classes holds {label!r}, which stands for an unknown label; leave it out")
+        labels = given.vocabulary() if self.classes is None else self.classes
+        codes = given.codes(labels)
+        if not (codes >= 0).any():
+            raise ValueError("no label is known; label at least some tokens")
+        extractor = self._extractor_of(X)
+        X = extractor.prepared(X)
+        if isinstance(X, TokenTable):
+            given.check_lengths(X.lengths)  # before word classes are learned
+        least = 1 if self.fitted else self._defaults(extractor).min_count
+        extractor, rows = extractor.learn(X, self.min_count or least, (codes, [str(label) for label in labels]))
+        given.check_lengths(rows.lengths)
+        data, k, layout = LabeledRows(rows, codes), len(labels), self.weight_layout
+        if not self.fitted:
+            constraints = transition_constraints(self.constraints, self.forbidden, labels, data, X)
+            edges = None if rows.edges is None else Support.empty(k**2)
+            layout = WeightLayout(k, self.order, constraints, Support.empty(k), edges)
+        elif layout.constraints is not None:
+            check_gold(layout.constraints, data, X, labels, "the model", "train a new model with fit")
+        return replace(self, classes=labels, extractor=extractor, weight_layout=layout), data
+
+    def encoded(self, data: LabeledRows, *, pieces: bool = False) -> tuple[Self, Batch, SparsePoint]:
+        """Return the encoder with the support of sentences, their batch and their gold outputs; all labels are known.
+
+        ``pieces`` says that these are runs of known labels.
+        """
+        layout = self.weight_layout.with_observed(data, full=self.support == "all")
+        encoder = replace(self, weight_layout=layout, pieces=pieces)
+        batch = encoder.batch_of(data.rows)
+        return encoder, batch, batch.structure.encode(Ragged(data.codes.astype(np.int64), data.rows.offsets))
+
+    def batch(self, parsed: Any) -> Batch:
+        """See :meth:`Encoder.batch`."""
+        return self.batch_of(self.extractor.rows(parsed))
+
+    def batch_of(self, rows: TokenRows) -> Batch:
+        """Return the batch of sentences with these attributes."""
+        layout = self.weight_layout
+        if self.pieces and layout.constraints is not None:
+            layout = replace(layout, constraints=layout.constraints.inside)
+        return Batch(layout.structure(rows.lengths), layout.features(rows))
+
+    def encode(self, batch: Batch, y: Any) -> SparsePoint:
+        """See :meth:`Encoder.encode`."""
+        given, lengths = GoldLabels.parse(y, self.unknown), batch.structure.n_variables
+        given.check_lengths(lengths)
+        codes = given.codes(self.classes or ()).astype(np.int64)
+        return batch.structure.encode(Ragged(codes, offsets_of(lengths)))
+
+    def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[list[Hashable]]:
+        """Return lists of labels."""
+        return self.named(np.concatenate([np.zeros(0, dtype=np.int64), *outputs]), offsets_of([*map(len, outputs)]))
+
+    def named(self, codes: Any, offsets: Any) -> list[list[Hashable]]:
+        """Return the labels of each sentence from the codes of all tokens."""
+        names = np.empty(self.weight_layout.n_labels, dtype=object)
+        names[:] = self.classes or ()
+        flat = names[codes].tolist()
+        return [flat[first:last] for first, last in pairwise(offsets.tolist())]
+
+    def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
+        """Return right labels out of tokens."""
+        return float(sum(a == b for a, b in zip(sequence(gold, 0), predicted, strict=True))), float(len(predicted))
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return self.weight_layout.n_weights
+
+    def to_model(self, weights: FloatArray) -> tuple[Encoder, FloatArray]:
+        """The encoder of whole sentences, with the same weights."""
+        return replace(self, pieces=False), weights
+
+    # Inputs.
+
+    def _extractor_of(self, X: Any) -> Extractor:
+        """Return the extractor, or before :meth:`fit` one for inputs of this kind and the settings."""
+        if self.fitted:
+            return self.extractor
+        if isinstance(X, AttributeText):
+            return self._without_template("attributes of tokens", ItemExtractor())
+        if isinstance(X, TokenTable):
+            return TemplateExtractor.of(self._template(X.columns))
+        sentences = checks.examples(X)
+        first = sentences[0]
+        if sp.issparse(first) or (isinstance(first, (np.ndarray, FeatureSequence)) and not _of_text(first)):
+            return self._without_template("matrices", MatrixExtractor())
+        token = first_token(sentences)
+        if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
+            return ItemExtractor()
+        width = len(token) if isinstance(token, (list, tuple)) else 1
+        names = column_names(self.columns) or (("word",) if width == 1 else ("word", "pos")[:width])
+        names = (*names, *(f"column{c}" for c in range(len(names), width)))
+        return TemplateExtractor.of(self._template(names[:width]))
+
+    def _without_template(self, what: str, extractor: Extractor) -> Extractor:
+        if self.preset is not None or self.template is not None:
+            raise ValueError(f"{what} need no template or preset; leave it out, or give tokens of text")
+        return extractor
+
+    def _template(self, columns: Sequence[str]) -> Template:
+        if isinstance(self.template, Template):
+            return self.template
+        if self.template is not None:
+            if "\n" not in self.template and not self.template.startswith(("U", "B", "#", "!")):
+                raise ValueError(
+                    f"template must be the text of a template, got {self.template!r}; read a file with "
+                    "template=Path(...).read_text()"
+                )
+            return Template.parse(self.template, columns)
+        return preset(self.preset or default_preset(columns), columns)
+
+    def _defaults(self, extractor: Extractor) -> Defaults:
+        if not isinstance(extractor, TemplateExtractor) or self.template is not None:
+            return defaults(None)
+        return defaults(self.preset or default_preset(extractor.template.columns))
+
+    @property
+    def default_C(self) -> float:
+        """The regularization that suits the preset in use, if there is one."""
+        return self._defaults(self.extractor).C
+
+    # The file.
+
+    def describe(self) -> dict[str, Any]:
+        """Return a summary as plain JSON values."""
+        extractor, template = self.extractor, getattr(self.extractor, "template", None)
+        return {
+            "labels": self.weight_layout.n_labels,
+            "order": self.weight_layout.order,
+            "constraints": self.weight_layout.constraints_text,
+            "input": extractor.kind,
+            "attributes": extractor.n_attributes,
+            "attributes of pairs": extractor.n_edge_attributes,
+            "columns needed": [] if template is None else list(template.columns_used),
+        }
+
+    def state(self) -> State:
+        """Return labels, constraints, supports and what the extractor has learned."""
+        layout, constraints = self.weight_layout, self.weight_layout.constraints
+        state: State = {
+            "labels": [label_to_json(label) for label in self.classes or ()],
+            "input": self.extractor.kind,
+            **self.extractor.state(),
+            "order": layout.order,
+            "constraints": constraints is not None,
+        }
+        for name, support in (("support", layout.support), ("edge_support", layout.edge_support)):
+            if support is not None:
+                state |= {f"{name}_starts": support.starts, f"{name}_columns": support.columns}
+        if constraints is not None:
+            flags = constraints.pairs, constraints.first, constraints.last
+            state["allowed"] = np.vstack(flags).astype(np.uint8)
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        if state["input"] not in EXTRACTORS:
+            raise ValueError(f"it takes inputs of kind {state['input']!r}, which this version does not know")
+        if not isinstance(state["labels"], list) or not isinstance(state["constraints"], bool):
+            raise ValueError("its labels or constraints are damaged")
+        labels = distinct([label_from_json(label) for label in state["labels"]])
+        extractor, k, constraints = EXTRACTORS[state["input"]].from_state(state), len(labels), None
+        if state["constraints"]:
+            allowed = state["allowed"]
+            if allowed.dtype != np.uint8 or allowed.shape != (k + 2, k) or (allowed > 1).any():
+                raise ValueError("its constraints are damaged")
+            constraints = TransitionConstraints(allowed[:k] > 0, allowed[k] > 0, allowed[k + 1] > 0)
+        edges = _support("edge_support", state, k**2, extractor.n_edge_attributes) if extractor.sees_pairs else None
+        support, order = _support("support", state, k, extractor.n_attributes), state["order"]
+        layout = WeightLayout(k, order, constraints, support, edges)
+        return cls(order=order, classes=labels, extractor=extractor, weight_layout=layout)
+
+
+def _support(name: str, state: State, m: int, n_features: int) -> Support:
+    starts, columns = state[f"{name}_starts"], state[f"{name}_columns"]
+    if starts.dtype != np.int32 or columns.dtype != np.int32 or starts.shape != (n_features + 1,):
+        raise ValueError(f"its {name} does not fit its {n_features} attributes")
+    support = Support(starts, columns, m)
+    if support.compiled is None:  # which checks the arrays
+        raise ValueError(f"its {name} is damaged")
+    return support
+
+
+def _of_text(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "OUS" and value.ndim == 1
