@@ -6,7 +6,7 @@ import typer
 
 from maxmargin.tasks.alignment.cli import bootstrap, evaluate, predict, show, symmetrize, train
 
-app = typer.Typer(help="Word alignment: learn, predict, evaluate and look at links.", no_args_is_help=True)
+app = typer.Typer(help="Word alignment: train, predict, evaluate, look at links.", no_args_is_help=True)
 app.command()(train.train)
 app.command()(predict.predict)
 app.command()(bootstrap.bootstrap)
