@@ -370,7 +370,7 @@ def test_sparse_features(fitted):
     refused(model, spoiled(sparse, outside), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)
     negative = sp.csr_array(np.ones((n, 3)))
     negative.indices[0] = -1
-    refused(model, spoiled(sparse, negative), y, rf"example {BAD}: .*not a valid CSR matrix ", at=EVERY)
+    refused(model, spoiled(sparse, negative), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)
     falling = sp.csr_array(np.ones((n, 3)))
     falling.indptr[1] = 3 * n
     refused(model, spoiled(sparse, falling), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)

@@ -328,9 +328,9 @@ def test_encode_and_decode():
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([(0, 5)], r"example 1: pair \(0, 5\) is no edge"),
-        ([(-1, 0)], r"example 1: pair \(-1, 0\) is no edge"),
-        ([(1, 1)], r"example 1: pair \(1, 1\) is no edge .* drop it or add the edge"),
+        ([(0, 5)], r"example 1: pair \(0, 5\) is not an edge"),
+        ([(-1, 0)], r"example 1: pair \(-1, 0\) is not an edge"),
+        ([(1, 1)], r"example 1: pair \(1, 1\) is not an edge .* drop it or add the edge"),
         ([(0, 0), (0, 0)], r"example 1: pair \(0, 0\) is given more than once"),
         ([(0, 0), (0, 1)], r"example 1: left node 0 has 2 links, capacity 1; drop links or raise left_capacity"),
         ([(0, 0), (1, 0)], r"example 1: right node 0 has 2 links, capacity 1; drop links or raise right_capacity"),

@@ -140,7 +140,7 @@ def test_links_in_any_memory_order():
 
 def test_refused_input():
     good = as_links([(0, 0), (1, 1)])
-    with pytest.raises(ValueError, match=r"no method 'grow'; choose one of intersection"):
+    with pytest.raises(ValueError, match=r"unknown method 'grow'; choose one of intersection"):
         symmetrize([good], [good], "grow")
     with pytest.raises(ValueError, match="1 sentence pairs forward and 2 backward"):
         symmetrize([good], [good, good])
