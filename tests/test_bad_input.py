@@ -643,11 +643,6 @@ def test_cuts_and_chains_are_told_apart(fitted):
 
 
 def test_flags_are_true_or_false():
-    for settings in ({"store_duals": "no"}, {"restart": "x"}, {"adaptive": 3}):
-        with pytest.raises(ValueError, match="must be True or False"):
-            mm.DualExtragradient(**settings)
-    with pytest.raises(ValueError, match="implicit_penalty must be True or False"):
-        mm.Extragradient(implicit_penalty=1)
     X, y = chains()
     for settings in ({"verbose": "x"}, {"warm_start": "x"}):
         with pytest.raises(ValueError, match="must be True or False"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import time
-import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -23,16 +24,12 @@ from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.problem import GoodOutputs, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
-from maxmargin.solvers import Solution, Solver, Status, Stop, choose, solve
+from maxmargin.solvers import Status, Stop, choose, solve
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, OutputRows
 from maxmargin.structures.candidates import Candidates
 
-
-def run(problem: Problem, solver: Solver, *, tol: float = 1e-7, **options: Any) -> Solution:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, stop=Stop(tol=tol, max_iter=options.pop("max_iter", 200)), **options)
+run = partial(problems.run, tol=1e-7, max_iter=200)
 
 
 def within(problem: Problem, *, C: float = np.inf, radius: float = np.inf) -> Problem:
@@ -372,43 +369,12 @@ def test_l1_penalties_of_other_estimators() -> None:
 # --- settings, budgets, interruptions -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"master": "simplex"}, "master must be one of"),
-        ({"master_step": "long"}, "master_step must be"),
-        ({"k_best": 0}, "k_best must be"),
-        ({"k_best": 1.5}, "k_best must be an integer"),
-        ({"age": 0}, "age must be"),
-        ({"age": 2.5}, "age must be an integer"),
-        ({"max_iter": 2.5}, "max_iter must be an integer"),
-        ({"stabilize": 1}, "stabilize must be"),
-        ({"max_iter": -1}, "max_iter must be"),
-    ],
-)
-def test_settings_are_checked(bad: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        mm.ColumnGeneration(**bad)
-
-
-def test_what_it_cannot_solve_is_refused_in_a_sentence() -> None:
-    chain = make("chain")
-    l1 = within(chain, C=1.0)
-    for problem, solver, message in (
-        (chain, mm.ColumnGeneration(), 'norm="l1"'),
-        (replace(l1, slack="quadratic"), mm.ColumnGeneration(), 'needs slack="linear", not "quadratic"'),
-        (within(chain, C=1.0, radius=1.0), mm.ColumnGeneration(master="extragradient"), 'use master="highs"'),
-        (replace(l1, rescaling="slack"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
-        (within(make("graph"), C=1.0), mm.ColumnGeneration(k_best=2), "use k_best=1"),
-        (lists_with_good_sets(0, "all"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
-        (l1, mm.DualExtragradient(), "use ColumnGeneration"),
-        (l1, mm.Extragradient.plain(), "use ColumnGeneration"),
-        (l1, mm.Extragradient(geometry=mm.Entropic(structures=False)), "geometry=Euclidean"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            run(problem, solver)
+def test_several_rows_a_round_need_a_list_of_the_best() -> None:
+    with pytest.raises(ValueError, match="use k_best=1"):
+        run(lists_with_good_sets(0, "all"), mm.ColumnGeneration(k_best=2))
+    slack = replace(within(make("chain"), C=1.0), rescaling="slack")
     with pytest.raises(ValueError, match="slack rescaling"):
-        problem_hinges.ranked(replace(l1, rescaling="slack"), np.zeros(l1.n_weights), 2, 0)
+        problem_hinges.ranked(slack, np.zeros(slack.n_weights), 2, 0)
 
 
 def test_it_is_chosen_for_linear_programs() -> None:
@@ -426,27 +392,6 @@ def test_extragradient_takes_the_penalty_by_its_proximal_step(kind: str) -> None
     found = run(problem, mm.Extragradient(), tol=1e-3, max_iter=2000).certificate
     assert found.dual <= optimum * (1 + 1e-8)
     assert optimum * (1 - 1e-8) <= found.primal <= optimum * 1.01
-
-
-@pytest.mark.parametrize("master", ["highs", "extragradient"])
-def test_budgets_and_interruptions(master: Any) -> None:
-    problem = within(make("chain", n=12), C=5.0)
-    solver = mm.ColumnGeneration(master=master)
-    optimum = run(problem, solver).certificate.primal
-    for options in ({"max_iter": 2}, {}):
-
-        def stop(record: Any) -> bool:
-            if record.iteration == 3:
-                raise KeyboardInterrupt
-            return False
-
-        found = run(problem, solver, callbacks=[stop], **options)
-        assert found.status is (Status.BUDGET if options else Status.INTERRUPTED)
-        assert found.certificate.dual <= optimum * (1 + 1e-8)
-        assert found.certificate.primal >= optimum * (1 - 1e-8)
-        assert problem.objective(found.weights) == pytest.approx(found.certificate.primal)
-    with pytest.warns(ConvergenceWarning, match="budget"):
-        assert solve(problem, solver, stop=Stop(tol=1e-9, max_seconds=1e-9)).status is Status.BUDGET
 
 
 def test_an_interrupted_step_leaves_the_state_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -599,13 +544,6 @@ def test_separable_data_and_no_rows() -> None:
     )
     for master in ("highs", "extragradient"):
         assert run(single, mm.ColumnGeneration(master=master)).status is Status.CONVERGED
-
-
-def test_same_bits_for_any_number_of_threads() -> None:
-    problem = within(make("chain", n=12), C=5.0)
-    for master in ("highs", "extragradient"):
-        found = [run(problem, mm.ColumnGeneration(master=master), n_jobs=jobs).weights.tobytes() for jobs in (1, 2, 3)]
-        assert len(set(found)) == 1
 
 
 def test_warm_starts_and_shards() -> None:
