@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._sparse import sp
+from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, tolerance, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
@@ -125,11 +126,11 @@ class Candidates(Structure):
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` largest scores, by one sort."""
-        values = vector(scores, self.n_parts, "scores")
+        most, values = generic.check_k(k), vector(scores, self.n_parts, "scores")
         fine = self._finite(values)
         order = np.lexsort((-np.where(fine[self._owner], values, 0.0), self._owner))
         ranks = []
-        for rank in range(max(1, min(k, int(self.sizes.max(initial=1))))):
+        for rank in range(min(most, int(self.sizes.max(initial=1)))):
             there = self.sizes > rank
             at = order[(self._begin + rank)[there]]
             z, value = np.zeros(self.n_parts), np.full(self.n_examples, -np.inf)
