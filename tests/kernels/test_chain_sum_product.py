@@ -1,41 +1,23 @@
 """Sum-product on chains against enumeration, a slow twin, an interior-point method and optimality conditions."""
 
-from functools import partial
 from typing import Any
 
 import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles.chain import gibbs, sum_product
 from oracles.enumeration import vertices
+from sequences import MODES, at_one_width, own_parts, score_tables
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
 
-MODES = ["shared", "each"]
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
-# A vector length is set for all examples of a test, so it does not matter that the fixture is not set up for each.
-at_one_width = partial(
-    settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-def own_parts(chain, packed, i):
-    """The parts of example i, nodes then pairs."""
-    return packed[chain.parts_of([i])]
-
-
-def tables(chain, packed, i):
-    """Nodes (T, K) and pairs (K, K) or (T - 1, K, K) of example i."""
-    k, length = chain.n_labels, int(chain.lengths[i])
-    own = own_parts(chain, packed, i)
-    shape = (k, k) if chain.transitions == "shared" else (max(length - 1, 0), k, k)
-    return own[: length * k].reshape(length, k), own[length * k :].reshape(shape)
 
 
 def edges_of(chain, edges, i):
@@ -47,7 +29,7 @@ def edges_of(chain, edges, i):
 def assert_feasible(chain, points, edges):
     """Marginals sum to one, edges agree with nodes and pairs are sums of edges, all to rounding."""
     for i in np.flatnonzero(points.status == OK):
-        nodes, pairs = tables(chain, points.z, i)
+        nodes, pairs = score_tables(chain, points.z, i)
         own = edges_of(chain, edges, i)
         assert min(nodes.min(initial=0.0), own.min(initial=0.0), pairs.min(initial=0.0)) >= 0.0
         np.testing.assert_allclose(nodes.sum(axis=1), 1.0, rtol=0, atol=1e-12)
@@ -59,8 +41,8 @@ def assert_feasible(chain, points, edges):
 
 def assert_equals_twin(chain, potentials, points, i, scale):
     """Equal to the slow twin up to what rounding potentials of this scale does to probabilities."""
-    nodes, edges, value = sum_product(*tables(chain, potentials, i))
-    got_nodes, got_pairs = tables(chain, points.z, i)
+    nodes, edges, value = sum_product(*score_tables(chain, potentials, i))
+    got_nodes, got_pairs = score_tables(chain, points.z, i)
     expected = edges.sum(axis=0) if chain.transitions == "shared" else edges
     tolerance = 1e-12 + 1e-14 * scale
     np.testing.assert_allclose(got_nodes, nodes, rtol=0, atol=tolerance)
@@ -243,7 +225,7 @@ def test_large_chains_meet_the_variational_value(transitions, scale):
     assert_feasible(chain, points, edges)
     worth = chain.by_example(potentials * points.z)
     for i, length in enumerate(chain.lengths):
-        nodes, _ = tables(chain, points.z, i)
+        nodes, _ = score_tables(chain, points.z, i)
         own = entropy(edges_of(chain, edges, i)) - entropy(nodes[1:-1]) if length > 1 else entropy(nodes)
         assert points.value[i] == pytest.approx(worth[i] + own, rel=1e-10)
     # Any other feasible point is worth less: here those of other potentials, mixed in.
@@ -358,7 +340,7 @@ def test_potentials_at_the_end_of_the_range(transitions, magnitude):
     for i in range(2):
         if points.status[i] == OK:
             assert np.isfinite(points.value[i])
-            nodes, _ = tables(chain, points.z, i)
+            nodes, _ = score_tables(chain, points.z, i)
             np.testing.assert_allclose(nodes.sum(axis=1), 1.0, atol=1e-12)
         else:
             assert not own_parts(chain, points.z, i).any()

@@ -114,8 +114,7 @@ def test_a_batch_with_and_without_cliques():
     assert tree.select([0, 1]).n_parts == 3 * 2 + 8 + 2 * 2 + 4
     without = JunctionTree([3, 2, 0, 4], 2, edges, [0, 2, 3, 3, 3])
     assert len(without.blocks) == 2
-    empty = JunctionTree([], 2, [], [0], cliques=[])
-    assert empty.argmax([]).z.size == empty.marginals([]).z.size == empty.encode([]).dense().size == 0
+    assert JunctionTree([], 2, [], [0], cliques=[]).argmax([]).z.size == 0
 
 
 def test_warm_starts_do_not_mix_cliques():

@@ -12,7 +12,6 @@ from oracles.slack import best_mix, best_output, pairs
 from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 
-import maxmargin as mm
 from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree, generic
 
 EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "tree")
@@ -257,26 +256,6 @@ def test_fronts_that_are_too_long_give_bounds():
     assert product <= relaxed * (1 + 1e-12)
     assert product <= points.value[0] <= 1.1 * relaxed
     assert product >= 0.9 * relaxed
-
-
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_same_bits_for_any_number_of_threads(kind):
-    problem, asked = at_weights(kind, 2, 1.0)
-    chosen = [0, 3, 1, 1, 2, 0]
-    structure, at = problem.structure.select(chosen), problem.structure.parts_of(chosen)
-    scores, margin, costs, constants = asked
-    several = scores[at], margin[chosen], costs[at], constants[chosen]
-    found = []
-    for count in (1, 2, 3):
-        with mm.threads(count):
-            found.append(structure.slack_argmax(*several))
-    for other in found[1:]:
-        assert (other.z == found[0].z).all()
-        assert (other.value == found[0].value).all()
-        assert (other.status == found[0].status).all()
-    whole = problem.structure.slack_argmax(*asked)
-    if kind not in RELAXED:
-        assert (found[0].value == whole.value[chosen]).all()
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e8])
