@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import struct
 from dataclasses import FrozenInstanceError
@@ -14,10 +13,11 @@ import pytest
 import scipy.sparse as sp
 from data import cuts, matchings, same
 from oracles.enumeration import vertices
+from sealed_files import changed, parts, sealed
 from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from test_model_file import changed, parts, refused, sealed
+from test_model_file import refused
 
 import maxmargin as mm
 from maxmargin.encoders.cut import CutEncoder
@@ -335,15 +335,15 @@ def test_files_that_deceive(tmp_path):
         header, payload = parts(data)
         where = header["arrays"][names[0]]["offset"]
         bad = payload[:where] + struct.pack("<d", np.nan) + payload[where + 8 :]
-        refused(tmp_path / "bad", sealed(json.dumps(header).encode(), bad), "finite")
+        refused(tmp_path / "bad", sealed(header, bad), "finite")
     where = header["arrays"]["support_columns"]["offset"]
     for column in (-1, 3, 2**40):
         bad = payload[:where] + struct.pack("<q", column) + payload[where + 8 :]
-        refused(tmp_path / "bad", sealed(json.dumps(header).encode(), bad), "sparse matrix of 3 columns")
+        refused(tmp_path / "bad", sealed(header, bad), "sparse matrix of 3 columns")
     where = header["arrays"]["support_starts"]["offset"]
     for start in (-1, 3, 2**40):
         bad = payload[:where] + struct.pack("<q", start) + payload[where + 8 :]
-        refused(tmp_path / "bad", sealed(json.dumps(header).encode(), bad), "sparse matrix")
+        refused(tmp_path / "bad", sealed(header, bad), "sparse matrix")
 
 
 @kinds
