@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import training
 from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
@@ -36,16 +37,6 @@ def within(problem: Problem, *, C: float = np.inf, radius: float = np.inf) -> Pr
     return replace(problem, region=L1(radius, problem.region.nonnegative, C))
 
 
-def every_output(problem: Problem) -> list[Any]:
-    """All outputs of every example, as packed points of the example alone."""
-    found = []
-    for i in range(problem.structure.n_examples):
-        alone = problem.select([i])
-        ranks = alone.structure.k_best(np.zeros(alone.structure.n_parts), 10_000)
-        found.append((alone, [rank.z for rank in ranks if rank.status[0] == 0]))
-    return found
-
-
 def whole_program(n: int, region: L1, rows: list[tuple[int, Any, float]], n_examples: int) -> float:
     """``min 1/C ||w||_1 + sum xi`` under all rows ``(example, a, b)``: xi >= a'w + b."""
     matrix = np.array([np.concatenate([a, -a, -np.eye(n_examples)[i]]) for i, a, _ in rows])
@@ -64,18 +55,8 @@ def whole_program(n: int, region: L1, rows: list[tuple[int, Any, float]], n_exam
 
 def by_listing(problem: Problem) -> float:
     """The optimum from the program of all outputs."""
-    rows = []
     assert isinstance(problem.region, L1)
-    for i, (alone, outputs) in enumerate(every_output(problem)):
-        for z in outputs:
-            if not np.abs(z - alone.gold).any():
-                continue
-            difference = alone.differences(z).toarray()[0] * alone.scale[0]
-            loss = alone.losses(z)[0]
-            factor, constant = {"margin": (1.0, loss), "slack": (loss, loss), "none": (1.0, alone.scale[0])}[
-                problem.rescaling
-            ]
-            rows.append((i, factor * difference, constant))
+    rows = [(i, problem.scale[i] * a, problem.scale[i] * b) for i, a, b in training.rows(problem)]
     return whole_program(problem.n_weights, problem.region, rows, problem.structure.n_examples)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from maxmargin.features.parts import PartFeatures
 from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
-from maxmargin.solvers import Certificate, Proposal, Record, Solution, Solver, Status, Stop, certify, choose, solve
+from maxmargin.solvers import Certificate, Proposal, Solution, Solver, Status, Stop, certify, choose, solve
 from maxmargin.solvers.first_order.players import start_balance
 
 SD, GIBBS = mm.SimplicialDecomposition, mm.Entropic()
@@ -226,29 +225,6 @@ def test_budget_warns_with_gap_tolerance_and_remedy() -> None:
         solution = solve(make("matching"), mm.DualExtragradient(), stop=Stop(tol=1e-12, max_iter=3))
     assert solution.status is Status.BUDGET
     assert solution.counters.iterations == 3
-
-
-def test_callback_stops_and_sees_frozen_records() -> None:
-    records: list[Record] = []
-
-    def stop_at_four(record: Record) -> bool:
-        records.append(record)
-        assert not record.weights.flags.writeable
-        return record.iteration >= 4
-
-    solution = solve(make("chain"), mm.Extragradient(), stop=Stop(tol=0.0), callbacks=[stop_at_four])
-    assert solution.status is Status.STOPPED
-    assert [record.iteration for record in records] == [0, 1, 2, 3, 4]
-    gaps = [record.certificate.gap for record in records]
-    assert gaps == sorted(gaps, reverse=True)
-
-
-def test_json_lines(tmp_path) -> None:
-    path = tmp_path / "log.jsonl"
-    run(make("chain"), mm.Extragradient(), max_iter=5, callbacks=[mm.solvers.JsonLines(path)])
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [row["iteration"] for row in rows] == list(range(6))
-    assert all(row["primal"] >= row["dual"] for row in rows)
 
 
 def test_validation_keeps_the_best_weights() -> None:

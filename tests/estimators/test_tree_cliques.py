@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -30,19 +29,6 @@ def cliqued(n=6, *, seed=0, features=False, edges=False, sizes=(1, 2, 3)):
         rows = rng.standard_normal((len(cliques), 2)) if features else None
         some.append(replace(x, cliques=cliques, clique_features=rows))
     return [*some, X[-1]], y
-
-
-@pytest.mark.parametrize("features", [False, True])
-@pytest.mark.parametrize("solver", [mm.Extragradient(), mm.DualExtragradient()])
-def test_training_reaches_the_exact_optimum(features, solver):
-    X, y = cliqued(features=features)
-    exact = mm.TreeSVM(C=0.3, solver=mm.Exact(), tol=1e-7).fit(X, y)
-    model = mm.TreeSVM(C=0.3, solver=solver, tol=1e-4, max_iter=20_000).fit(X, y)
-    assert model.solution_.status == "converged"
-    best = exact.solution_.certificate.primal
-    assert model.solution_.certificate.primal == pytest.approx(best, rel=2e-4)
-    assert model.solution_.certificate.dual <= best + 1e-9
-    assert len(model.coef_) == 9 + 9 + (3 + 9 + 27) * (3 if features else 1)
 
 
 def test_the_objective_is_that_of_enumeration():
@@ -79,35 +65,6 @@ def test_scores_are_what_the_formula_says(features):
                 row = np.append(1.0, x.clique_features[c]) if features else np.ones(1)
                 own += row @ tables[len(clique)][(slice(None), *(numbers[v] for v in clique))]
             assert score == pytest.approx(own)
-
-
-def test_a_second_order_chain_is_a_chain_over_pairs_of_labels():
-    """Predictions against the best path of states (y_t, y_t+1), whose steps must overlap."""
-    rng = np.random.default_rng(5)
-    X, y = [], []
-    for length in (4, 5, 6, 4):
-        labels = rng.integers(0, 2, size=length)
-        rows = rng.normal(size=(length, 2))
-        X.append(mm.Graph(rows, [], cliques=[(t, t + 1, t + 2) for t in range(length - 2)]))
-        y.append(labels.tolist())
-    model = mm.TreeSVM(C=0.5, tol=1e-6, solver=mm.Exact()).fit(X, y)
-    table = model.coef_[4 + 4 :].reshape(2, 2, 2)
-    assert table.any()
-    weights = model.coef_[:4].reshape(2, 2)
-    states = list(product(range(2), repeat=2))
-    for x, labels in zip(X, model.predict(X), strict=True):
-        nodes = x.node_features @ weights
-        best = max(
-            product(states, repeat=len(nodes) - 1),
-            key=lambda steps: (
-                -np.inf
-                if any(one[1] != two[0] for one, two in pairwise(steps))
-                else nodes[0, steps[0][0]]
-                + sum(nodes[t + 1, b] for t, (_, b) in enumerate(steps))
-                + sum(table[a, b, c] for (a, b), (_, c) in pairwise(steps))
-            ),
-        )
-        assert labels == [best[0][0], *(b for _, b in best)]
 
 
 def test_cliques_of_two_are_edges():

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from data import cuts, same
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.reference import conic
 from sealed_files import parts
 
 import maxmargin as mm
@@ -85,16 +86,9 @@ def direct_optimum(X, y, *, C=None, radius=None):
     quadratic = np.zeros((width + n, width + n))
     if C is not None:
         quadratic[:width, :width] = np.eye(width) / C
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     linear = np.concatenate([np.zeros(width), np.ones(n)])
-    program = clarabel.DefaultSolver(
-        sp.csc_matrix(quadratic), linear, sp.csc_matrix(np.array(rows)), np.array(rhs), cones, settings
-    )
-    answer = program.solve()
-    found = np.asarray(answer.x)[:width]
-    return float(answer.obj_val), found[:nodes], found[nodes:].reshape(4, d)
+    found, least = conic(quadratic, linear, np.array(rows), rhs, cones)
+    return least, found[:nodes], found[nodes:width].reshape(4, d)
 
 
 @pytest.mark.parametrize("settings", [{"C": 0.5}, {"C": 0.05}, {"radius": 0.6}, {"C": 1.0, "radius": 0.4}])

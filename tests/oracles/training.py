@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import clarabel
 import numpy as np
-import scipy.sparse as sp
 
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.structures import Points, Structure
 from maxmargin.structures.base import FloatArray
 from oracles import enumeration
+from oracles.reference import conic
 
 vertices = cache(enumeration.vertices)
 
 
-def optimum(problem: Problem) -> float:
-    """The optimum with a ridge and signs, by a quadratic program with a slack per example and a row per output."""
-    structure, region, n = problem.structure, problem.region, problem.n_weights
-    assert isinstance(region, L2)
-    assert np.isinf(region.radius)
-    k = structure.n_examples
-    matrix, rows, rhs = problem.features.to_sparse(), [], []
-    for i, outputs in enumerate(vertices(structure)):
-        parts = structure.parts_of([i])
+def rows(problem: Problem) -> Iterator[tuple[int, FloatArray, float]]:
+    """Example, change of features and loss of every output, as rescaled: the hinge is the largest ``a'w + b``."""
+    matrix = problem.features.to_sparse()
+    for i, outputs in enumerate(vertices(problem.structure)):
+        parts = problem.structure.parts_of([i])
         gold = problem.gold[parts]
         for output in outputs if problem.scale[i] > 0.0 else []:
             loss = float(problem.costs[parts] @ (output - gold)) / problem.scale[i]
             wrong = float(np.abs(output - gold).sum() > 0)
             factor, constant = {"margin": (1.0, loss), "slack": (loss, loss), "none": (wrong, wrong)}[problem.rescaling]
-            rows.append(np.append(factor * ((output - gold) @ matrix[parts]), -np.eye(k)[i]))
-            rhs.append(-constant)
+            yield i, factor * ((output - gold) @ matrix[parts]), constant
+
+
+def optimum(problem: Problem) -> float:
+    """The optimum with a ridge and signs, by a quadratic program with a slack per example and a row per output."""
+    region, n, k = problem.region, problem.n_weights, problem.structure.n_examples
+    assert isinstance(region, L2)
+    assert np.isinf(region.radius)
     signs = np.flatnonzero(region.nonnegative) if region.nonnegative is not None else []
-    rows += [-np.eye(n + k)[at] for at in (*signs, *range(n, n + k))]
-    rhs += [0.0] * (len(signs) + k)
+    bounds = [-np.eye(n + k)[at] for at in (*signs, *range(n, n + k))]
+    matrix = [*(np.append(a, -np.eye(k)[i]) for i, a, _ in rows(problem)), *bounds]
+    rhs = np.append([-b for _, _, b in rows(problem)], np.zeros(len(bounds)))
     quadratic, linear = np.append(np.full(n, region.curvature), np.zeros(k)), np.zeros(n + k)
     (quadratic if problem.slack == "quadratic" else linear)[n:] = problem.scale
-    options = clarabel.DefaultSettings()
-    options.verbose = False
-    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-11
-    cones, upper = [clarabel.NonnegativeConeT(len(rhs))], sp.csc_matrix(sp.diags_array(quadratic))
-    answer = clarabel.DefaultSolver(upper, linear, sp.csc_matrix(np.array(rows)), np.array(rhs), cones, options).solve()
-    return float(answer.obj_val)
+    return conic(np.diag(quadratic), linear, np.array(matrix), rhs, [clarabel.NonnegativeConeT(len(rhs))])[1]
 
 
 def slack_argmax(
