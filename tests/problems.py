@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin import _kernels
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures, SecondOrderFeatures, TiedRows
@@ -19,6 +20,7 @@ from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Status, Stop, solve
 from maxmargin.structures import Structure
 from maxmargin.structures.associative import Associative
+from maxmargin.structures.base import FloatArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
@@ -174,3 +176,11 @@ def honest(solution: Solution, tol: float) -> None:
         assert certificate.relative_gap <= near or certificate.gap <= 1e-12 * abs(solution.history[0].primal)
     assert np.isfinite(solution.weights).all()
     assert np.isfinite(solution.certificate.primal)
+
+
+def visit(problem: Problem, i: int, weights: FloatArray, examples: Any = None) -> tuple[FloatArray, float]:
+    """``factor d_i`` and loss of the most violated output, seen by a step of dual averaging after one visit."""
+    total, late = weights.copy(), np.zeros(len(weights))
+    view = problem.examples() if examples is None else examples
+    loss = _kernels.subgradient_pass(view, np.array([i]), 1.0, np.inf, np.zeros(0, dtype=np.uint8), total, late, 1.0)
+    return (weights - total) / problem.structure.n_examples, loss

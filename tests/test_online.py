@@ -54,14 +54,10 @@ def test_kernel_features_share_rows() -> None:
 def test_a_pass_without_change_sees_what_the_batch_sees(kind: str) -> None:
     """The first visit of a subgradient pass is at zero weights: its loss is the batch's."""
     problem = problems.make(kind, n=5, region={"C": 0.5})
-    sums = np.zeros(problem.n_weights), np.zeros(problem.n_weights)
-    worst = problem.most_violated(np.zeros(problem.n_weights))
+    zero = np.zeros(problem.n_weights)
+    worst = problem.most_violated(zero)
     for i in range(5):
-        for total in sums:
-            total[:] = 0.0
-        args = problem.examples(), np.array([i]), 0.5, np.inf, np.zeros(0, dtype=np.uint8), *sums, 0.0
-        loss = _kernels.subgradient_pass(*args)
-        assert loss == pytest.approx(worst.loss[i], abs=1e-9)
+        assert problems.visit(problem, i, zero)[1] == pytest.approx(worst.loss[i], abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["chain", "matching", "tree"])
@@ -180,12 +176,9 @@ def test_compiled_hinges_are_those_of_the_batch(kind: str, rescaling: str, units
             rows = problem.differences(worst.z).toarray()
             for posed_so in (problem, by_callback(problem)):
                 for i in range(6):
-                    # Dual averaging with one visit done: w = sum / 1, and the change is -C n factor d_i.
-                    total, late = start.copy(), np.zeros(len(start))
-                    args = posed_so.examples(), np.array([i]), 1.0, np.inf, np.zeros(0, dtype=np.uint8), total, late
-                    loss = _kernels.subgradient_pass(*args, 1.0)
+                    change, loss = problems.visit(posed_so, i, start)
                     assert loss == pytest.approx(worst.loss[i], abs=1e-12)
-                    np.testing.assert_allclose(start - total, 6.0 * worst.factor[i] * rows[i], atol=1e-10)
+                    np.testing.assert_allclose(6.0 * change, 6.0 * worst.factor[i] * rows[i], atol=1e-10)
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from oracles import reference, slack
 from oracles.chain import gibbs
 from oracles.enumeration import vertices
+from problems import visit
 from sequences import MODES, at_one_width, own_parts
 
 import maxmargin as mm
@@ -295,11 +296,8 @@ def test_one_example_sees_what_the_batch_sees(transitions, rescaling):
     problem = problem_of(transitions, rescaling)
     weights = np.random.default_rng(1).normal(size=problem.n_weights)
     worst = problem.most_violated(weights)
-    free = np.zeros(0, dtype=np.uint8)
     for i, labels in enumerate(problem.structure.decode(worst.z)):
-        total, late = weights.copy(), np.zeros(len(weights))
-        loss = _kernels.subgradient_pass(problem.examples(), np.array([i]), 1.0, np.inf, free, total, late, 1.0)
-        change = (weights - total) / problem.structure.n_examples
+        change, loss = visit(problem, i, weights)
         assert change @ weights + loss == pytest.approx(worst.value[i], abs=1e-9)
         rules = problem.structure.constraints
         assert all(rules.pairs[a, b] for a, b in pairwise(labels))

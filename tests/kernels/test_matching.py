@@ -8,14 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
 from oracles.enumeration import vertices
-from oracles.matching import random_matching, residual
+from oracles.matching import CAPACITIES, random_matching, residual, scores_of
 from scipy.optimize import linear_sum_assignment
 
 from maxmargin import _kernels
 from maxmargin.structures import PointStatus
 from maxmargin.structures.matching import Matching
-
-CAPACITIES = ("one", "few", "zeros")
 
 
 def assert_feasible(structure, z, slack=1e-14):
@@ -55,15 +53,7 @@ def best_by_enumeration(structure, scores):
 def test_argmax_equals_enumeration(seed, density, capacities, kind):
     rng = np.random.default_rng(seed)
     structure = random_matching(rng, rng.integers(0, 4, (3, 2)), density=density, capacities=capacities)
-    scores = rng.normal(size=structure.n_parts)
-    if kind == "rounded":
-        scores = np.round(scores)
-    elif kind == "positive":
-        scores = np.abs(scores)
-    elif kind == "equal":
-        scores[:] = 0.7
-    elif kind == "zero":
-        scores[:] = 0
+    scores = scores_of(rng, structure, kind)
     answer = structure.argmax(scores)
     np.testing.assert_allclose(answer.value, best_by_enumeration(structure, scores), atol=1e-12)
     np.testing.assert_allclose(answer.value, structure.by_example(scores * answer.z), atol=1e-12)

@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.enumeration import vertices
-from oracles.matching import random_matching
+from oracles.matching import CAPACITIES, random_matching, scores_of
 
 import maxmargin as mm
 from maxmargin import _kernels
 from maxmargin.structures import PointStatus, generic
 from maxmargin.structures.matching import Matching
-
-CAPACITIES = ("one", "few", "zeros")
 
 
 def assert_ranks(structure, scores, ranks, tol=1e-12):
@@ -48,11 +46,7 @@ def assert_ranks(structure, scores, ranks, tol=1e-12):
 def test_k_best_equals_enumeration(seed, density, capacities, kind, k):
     rng = np.random.default_rng(seed)
     structure = random_matching(rng, rng.integers(0, 4, (3, 2)), density=density, capacities=capacities)
-    scores = rng.normal(size=structure.n_parts)
-    if kind == "rounded":
-        scores = np.round(scores)
-    elif kind in ("equal", "zero"):
-        scores[:] = 0.7 if kind == "equal" else 0.0
+    scores = scores_of(rng, structure, kind)
     ranks = structure.k_best(scores, k)
     outputs = vertices(structure)
     assert len(ranks) == min(k, max(len(own) for own in outputs))

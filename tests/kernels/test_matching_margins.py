@@ -6,25 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.matching import margins_by_enumeration, random_matching
+from oracles.matching import CAPACITIES, margins_by_enumeration, random_matching, scores_of
 
 from maxmargin import _kernels, threads
 from maxmargin.structures.matching import Matching
 
-CAPACITIES = ("one", "few", "zeros")
 KINDS = ("normal", "rounded", "positive", "negative", "equal", "zero")
-
-
-def scores_of(rng, structure, kind):
-    scores = rng.normal(size=structure.n_parts)
-    return {
-        "normal": scores,
-        "rounded": np.round(scores),
-        "positive": np.abs(scores),
-        "negative": -np.abs(scores),
-        "equal": np.full(structure.n_parts, 0.7),
-        "zero": np.zeros(structure.n_parts),
-    }[kind]
 
 
 def without(structure, scores, part):

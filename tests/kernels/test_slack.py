@@ -25,6 +25,14 @@ def at_weights(kind, seed, size):
     return problem, (scores, 1.0 - problem.gold_point.dot(scores), problem.costs, problem.constants)
 
 
+def hamming(structure, rng, price=1.0):
+    """Random scores with Hamming losses of a random gold output, and that output."""
+    scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
+    costs = np.zeros(structure.n_parts)
+    costs[structure.variable_parts] = price * (1.0 - gold[structure.variable_parts])
+    return (scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(structure.n_examples)), gold
+
+
 def assert_worth(structure, points, scores, margin, costs, constants):
     """Values are the products at z, and 0 where these are not positive."""
     finite = np.where(scores == -np.inf, 0.0, scores)
@@ -152,10 +160,7 @@ def test_chains_with_every_vector_length(transitions):
     for n_labels in (1, 2, 5, 9, 17, 30, 50):
         rng = np.random.default_rng(n_labels)
         structure = Chain([7, 3, 1, 12], n_labels, transitions=transitions)
-        scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
-        costs = np.zeros(structure.n_parts)
-        costs[structure.variable_parts] = 1.0 - gold[structure.variable_parts]
-        asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(4)
+        asked, _ = hamming(structure, rng)
         points = structure.slack_argmax(*asked)
         assert_worth(structure, points, *asked)
         np.testing.assert_allclose(points.value, structure._slack_as_tree(*asked).value, rtol=1e-12)
@@ -166,10 +171,7 @@ def test_chains_with_every_vector_length(transitions):
 def test_two_methods_agree_on_long_chains():
     rng = np.random.default_rng(3)
     structure = Chain([60, 150], 6)
-    scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
-    costs = np.zeros(structure.n_parts)
-    costs[structure.variable_parts] = 0.1 * (1.0 - gold[structure.variable_parts])
-    asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(2)
+    asked, _ = hamming(structure, rng, price=0.1)
     points = structure.slack_argmax(*asked)
     assert_worth(structure, points, *asked)
     other = structure._slack_as_tree(*asked)
@@ -212,10 +214,8 @@ def test_many_trees_of_one_node_and_a_star():
     rng = np.random.default_rng(0)
     for edges in (np.zeros((0, 2), int), np.stack([np.zeros(39, int), np.arange(1, 40)], axis=1)):
         structure = Tree([40], 3, edges, [0, len(edges)])
-        scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
-        costs = np.zeros(structure.n_parts)
-        costs[structure.variable_parts] = 1.0 - gold[structure.variable_parts]
-        asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(1)
+        asked, gold = hamming(structure, rng)
+        scores = asked[0]
         points = structure.slack_argmax(*asked)
         assert_worth(structure, points, *asked)
         # By errors: with t of them fixed the score is a sum of the t best changes, given the center's label.
@@ -242,10 +242,8 @@ def test_fronts_that_are_too_long_give_bounds():
     """Real costs on a long chain: the value bounds the product from above, closely, and the output is legal."""
     rng = np.random.default_rng(0)
     structure = Chain([120], 4)
-    scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
-    costs = np.zeros(structure.n_parts)
-    costs[structure.variable_parts] = rng.random(structure.starts[1]) * (1.0 - gold[structure.variable_parts])
-    asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(1)
+    asked, _ = hamming(structure, rng, price=rng.random(structure.starts[1]))
+    scores, _, costs, _ = asked
     points = structure.slack_argmax(*asked)
     assert points.status[0] == PointStatus.INEXACT
     assert structure.value_bounds
