@@ -584,7 +584,7 @@ def test_graphs(kind):
     ):
         refused(model, spoiled(X, replace(good, **changes)), y, rf"example {BAD}\b.*{message}", at=at)
     for bad in (nodes, (nodes, edges), None, "graph", {}):
-        refused(model, spoiled(X, bad), y, rf"example {BAD}: X must be a list of mm\.Graph", at=("fit", "predict"))
+        refused(model, spoiled(X, bad), y, rf"example {BAD}: X must be a list of mm\.Graph", at=at)
 
 
 def test_edge_features_of_cuts(fitted):

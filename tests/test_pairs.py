@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,7 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "simplicial decomposition, violation": (SD(working_set="violation", **FEW), (1e-5, 400)),
 }
 ALL = SOLVERS | VARIANTS
+SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "extragradient")
 SLOW = {
     "dual extragradient, plain": (0.8, 200),
     "dual extragradient, plain, entropic": (0.8, 200),
@@ -224,8 +226,13 @@ def test_all_agree_with_the_enumerated_program(
                 assert certificate.relative_gap <= (tol if reach else 0.15), name
 
 
-@pytest.mark.parametrize("kind", ["chain", "matching", "tree"])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *product(ALL, ("chain", "matching", "tree")),
+        *product(SHARDED, (kind for kind in STRUCTURES if kind not in ("chain", "matching", "tree"))),
+    ],
+)
 def test_seeds_decide_and_threads_do_not(name: str, kind: str) -> None:
     problem, solver, _ = supported(name, kind, n=9)
     runs = [run(problem, solver, tol=TOL, max_iter=12, random_state=3, n_jobs=jobs) for jobs in (1, 2, 3)]
