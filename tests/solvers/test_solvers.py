@@ -327,26 +327,29 @@ def test_bad_settings_are_refused(kind: type) -> None:
 
 def test_refusals_name_what_to_use_instead() -> None:
     chain, ball, l1, one = make("chain"), {"radius": 0.7}, {"l1": 1.0}, mm.CuttingPlane(slacks="one")
-    eg, ridge = mm.ExponentiatedGradient(), "needs a ridge penalty.* use "
-    l1_penalty = make("chain", region={"l1": np.inf, "C": 1.0})
-    none, quadratic = replace(chain, rescaling="none"), replace(chain, slack="quadratic")
-    for problem, solver, message in (
-        (make("matching"), mm.Exact(max_entries=1), "max_entries"),
-        *((make("chain", region=region), SD(), ridge) for region in (ball, l1, {"C": np.inf})),
-        *((make("chain", region=region), mm.CuttingPlane(), ridge) for region in (ball, l1, {"C": np.inf})),
+    eg, both, ridge = (
+        mm.ExponentiatedGradient(),
+        (mm.Extragradient(), mm.DualExtragradient()),
+        "needs a ridge penalty.*",
+    )
+    l1_penalty, quadratic = make("chain", region={"l1": np.inf, "C": 1.0}), replace(chain, slack="quadratic")
+    cases = [
+        *((make("chain", region=region), SD(), ridge + " use [A-Z]") for region in (ball, l1, {"C": np.inf})),
         *(
-            (make("chain", region=ball), solver, ridge + "Extragradient")
-            for solver in (mm.BlockFrankWolfe(), mm.Subgradient())
+            (make("chain", region=region), mm.CuttingPlane(), ridge + " use [A-Z]")
+            for region in (ball, l1, {"C": np.inf})
         ),
+        (make("chain", region=ball), mm.BlockFrankWolfe(), ridge + " use Extragradient"),
+        (make("chain", region=ball), mm.Subgradient(), ridge + " use Extragradient"),
+        *((replace(chain, rescaling="none"), solver, 'needs rescaling="margin", not') for solver in both),
+        *((replace(chain, rescaling="slack"), solver, 'needs rescaling="margin", not') for solver in both),
+        *((quadratic, solver, 'needs slack="linear", not') for solver in both),
+        (make("matching"), mm.Exact(max_entries=1), "max_entries"),
         (quadratic, one, r'use CuttingPlane\(slacks="n"\)'),
         (make("matching"), eg, "Extragradient"),
         (make("chain", region=ball), eg, "finite C"),
         (make("chain", region=l1), eg, "finite C"),
         (quadratic, eg, "CuttingPlane"),
-        *((none, solver, 'needs rescaling="margin", not') for solver in (mm.Extragradient(), mm.DualExtragradient())),
-        (replace(chain, rescaling="slack"), mm.Extragradient(), 'needs rescaling="margin", not'),
-        (replace(chain, rescaling="slack"), mm.DualExtragradient(), 'needs rescaling="margin", not'),
-        *((quadratic, solver, 'needs slack="linear", not') for solver in (mm.Extragradient(), mm.DualExtragradient())),
         (chain, mm.Extragradient(geometry=mm.Entropic(structures=False)), "only the weights in an L1 ball"),
         (chain, mm.ColumnGeneration(), 'norm="l1"'),
         (replace(l1_penalty, slack="quadratic"), mm.ColumnGeneration(), 'needs slack="linear", not "quadratic"'),
@@ -356,7 +359,8 @@ def test_refusals_name_what_to_use_instead() -> None:
         (l1_penalty, mm.DualExtragradient(), "use ColumnGeneration"),
         (l1_penalty, mm.Extragradient.plain(), "use ColumnGeneration"),
         (l1_penalty, mm.Extragradient(geometry=mm.Entropic(structures=False)), "geometry=Euclidean"),
-    ):
+    ]
+    for problem, solver, message in cases:
         with pytest.raises(ValueError, match=message):
             solve(problem, solver)
 
