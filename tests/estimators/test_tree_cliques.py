@@ -47,14 +47,23 @@ def test_the_objective_is_that_of_enumeration():
     assert model.solution_.certificate.primal == pytest.approx(hinge + model.coef_ @ model.coef_ / (2 * C), rel=1e-9)
 
 
-@pytest.mark.parametrize("features", [False, True])
-def test_scores_are_what_the_formula_says(features):
-    X, y = cliqued(features=features, edges=True)
+@pytest.mark.parametrize(
+    ("data", "features"),
+    [
+        (trees(edges=True), False),
+        (trees(edges=True, ring=True), False),
+        (cliqued(edges=True), False),
+        (cliqued(edges=True, features=True), True),
+    ],
+    ids=["tree", "ring", "cliques", "clique features"],
+)
+def test_scores_are_what_the_formula_says(data, features):
+    X, y = data
     model = mm.TreeSVM().fit(X, y)
     d = 3 if features else 1
     pieces = np.split(model.coef_, np.cumsum([9, 9, 18, 3 * d, 9 * d]))
     node_weights, pairs, edge_weights = pieces[0].reshape(3, 3), pieces[1].reshape(3, 3), pieces[2].reshape(2, 3, 3)
-    tables = {size: own.reshape(d, *[3] * size) for size, own in enumerate(pieces[3:], start=1)}
+    tables = {size: own.reshape(d, *[3] * size) for size, own in enumerate(pieces[3:], start=1) if own.size}
     for x, lists in zip(X, model.k_best(X, 3), strict=True):
         for labels, score in lists:
             numbers = ["abc".index(label) for label in labels]
@@ -65,6 +74,7 @@ def test_scores_are_what_the_formula_says(features):
                 row = np.append(1.0, x.clique_features[c]) if features else np.ones(1)
                 own += row @ tables[len(clique)][(slice(None), *(numbers[v] for v in clique))]
             assert score == pytest.approx(own)
+        assert model.decision_function([x])[0] == pytest.approx(lists[0][1])
 
 
 def test_cliques_of_two_are_edges():

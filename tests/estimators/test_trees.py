@@ -60,23 +60,6 @@ def test_a_path_is_a_chain():
     assert tree.predict(paths) == chain.predict(X)
 
 
-@graphs
-def test_scores_are_what_the_formula_says(ring):
-    X, y = trees(edges=True, ring=ring)
-    model = mm.TreeSVM().fit(X, y)
-    node_weights, pairs, edge_weights = np.split(model.coef_, [9, 18])
-    node_weights, pairs = node_weights.reshape(3, 3), pairs.reshape(3, 3)
-    edge_weights = edge_weights.reshape(2, 3, 3)
-    for x, lists in zip(X, model.k_best(X, 3), strict=True):
-        for labels, score in lists:
-            numbers = ["abc".index(label) for label in labels]
-            own = sum(row @ node_weights[:, k] for row, k in zip(x.node_features, numbers, strict=True))
-            for (u, v), row in zip(x.edges, x.edge_features, strict=True):
-                own += pairs[numbers[u], numbers[v]] + row @ edge_weights[:, numbers[u], numbers[v]]
-            assert score == pytest.approx(own)
-        assert model.decision_function([x])[0] == pytest.approx(lists[0][1])
-
-
 def test_labels_allowed_at_a_node():
     X, y = trees(8)
     rng = np.random.default_rng(1)

@@ -327,20 +327,13 @@ def test_bad_settings_are_refused(kind: type) -> None:
 
 def test_refusals_name_what_to_use_instead() -> None:
     chain, ball, l1, one = make("chain"), {"radius": 0.7}, {"l1": 1.0}, mm.CuttingPlane(slacks="one")
-    eg, both, ridge = (
-        mm.ExponentiatedGradient(),
-        (mm.Extragradient(), mm.DualExtragradient()),
-        "needs a ridge penalty.*",
-    )
+    eg, both = mm.ExponentiatedGradient(), (mm.Extragradient(), mm.DualExtragradient())
+    flat, ridge = [make("chain", region=region) for region in (ball, l1, {"C": np.inf})], "needs a ridge penalty.* use "
     l1_penalty, quadratic = make("chain", region={"l1": np.inf, "C": 1.0}), replace(chain, slack="quadratic")
     cases = [
-        *((make("chain", region=region), SD(), ridge + " use [A-Z]") for region in (ball, l1, {"C": np.inf})),
-        *(
-            (make("chain", region=region), mm.CuttingPlane(), ridge + " use [A-Z]")
-            for region in (ball, l1, {"C": np.inf})
-        ),
-        (make("chain", region=ball), mm.BlockFrankWolfe(), ridge + " use Extragradient"),
-        (make("chain", region=ball), mm.Subgradient(), ridge + " use Extragradient"),
+        *((problem, solver, ridge + "[A-Z]") for problem in flat for solver in (SD(), mm.CuttingPlane())),
+        (make("chain", region=ball), mm.BlockFrankWolfe(), ridge + "Extragradient"),
+        (make("chain", region=ball), mm.Subgradient(), ridge + "Extragradient"),
         *((replace(chain, rescaling="none"), solver, 'needs rescaling="margin", not') for solver in both),
         *((replace(chain, rescaling="slack"), solver, 'needs rescaling="margin", not') for solver in both),
         *((quadratic, solver, 'needs slack="linear", not') for solver in both),
