@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin import _kernels
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures, SecondOrderFeatures, TiedRows
@@ -12,8 +17,10 @@ from maxmargin.features.tree import TreeFeatures
 from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
+from maxmargin.solvers import Solution, Solver, Status, Stop, solve
 from maxmargin.structures import Structure
 from maxmargin.structures.associative import Associative
+from maxmargin.structures.base import FloatArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.chain import Chain
 from maxmargin.structures.cut import Cut
@@ -143,3 +150,37 @@ def make(
     else:
         chosen = L2(nonnegative=mask, **settings)
     return Problem.build(structure, features, gold, loss, chosen)
+
+
+def rebuilt(problem: Problem, **changes: Any) -> Problem:
+    """The same problem with other options of :meth:`Problem.build`, such as example weights or a rescaling."""
+    loss = Hamming() if problem.structure.categorical else Hamming(1.0, 2.0)
+    options = {"rescaling": problem.rescaling, "slack": problem.slack, **changes}
+    return Problem.build(problem.structure, problem.features, problem.gold_point, loss, problem.region, **options)
+
+
+def run(problem: Problem, solver: Solver, *, tol: float = 1e-9, max_iter: int = 300, **options: Any) -> Solution:
+    """Solve without the warning that a small budget brings; the status must be true."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        solution = solve(problem, solver, stop=Stop(tol=tol, max_iter=max_iter), **options)
+    honest(solution, tol)
+    return solution
+
+
+def honest(solution: Solution, tol: float) -> None:
+    """Never "converged" with a gap above the tolerance (or, where that is 0, above rounding)."""
+    if solution.status is Status.CONVERGED:
+        certificate = solution.certificate
+        near = 1.02 * tol  # making weights sparse may add a hundredth of the gap
+        assert certificate.relative_gap <= near or certificate.gap <= 1e-12 * abs(solution.history[0].primal)
+    assert np.isfinite(solution.weights).all()
+    assert np.isfinite(solution.certificate.primal)
+
+
+def visit(problem: Problem, i: int, weights: FloatArray, examples: Any = None) -> tuple[FloatArray, float]:
+    """``factor d_i`` and loss of the most violated output, seen by a step of dual averaging after one visit."""
+    total, late = weights.copy(), np.zeros(len(weights))
+    view = problem.examples() if examples is None else examples
+    loss = _kernels.subgradient_pass(view, np.array([i]), 1.0, np.inf, np.zeros(0, dtype=np.uint8), total, late, 1.0)
+    return (weights - total) / problem.structure.n_examples, loss

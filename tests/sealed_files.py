@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Callable
 
 from maxmargin import model_file
 
@@ -18,9 +19,18 @@ def parts(data: bytes) -> tuple[dict, bytes]:
     return json.loads(data[START:end]), data[end + -end % 64 :]
 
 
-def sealed(header: dict, payload: bytes) -> bytes:
-    """A file with a true checksum: made to deceive, not damaged."""
-    text = json.dumps(header).encode()
-    prefix = model_file.MAGIC + struct.pack("<IQ", model_file.VERSION, len(text))
+def sealed(
+    header: dict | bytes, payload: bytes, *, version: int = model_file.VERSION, length: int | None = None
+) -> bytes:
+    """A file with a true checksum around any header and arrays: made to deceive, not damaged."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    prefix = model_file.MAGIC + struct.pack("<IQ", version, len(text) if length is None else length)
     body = text + bytes(-(START + len(text)) % 64) + payload
     return prefix + hashlib.sha256(prefix + body).digest() + body
+
+
+def changed(data: bytes, change: Callable[[dict], object]) -> bytes:
+    """A good file whose header was changed by a function, with a true checksum."""
+    header, payload = parts(data)
+    change(header)
+    return sealed(header, payload)

@@ -234,7 +234,7 @@ def test_estimators_resume_from_their_active_sets(make: Any) -> None:
     assert again.counters.iterations <= 2
     weighted = np.linspace(0.5, 2.0, len(X))
     model.set_params(C=1.0).fit(X, y, sample_weight=weighted)
-    problem = model._examples(X, y, weighted, None).problem(model._settings(), 1.0)
+    problem = model._examples(X, y, weighted, None).problem(model._settings(), C=1.0)
     true(problem, model.solution_)
 
 

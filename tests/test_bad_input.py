@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from data import KINDS, PickOne, chains, cuts, matchings, picks
+from data import KINDS, PickOne, chains, cuts, graphs, matchings, picks, trees
 from sklearn.base import clone
 
 import maxmargin as mm
@@ -31,6 +31,7 @@ def refused(model, X, y, message, *, at=("fit", "predict", "score")):
         "score": lambda: model.score(X, y),
         "k_best": lambda: model.k_best(X, 2),
         "decision_function": lambda: model.decision_function(X),
+        "relaxation": lambda: model.relaxation(X),
     }
     for name in at:
         with pytest.raises(ValueError, match=message) as caught:
@@ -198,63 +199,51 @@ def test_loss_weights(fitted, kind):
             clone(model).fit(X, y, loss_weight=bad)
 
 
-@kinds
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"C": -1.0}, "C must be a number > 0 or infinity.*larger C"),
-        ({"C": 0}, "C must be a number > 0"),
-        ({"C": np.nan}, "C must be a number > 0"),
-        ({"C": "1"}, "C must be a number > 0"),
-        ({"C": True}, "C must be a number > 0"),
-        ({"C": [1.0, -1.0]}, "C must be a number > 0"),
-        ({"C": []}, "C is empty"),
-        ({"C": [0.1, 1.0]}, "several values of C are compared on dev data"),
-        ({"radius": -1.0}, "radius must be a number > 0"),
-        ({"radius": "big"}, "radius must be a number > 0"),
-        ({"tol": -1e-3}, "tol must be a finite number >= 0"),
-        ({"tol": np.nan}, "tol must be a finite number >= 0"),
-        ({"tol": np.inf}, "tol must be a finite number >= 0"),
-        ({"tol": "small"}, "tol must be a finite number >= 0"),
-        ({"tol": None}, "tol must be a finite number >= 0"),
-        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
-        ({"max_iter": -5}, "max_iter must be an integer >= 1"),
-        ({"max_iter": 1.5}, "max_iter must be an integer >= 1"),
-        ({"max_iter": "many"}, "max_iter must be an integer >= 1"),
-        ({"max_iter": np.inf}, "max_iter must be an integer >= 1"),
-        ({"max_iter": True}, "max_iter must be an integer >= 1"),
-        ({"max_seconds": 0}, "max_seconds must be a number > 0"),
-        ({"max_seconds": -1.0}, "max_seconds must be a number > 0"),
-        ({"max_seconds": np.nan}, "max_seconds must be a number > 0"),
-        ({"max_seconds": "1"}, "max_seconds must be a number > 0"),
-        ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer.*-1 for all"),
-        ({"n_jobs": 1.5}, "n_jobs must be None"),
-        ({"n_jobs": "2"}, "n_jobs must be None"),
-        ({"n_jobs": True}, "n_jobs must be None"),
-        ({"solver": "best"}, 'solver must be "auto" or a solver object'),
-        ({"solver": None}, 'solver must be "auto" or a solver object'),
-        ({"solver": mm.Extragradient}, r"write mm.Extragradient\(\)"),
-        ({"solver": np.ones(2)}, 'solver must be "auto" or a solver object'),
-        ({"loss": "hamming"}, r"loss must be a loss of maxmargin\.losses"),
-        ({"loss": mm.losses.Hamming}, r"loss must be a loss of maxmargin\.losses"),
-        ({"loss": mm.losses.Hamming(-1.0, -1.0)}, "false_positive must be a finite number >= 0"),
-        ({"random_state": "seed"}, "random_state must be None or an integer"),
-        ({"random_state": -1}, "random_state must be None or an integer"),
-        ({"random_state": 1.5}, "random_state must be None or an integer"),
-        ({"callbacks": [3]}, "callbacks must be functions"),
-        ({"callbacks": 3}, "callbacks must be a list"),
-        ({"callbacks": print}, "callbacks must be a list"),
-        ({"nonnegative": [99]}, "nonnegative must be a list of indices from 0, a mask of the"),
-        ({"nonnegative": [True]}, "nonnegative must be a list of indices from 0, a mask of the"),
-        ({"nonnegative": "all"}, "nonnegative must be a list of indices from 0, a mask of the"),
-        ({"nonnegative": [0.5]}, "nonnegative must be a list of indices from 0, a mask of the"),
-        ({"nonnegative": [[0], [1, 2]]}, "nonnegative must be a list of indices from 0, a mask of the"),
+INTEGER, NUMBER = "must be an integer >= 1", "must be a number > 0"
+SETTINGS = {
+    "C": [
+        ([-1.0], f"C {NUMBER} or infinity.*larger C"),
+        ([0, np.nan, "1", True, [1.0, -1.0]], f"C {NUMBER}"),
+        ([[]], "C is empty"),
+        ([[0.1, 1.0]], "several values of C are compared on dev data"),
     ],
-)
-def test_settings(fitted, kind, settings, message):
+    "radius": [([-1.0, "big"], f"radius {NUMBER}")],
+    "tol": [([-1e-3, np.nan, np.inf, "small", None], "tol must be a finite number >= 0")],
+    "max_iter": [([0, -5, 1.5, "many", np.inf, True], f"max_iter {INTEGER}")],
+    "max_seconds": [([0, -1.0, np.nan, "1"], f"max_seconds {NUMBER}")],
+    "n_jobs": [
+        ([0], "n_jobs must be None or a non-zero integer.*-1 for all"),
+        ([1.5, "2", True], "n_jobs must be None"),
+    ],
+    "solver": [
+        (["best", None, np.ones(2)], 'solver must be "auto" or a solver object'),
+        ([mm.Extragradient], r"write mm.Extragradient\(\)"),
+    ],
+    "loss": [
+        (["hamming", mm.losses.Hamming], r"loss must be a loss of maxmargin\.losses"),
+        ([mm.losses.Hamming(-1.0, -1.0)], "false_positive must be a finite number >= 0"),
+    ],
+    "random_state": [(["seed", -1, 1.5], "random_state must be None or an integer")],
+    "callbacks": [([[3]], "callbacks must be functions"), ([3, print], "callbacks must be a list")],
+    "nonnegative": [
+        (
+            [[99], [True], "all", [0.5], [[0], [1, 2]], [-1], 3, [[0, 1]]],
+            "nonnegative must be a list of indices from 0, a mask of the",
+        )
+    ],
+    "verbose": [(["x"], "verbose must be True or False")],
+    "warm_start": [(["x"], "warm_start must be True or False")],
+}
+
+
+@kinds
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings(fitted, kind, name):
     model, X, y = fitted[kind]
-    with pytest.raises(ValueError, match=message):
-        clone(model).set_params(**settings).fit(X, y)
+    for values, message in SETTINGS[name]:
+        for value in values:
+            with pytest.raises(ValueError, match=message):
+                clone(model).set_params(**{name: value}).fit(X, y)
 
 
 @pytest.mark.parametrize("structure", [None, 3, "chain", [PickOne]])
@@ -370,7 +359,7 @@ def test_sparse_features(fitted):
     refused(model, spoiled(sparse, outside), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)
     negative = sp.csr_array(np.ones((n, 3)))
     negative.indices[0] = -1
-    refused(model, spoiled(sparse, negative), y, rf"example {BAD}: .*not a valid CSR matrix ", at=EVERY)
+    refused(model, spoiled(sparse, negative), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)
     falling = sp.csr_array(np.ones((n, 3)))
     falling.indptr[1] = 3 * n
     refused(model, spoiled(sparse, falling), y, rf"example {BAD}: .*not a valid CSR matrix", at=EVERY)
@@ -407,61 +396,54 @@ def test_all_sparse_formats_are_taken(form):
     assert plain.predict([empty]) == plain.predict([np.zeros((3, 3))])
 
 
+def short(array):
+    return array[:-1]
+
+
+def beside(array):
+    return array[:, None]
+
+
+DAMAGES = {
+    "csr": {
+        "indices": [short, lambda a: a.astype(float)],
+        "indptr": [short, put(-1, -5), put(-1, 10**6), put(0, 1)],
+        "data": [short],
+    },
+    "csc": {
+        "indices": [put(0, 10**8), put(-1, 4), put(3, -1), short, lambda a: a.astype(float), beside],
+        "indptr": [put(1, 10**8), put(1, -3), put(0, 1), put(-1, 10**8), short],
+        "data": [short, beside],
+    },
+    "coo": {"row": [put(0, 10**8), put(0, -1)], "col": [put(-1, 3), short], "data": [short]},
+    "bsr": {
+        "indices": [put(0, 10**8), put(0, -1)],
+        "indptr": [put(1, 10**8), put(-1, 10**8)],
+        "data": [short, lambda a: np.ones((len(a), 3, 3)), lambda a: np.ones((len(a), 0, 1))],
+    },
+    "dia": {
+        "offsets": [put(0, 2**31 - 1), put(0, -100), put(0, 0), short],
+        "data": [short, lambda a: a[0]],
+    },
+    "lil": {
+        "rows": [
+            *(put(1, row) for row in ([0, 10**8, 2], [-1, 1, 2], [0, 1], [0, 1, "x"], None)),
+            short,
+        ],
+        "data": [put(1, [1.0] * 1000), put(1, ["x", 1.0, 1.0])],
+    },
+    "dok": {
+        "_dict": [
+            *(lambda d, at=at: d | {at: 1.0} for at in ((0, 10**8), (-1, 0), (0, 1.5), 7)),
+            lambda d: d | {(0, 0): "x"},
+        ],
+    },
+}
+
+
 @pytest.mark.parametrize(
     ("form", "name", "change"),
-    [
-        ("csr", "indices", lambda a: a[:-1]),
-        ("csr", "indptr", lambda a: a[:-1]),
-        ("csr", "indptr", put(-1, -5)),
-        ("csr", "indptr", put(-1, 10**6)),
-        ("csr", "indptr", put(0, 1)),
-        ("csr", "data", lambda a: a[:-1]),
-        ("csr", "indices", lambda a: a.astype(float)),
-        ("csc", "indices", put(0, 10**8)),
-        ("csc", "indices", put(-1, 4)),
-        ("csc", "indices", put(3, -1)),
-        ("csc", "indices", lambda a: a[:-1]),
-        ("csc", "indices", lambda a: a.astype(float)),
-        ("csc", "indices", lambda a: a[:, None]),
-        ("csc", "indptr", put(1, 10**8)),
-        ("csc", "indptr", put(1, -3)),
-        ("csc", "indptr", put(0, 1)),
-        ("csc", "indptr", put(-1, 10**8)),
-        ("csc", "indptr", lambda a: a[:-1]),
-        ("csc", "data", lambda a: a[:-1]),
-        ("csc", "data", lambda a: a[:, None]),
-        ("coo", "row", put(0, 10**8)),
-        ("coo", "row", put(0, -1)),
-        ("coo", "col", put(-1, 3)),
-        ("coo", "col", lambda a: a[:-1]),
-        ("coo", "data", lambda a: a[:-1]),
-        ("bsr", "indices", put(0, 10**8)),
-        ("bsr", "indices", put(0, -1)),
-        ("bsr", "indptr", put(1, 10**8)),
-        ("bsr", "indptr", put(-1, 10**8)),
-        ("bsr", "data", lambda a: a[:-1]),
-        ("bsr", "data", lambda a: np.ones((len(a), 3, 3))),
-        ("bsr", "data", lambda a: np.ones((len(a), 0, 1))),
-        ("dia", "offsets", put(0, 2**31 - 1)),
-        ("dia", "offsets", put(0, -100)),
-        ("dia", "offsets", put(0, 0)),
-        ("dia", "offsets", lambda a: a[:-1]),
-        ("dia", "data", lambda a: a[:-1]),
-        ("dia", "data", lambda a: a[0]),
-        ("lil", "rows", put(1, [0, 10**8, 2])),
-        ("lil", "rows", put(1, [-1, 1, 2])),
-        ("lil", "rows", put(1, [0, 1])),
-        ("lil", "rows", put(1, [0, 1, "x"])),
-        ("lil", "rows", put(1, None)),
-        ("lil", "rows", lambda a: a[:-1]),
-        ("lil", "data", put(1, [1.0] * 1000)),
-        ("lil", "data", put(1, ["x", 1.0, 1.0])),
-        ("dok", "_dict", lambda d: d | {(0, 10**8): 1.0}),
-        ("dok", "_dict", lambda d: d | {(-1, 0): 1.0}),
-        ("dok", "_dict", lambda d: d | {(0, 1.5): 1.0}),
-        ("dok", "_dict", lambda d: d | {7: 1.0}),
-        ("dok", "_dict", lambda d: d | {(0, 0): "x"}),
-    ],
+    [(form, name, change) for form, names in DAMAGES.items() for name, found in names.items() for change in found],
 )
 def test_damaged_sparse_matrices_never_reach_a_conversion(fitted, form, name, change):
     model, X, y = fitted["chain"]
@@ -557,47 +539,65 @@ def test_capacities(side, value):
 # Cuts
 
 
-def test_inputs_that_are_no_graph(fitted):
-    model, X, y = fitted["cut"]
-    for bad in (X[BAD].node_features, (X[BAD].node_features, X[BAD].edges), None, "graph", {}):
-        refused(model, spoiled(X, bad), y, rf"example {BAD}: X must be a list of mm\.Graph", at=EVERY)
+GRAPHS = {
+    "associative": (mm.AssociativeSVM, graphs()),
+    "cut": (mm.CutSVM, cuts()),
+    "graph": (mm.GraphSVM, graphs(signed=True)),
+    "tree": (mm.TreeSVM, trees(edges=True)),
+}
 
 
-def test_graphs_of_cuts(fitted):
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_graphs(kind):
+    estimator, (X, y) = GRAPHS[kind]
+    model, good = estimator().fit(X, y), X[BAD]
+    nodes, edges, rows = good.node_features, good.edges, good.edge_features
+    d = rows.shape[1]
+
+    def second(*pair):
+        return np.concatenate([edges[:1], [pair], edges[2:]])
+
+    listed = "k_best" if kind in ("cut", "tree") else "relaxation"
+    at, pairs = ("fit", "predict", "score", "decision_function", listed), r"integer array of shape \(n_edges, 2\)"
+    for changes, message in (
+        ({"edges": second(1, 1)}, "self-loop.*leave it out"),
+        ({"edges": second(*edges[0])}, "more than once.*keep one edge"),
+        ({"edges": second(*edges[0][::-1])}, "more than once.*keep one edge"),
+        ({"edges": second(0, len(nodes))}, "number its nodes from 0"),
+        ({"edges": second(-1, 0)}, "number its nodes from 0"),
+        ({"edges": edges.astype(float)}, pairs),
+        ({"edges": edges.reshape(-1)}, pairs),
+        ({"edges": None}, pairs),
+        ({"edges": "edges"}, pairs),
+        ({"edges": [[0, 1], [2]]}, pairs),
+        ({"edges": edges[:-1]}, "edges but .*one row per edge"),
+        ({"edge_features": rows[1:]}, "one row per edge"),
+        ({"edge_features": rows * np.nan}, "edge features hold NaN or infinity in row 0"),
+        ({"edge_features": rows[:, 0]}, "edge features must be a 2-D array"),
+        ({"edge_features": []}, "edge features must be a 2-D array"),
+        ({"edge_features": np.hstack([rows, rows])}, f"edge features have {2 * d} columns, expected {d}"),
+        ({"edge_features": rows[:, 1:]}, f"edge features have {d - 1} columns, expected {d}"),
+        ({"edge_features": "ab"}, "edge features must be real numbers"),
+        ({"node_features": nodes[:, 1:]}, "node features have . columns, expected"),
+        ({"node_features": np.vstack([nodes[:2], nodes[2:] * np.nan])}, "node features hold NaN or infinity in row 2"),
+        ({"node_features": nodes[:0]}, "at least one node; remove it"),
+    ):
+        refused(model, spoiled(X, replace(good, **changes)), y, rf"example {BAD}\b.*{message}", at=at)
+    for bad in (nodes, (nodes, edges), None, "graph", {}):
+        refused(model, spoiled(X, bad), y, rf"example {BAD}: X must be a list of mm\.Graph", at=at)
+
+
+def test_edge_features_of_cuts(fitted):
     model, X, y = fitted["cut"]
     good = X[BAD]
-    n, edges = len(good.node_features), good.edges
-    loop, double, reverse, outside, below = (edges.copy() for _ in range(5))
-    loop[1] = 1, 1
-    double[1] = double[0]
-    reverse[1] = reverse[0][::-1]
-    outside[1] = 0, n
-    below[1] = -1, 0
     negative = good.edge_features.copy()
     negative[1, 1] = -0.5
-    for changes, message in (
-        ({"edges": loop}, "self-loop.*leave it out"),
-        ({"edges": double}, "more than once.*keep one edge"),
-        ({"edges": reverse}, "more than once.*keep one edge"),
-        ({"edges": outside}, "number its nodes from 0"),
-        ({"edges": below}, "number its nodes from 0"),
-        ({"edges": edges.astype(float)}, r"integer array of shape \(n_edges, 2\)"),
-        ({"edges": edges[:-1]}, "edges but .*one row per edge"),
-        ({"edges": edges.reshape(-1)}, r"integer array of shape \(n_edges, 2\)"),
-        ({"edges": None}, r"integer array of shape \(n_edges, 2\)"),
-        ({"edges": "edges"}, r"integer array of shape \(n_edges, 2\)"),
-        ({"edges": [[0, 1], [2]]}, r"integer array of shape \(n_edges, 2\)"),
-        ({"edge_features": negative}, "edge features must be >= 0.*(shift|split)"),
-        ({"edge_features": sp.csr_array(negative)}, "edge features must be >= 0.*(shift|split)"),
-        ({"edge_features": good.edge_features * np.nan}, "edge features hold NaN or infinity in row 0"),
-        ({"edge_features": good.edge_features[:, 0]}, "edge features must be a 2-D array"),
-        ({"edge_features": good.edge_features[:, :1]}, "edge features have 1 columns, expected 2"),
-        ({"edge_features": None}, "edge features have 1 columns, expected 2"),
-        ({"edge_features": "ab"}, "edge features must be real numbers"),
-        ({"edge_features": []}, "edge features must be a 2-D array"),
-        ({"node_features": np.zeros((0, 2))}, "at least one node; remove it"),
+    for rows, message in (
+        (negative, "edge features must be >= 0.*(shift|split)"),
+        (sp.csr_array(negative), "edge features must be >= 0.*(shift|split)"),
+        (None, "edge features have 1 columns, expected 2"),
     ):
-        refused(model, spoiled(X, replace(good, **changes)), y, rf"example {BAD}\b.*{message}", at=EVERY)
+        refused(model, spoiled(X, replace(good, edge_features=rows)), y, rf"example {BAD}\b.*{message}", at=EVERY)
 
 
 def test_labels_of_cuts(fitted):
@@ -640,25 +640,6 @@ def test_features_without_columns():
 def test_cuts_and_chains_are_told_apart(fitted):
     graphs, _ = cuts(2)
     refused(fitted["chain"][0], graphs, [["a"]] * 2, "example 0: features must be real numbers", at=("fit", "predict"))
-
-
-def test_flags_are_true_or_false():
-    for settings in ({"store_duals": "no"}, {"restart": "x"}, {"adaptive": 3}):
-        with pytest.raises(ValueError, match="must be True or False"):
-            mm.DualExtragradient(**settings)
-    with pytest.raises(ValueError, match="implicit_penalty must be True or False"):
-        mm.Extragradient(implicit_penalty=1)
-    X, y = chains()
-    for settings in ({"verbose": "x"}, {"warm_start": "x"}):
-        with pytest.raises(ValueError, match="must be True or False"):
-            mm.ChainSVM(**settings).fit(X, y)
-
-
-def test_signs_by_odd_indices_are_refused():
-    X, y = chains()
-    for odd in ([-1], 3, [[0, 1]]):
-        with pytest.raises(ValueError, match="nonnegative must be a list of indices"):
-            mm.ChainSVM(nonnegative=odd).fit(X, y)
 
 
 @pytest.mark.parametrize("name", ["Chain", "Tree", "Matching", "Cut", "PairwiseGraph", "Associative"])

@@ -580,7 +580,7 @@ def test_files_that_make_no_sense(tmp_path):
 
 def test_a_checkpoint_is_no_model(tmp_path):
     _, path = saved(tmp_path)
-    with pytest.raises(mm.ModelFileError, match="it is the checkpoint of a run and no model; name it as checkpoint="):
+    with pytest.raises(mm.ModelFileError, match="it is the checkpoint of a run, not a model; name it as checkpoint="):
         mm.load(path)
 
 

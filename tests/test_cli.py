@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import struct
 import subprocess
 import sys
 
 import pytest
 from commands import failed, run, runner
 from data import KINDS, PickOne, picks
+from sealed_files import parts, sealed
 
 import maxmargin as mm
-from maxmargin import model_file
 from maxmargin._terminal import shown
 from maxmargin.cli import app
 from maxmargin.tasks.alignment import WordAligner, load_corpus
@@ -90,14 +88,9 @@ def test_unreadable_files(models, tmp_path):
 
 
 def test_text_from_a_file_is_escaped(models, tmp_path):
-    data = (models / "cut").read_bytes()
-    (length,) = struct.unpack_from("<Q", data, 12)
-    header = json.loads(data[52 : 52 + length])
+    header, payload = parts((models / "cut").read_bytes())
     header["metadata"] = {"[/red]": "[link=x]a[/bold]\x1b[2J\nb \ud800"}
-    text = json.dumps(header).encode()
-    prefix = model_file.MAGIC + struct.pack("<IQ", model_file.VERSION, len(text))
-    body = text + bytes(-(52 + len(text)) % 64) + data[52 + length + -(52 + length) % 64 :]
-    (tmp_path / "odd").write_bytes(prefix + hashlib.sha256(prefix + body).digest() + body)
+    (tmp_path / "odd").write_bytes(sealed(header, payload))
     text = run("inspect", str(tmp_path / "odd"))
     assert "\x1b" not in text
     assert "[/red]" in text

@@ -43,9 +43,8 @@ def test_type_checkers_see_wrong_settings(tmp_path):
     """Signatures reach the user's file: mypy refuses a C that is not a number, and nothing that is right."""
     mypy = pytest.importorskip("mypy.api", reason="mypy is not installed")
     right = "import maxmargin as mm\n\nmodel = mm.ChainSVM(C=0.1, order=2, solver=mm.Mira())\nmodel.fit([], [])\n"
-    wrong = (
-        "import maxmargin as mm\n\nmm.ChainSVM(C='x')\nmm.TreeSVM(width='x')\nmm.CutSVM(c=1.0)\nmm.GraphSVM(tol='')\n"
-    )
+    calls = "mm.ChainSVM(C='x')", "mm.TreeSVM(width='x')", "mm.CutSVM(c=1.0)", "mm.GraphSVM(tol='')"
+    wrong = "\n".join(["import maxmargin as mm", "", *calls])
     found = {}
     for name, text in (("right", right), ("wrong", wrong)):
         (tmp_path / f"{name}.py").write_text(text)

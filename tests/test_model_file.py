@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import json
 import os
@@ -17,13 +16,12 @@ import pytest
 from data import KINDS, PickOne, chains, matchings, picks, same
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from sealed_files import changed, parts, sealed
 
 import maxmargin as mm
 from maxmargin import model_file
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
-PREFIX = 20
-START = 52
 
 
 @pytest.fixture(scope="module")
@@ -37,27 +35,6 @@ def saved(tmp_path_factory):
         model.save(folder / kind)
         found[kind] = folder / kind, model, X
     return found
-
-
-def parts(data: bytes) -> tuple[dict, bytes]:
-    """Header and array section of a good file."""
-    (length,) = struct.unpack_from("<Q", data, 12)
-    end = START + length
-    return json.loads(data[START:end]), data[end + -end % 64 :]
-
-
-def sealed(text: bytes, payload: bytes, *, version: int = model_file.VERSION, length: int | None = None) -> bytes:
-    """A file with a true checksum around any header and arrays: made to deceive, not damaged."""
-    prefix = model_file.MAGIC + struct.pack("<IQ", version, len(text) if length is None else length)
-    body = text + bytes(-(START + len(text)) % 64) + payload
-    return prefix + hashlib.sha256(prefix + body).digest() + body
-
-
-def changed(data: bytes, change) -> bytes:
-    """A good file whose header was changed by a function, with a true checksum."""
-    header, payload = parts(data)
-    change(header)
-    return sealed(json.dumps(header).encode(), payload)
 
 
 def refused(path: Path, data: bytes, message: str | None = None) -> None:
@@ -156,34 +133,19 @@ def test_a_structure_of_ones_own(tmp_path):
         mm.load(tmp_path / "model")
 
 
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt("Ctrl-C")])
 @pytest.mark.parametrize("step", ["replace", "fsync", "open"])
-def test_a_failing_save_leaves_the_old_file(step, saved, tmp_path, monkeypatch):
-    path, model, _ = saved["matching"]
-    target = tmp_path / "model"
-    target.write_bytes(path.read_bytes())
-
-    def fail(*args):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match="disk full"):
-        model.save(target)
-    assert target.read_bytes() == path.read_bytes()
-    assert os.listdir(tmp_path) == ["model"]
-
-
-def test_an_interrupted_save_leaves_the_old_file(saved, tmp_path, monkeypatch):
-    _, model, _ = saved["matching"]
+def test_a_failing_save_leaves_the_old_file(step, error, saved, tmp_path, monkeypatch):
     (tmp_path / "model").write_bytes(b"old")
 
-    def interrupt(*args):
-        raise KeyboardInterrupt
+    def fail(*args):
+        raise error
 
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.save(tmp_path / "model")
-    assert os.listdir(tmp_path) == ["model"]
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(type(error), match=str(error)):
+        saved["matching"][1].save(tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model"]
 
 
 def test_saving_replaces_and_obeys_the_umask(saved, tmp_path):
@@ -272,7 +234,7 @@ def test_headers_of_any_json(saved, tmp_path, data):
             continue
         place[key] = data.draw(anything)
         break
-    (tmp_path / "model").write_bytes(sealed(json.dumps(header).encode(), payload))
+    (tmp_path / "model").write_bytes(sealed(header, payload))
     try:
         model = mm.load(tmp_path / "model", structure=PickOne)
     except mm.ModelFileError:
@@ -328,7 +290,7 @@ def test_other_versions(saved, tmp_path):
     for version, remedy in ((1, "train the model again"), (3, "update maxmargin"), (2**32 - 1, "update maxmargin")):
         refused(
             tmp_path / "model",
-            sealed(json.dumps(header).encode(), payload, version=version),
+            sealed(header, payload, version=version),
             f"has model format {version}.*{remedy}",
         )
 
@@ -336,7 +298,7 @@ def test_other_versions(saved, tmp_path):
 @pytest.mark.parametrize("length", [0, 1, 10**6, 2**28, 2**31, 2**63, 2**64 - 1])
 def test_declared_header_lengths(saved, tmp_path, length):
     header, payload = parts(saved["cut"][0].read_bytes())
-    refused(tmp_path / "model", sealed(json.dumps(header).encode(), payload, length=length))
+    refused(tmp_path / "model", sealed(header, payload, length=length))
 
 
 @pytest.mark.parametrize(
@@ -371,54 +333,24 @@ def test_headers_that_are_none(saved, tmp_path, text):
     refused(tmp_path / "model", sealed(text, payload))
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"dtype": "|O"},
-        {"dtype": "object"},
-        {"dtype": "<f4"},
-        {"dtype": "<i8"},
-        {"dtype": "<c16"},
-        {"dtype": ">f8"},
-        {"dtype": "<U4"},
-        {"dtype": "V8"},
-        {"dtype": None},
-        {"dtype": ["<f8"]},
-        {"dtype": {"names": ["a"], "formats": ["O"]}},
-        {"shape": [-4]},
-        {"shape": [-1]},
-        {"shape": [10**18]},
-        {"shape": [2**62, 4]},
-        {"shape": [0, 2**62, 2**62]},
-        {"shape": [0, 10**30]},
-        {"shape": [2**32, 2**32]},
-        {"shape": [1] * 100},
-        {"shape": [1, 4]},
-        {"shape": []},
-        {"shape": [4.0]},
-        {"shape": ["4"]},
-        {"shape": "4"},
-        {"shape": 4},
-        {"shape": {}},
-        {"shape": None},
-        {"shape": [True]},
-        {"shape": [3]},
-        {"shape": [5]},
-        {"offset": -64},
-        {"offset": 64},
-        {"offset": 8},
-        {"offset": 2**63},
-        {"offset": 10**40},
-        {"offset": 0.0},
-        {"offset": "0"},
-        {"offset": None},
-        {"offset": False},
+ENTRIES = {
+    "dtype": [
+        *("|O", "object", "<f4", "<i8", "<c16", ">f8", "<U4", "V8", None, ["<f8"]),
+        {"names": ["a"], "formats": ["O"]},
     ],
-)
-def test_arrays_that_do_not_fit(saved, tmp_path, entry):
+    "shape": [
+        *([-4], [-1], [10**18], [2**62, 4], [0, 2**62, 2**62], [0, 10**30], [2**32, 2**32], [1] * 100, [1, 4], []),
+        *([4.0], ["4"], "4", 4, {}, None, [True], [3], [5]),
+    ],
+    "offset": [-64, 64, 8, 2**63, 10**40, 0.0, "0", None, False],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in ENTRIES.items() for value in values])
+def test_arrays_that_do_not_fit(saved, tmp_path, key, value):
     data = saved["cut"][0].read_bytes()
     assert parts(data)[0]["arrays"]["weights"]["shape"] == [4]
-    refused(tmp_path / "model", changed(data, lambda header: header["arrays"]["weights"].update(entry)))
+    refused(tmp_path / "model", changed(data, lambda header: header["arrays"]["weights"].update({key: value})))
 
 
 def test_arrays_and_keys_that_are_missing(saved, tmp_path):
@@ -475,13 +407,13 @@ def test_other_lies(saved, tmp_path):
 def test_weights_that_are_not_finite(saved, tmp_path, weight):
     header, payload = parts(saved["matching"][0].read_bytes())
     bad = struct.pack("<d", weight) + payload[8:]
-    refused(tmp_path / "model", sealed(json.dumps(header).encode(), bad), "finite")
+    refused(tmp_path / "model", sealed(header, bad), "finite")
 
 
 def test_negative_edge_weights_of_a_cut(saved, tmp_path):
     header, payload = parts(saved["cut"][0].read_bytes())
     bad = payload[:24] + struct.pack("<d", -1.0) + payload[32:]
-    refused(tmp_path / "model", sealed(json.dumps(header).encode(), bad), "must be >= 0")
+    refused(tmp_path / "model", sealed(header, bad), "must be >= 0")
 
 
 def test_arrays_of_other_types_are_not_written(tmp_path):
@@ -542,13 +474,7 @@ def test_an_l1_model_is_saved_sparse(tmp_path):
 @pytest.mark.parametrize(
     "positions",
     [
-        np.array([5, 3]),
-        np.array([3, 3]),
-        np.array([-1, 3]),
-        np.array([3, 4000]),
-        np.array([3]),
-        np.array([[3, 5]]),
-        np.array([3.0, 5.0]),
+        *map(np.array, ([5, 3], [3, 3], [-1, 3], [3, 4000], [3], [[3, 5]], [3.0, 5.0])),
         np.array([3, 5], dtype=np.int32),
     ],
 )

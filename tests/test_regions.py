@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.reference import conic
 from problems import make
 
 import maxmargin as mm
@@ -40,14 +41,7 @@ def brute(region: L2, linear: np.ndarray, curvature: float) -> tuple[np.ndarray,
         rows.append(sp.vstack([sp.csr_array((1, SIZE)), -sp.eye_array(SIZE)]))
         rhs.append(np.concatenate([[region.radius], np.zeros(SIZE)]))
         cones.append(clarabel.SecondOrderConeT(SIZE + 1))
-    options = clarabel.DefaultSettings()
-    options.verbose = False
-    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-12
-    quadratic = sp.csc_matrix(curvature * sp.eye_array(SIZE))
-    answer = clarabel.DefaultSolver(
-        quadratic, linear, sp.csc_matrix(sp.vstack(rows)), np.concatenate(rhs), cones, options
-    ).solve()
-    w = np.array(answer.x)
+    w, _ = conic(curvature * np.eye(SIZE), linear, sp.vstack(rows), np.concatenate(rhs), cones, tol=1e-12)
     return w, float(linear @ w + 0.5 * curvature * w @ w)
 
 

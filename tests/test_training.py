@@ -168,9 +168,11 @@ def test_a_callback_sees_records_and_stops():
     assert model.solution_.status == "stopped"
     assert model.solution_.counters.iterations == 3
     assert [record.iteration for record in seen] == [0, 1, 2, 3]
-    assert not seen[-1].weights.flags.writeable
+    assert not any(record.weights.flags.writeable for record in seen)
     assert seen[-1].weights.shape == model.coef_.shape
     assert [r.as_dict() for r in model.solution_.history] == [r.as_dict() for r in seen]
+    gaps = [record.certificate.gap for record in seen]
+    assert gaps == sorted(gaps, reverse=True)
 
 
 def test_callback_validation_with_patience():
@@ -188,6 +190,7 @@ def test_json_lines(tmp_path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [row["iteration"] for row in rows] == [r.iteration for r in model.solution_.history]
     assert rows[-1]["primal"] == model.solution_.certificate.primal
+    assert all(row["primal"] >= row["dual"] for row in rows)
     assert set(rows[0]) >= {"iteration", "seconds", "primal", "dual", "gap", "relative_gap", "norm", "argmax"}
 
 

@@ -353,9 +353,10 @@ def load(
     """
     header, arrays = model_file.read(path)
     try:
-        kind, metadata, calibration = header["kind"], header["metadata"], header["calibration"]
+        kind = header["kind"]
         if kind == model_file.CHECKPOINT:
             raise ValueError("it is the checkpoint of a run, not a model; name it as checkpoint= of a fit to resume it")
+        metadata, calibration = header["metadata"], header["calibration"]
         if not all(isinstance(value, dict) for value in (metadata, calibration, header["encoder"])):
             raise ValueError("its header is incomplete")
         if not all(isinstance(value, float) and np.isfinite(value) for value in calibration.values()):

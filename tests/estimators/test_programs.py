@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import pickle
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 import scipy.sparse as sp
 from data import matchings, same
 from sklearn.base import clone
-from test_model_file import changed, refused
 
 import maxmargin as mm
 from maxmargin.structures import LinearProgram
@@ -108,28 +106,6 @@ def test_equations_bounds_and_sparse_features():
     binary = [replace(x, b_eq=[2], upper=1.0) for x in X]
     model = mm.ProgramSVM(C=10.0).fit(binary, ones)
     assert model.score(binary, ones) > 0.9
-
-
-def test_save_load_clone_pickle(tmp_path):
-    X, y = odd_cycles()
-    model = mm.ProgramSVM(relaxed=True).fit(X, y)
-    model.save(tmp_path / "model")
-    again = mm.load(tmp_path / "model")
-    assert again.encoder.relaxed is True
-    for other in (again, pickle.loads(pickle.dumps(model)), clone(model).fit(X, y)):
-        assert same(other.predict(X), model.predict(X))
-        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
-    data = (tmp_path / "model").read_bytes()
-    for key, value in (
-        ("relaxed", "yes"),
-        ("relaxed", None),
-        ("n_features", -1),
-        ("n_features", 3),
-        ("n_features", "2"),
-    ):
-        refused(tmp_path / "bad", changed(data, lambda h, key=key, value=value: h["encoder"].update({key: value})))
-    for key in ("relaxed", "n_features"):
-        refused(tmp_path / "bad", changed(data, lambda h, key=key: h["encoder"].pop(key)), "missing")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import struct
 from dataclasses import FrozenInstanceError
@@ -14,10 +13,12 @@ import pytest
 import scipy.sparse as sp
 from data import cuts, matchings, same
 from oracles.enumeration import vertices
+from oracles.reference import conic
+from sealed_files import changed, parts, sealed
 from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from test_model_file import changed, parts, refused, sealed
+from test_model_file import refused
 
 import maxmargin as mm
 from maxmargin.encoders.cut import CutEncoder
@@ -107,18 +108,11 @@ def dual_over_outputs(K, outputs, difference, costs, C, signed=None):
     sums[[i for i, _ in pairs], np.arange(n)] = 1.0
     above = np.hstack([-g, -np.eye(extra)])  # s >= -g mu, s >= 0
     matrix = np.vstack([sums, -np.eye(n + extra), above])
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    answer = clarabel.DefaultSolver(
-        sp.csc_matrix(np.triu(quadratic)),
-        np.concatenate([[-costs(i, z) for i, z in pairs], np.zeros(extra)]),
-        sp.csc_matrix(matrix),
-        np.concatenate([np.ones(len(outputs)), np.zeros(n + 2 * extra)]),
-        [clarabel.ZeroConeT(len(outputs)), clarabel.NonnegativeConeT(n + 2 * extra)],
-        settings,
-    ).solve()
-    return -float(answer.obj_val), -C * d @ np.asarray(answer.x)[:n]
+    linear = np.concatenate([[-costs(i, z) for i, z in pairs], np.zeros(extra)])
+    rhs = np.concatenate([np.ones(len(outputs)), np.zeros(n + 2 * extra)])
+    cones = [clarabel.ZeroConeT(len(outputs)), clarabel.NonnegativeConeT(n + 2 * extra)]
+    mu, least = conic(quadratic, linear, matrix, rhs, cones)
+    return -least, -C * d @ mu[:n]
 
 
 KERNELS = {
@@ -335,15 +329,15 @@ def test_files_that_deceive(tmp_path):
         header, payload = parts(data)
         where = header["arrays"][names[0]]["offset"]
         bad = payload[:where] + struct.pack("<d", np.nan) + payload[where + 8 :]
-        refused(tmp_path / "bad", sealed(json.dumps(header).encode(), bad), "finite")
+        refused(tmp_path / "bad", sealed(header, bad), "finite")
     where = header["arrays"]["support_columns"]["offset"]
     for column in (-1, 3, 2**40):
         bad = payload[:where] + struct.pack("<q", column) + payload[where + 8 :]
-        refused(tmp_path / "bad", sealed(json.dumps(header).encode(), bad), "sparse matrix of 3 columns")
+        refused(tmp_path / "bad", sealed(header, bad), "sparse matrix of 3 columns")
     where = header["arrays"]["support_starts"]["offset"]
     for start in (-1, 3, 2**40):
         bad = payload[:where] + struct.pack("<q", start) + payload[where + 8 :]
-        refused(tmp_path / "bad", sealed(json.dumps(header).encode(), bad), "sparse matrix")
+        refused(tmp_path / "bad", sealed(header, bad), "sparse matrix")
 
 
 @kinds

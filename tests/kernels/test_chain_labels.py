@@ -1,29 +1,17 @@
 """Best label sequences without packed vectors: the same as the argmax, also where all examples share one matrix."""
 
-from functools import partial
-
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles.chain import viterbi
+from sequences import MODES, at_one_width, repeated
 
-import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
 
-MODES = ["shared", "each"]
-at_one_width = partial(
-    settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
-
-
-def repeated(chain, nodes, pairs):
-    """The packed vector of one matrix for all."""
-    times = chain.n_examples if chain.transitions == "shared" else int(np.maximum(chain.lengths - 1, 0).sum())
-    return np.concatenate([nodes, np.tile(np.ravel(pairs), times)])
 
 
 def assert_as_argmax(chain, scores, found):
@@ -93,29 +81,6 @@ def test_bad_scores_have_no_labels(transitions):
         assert (chain.labels(nodes, broken).status == NONFINITE).all()
     over = chain.labels(np.full(chain.starts[1], 1e308), np.full((5, 5), 1e308))
     assert over.status.tolist() == [NONFINITE, OK, NONFINITE, NONFINITE]
-
-
-@pytest.mark.parametrize("transitions", MODES)
-def test_no_examples(transitions):
-    for lengths in ([], [0, 0]):
-        chain = Chain(lengths, 3, transitions=transitions)
-        for found in (chain.labels(np.zeros(chain.n_parts)), chain.labels(np.zeros(0), np.zeros((3, 3)))):
-            assert found.outputs.flat.shape == (0,)
-            assert found.value.tolist() == [0.0] * len(lengths)
-            assert found.status.tolist() == [OK] * len(lengths)
-
-
-@pytest.mark.parametrize("transitions", MODES)
-def test_same_bits_for_any_number_of_threads(transitions):
-    chain = Chain(np.arange(80) % 9, 11, transitions=transitions)
-    rng = np.random.default_rng(5)
-    scores, pairs = rng.normal(size=chain.n_parts), rng.normal(size=(11, 11))
-    results = []
-    for n in (1, 2, 3):
-        with maxmargin.threads(n):
-            found = chain.labels(scores), chain.labels(scores[: chain.starts[1]], pairs)
-        results.append([(one.outputs.flat.tobytes(), one.value.tobytes(), one.status.tobytes()) for one in found])
-    assert results[0] == results[1] == results[2]
 
 
 def test_shapes_that_do_not_fit_are_refused():

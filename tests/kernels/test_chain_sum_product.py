@@ -1,41 +1,22 @@
 """Sum-product on chains against enumeration, a slow twin, an interior-point method and optimality conditions."""
 
-from functools import partial
-from typing import Any
-
 import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles.chain import gibbs, sum_product
 from oracles.enumeration import vertices
+from oracles.reference import conic
+from sequences import MODES, at_one_width, own_parts, score_tables
 
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.chain import Chain
 
-MODES = ["shared", "each"]
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
-# A vector length is set for all examples of a test, so it does not matter that the fixture is not set up for each.
-at_one_width = partial(
-    settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-def own_parts(chain, packed, i):
-    """The parts of example i, nodes then pairs."""
-    return packed[chain.parts_of([i])]
-
-
-def tables(chain, packed, i):
-    """Nodes (T, K) and pairs (K, K) or (T - 1, K, K) of example i."""
-    k, length = chain.n_labels, int(chain.lengths[i])
-    own = own_parts(chain, packed, i)
-    shape = (k, k) if chain.transitions == "shared" else (max(length - 1, 0), k, k)
-    return own[: length * k].reshape(length, k), own[length * k :].reshape(shape)
 
 
 def edges_of(chain, edges, i):
@@ -47,7 +28,7 @@ def edges_of(chain, edges, i):
 def assert_feasible(chain, points, edges):
     """Marginals sum to one, edges agree with nodes and pairs are sums of edges, all to rounding."""
     for i in np.flatnonzero(points.status == OK):
-        nodes, pairs = tables(chain, points.z, i)
+        nodes, pairs = score_tables(chain, points.z, i)
         own = edges_of(chain, edges, i)
         assert min(nodes.min(initial=0.0), own.min(initial=0.0), pairs.min(initial=0.0)) >= 0.0
         np.testing.assert_allclose(nodes.sum(axis=1), 1.0, rtol=0, atol=1e-12)
@@ -59,8 +40,8 @@ def assert_feasible(chain, points, edges):
 
 def assert_equals_twin(chain, potentials, points, i, scale):
     """Equal to the slow twin up to what rounding potentials of this scale does to probabilities."""
-    nodes, edges, value = sum_product(*tables(chain, potentials, i))
-    got_nodes, got_pairs = tables(chain, points.z, i)
+    nodes, edges, value = sum_product(*score_tables(chain, potentials, i))
+    got_nodes, got_pairs = score_tables(chain, points.z, i)
     expected = edges.sum(axis=0) if chain.transitions == "shared" else edges
     tolerance = 1e-12 + 1e-14 * scale
     np.testing.assert_allclose(got_nodes, nodes, rtol=0, atol=tolerance)
@@ -202,14 +183,9 @@ def numerical_step(outputs, center, step):
         rows.append(block)
         rhs.extend([0.0, 0.0, center[y]])
         cones.append(clarabel.ExponentialConeT())
-    options: Any = clarabel.DefaultSettings()
-    options.verbose = False
-    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-11
     cost = -np.concatenate([outputs @ step, np.ones(n)])
-    answer = clarabel.DefaultSolver(
-        sp.csc_matrix((2 * n, 2 * n)), cost, sp.csc_matrix(sp.vstack(rows)), np.array(rhs), cones, options
-    ).solve()
-    return np.asarray(answer.x)[:n], -answer.obj_val
+    x, value = conic(np.zeros((2 * n, 2 * n)), cost, sp.vstack(rows), rhs, cones)
+    return x[:n], -value
 
 
 @pytest.mark.parametrize("transitions", MODES)
@@ -243,7 +219,7 @@ def test_large_chains_meet_the_variational_value(transitions, scale):
     assert_feasible(chain, points, edges)
     worth = chain.by_example(potentials * points.z)
     for i, length in enumerate(chain.lengths):
-        nodes, _ = tables(chain, points.z, i)
+        nodes, _ = score_tables(chain, points.z, i)
         own = entropy(edges_of(chain, edges, i)) - entropy(nodes[1:-1]) if length > 1 else entropy(nodes)
         assert points.value[i] == pytest.approx(worth[i] + own, rel=1e-10)
     # Any other feasible point is worth less: here those of other potentials, mixed in.
@@ -284,15 +260,10 @@ def test_equal_potentials_are_uniform(transitions, value):
 @pytest.mark.usefixtures("every_vector_length")
 @pytest.mark.parametrize("transitions", MODES)
 def test_no_examples_and_no_positions(transitions):
-    none = Chain([], 3, transitions=transitions)
-    points = none.marginals(np.zeros(0))
-    assert points.z.shape == points.value.shape == points.status.shape == (0,)
-    assert none.edge_marginals(np.zeros(0)).shape == (0, 3, 3)
-    blank = Chain([0, 0], 3, transitions=transitions)
-    points = blank.marginals(np.ones(blank.n_parts))
-    np.testing.assert_array_equal(points.value, [0.0, 0.0])
-    assert (points.status == OK).all()
-    assert not points.z.any()
+    for lengths in ([], [0, 0]):
+        none = Chain(lengths, 3, transitions=transitions)
+        assert none.edge_marginals(np.ones(none.n_parts)).shape == (0, 3, 3)
+        np.testing.assert_array_equal(none.marginals(np.ones(none.n_parts)).value, np.zeros(len(lengths)))
     single = Chain([1, 0, 1], 3, transitions=transitions)
     points = single.marginals(np.ones(single.n_parts))
     np.testing.assert_allclose(points.value, [1 + np.log(3), 0.0, 1 + np.log(3)])
@@ -358,7 +329,7 @@ def test_potentials_at_the_end_of_the_range(transitions, magnitude):
     for i in range(2):
         if points.status[i] == OK:
             assert np.isfinite(points.value[i])
-            nodes, _ = tables(chain, points.z, i)
+            nodes, _ = score_tables(chain, points.z, i)
             np.testing.assert_allclose(nodes.sum(axis=1), 1.0, atol=1e-12)
         else:
             assert not own_parts(chain, points.z, i).any()

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import random_graphs
+from networks import certificate, grid, random_graphs
 from oracles import cut as twin
 from oracles import reference
 from oracles.enumeration import vertices
 from scipy.spatial import Delaunay
 
 from maxmargin import _kernels
-from maxmargin._threads import threads
 from maxmargin.structures.base import PointStatus
 from maxmargin.structures.cut import Cut
 
@@ -40,12 +39,6 @@ def random_values(rng: np.random.Generator, structure: Cut, kind: int) -> np.nda
     return values
 
 
-def grid(height: int, width: int) -> np.ndarray:
-    at = np.arange(height * width).reshape(height, width)
-    across = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)
-    return np.concatenate([across, np.stack([at[:-1].ravel(), at[1:].ravel()], axis=1)])
-
-
 def mesh(rng: np.random.Generator, nodes: int) -> np.ndarray:
     triangles = Delaunay(rng.random((nodes, 2))).simplices
     edges = np.unique(
@@ -65,12 +58,6 @@ def assert_feasible(structure: Cut, z: np.ndarray) -> None:
     difference = np.abs(x[structure.edges[:, 0] + first] - x[structure.edges[:, 1] + first])
     assert np.all((x >= 0) & (x <= 1))
     assert np.all((y >= difference) & (y <= 1))
-
-
-def certificate(structure: Cut, point: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """``max_v (a - z)'(v - z)`` of each example, which is at least the squared distance of z to the projection."""
-    residual = point - z
-    return structure.argmax(residual).value - structure.by_example(residual * z)
 
 
 # --- argmax ------------------------------------------------------------------------------------------------------
@@ -174,11 +161,6 @@ def test_projection_equals_interior_point_and_slow_twin(seed: int, kind: int) ->
     np.testing.assert_allclose(points.z, warm.z, atol=1e-9)
 
 
-def test_projection_of_the_worked_example_with_a_negative_edge() -> None:
-    points = one(2, np.array([[0, 1]])).project(np.array([0.8, 0.3, -0.4]))
-    np.testing.assert_allclose(points.z, [0.55, 0.55, 0.0], atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["mesh", "grid", "complete", "star", "path"])
 @pytest.mark.parametrize("kind", range(6))
 def test_large_projection_is_certified_by_its_argmax(name: str, kind: int) -> None:
@@ -260,27 +242,6 @@ def test_projection_without_edges_is_clipping() -> None:
 # --- batches -----------------------------------------------------------------------------------------------------
 
 
-def test_same_bits_for_any_number_of_threads_and_in_any_company() -> None:
-    rng = np.random.default_rng(10)
-    structure = random_batch(rng, 40, most=12)
-    point = random_values(rng, structure, 3)
-    scores = point - 0.3
-    answers = []
-    for count in (1, 2, 3):
-        with threads(count):
-            projected = structure.project(point)
-            found = structure.argmax(scores)
-        answers.append((projected.z, projected.warm, projected.value, found.z, found.warm, found.value))
-    for other in answers[1:]:
-        for left, right in zip(answers[0], other, strict=True):
-            np.testing.assert_array_equal(left, right)
-    chosen = [7, 3, 7, 0, 39]
-    part = structure.select(chosen)
-    places = structure.parts_of(chosen)
-    np.testing.assert_array_equal(part.project(point[places]).z, answers[0][0][places])
-    np.testing.assert_array_equal(part.argmax(scores[places]).z, answers[0][3][places])
-
-
 def test_calls_leave_no_trace_in_later_calls() -> None:
     rng = np.random.default_rng(13)
     small, large = one(50, mesh(rng, 50)), one(700, mesh(rng, 700))
@@ -306,33 +267,6 @@ def test_warm_starts_follow_a_moving_target() -> None:
         assert points.status[0] == PointStatus.OK
         np.testing.assert_allclose(points.z, structure.project(point, tol=1e-8).z, atol=2e-8)
         z, warm = points.z, points.warm
-
-
-def test_empty_batch() -> None:
-    structure = Cut([], np.zeros((0, 2), dtype=np.int64), [0])
-    for points in (structure.argmax(np.zeros(0)), structure.project(np.zeros(0))):
-        assert points.z.shape == points.value.shape == points.status.shape == (0,)
-    assert structure.decode(np.zeros(0)) == []
-    assert structure.encode([]).shape == (0,)
-    assert random_batch(np.random.default_rng(0), 3).select([]).n_examples == 0
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("place", [0, 4, 9])
-def test_nonfinite_input_spoils_only_its_example(bad: float, place: int) -> None:
-    structure = Cut([2, 3, 2], [[0, 1], [0, 1], [2, 1], [0, 1]], [0, 1, 3, 4])
-    values = np.array([0.9, -0.2, 0.3, 0.8, 0.1, 0.4, 0.6, -0.1, -0.1, -0.2, -0.3])
-    spoilt = values.copy()
-    spoilt[place] = bad
-    example = {0: 0, 4: 1, 9: 1}[place]
-    parts = structure.parts_of([example])
-    others = structure.parts_of([i for i in range(3) if i != example])
-    for method in (structure.argmax, structure.project):
-        points = method(spoilt)
-        assert points.status[example] == PointStatus.NONFINITE
-        assert (points.status == PointStatus.OK).sum() == 2
-        np.testing.assert_array_equal(points.z[parts], 0.0)
-        np.testing.assert_array_equal(points.z[others], method(values).z[others])
 
 
 def test_nonfinite_warm_start_is_ignored() -> None:
@@ -400,12 +334,8 @@ def test_refused_graphs() -> None:
     with pytest.raises(ValueError, match="shape"):
         Cut([2], [0, 1], [0, 1])
     structure = Cut([2], [[0, 1]], [0, 1])
-    with pytest.raises(ValueError, match=r"must have shape \(3,\)"):
-        structure.project(np.zeros(2))
     with pytest.raises(ValueError, match="warm has shape"):
         structure.argmax(np.zeros(3), warm=np.zeros(2))
-    with pytest.raises(IndexError, match="indices"):
-        structure.select([1])
 
 
 def test_kernel_refuses_what_it_could_not_read_safely() -> None:

@@ -1,40 +1,31 @@
 """Chains of first and second order against enumeration and general solvers; ties, bad input, threads, selection."""
 
-from functools import partial
-
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
 from oracles.enumeration import vertices
-from sequences import KINDS, build, own_parts, score_tables, some_constraints
+from sequences import (
+    KINDS,
+    at_one_width,
+    build,
+    once,
+    own_parts,
+    repeated,
+    score_tables,
+    small_chains,
+    some_constraints,
+    viterbi,
+)
 
 import maxmargin
-from maxmargin.structures import PointStatus
+from maxmargin import _kernels
+from maxmargin.structures import PointStatus, TransitionConstraints
+from maxmargin.testing import check_structure
 
 OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
 every_kind = pytest.mark.parametrize("kind", KINDS)
-# A vector length is set for all examples of a test, so it does not matter that the fixture is not set up for each.
-at_one_width = partial(
-    settings, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-@st.composite
-def small_chains(draw, longest=4, labels=3, constrained=True):
-    """A tiny batch with scores of the kind that make ties likely."""
-    kind, lengths = draw(st.sampled_from(KINDS)), draw(st.lists(st.integers(0, longest), min_size=0, max_size=4))
-    k, rng = draw(st.integers(1, labels)), np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    constraints = some_constraints(rng, k) if constrained and draw(st.booleans()) else None
-    chain = build(kind, lengths, k, constraints)
-    scale = draw(st.sampled_from([1e-12, 0.3, 1.0, 10.0, 1e8]))
-    scores = rng.normal(size=chain.n_parts) if draw(st.booleans()) else rng.integers(-2, 3, size=chain.n_parts)
-    if kind != "each" and draw(st.booleans()) and len(lengths) > 1:  # the same tables for all
-        for block, start in zip(chain.blocks[1:], chain.starts[1:], strict=False):
-            table = scores[start : start + int(block.offsets[1])].copy()
-            scores[start : start + int(block.offsets[-1])] = np.tile(table, len(lengths))
-    return chain, scale * scores.astype(float)
 
 
 def rounding(chain, scores, i):
@@ -68,6 +59,181 @@ def test_argmax_is_the_best_of_all_sequences(case):
     assert found.value.tobytes() == best.value.tobytes()
 
 
+@pytest.mark.usefixtures("every_vector_length")
+@pytest.mark.parametrize(
+    ("kind", "n_labels"),
+    [
+        *((kind, k) for kind in KINDS for k in (1, 2, 3, 7, 8, 9, 16, 17, 22, 33, 45)),
+        *((kind, k) for kind in ("shared", "each") for k in (26, 40, 48, 49, 64, 100, 300)),
+        *(("second-order", k) for k in (25, 50)),
+    ],
+)
+def test_argmax_equals_the_slow_twin(kind, n_labels):
+    rng = np.random.default_rng(n_labels)
+    chain = build(kind, [0, 1, 2, 3, 11, 4] if n_labels < 300 else [0, 1, 2, 3], n_labels)
+    for scores in (rng.normal(size=chain.n_parts), rng.integers(0, 3, size=chain.n_parts).astype(float)):
+        best = chain.argmax(scores)
+        labels = chain.decode(best.z)
+        for i in range(chain.n_examples):
+            expected, value = viterbi(chain, scores, i)
+            np.testing.assert_array_equal(labels[i], expected)
+            assert best.value[i] == pytest.approx(value, rel=1e-12)
+
+
+@every_kind
+@pytest.mark.parametrize("n_labels", [2, 5, 9, 26, 45])
+def test_all_vector_lengths_agree(kind, n_labels):
+    chain = build(
+        kind, np.arange(9 if kind == "second-order" else 12), min(n_labels, 26 if kind == "second-order" else 45)
+    )
+    scores = np.random.default_rng(n_labels).normal(size=chain.n_parts)
+    results = {}
+    try:
+        for wanted in (2, 4, 8):
+            lanes = _kernels._use_lanes(wanted)
+            results[lanes] = [chain.argmax(scores), *chain.k_best(scores, 3), *chain.k_best(scores, 6)]
+    finally:
+        _kernels._use_lanes(0)
+    for other in results.values():
+        for one, two in zip(results[2], other, strict=True):
+            np.testing.assert_array_equal(one.z, two.z)
+            np.testing.assert_array_equal(one.value, two.value)  # sums along a chain have one order
+            np.testing.assert_array_equal(one.status, two.status)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@every_kind
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("n_labels", [1, 2, 5, 17, 26, 50])
+def test_tables_given_once_are_tables_of_every_example(kind, n_labels, constrained):
+    rng = np.random.default_rng(n_labels)
+    k = min(n_labels, 26) if kind == "second-order" else n_labels
+    chain = build(kind, rng.integers(0, 12, size=23), k, some_constraints(rng, k) if constrained else None)
+    tables = once(chain, rng)
+    packed = repeated(chain, *tables)
+    best, shared, same = chain.argmax(packed), chain.labels(*tables), chain.labels(packed)
+    assert shared.value.tobytes() == best.value.tobytes() == same.value.tobytes()
+    assert shared.status.tobytes() == best.status.tobytes() == same.status.tobytes()
+    np.testing.assert_array_equal(shared.outputs.flat, np.concatenate(chain.decode(best.z)))
+    assert same.outputs.flat.tobytes() == shared.outputs.flat.tobytes()
+    assert chain.max_marginals(*tables).tobytes() == chain.max_marginals(packed).tobytes()
+    for i in range(chain.n_examples):
+        alone = chain.select([i]).argmax(own_parts(chain, packed, i))
+        assert alone.value[0] == best.value[i]
+        np.testing.assert_array_equal(own_parts(chain, best.z, i), alone.z)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@every_kind
+def test_forbidden_scores(kind):
+    chain = build(kind, [5, 3, 2, 1], 3)
+    rng = np.random.default_rng(7)
+    scores = rng.normal(size=chain.n_parts)
+    scores[rng.random(chain.n_parts) < 0.2] = -np.inf
+    scores[chain.blocks[0].offsets[1] : chain.blocks[0].offsets[1] + 3] = -np.inf  # the second example has no output
+    best, ranks, means = chain.argmax(scores), chain.k_best(scores, 300), chain.marginals(scores)
+    assert best.status[1] == means.status[1] == ABSENT
+    assert best.value[1] == means.value[1] == -np.inf
+    assert not own_parts(chain, best.z, 1).any()
+    assert not own_parts(chain, means.z, 1).any()
+    assert all(points.status[1] == ABSENT for points in ranks)
+    for i in (0, 2, 3):
+        own = own_parts(chain, scores, i)
+        values = np.sort([own[v > 0] @ v[v > 0] for v in vertices(chain)[i]])[::-1]
+        values = values[values > -np.inf]
+        np.testing.assert_allclose([points.value[i] for points in ranks[: len(values)]], values)
+        assert [points.status[i] for points in ranks[: len(values)]] == [OK] * len(values)
+        assert best.value[i] == pytest.approx(values[0])
+        assert means.value[i] == pytest.approx(np.log(np.exp(values).sum()))
+    nothing = chain.k_best(np.full(chain.n_parts, -np.inf), 5)
+    assert [points.status.tolist() for points in nothing] == [[ABSENT] * 4]
+    point = np.zeros(chain.n_parts)
+    point[0] = -np.inf
+    np.testing.assert_array_equal(chain.project(point).status, [NONFINITE, OK, OK, OK])
+
+
+@every_kind
+def test_constraints_that_leave_no_output(kind):
+    never = TransitionConstraints(pairs=np.zeros((2, 2), bool), first=np.ones(2, bool), last=np.array([True, False]))
+    chain = build(kind, [1, 2, 3, 0], 2, never)
+    scores = np.array([1.0, 2.0] + [0.0] * (chain.n_parts - 2))
+    ranks = chain.k_best(scores, 3)
+    for points in (chain.argmax(scores), ranks[0], chain.marginals(scores), chain.project(scores)):
+        np.testing.assert_array_equal(points.status, [OK, ABSENT, ABSENT, OK])
+        np.testing.assert_array_equal(points.z[:2], [1.0, 0.0])
+    assert len(ranks) == 1
+    np.testing.assert_array_equal(chain.labels(scores).outputs.flat, [0, -1, -1, -1, -1, -1])
+    most = np.full((6, 2), -np.inf)
+    most[0, 0] = 1.0
+    np.testing.assert_array_equal(chain.max_marginals(scores), most)
+    tables = once(chain, np.random.default_rng(0))
+    assert chain.labels(*tables).status.tolist() == [OK, ABSENT, ABSENT, OK]
+    assert (chain.max_marginals(*tables) > -np.inf).sum() == 1
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([[], [2, 1, 0]], "example 1: label 2 may not come first; correct its labels"),
+        ([[], [0, 0, 2]], r"example 1: label 2 at position 2 \(from 0\) may not come last; correct its labels"),
+        ([[], [0, 1, 1]], r"example 1: label 1 at position 2 \(from 0\) may not follow label 1; correct"),
+        ([[], [0, 1, 3]], "example 1 has label 3"),
+    ],
+)
+def test_outputs_that_violate_the_constraints_are_refused_by_example(kind, labels, message):
+    follow, ends = np.ones((3, 3), bool), np.array([True, True, False])
+    follow[1, 1] = False
+    chain = build(kind, [0, 3], 3, TransitionConstraints(pairs=follow, first=ends, last=ends))
+    assert [list(own) for own in chain.decode(chain.encode([[], [0, 2, 1]]).dense())] == [[], [0, 2, 1]]
+    with pytest.raises(ValueError, match=message):
+        chain.encode(labels)
+
+
+@every_kind
+def test_bounds_hold_and_the_polytope_contains_the_outputs(kind):
+    rng = np.random.default_rng(1)
+    for constraints in (None, some_constraints(rng, 2)):
+        chain = build(kind, [1, 6, 2, 3], 2, constraints)
+        polytope = chain.polytope()
+        assert polytope.lift.shape == (chain.n_parts, polytope.eq.shape[1])
+        for i, outputs in enumerate(vertices(chain)):
+            bound, most, nodes = own_parts(chain, chain.part_bound, i), outputs.max(axis=0), chain.lengths[i] * 2
+            assert (most <= bound).all()
+            if constraints is None:
+                np.testing.assert_array_equal(most[:nodes], 1.0)
+                np.testing.assert_array_equal(bound[:nodes], 1.0)
+                if kind == "shared":  # a label may follow itself on every edge
+                    np.testing.assert_array_equal(most[nodes::3], bound[nodes::3])
+                one = chain.select([i])
+                for point in outputs[:: max(len(outputs) // 3, 1)]:
+                    np.testing.assert_allclose(reference.project(one, point), point, atol=1e-5)
+
+
+@every_kind
+@pytest.mark.parametrize("constrained", [False, True])
+def test_promises_of_structures_are_kept(kind, constrained):
+    rng = np.random.default_rng(2)
+    check_structure(build(kind, [4, 0, 1, 2, 6], 3, some_constraints(rng, 3) if constrained else None), rng)
+
+
+@pytest.mark.usefixtures("every_vector_length")
+@at_one_width(max_examples=100)
+@given(small_chains(), st.sampled_from([0.0, 0.15]))
+def test_max_marginals_are_the_best_through_every_label(case, forbidden):
+    chain, scores = case
+    scores[np.random.default_rng(len(scores)).random(len(scores)) < forbidden] = -np.inf
+    most, begin, k = chain.max_marginals(scores), 0, chain.n_labels
+    for i, outputs in enumerate(vertices(chain)):
+        own, length = own_parts(chain, scores, i), int(chain.lengths[i])
+        worth = np.array([own[y > 0] @ y[y > 0] for y in outputs])
+        nodes = outputs[:, : length * k].reshape(len(outputs), length, k) > 0
+        expected = np.where(nodes, worth[:, None, None], -np.inf).max(axis=0, initial=-np.inf)
+        tolerance = 1e-13 * (np.abs(own[own > -np.inf]).sum() * max(length, 1) + 1e-300)
+        np.testing.assert_allclose(most[begin : begin + length], expected, rtol=0.0, atol=tolerance)
+        begin += length
+
+
 @every_kind
 def test_argmax_equals_the_linear_program(kind):
     rng = np.random.default_rng(3)
@@ -96,7 +262,7 @@ def test_argmax_of_a_large_chain_has_no_better_neighbor(kind):
 def test_same_bits_for_any_number_of_threads(kind, constrained):
     rng = np.random.default_rng(5)
     chain = build(kind, np.arange(40) % 14, 6, some_constraints(rng, 6) if constrained else None)
-    scores = rng.normal(size=chain.n_parts)
+    scores, tables = rng.normal(size=chain.n_parts), once(chain, rng)
     results = []
     for n in (1, 2, 3):
         with maxmargin.threads(n):
@@ -104,7 +270,10 @@ def test_same_bits_for_any_number_of_threads(kind, constrained):
             warm = chain.project(scores + 0.01, warm=cold.warm)
             points = [chain.argmax(scores), *chain.k_best(scores, 4), chain.marginals(scores), cold, warm]
             found = [array.tobytes() for point in points for array in (point.z, point.value, point.status)]
-            results.append([*found, chain.max_marginals(scores).tobytes()])
+            labels = chain.labels(scores), chain.labels(*tables)
+            found += [array.tobytes() for one in labels for array in (one.outputs.flat, one.value, one.status)]
+            most = chain.max_marginals(scores), chain.max_marginals(*tables)
+            results.append([*found, *(array.tobytes() for array in most)])
     assert results[0] == results[1] == results[2]
 
 
@@ -116,8 +285,14 @@ def test_no_examples_and_no_positions(kind):
     assert none.decode(np.asarray(none.encode([]))) == []
     for points in (none.argmax(empty), none.k_best(empty, 2)[0], none.project(empty), none.marginals(empty)):
         assert points.z.shape == points.value.shape == points.status.shape == (0,)
-    assert none.max_marginals(empty).shape == (0, 3)
     blank = build(kind, [0, 0], 3)
+    for chain in (none, blank):
+        scores, tables = np.zeros(chain.n_parts), once(chain, np.random.default_rng(0))
+        assert chain.max_marginals(scores).shape == chain.max_marginals(*tables).shape == (0, 3)
+        for found in (chain.labels(scores), chain.labels(*tables)):
+            assert found.outputs.flat.shape == (0,)
+            assert found.value.tolist() == [0.0] * chain.n_examples
+            assert found.status.tolist() == [OK] * chain.n_examples
     scores = np.ones(blank.n_parts)
     np.testing.assert_array_equal(blank.argmax(scores).value, [0.0, 0.0])
     (first,) = blank.k_best(scores, 2)

@@ -8,20 +8,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.reference import conic
 
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
 
 OK, INEXACT, NONFINITE = (int(s) for s in (PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE))
 NO_SIGNS = np.zeros(0, dtype=np.bool_)
-
-
-def interior_point(quadratic, linear, rows, rhs, cones):
-    options = clarabel.DefaultSettings()
-    options.verbose = False
-    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-12
-    upper = sp.triu(sp.csc_matrix(quadratic), format="csc")
-    return clarabel.DefaultSolver(upper, linear, sp.csc_matrix(rows), rhs, cones, options).solve()
 
 
 def reference(h, linear, offsets, cone):
@@ -32,7 +25,7 @@ def reference(h, linear, offsets, cone):
         n = len(offsets) - 1
         sums = sp.csr_array((np.ones(m), (np.repeat(np.arange(n), np.diff(offsets)), np.arange(m))), shape=(n, m))
         rows, rhs, cones = [sums, *rows], [np.ones(n), *rhs], [clarabel.ZeroConeT(n), *cones]
-    return interior_point(h, linear, sp.vstack(rows), np.concatenate(rhs), cones).obj_val
+    return conic(h, linear, sp.vstack(rows), np.concatenate(rhs), cones, tol=1e-12)[1]
 
 
 def newton(h, linear, offsets, cone=False, q=None, tol=1e-12, limit=200):
@@ -215,7 +208,7 @@ class Random:
             rows.append(sp.vstack([sp.csr_array((1, n + k)), -sp.eye_array(n + k, format="csr")[:n]]))
             rhs.append(np.append(self.radius, np.zeros(n)))
             cones.append(clarabel.SecondOrderConeT(n + 1))
-        return interior_point(quadratic, linear, sp.vstack(rows), np.concatenate(rhs), cones).obj_val
+        return conic(quadratic, linear, sp.vstack(rows), np.concatenate(rhs), cones, tol=1e-12)[1]
 
 
 SHAPES = {

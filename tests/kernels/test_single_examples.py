@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import visit
 
 from maxmargin import _kernels
 from maxmargin.features.base import Features
@@ -54,14 +55,6 @@ def made(kind: str, seed: int, rescaling: str = "margin", units: bool = True) ->
 
 def blocks_of(problem: Problem, most: int = 30) -> Any:
     return _kernels.BlockFrankWolfe(problem.examples(), 0.7, np.inf, FREE, 2, 10, most, 0.0, 0.0)
-
-
-def visit(problem: Problem, i: int, weights: np.ndarray, examples: Any = None) -> tuple[np.ndarray, float]:
-    """``factor d_i`` and loss of the worst output: a step of dual averaging after one visit."""
-    total, late = weights.copy(), np.zeros(len(weights))
-    view = problem.examples() if examples is None else examples
-    loss = _kernels.subgradient_pass(view, np.array([i]), 1.0, np.inf, FREE, total, late, 1.0)
-    return (weights - total) / problem.structure.n_examples, loss
 
 
 @pytest.mark.parametrize("kind", ["shared", "each", "tree", "junction"])

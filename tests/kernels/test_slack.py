@@ -12,7 +12,6 @@ from oracles.slack import best_mix, best_output, pairs
 from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 
-import maxmargin as mm
 from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree, relaxed_slack
 
 EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "tree")
@@ -24,6 +23,14 @@ def at_weights(kind, seed, size):
     w = problem.region.project(size * np.random.default_rng(seed).normal(size=problem.n_weights))
     scores = problem.features.scores(w)
     return problem, (scores, 1.0 - problem.gold_point.dot(scores), problem.costs, problem.constants)
+
+
+def hamming(structure, rng, price=1.0):
+    """Random scores with Hamming losses of a random gold output, and that output."""
+    scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
+    costs = np.zeros(structure.n_parts)
+    costs[structure.variable_parts] = price * (1.0 - gold[structure.variable_parts])
+    return (scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(structure.n_examples)), gold
 
 
 def assert_worth(structure, points, scores, margin, costs, constants):
@@ -153,10 +160,7 @@ def test_chains_with_every_vector_length(transitions):
     for n_labels in (1, 2, 5, 9, 17, 30, 50):
         rng = np.random.default_rng(n_labels)
         structure = Chain([7, 3, 1, 12], n_labels, transitions=transitions)
-        scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
-        costs = np.zeros(structure.n_parts)
-        costs[structure.variable_parts] = 1.0 - gold[structure.variable_parts]
-        asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(4)
+        asked, _ = hamming(structure, rng)
         points = structure.slack_argmax(*asked)
         assert_worth(structure, points, *asked)
         np.testing.assert_allclose(points.value, structure._slack_as_tree(*asked).value, rtol=1e-12)
@@ -167,10 +171,7 @@ def test_chains_with_every_vector_length(transitions):
 def test_two_methods_agree_on_long_chains():
     rng = np.random.default_rng(3)
     structure = Chain([60, 150], 6)
-    scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
-    costs = np.zeros(structure.n_parts)
-    costs[structure.variable_parts] = 0.1 * (1.0 - gold[structure.variable_parts])
-    asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(2)
+    asked, _ = hamming(structure, rng, price=0.1)
     points = structure.slack_argmax(*asked)
     assert_worth(structure, points, *asked)
     other = structure._slack_as_tree(*asked)
@@ -213,10 +214,8 @@ def test_many_trees_of_one_node_and_a_star():
     rng = np.random.default_rng(0)
     for edges in (np.zeros((0, 2), int), np.stack([np.zeros(39, int), np.arange(1, 40)], axis=1)):
         structure = Tree([40], 3, edges, [0, len(edges)])
-        scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
-        costs = np.zeros(structure.n_parts)
-        costs[structure.variable_parts] = 1.0 - gold[structure.variable_parts]
-        asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(1)
+        asked, gold = hamming(structure, rng)
+        scores = asked[0]
         points = structure.slack_argmax(*asked)
         assert_worth(structure, points, *asked)
         # By errors: with t of them fixed the score is a sum of the t best changes, given the center's label.
@@ -243,10 +242,8 @@ def test_fronts_that_are_too_long_give_bounds():
     """Real costs on a long chain: the value bounds the product from above, closely, and the output is legal."""
     rng = np.random.default_rng(0)
     structure = Chain([120], 4)
-    scores, gold = rng.normal(size=structure.n_parts), structure.argmax(rng.normal(size=structure.n_parts)).z
-    costs = np.zeros(structure.n_parts)
-    costs[structure.variable_parts] = rng.random(structure.starts[1]) * (1.0 - gold[structure.variable_parts])
-    asked = scores, 1.0 - structure.by_example(scores * gold), costs, np.zeros(1)
+    asked, _ = hamming(structure, rng, price=rng.random(structure.starts[1]))
+    scores, _, costs, _ = asked
     points = structure.slack_argmax(*asked)
     assert points.status[0] == PointStatus.INEXACT
     assert structure.value_bounds
@@ -257,26 +254,6 @@ def test_fronts_that_are_too_long_give_bounds():
     assert product <= relaxed * (1 + 1e-12)
     assert product <= points.value[0] <= 1.1 * relaxed
     assert product >= 0.9 * relaxed
-
-
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_same_bits_for_any_number_of_threads(kind):
-    problem, asked = at_weights(kind, 2, 1.0)
-    chosen = [0, 3, 1, 1, 2, 0]
-    structure, at = problem.structure.select(chosen), problem.structure.parts_of(chosen)
-    scores, margin, costs, constants = asked
-    several = scores[at], margin[chosen], costs[at], constants[chosen]
-    found = []
-    for count in (1, 2, 3):
-        with mm.threads(count):
-            found.append(structure.slack_argmax(*several))
-    for other in found[1:]:
-        assert (other.z == found[0].z).all()
-        assert (other.value == found[0].value).all()
-        assert (other.status == found[0].status).all()
-    whole = problem.structure.slack_argmax(*asked)
-    if kind not in RELAXED:
-        assert (found[0].value == whole.value[chosen]).all()
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e8])

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from problems import visit
 
 from maxmargin import _kernels, threads
 from maxmargin._digest import digest
@@ -201,13 +202,6 @@ def test_ones_are_kept_by_their_places():
 # Single examples
 
 
-def visited(problem, i, weights):
-    """Features and loss of the worst output of one example."""
-    total, late = weights.copy(), np.zeros(len(weights))
-    loss = _kernels.subgradient_pass(problem.examples(), np.array([i]), 1.0, np.inf, FREE, total, late, 1.0)
-    return (weights - total) / problem.structure.n_examples, loss
-
-
 def problem_of(kind, seed, ones, wide=False):
     rng = np.random.default_rng(seed)
     lengths, k = rng.integers(0, 6, size=4), int(rng.choice([2, 3, 9]))
@@ -236,7 +230,7 @@ def test_one_example_sees_what_the_batch_sees(every_vector_length, kind, seed, o
     worst = problem.most_violated(weights)
     rows = problem.differences(worst.z).toarray()
     for i in range(problem.structure.n_examples):
-        change, loss = visited(problem, i, weights)
+        change, loss = visit(problem, i, weights)
         assert change @ weights + loss == pytest.approx(worst.value[i], abs=1e-9)
         if worst.value[i] > 1e-9:
             np.testing.assert_allclose(change, worst.factor[i] * rows[i], atol=1e-9)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.matching import Matching
 
+CAPACITIES = ("one", "few", "zeros")
+
 
 def vertices(structure: Matching) -> list[FloatArray]:
     """For each example all its matchings, shape ``(number of matchings, n_edges)``; for up to about 12 edges."""
@@ -39,6 +41,19 @@ def random_matching(
     offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])]).astype(np.int64)
     edges = np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces])
     return Matching(sizes, edges, offsets, left_capacity=left, right_capacity=right)
+
+
+def scores_of(rng: np.random.Generator, structure: Matching, kind: str) -> FloatArray:
+    """Random scores with ties, of one sign, or all the same."""
+    scores = rng.normal(size=structure.n_parts)
+    return {
+        "normal": scores,
+        "rounded": np.round(scores),
+        "positive": np.abs(scores),
+        "negative": -np.abs(scores),
+        "equal": np.full(structure.n_parts, 0.7),
+        "zero": np.zeros(structure.n_parts),
+    }[kind]
 
 
 def margins_by_enumeration(structure: Matching, scores: FloatArray) -> FloatArray:

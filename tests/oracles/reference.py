@@ -19,6 +19,18 @@ def _polytope(structure: Structure) -> Polytope:
     return polytope
 
 
+def conic(
+    quadratic: Any, linear: FloatArray, rows: Any, rhs: FloatArray, cones: list[Any], *, tol: float = 1e-11
+) -> tuple[FloatArray, float]:
+    """Minimizer and minimum of ``x'Qx/2 + linear'x``, with ``rhs - rows x`` in the cones, by Clarabel."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    upper = sp.triu(sp.csc_matrix(quadratic), format="csc")
+    answer = clarabel.DefaultSolver(upper, linear, sp.csc_matrix(rows), np.asarray(rhs), cones, settings).solve()
+    return np.asarray(answer.x), float(answer.obj_val)
+
+
 def project(structure: Structure, point: FloatArray) -> FloatArray:
     """Euclidean projection of a packed point by an interior-point method; shape ``(n_parts,)``."""
     polytope = _polytope(structure)
@@ -29,11 +41,7 @@ def project(structure: Structure, point: FloatArray) -> FloatArray:
     rows = sp.csc_matrix(sp.vstack([eq, polytope.ub, -sp.eye_array(n)]))
     rhs = np.concatenate([polytope.eq_rhs, polytope.ub_rhs, np.zeros(n)])
     cones: list[Any] = [clarabel.ZeroConeT(eq.shape[0]), clarabel.NonnegativeConeT(polytope.ub.shape[0] + n)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    answer = clarabel.DefaultSolver(sp.triu(quadratic, format="csc"), linear, rows, rhs, cones, settings).solve()
-    return np.asarray(polytope.lift @ np.asarray(answer.x), dtype=np.float64)
+    return np.asarray(polytope.lift @ conic(quadratic, linear, rows, rhs, cones, tol=1e-12)[0], dtype=np.float64)
 
 
 def maximum(structure: Structure, scores: FloatArray) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +14,48 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
 from oracles.enumeration import vertices
-from problems import RELAXED, STRUCTURES, make
+from problems import ENTROPIC, RELAXED, STRUCTURES, make
 
-from maxmargin.structures import Chain, Cut, Matching, PairwiseGraph, Points, PointStatus, Structure, Tree
+from maxmargin import threads
+from maxmargin.structures import (
+    Chain,
+    Cut,
+    LinearProgram,
+    Matching,
+    PairwiseGraph,
+    Points,
+    PointStatus,
+    Structure,
+    Tree,
+)
+from maxmargin.structures.network import Network
 from maxmargin.testing import check_structure
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
-OK, ABSENT = PointStatus.OK, PointStatus.ABSENT
+KINDS = (*STRUCTURES, "program")
+OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
+
+
+def batch(kind: str, *, n: int = 4, seed: int = 0) -> Structure:
+    if kind != "program":
+        return make(kind, seed=seed, n=n).structure
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(-1, 2, size=(2, size)).astype(float) for size in rng.integers(1, 6, size=n)]
+    return LinearProgram(rows, [row.clip(min=0.0).sum(axis=1) / 2 for row in rows])
+
+
+def methods(structure: Structure) -> dict[str, Callable[..., list[Points]]]:
+    """All that a structure does with a packed vector, by name."""
+    found = {
+        "argmax": lambda scores: [structure.argmax(scores)],
+        "project": lambda scores: [structure.project(scores)],
+        "predict": lambda scores: [structure.predict(scores)],
+    }
+    if not isinstance(structure, Network):
+        found["k_best"] = lambda scores: structure.k_best(scores, 3)
+    if not structure.marginals_unsupported:
+        found["marginals"] = lambda scores: [structure.marginals(scores)]
+    return found
 
 
 def scores_for(structure: Structure, rng: np.random.Generator) -> np.ndarray:
@@ -125,9 +161,9 @@ def test_k_best_of_more_ranks_than_fit() -> None:
             long.k_best(np.zeros(long.n_parts), 10**13)
 
 
-@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_one_rule_for_indices(kind: str) -> None:
-    structure = make(kind, n=3).structure
+    structure = batch(kind, n=3)
     for wrong in (-1, 3):
         for method in (structure.select, structure.parts_of):
             with pytest.raises(IndexError, match=r"indices must lie in 0\.\.2"):
@@ -138,9 +174,9 @@ def test_one_rule_for_indices(kind: str) -> None:
                 method(odd)
 
 
-@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_one_rule_for_tolerances(kind: str) -> None:
-    structure = make(kind, n=3).structure
+    structure = batch(kind, n=3)
     point = np.random.default_rng(0).normal(size=structure.n_parts)
     for tol in (-1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="tol must be a finite number >= 0"):
@@ -150,9 +186,89 @@ def test_one_rule_for_tolerances(kind: str) -> None:
     np.testing.assert_allclose(exact.z, structure.project(point).z, atol=2e-8)
 
 
-@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_rule_for_shapes_and_ranks(kind: str) -> None:
+    structure = batch(kind)
+    for method in (*methods(structure).values(), structure.decode):
+        with pytest.raises(ValueError, match=rf"must have shape \({structure.n_parts},\)"):
+            method(np.zeros(structure.n_parts + 1))
+    if "k_best" in methods(structure):
+        with pytest.raises(ValueError, match="k must be at least 1"):
+            structure.k_best(np.zeros(structure.n_parts), 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_bits_for_any_number_of_threads_and_in_any_company(kind: str) -> None:
+    structure, rng = batch(kind, n=40), np.random.default_rng(0)
+    scores, costs = scores_for(structure, rng), rng.random(structure.n_parts)
+    costs[structure.starts[1] :] = 0.0
+    asked = rng.normal(size=40), costs, np.zeros(40)
+    found = []
+    for count in (1, 2, 3):
+        with threads(count):
+            points = {name: method(scores) for name, method in methods(structure).items()}
+            points["warm"] = [structure.project(scores + 0.1, warm=points["project"][0].warm)]
+            points["slack"] = [structure.slack_argmax(scores, *asked)]
+        found.append(points)
+    for other in found[1:]:
+        for name, points in found[0].items():
+            for one, two in zip(points, other[name], strict=True):
+                for field in ("z", "value", "status", *(["warm"] if isinstance(one.warm, np.ndarray) else [])):
+                    np.testing.assert_array_equal(getattr(one, field), getattr(two, field), err_msg=name)
+    chosen = [5, 30, 30, 1, *range(10, 20)]
+    parts, some = structure.parts_of(chosen), structure.select(chosen)
+    picked = {name: method(scores[parts]) for name, method in methods(some).items()}
+    picked["slack"] = [some.slack_argmax(scores[parts], asked[0][chosen], costs[parts], np.zeros(len(chosen)))]
+    np.testing.assert_array_equal(some.part_bound, structure.part_bound[parts])
+    for name, points in picked.items():
+        for one, two in zip(points, found[0][name], strict=False):
+            atol = 1e-9 if kind == "program" or (kind in RELAXED and name != "project") else 0.0
+            np.testing.assert_allclose(one.value, two.value[chosen], rtol=atol, atol=atol, err_msg=name)
+            if not atol or name == "project":
+                np.testing.assert_allclose(one.z, two.z[parts], rtol=0.0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_that_are_not_finite_spoil_only_their_example(kind: str, bad: float) -> None:
+    structure = batch(kind, n=5)
+    scores, sick = scores_for(structure, np.random.default_rng(3)), int(np.argmax(structure.sizes))
+    fine = np.flatnonzero(np.arange(5) != sick)
+    own, others = structure.parts_of([sick]), structure.parts_of(fine)
+    warm = structure.project(scores).warm
+    calls = {**methods(structure), "warm": lambda point: [structure.project(point, warm=warm)]}
+    for block, start in zip(structure.blocks, structure.starts, strict=False):
+        for at in range(int(start + block.offsets[sick]), int(start + block.offsets[sick + 1])):
+            spoiled = scores.copy()
+            spoiled[at] = bad
+            for name, method in calls.items():
+                if bad == -np.inf and not structure.marginals_unsupported and name not in ("project", "warm"):
+                    continue  # there it forbids a part
+                for clean, points in zip(method(scores), method(spoiled), strict=False):
+                    assert points.status[sick] == NONFINITE, name
+                    assert np.isnan(points.value[sick]) if kind in ENTROPIC else points.value[sick] == 0.0
+                    assert not points.z[own].any(), name
+                    atol = 1e-9 * (kind == "program")
+                    np.testing.assert_allclose(points.z[others], clean.z[others], rtol=0.0, atol=atol)
+                    np.testing.assert_allclose(points.value[fine], clean.value[fine], rtol=0.0, atol=atol)
+                    np.testing.assert_array_equal(points.status[fine], clean.status[fine])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_examples(kind: str) -> None:
+    empty = batch(kind).select([])
+    assert (empty.n_examples, empty.n_parts) == (0, 0)
+    for name, method in methods(empty).items():
+        (points,) = method(np.zeros(0))
+        assert points.z.shape == points.value.shape == points.status.shape == (0,), name
+    assert empty.slack_argmax(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)).value.shape == (0,)
+    assert empty.decode(np.zeros(0)) == []
+    assert empty.encode([]).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_copies_of_structures(kind: str) -> None:
-    structure = make(kind, n=3).structure
+    structure = batch(kind, n=3)
     point = np.random.default_rng(0).normal(size=structure.n_parts)
     before = structure.argmax(point), structure.project(point)
     for again in (copy.deepcopy(structure), pickle.loads(pickle.dumps(structure))):
@@ -177,9 +293,9 @@ def test_projection_is_the_nearest_point(kind: str, seed: int, scale: float) -> 
     np.testing.assert_allclose(structure.project(points.z).z, points.z, atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", STRUCTURES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_warm_projection_gives_the_same_point(kind: str) -> None:
-    structure = make(kind, n=6).structure
+    structure = batch(kind, n=6)
     rng = np.random.default_rng(0)
     point = rng.normal(size=structure.n_parts)
     warm = structure.project(point).warm

@@ -126,11 +126,11 @@ class Candidates(Structure):
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` largest scores, by one sort."""
-        values = vector(scores, self.n_parts, "scores")
+        most, values = checks.integer("k", k, least=1), vector(scores, self.n_parts, "scores")
         fine = self._finite(values)
         order = np.lexsort((-np.where(fine[self._owner], values, 0.0), self._owner))
         ranks = []
-        for rank in range(max(1, min(k, int(self.sizes.max(initial=1))))):
+        for rank in range(min(most, int(self.sizes.max(initial=1)))):
             there = self.sizes > rank
             at = order[(self._begin + rank)[there]]
             z, value = np.zeros(self.n_parts), np.full(self.n_examples, -np.inf)

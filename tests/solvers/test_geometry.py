@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import ENTROPIC, REGIONS, STRUCTURES, make
+from problems import ENTROPIC, REGIONS, STRUCTURES, make, run
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
-from maxmargin.solvers import Solution, Solver, Status, Stop, certify, solve
+from maxmargin.solvers import Solver, Status, certify, solve
 from maxmargin.solvers.first_order.players import GibbsStructures, SplitSimplex
 
 GIBBS = mm.Entropic()
-SOLVERS: dict[str, Solver] = {
-    "extragradient": mm.Extragradient(geometry=GIBBS),
-    "plain extragradient": mm.Extragradient.plain(geometry=GIBBS),
-    "leaning to the gold": mm.Extragradient(geometry=mm.Entropic(gold_potential=2.0)),
-    "dual": mm.DualExtragradient(geometry=GIBBS),
-    "plain dual": mm.DualExtragradient.plain(geometry=GIBBS),
-    "memory-efficient": mm.DualExtragradient(geometry=GIBBS, store_duals=False, shard_parts=60),
-}
-L1_SOLVERS: dict[str, Solver] = {
-    "extragradient": mm.Extragradient(),
-    "extragradient, Euclidean": mm.Extragradient(geometry=mm.Euclidean()),
-    "dual": mm.DualExtragradient(),
-    "dual, Euclidean": mm.DualExtragradient(geometry=mm.Euclidean()),
-    "memory-efficient": mm.DualExtragradient(store_duals=False, shard_parts=60),
-}
-
-
-def run(problem: Problem, solver: Solver, *, tol: float = 1e-9, max_iter: int = 400, **options: object) -> Solution:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, stop=Stop(tol=tol, max_iter=max_iter), **options)  # type: ignore[arg-type]
-
-
-def optimum(problem: Problem) -> float:
-    solution = run(problem, mm.Exact(), tol=1e-7)
-    assert solution.status is Status.CONVERGED
-    return solution.certificate.primal
 
 
 @pytest.mark.parametrize("region", ["ridge", "ball"])
@@ -57,31 +27,6 @@ def test_both_geometries_agree(kind: str, region: str) -> None:
     assert all(solution.status is Status.CONVERGED for solution in bounds)
     assert bounds[0].certificate.dual <= bounds[1].certificate.primal + 1e-9
     assert bounds[1].certificate.dual <= bounds[0].certificate.primal + 1e-9
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(
-    kind=st.sampled_from(ENTROPIC),
-    region=st.sampled_from(sorted(REGIONS)),
-    solver=st.sampled_from(sorted(SOLVERS)),
-    seed=st.integers(0, 10_000),
-    iterations=st.integers(1, 25),
-)
-def test_the_gap_is_never_below_the_true_error(kind: str, region: str, solver: str, seed: int, iterations: int) -> None:
-    problem = make(kind, seed=seed, n=3, region=REGIONS[region])
-    certificate = run(problem, SOLVERS[solver], max_iter=iterations).certificate
-    assert certificate.gap >= certificate.primal - optimum(problem) - 1e-6 * (1 + abs(certificate.primal))
-
-
-@settings(max_examples=20, deadline=None, derandomize=True)
-@given(kind=st.sampled_from(ENTROPIC), region=st.sampled_from(sorted(REGIONS)), seed=st.integers(0, 10_000))
-def test_memory_efficient_equals_stored(kind: str, region: str, seed: int) -> None:
-    problem = make(kind, seed=seed, n=6, region=REGIONS[region])
-    common = {"geometry": GIBBS, "restart": False}
-    stored = run(problem, mm.DualExtragradient(**common), max_iter=40)
-    shards = run(problem, mm.DualExtragradient(store_duals=False, shard_parts=60, **common), max_iter=40)
-    np.testing.assert_allclose(shards.weights, stored.weights, atol=1e-8)
-    assert shards.certificate.gap == pytest.approx(stored.certificate.gap, abs=1e-7)
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -122,15 +67,6 @@ def test_the_constant_bounds_the_operator(kind: str, seed: int, l1: bool) -> Non
         image = problem.feature_sum(one - two)
         size = np.abs(image).max() if l1 else np.linalg.norm(image)
         assert size <= constant * 2 * np.sqrt(problem.structure.n_examples) + 1e-12
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_same_bits_for_any_number_of_threads(solver: str) -> None:
-    problem = make("chain", n=9)
-    results = [run(problem, SOLVERS[solver], max_iter=15, n_jobs=jobs) for jobs in (1, 2, 3)]
-    for other in results[1:]:
-        np.testing.assert_array_equal(results[0].weights, other.weights)
-        assert results[0].certificate == other.certificate
 
 
 # --- the weights player in an L1 ball -------------------------------------------------------------------------------
@@ -200,8 +136,8 @@ def test_the_euclidean_projection_onto_an_l1_ball(n: int, signs: bool, radius: f
     np.testing.assert_allclose(region.project(w), w, atol=1e-15)
 
 
-@pytest.mark.parametrize("solver", ["extragradient", "dual"])
-def test_l1_weights_are_sparse_and_still_certified(solver: str) -> None:
+@pytest.mark.parametrize("solver", [mm.Extragradient(), mm.DualExtragradient()])
+def test_l1_weights_are_sparse_and_still_certified(solver: Solver) -> None:
     """Forty features of which four matter: most weights must be exactly zero."""
     rng = np.random.default_rng(0)
     structure = mm.structures.Matching.dense(np.full((25, 2), 4))
@@ -209,7 +145,7 @@ def test_l1_weights_are_sparse_and_still_certified(solver: str) -> None:
     features = mm.features.PartFeatures(rows, structure.blocks[0].offsets)
     gold = structure.argmax(rows[:, :4] @ np.array([1.0, -1.0, 0.7, 0.5]) + 0.3 * rng.normal(size=len(rows))).z
     problem = Problem.build(structure, features, gold, mm.losses.Hamming(), L1(2.0))
-    solution = run(problem, L1_SOLVERS[solver], tol=1e-2, max_iter=3000)
+    solution = run(problem, solver, tol=1e-2, max_iter=3000)
     assert solution.status is Status.CONVERGED
     assert np.count_nonzero(solution.weights) <= 15
     assert (np.abs(solution.weights[:4]) > 0).all()
@@ -320,19 +256,7 @@ def test_marginals_of_cuts_and_matchings_are_hard(kind: str) -> None:
         solve(make(kind), mm.Extragradient(geometry=GIBBS))
 
 
-def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match="only the weights in an L1 ball"):
-        solve(make("chain"), mm.Extragradient(geometry=mm.Entropic(structures=False)))
-    for bad in ("entropic", None, mm.Entropic):
-        with pytest.raises(ValueError, match="geometry must be"):
-            mm.Extragradient(geometry=bad)  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match="geometry must be"):
-            mm.DualExtragradient(geometry=bad)  # type: ignore[arg-type]
-    for value in (-1.0, np.inf, "1", True):
-        with pytest.raises(ValueError, match="gold_potential"):
-            mm.Entropic(gold_potential=value)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="structures must be"):
-        mm.Entropic(structures=1)  # type: ignore[arg-type]
+def test_settings_of_regions_are_checked() -> None:
     with pytest.raises(ValueError, match="radius or C must be finite"):
         L1(np.inf)
     with pytest.raises(ValueError, match="C must be a number > 0"):

@@ -1,49 +1,45 @@
-"""Every solver on every structure and region, judged by Exact and by the one certificate."""
+"""Extragradient methods in both geometries, the loop, and the settings and refusals of all solvers."""
 
 from __future__ import annotations
 
-import json
 import re
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from problems import REGIONS, STRUCTURES, make
+from problems import REGIONS, STRUCTURES, make, rebuilt, run
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.features.parts import PartFeatures
 from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
-from maxmargin.regions import L2
-from maxmargin.solvers import Certificate, Proposal, Record, Solution, Solver, Status, Stop, certify, choose, solve
+from maxmargin.regions import L1, L2
+from maxmargin.solvers import Certificate, Proposal, Solution, Solver, Status, Stop, certify, choose, solve
 
+SD, GIBBS = mm.SimplicialDecomposition, mm.Entropic()
 SOLVERS: dict[str, Solver] = {
     "extragradient": mm.Extragradient(),
     "plain extragradient": mm.Extragradient.plain(),
     "dual": mm.DualExtragradient(),
     "plain dual": mm.DualExtragradient.plain(),
     "memory-efficient": mm.DualExtragradient(store_duals=False, shard_parts=30),
+    "entropic": mm.Extragradient(geometry=GIBBS),
+    "entropic, plain": mm.Extragradient.plain(geometry=GIBBS),
+    "entropic, leaning to the gold": mm.Extragradient(geometry=mm.Entropic(gold_potential=2.0)),
+    "entropic dual": mm.DualExtragradient(geometry=GIBBS),
+    "entropic dual, plain": mm.DualExtragradient.plain(geometry=GIBBS),
+    "entropic, memory-efficient": mm.DualExtragradient(geometry=GIBBS, store_duals=False, shard_parts=60),
 }
 
 
-def run(
-    problem: Problem, solver: Solver, *, tol: float = 1e-9, max_iter: int | None = 300, **options: object
-) -> Solution:
-    """Solve without the warning that a small budget brings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, stop=Stop(tol=tol, max_iter=max_iter), **options)  # type: ignore[arg-type]
-
-
 def exact(problem: Problem) -> Solution:
-    return run(problem, mm.Exact(), tol=1e-7, max_iter=None)
+    return run(problem, mm.Exact(), tol=1e-7)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=65, deadline=None, derandomize=True)
 @given(
     kind=st.sampled_from(STRUCTURES),
     region=st.sampled_from(sorted(REGIONS)),
@@ -53,6 +49,7 @@ def exact(problem: Problem) -> Solution:
 )
 def test_the_gap_is_never_below_the_true_error(kind: str, region: str, solver: str, seed: int, iterations: int) -> None:
     problem = make(kind, seed=seed, n=3, region=REGIONS[region])
+    assume(SOLVERS[solver].unsupported(problem) is None)
     optimum = exact(problem)
     certificate = run(problem, SOLVERS[solver], max_iter=iterations).certificate
     error = certificate.primal - optimum.certificate.primal
@@ -60,17 +57,21 @@ def test_the_gap_is_never_below_the_true_error(kind: str, region: str, solver: s
     assert certificate.dual >= 0.0
 
 
+@pytest.mark.parametrize("geometry", [mm.Euclidean(), mm.Entropic()])
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(kind=st.sampled_from(STRUCTURES), region=st.sampled_from(sorted(REGIONS)), seed=st.integers(0, 10_000))
-def test_memory_efficient_equals_stored(kind: str, region: str, seed: int) -> None:
+def test_memory_efficient_equals_stored(geometry: mm.solvers.Geometry, kind: str, region: str, seed: int) -> None:
     problem = make(kind, seed=seed, n=6, region=REGIONS[region])
-    common = {"inexact": 0.0, "restart": False}
-    stored = run(problem, mm.DualExtragradient(**common), max_iter=40)
-    shards = run(problem, mm.DualExtragradient(store_duals=False, shard_parts=25, **common), max_iter=40)
-    whole = run(problem, mm.DualExtragradient(store_duals=False, **common), max_iter=40)
-    np.testing.assert_allclose(shards.weights, stored.weights, atol=1e-9)
-    np.testing.assert_allclose(whole.weights, stored.weights, atol=1e-9)
-    assert shards.certificate.gap == pytest.approx(stored.certificate.gap, abs=1e-8)
+    common = {"geometry": geometry, "inexact": 0.0, "restart": False}
+    assume(mm.DualExtragradient(**common).unsupported(problem) is None)
+    stored, shards, whole = (
+        run(problem, mm.DualExtragradient(**settings, **common), max_iter=40)
+        for settings in ({}, {"store_duals": False, "shard_parts": 25}, {"store_duals": False})
+    )
+    atol = 1e-9 if geometry == mm.Euclidean() else 1e-8
+    np.testing.assert_allclose(shards.weights, stored.weights, atol=atol)
+    np.testing.assert_allclose(whole.weights, stored.weights, atol=atol)
+    assert shards.certificate.gap == pytest.approx(stored.certificate.gap, abs=10 * atol)
 
 
 def squared_radius(problem: Problem) -> float:
@@ -107,16 +108,6 @@ def test_radius_is_the_farthest_point_of_the_polytope(kind: str) -> None:
         assert 0.5 * np.sum((z - problem.gold) ** 2) <= bound + 1e-9
 
 
-@pytest.mark.parametrize("solver", ["extragradient", "dual", "memory-efficient"])
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_same_bits_for_any_number_of_threads(kind: str, solver: str) -> None:
-    problem = make(kind, n=9)
-    results = [run(problem, SOLVERS[solver], max_iter=15, n_jobs=jobs) for jobs in (1, 2, 3)]
-    for other in results[1:]:
-        np.testing.assert_array_equal(results[0].weights, other.weights)
-        assert results[0].certificate == other.certificate
-
-
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_unregularized_training_lowers_the_hinge_loss(kind: str) -> None:
     problem = make(kind, region={"C": np.inf})
@@ -129,12 +120,7 @@ def test_unregularized_training_lowers_the_hinge_loss(kind: str) -> None:
 
 def test_example_weights_scale_terms() -> None:
     problem = make("matching", n=3)
-    structure = problem.structure
-    weight = np.array([2.0, 0.0, 1.0])
-    weighted = Problem.build(
-        structure, problem.features, problem.gold, mm.losses.Hamming(1.0, 2.0), problem.region, example_weight=weight
-    )
-    repeated = problem.select(np.array([0, 0, 2]))
+    weighted, repeated = rebuilt(problem, example_weight=np.array([2.0, 0.0, 1.0])), problem.select([0, 0, 2])
     w = np.random.default_rng(0).normal(size=problem.n_weights)
     assert weighted.hinge(w) == pytest.approx(repeated.hinge(w))
     assert exact(weighted).certificate.primal == pytest.approx(exact(repeated).certificate.primal, rel=1e-6)
@@ -246,63 +232,6 @@ def test_budget_warns_with_gap_tolerance_and_remedy() -> None:
     assert solution.counters.iterations == 3
 
 
-def test_time_limit() -> None:
-    with pytest.warns(ConvergenceWarning):
-        solution = solve(make("matching"), mm.DualExtragradient.plain(), stop=Stop(tol=0.0, max_seconds=1e-4))
-    assert solution.status is Status.BUDGET
-    assert np.isfinite(solution.certificate.primal)
-
-
-def test_interrupt_returns_the_best_so_far() -> None:
-    def interrupt(record: Record) -> None:
-        if record.iteration >= 3:
-            raise KeyboardInterrupt
-
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        solution = solve(make("matching"), mm.Extragradient(), callbacks=[interrupt])
-    assert solution.status is Status.INTERRUPTED
-    assert solution.certificate.primal == make("matching").objective(solution.weights)
-
-
-def test_interrupt_inside_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    original, calls = mm.Extragradient.step, []
-
-    def step(self: mm.Extragradient, *arguments: object) -> object:
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return original(self, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(mm.Extragradient, "step", step)
-    with pytest.warns(ConvergenceWarning, match="best weights so far"):
-        solution = solve(make("cut"), mm.Extragradient(), stop=Stop(tol=0.0))
-    assert solution.status is Status.INTERRUPTED
-    assert solution.counters.iterations == 3
-
-
-def test_callback_stops_and_sees_frozen_records() -> None:
-    records: list[Record] = []
-
-    def stop_at_four(record: Record) -> bool:
-        records.append(record)
-        assert not record.weights.flags.writeable
-        return record.iteration >= 4
-
-    solution = solve(make("chain"), mm.Extragradient(), stop=Stop(tol=0.0), callbacks=[stop_at_four])
-    assert solution.status is Status.STOPPED
-    assert [record.iteration for record in records] == [0, 1, 2, 3, 4]
-    gaps = [record.certificate.gap for record in records]
-    assert gaps == sorted(gaps, reverse=True)
-
-
-def test_json_lines(tmp_path) -> None:
-    path = tmp_path / "log.jsonl"
-    run(make("chain"), mm.Extragradient(), max_iter=5, callbacks=[mm.solvers.JsonLines(path)])
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [row["iteration"] for row in rows] == list(range(6))
-    assert all(row["primal"] >= row["dual"] for row in rows)
-
-
 def test_validation_keeps_the_best_weights() -> None:
     problem = make("matching")
     scores = iter([0.1, 0.5, 0.9, 0.4, 0.3, 0.2])
@@ -312,27 +241,6 @@ def test_validation_keeps_the_best_weights() -> None:
     assert chooser.best_iteration == 2
     assert chooser.best_score == 0.9
     assert [score for _, score in chooser.history] == [0.1, 0.5, 0.9, 0.4, 0.3]
-
-
-def test_counters_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = make("matching", n=5)
-    counts = {"argmax": 0, "project": 0}
-    kind = type(problem.structure)
-    argmax, project = kind.argmax, kind.project
-
-    def counted_argmax(self: object, *args: object, **kwargs: object) -> object:
-        counts["argmax"] += 1
-        return argmax(self, *args, **kwargs)  # type: ignore[arg-type]
-
-    def counted_project(self: object, *args: object, **kwargs: object) -> object:
-        counts["project"] += 1
-        return project(self, *args, **kwargs)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(kind, "argmax", counted_argmax)
-    monkeypatch.setattr(kind, "project", counted_project)
-    solution = run(problem, mm.DualExtragradient(), max_iter=7)
-    assert solution.counters.argmax == counts["argmax"]
-    assert solution.counters.projections == counts["project"] * 5
 
 
 def test_warm_start_continues() -> None:
@@ -376,27 +284,83 @@ def test_stalled_run_says_so() -> None:
     assert solution.status is Status.STALLED
 
 
-def test_refusals_have_reasons() -> None:
-    problem = make("matching")
-    with pytest.raises(ValueError, match="max_entries"):
-        solve(problem, mm.Exact(max_entries=1))
-    for bad in ({"tol": -1.0}, {"tol": np.nan}, {"max_iter": 0}, {"max_iter": 1.5}, {"max_seconds": 0.0}):
-        with pytest.raises(ValueError, match="must be"):
-            Stop(**bad)
-    for make_bad in (
-        lambda: mm.Extragradient(nu=1.5),
-        lambda: mm.Extragradient(beta=0.0),
-        lambda: mm.Extragradient(balance="fast"),  # type: ignore[arg-type]
-        lambda: mm.DualExtragradient(balance=-1.0),
-        lambda: mm.DualExtragradient(shard_parts=0),
-        lambda: mm.DualExtragradient(step_factor=np.nan),
-        lambda: mm.Extragradient(beta="large"),  # type: ignore[arg-type]
-        lambda: mm.Extragradient(inexact=np.nan),
-        lambda: mm.Extragradient(max_iter=0),
-        lambda: mm.Exact(accuracy=-1.0),
-    ):
-        with pytest.raises(ValueError):
-            make_bad()
+BAD_SETTINGS = {
+    mm.AveragedPerceptron: {"max_iter": [0], "batch": [1]},
+    mm.BlockFrankWolfe: {
+        **{"direction": ["sideways"], "steps": [0], "cache": [2.0], "outputs": [1], "sampling": ["often"]},
+    },
+    mm.ColumnGeneration: {
+        **{"master": ["simplex"], "master_step": ["long"], "k_best": [0, 1.5], "age": [0, 2.5], "stabilize": [1]},
+        "max_iter": [2.5, -1],
+    },
+    mm.CuttingPlane: {
+        **{"slacks": ["two", 1], "sweeps": [2.5], "joint": [2.5], "max_iter": [2.5], "solves_per_pass": [2.5, 0]},
+        **{"eps": [0.0], "age": [1.5], "accuracy": [2.0]},
+    },
+    mm.DualExtragradient: {
+        **{"balance": [-1.0], "shard_parts": [0], "step_factor": [np.nan], "store_duals": ["no"], "restart": ["x"]},
+        **{"adaptive": [3], "geometry": ["entropic", None, mm.Entropic]},
+    },
+    mm.Entropic: {"gold_potential": [-1.0, np.inf, "1", True], "structures": [1]},
+    mm.Exact: {"accuracy": [-1.0], "max_constraints": [0]},
+    mm.ExponentiatedGradient: {
+        **{"online": ["yes"], "block_size": [0, 2.5], "growth": [0.5], "eta": [-1.0, "large"], "max_iter": [0]},
+    },
+    mm.Extragradient: {
+        **{"nu": [1.5], "beta": [0.0, "large"], "balance": ["fast"], "inexact": [np.nan], "max_iter": [0]},
+        **{"geometry": ["entropic", None, mm.Entropic], "implicit_penalty": [1]},
+    },
+    mm.Mira: {"k": [0], "aggressiveness": [-1.0]},
+    mm.ProjectedGradient: {"step_size": [0.0, "big"], "average": [1], "max_iter": [np.inf]},
+    mm.SimplicialDecomposition: {
+        **{"master": ["two", ["one"]], "working_set": ["some"], "r": [0, 1.5, True, np.nan, "3"], "joint": [0, 2.5]},
+        **{"working_set_size": [0, 2.5], "stabilize": [1.0, -0.1, "0.5"], "accuracy": [1.0, 0.0], "age": [-1, 2.5]},
+        **{"sweeps": [np.inf, 2.5], "max_iter": [2.5]},
+    },
+    mm.Subgradient: {"average": ["yes"]},
+    Stop: {"tol": [-1.0, np.nan], "max_iter": [0, 1.5], "max_seconds": [0.0]},
+}
+
+
+@pytest.mark.parametrize("kind", BAD_SETTINGS)
+def test_bad_settings_are_refused(kind: type) -> None:
+    for name, values in BAD_SETTINGS[kind].items():
+        for value in values:
+            with pytest.raises(ValueError, match=rf"^{name} must be .*, got {re.escape(repr(value))}"):
+                kind(**{name: value})
+
+
+def test_refusals_name_what_to_use_instead() -> None:
+    chain, ball, l1, one = make("chain"), {"radius": 0.7}, {"l1": 1.0}, mm.CuttingPlane(slacks="one")
+    eg, both = mm.ExponentiatedGradient(), (mm.Extragradient(), mm.DualExtragradient())
+    flat, ridge = [make("chain", region=region) for region in (ball, l1, {"C": np.inf})], "needs a ridge penalty.* use "
+    l1_penalty, quadratic = make("chain", region={"l1": np.inf, "C": 1.0}), replace(chain, slack="quadratic")
+    cases = [
+        *((problem, solver, ridge + "[A-Z]") for problem in flat for solver in (SD(), mm.CuttingPlane())),
+        (make("chain", region=ball), mm.BlockFrankWolfe(), ridge + "Extragradient"),
+        (make("chain", region=ball), mm.Subgradient(), ridge + "Extragradient"),
+        *((replace(chain, rescaling="none"), solver, 'needs rescaling="margin", not') for solver in both),
+        *((replace(chain, rescaling="slack"), solver, 'needs rescaling="margin", not') for solver in both),
+        *((quadratic, solver, 'needs slack="linear", not') for solver in both),
+        (make("matching"), mm.Exact(max_entries=1), "max_entries"),
+        (quadratic, one, r'use CuttingPlane\(slacks="n"\)'),
+        (make("matching"), eg, "Extragradient"),
+        (make("chain", region=ball), eg, "finite C"),
+        (make("chain", region=l1), eg, "finite C"),
+        (quadratic, eg, "CuttingPlane"),
+        (chain, mm.Extragradient(geometry=mm.Entropic(structures=False)), "only the weights in an L1 ball"),
+        (chain, mm.ColumnGeneration(), 'norm="l1"'),
+        (replace(l1_penalty, slack="quadratic"), mm.ColumnGeneration(), 'needs slack="linear", not "quadratic"'),
+        (replace(chain, region=L1(1.0, C=1.0)), mm.ColumnGeneration(master="extragradient"), 'use master="highs"'),
+        (replace(l1_penalty, rescaling="slack"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
+        (make("graph", region={"l1": np.inf, "C": 1.0}), mm.ColumnGeneration(k_best=2), "use k_best=1"),
+        (l1_penalty, mm.DualExtragradient(), "use ColumnGeneration"),
+        (l1_penalty, mm.Extragradient.plain(), "use ColumnGeneration"),
+        (l1_penalty, mm.Extragradient(geometry=mm.Entropic(structures=False)), "geometry=Euclidean"),
+    ]
+    for problem, solver, message in cases:
+        with pytest.raises(ValueError, match=message):
+            solve(problem, solver)
 
 
 def test_auto_gives_a_reason() -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import time
-import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import problems
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import training
 from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
@@ -23,30 +25,16 @@ from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.problem import GoodOutputs, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
-from maxmargin.solvers import Solution, Solver, Status, Stop, choose, solve
+from maxmargin.solvers import Status, Stop, choose, solve
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, MasterProblem, OutputRows
 from maxmargin.structures.candidates import Candidates
 
-
-def run(problem: Problem, solver: Solver, *, tol: float = 1e-7, **options: Any) -> Solution:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, stop=Stop(tol=tol, max_iter=options.pop("max_iter", 200)), **options)
+run = partial(problems.run, tol=1e-7, max_iter=200)
 
 
 def within(problem: Problem, *, C: float = np.inf, radius: float = np.inf) -> Problem:
     return replace(problem, region=L1(radius, problem.region.nonnegative, C))
-
-
-def every_output(problem: Problem) -> list[Any]:
-    """All outputs of every example, as packed points of the example alone."""
-    found = []
-    for i in range(problem.structure.n_examples):
-        alone = problem.select([i])
-        ranks = alone.structure.k_best(np.zeros(alone.structure.n_parts), 10_000)
-        found.append((alone, [rank.z for rank in ranks if rank.status[0] == 0]))
-    return found
 
 
 def whole_program(n: int, region: L1, rows: list[tuple[int, Any, float]], n_examples: int) -> float:
@@ -67,18 +55,8 @@ def whole_program(n: int, region: L1, rows: list[tuple[int, Any, float]], n_exam
 
 def by_listing(problem: Problem) -> float:
     """The optimum from the program of all outputs."""
-    rows = []
     assert isinstance(problem.region, L1)
-    for i, (alone, outputs) in enumerate(every_output(problem)):
-        for z in outputs:
-            if not np.abs(z - alone.gold).any():
-                continue
-            difference = alone.differences(z).toarray()[0] * alone.scale[0]
-            loss = alone.losses(z)[0]
-            factor, constant = {"margin": (1.0, loss), "slack": (loss, loss), "none": (1.0, alone.scale[0])}[
-                problem.rescaling
-            ]
-            rows.append((i, factor * difference, constant))
+    rows = [(i, problem.scale[i] * a, problem.scale[i] * b) for i, a, b in training.rows(problem)]
     return whole_program(problem.n_weights, problem.region, rows, problem.structure.n_examples)
 
 
@@ -372,43 +350,12 @@ def test_l1_penalties_of_other_estimators() -> None:
 # --- settings, budgets, interruptions -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"master": "simplex"}, "master must be one of"),
-        ({"master_step": "long"}, "master_step must be"),
-        ({"k_best": 0}, "k_best must be"),
-        ({"k_best": 1.5}, "k_best must be an integer"),
-        ({"age": 0}, "age must be"),
-        ({"age": 2.5}, "age must be an integer"),
-        ({"max_iter": 2.5}, "max_iter must be an integer"),
-        ({"stabilize": 1}, "stabilize must be"),
-        ({"max_iter": -1}, "max_iter must be"),
-    ],
-)
-def test_settings_are_checked(bad: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        mm.ColumnGeneration(**bad)
-
-
-def test_what_it_cannot_solve_is_refused_in_a_sentence() -> None:
-    chain = make("chain")
-    l1 = within(chain, C=1.0)
-    for problem, solver, message in (
-        (chain, mm.ColumnGeneration(), 'norm="l1"'),
-        (replace(l1, slack="quadratic"), mm.ColumnGeneration(), 'needs slack="linear", not "quadratic"'),
-        (within(chain, C=1.0, radius=1.0), mm.ColumnGeneration(master="extragradient"), 'use master="highs"'),
-        (replace(l1, rescaling="slack"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
-        (within(make("graph"), C=1.0), mm.ColumnGeneration(k_best=2), "use k_best=1"),
-        (lists_with_good_sets(0, "all"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
-        (l1, mm.DualExtragradient(), "use ColumnGeneration"),
-        (l1, mm.Extragradient.plain(), "use ColumnGeneration"),
-        (l1, mm.Extragradient(geometry=mm.Entropic(structures=False)), "geometry=Euclidean"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            run(problem, solver)
+def test_several_rows_a_round_need_a_list_of_the_best() -> None:
+    with pytest.raises(ValueError, match="use k_best=1"):
+        run(lists_with_good_sets(0, "all"), mm.ColumnGeneration(k_best=2))
+    slack = replace(within(make("chain"), C=1.0), rescaling="slack")
     with pytest.raises(ValueError, match="slack rescaling"):
-        problem_hinges.ranked(replace(l1, rescaling="slack"), np.zeros(l1.n_weights), 2, 0)
+        problem_hinges.ranked(slack, np.zeros(slack.n_weights), 2, 0)
 
 
 def test_it_is_chosen_for_linear_programs() -> None:
@@ -426,27 +373,6 @@ def test_extragradient_takes_the_penalty_by_its_proximal_step(kind: str) -> None
     found = run(problem, mm.Extragradient(), tol=1e-3, max_iter=2000).certificate
     assert found.dual <= optimum * (1 + 1e-8)
     assert optimum * (1 - 1e-8) <= found.primal <= optimum * 1.01
-
-
-@pytest.mark.parametrize("master", ["highs", "extragradient"])
-def test_budgets_and_interruptions(master: Any) -> None:
-    problem = within(make("chain", n=12), C=5.0)
-    solver = mm.ColumnGeneration(master=master)
-    optimum = run(problem, solver).certificate.primal
-    for options in ({"max_iter": 2}, {}):
-
-        def stop(record: Any) -> bool:
-            if record.iteration == 3:
-                raise KeyboardInterrupt
-            return False
-
-        found = run(problem, solver, callbacks=[stop], **options)
-        assert found.status is (Status.BUDGET if options else Status.INTERRUPTED)
-        assert found.certificate.dual <= optimum * (1 + 1e-8)
-        assert found.certificate.primal >= optimum * (1 - 1e-8)
-        assert problem.objective(found.weights) == pytest.approx(found.certificate.primal)
-    with pytest.warns(ConvergenceWarning, match="budget"):
-        assert solve(problem, solver, stop=Stop(tol=1e-9, max_seconds=1e-9)).status is Status.BUDGET
 
 
 def test_an_interrupted_step_leaves_the_state_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -600,13 +526,6 @@ def test_separable_data_and_no_rows() -> None:
     )
     for master in ("highs", "extragradient"):
         assert run(single, mm.ColumnGeneration(master=master)).status is Status.CONVERGED
-
-
-def test_same_bits_for_any_number_of_threads() -> None:
-    problem = within(make("chain", n=12), C=5.0)
-    for master in ("highs", "extragradient"):
-        found = [run(problem, mm.ColumnGeneration(master=master), n_jobs=jobs).weights.tobytes() for jobs in (1, 2, 3)]
-        assert len(set(found)) == 1
 
 
 def test_warm_starts_and_shards() -> None:

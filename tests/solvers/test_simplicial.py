@@ -1,31 +1,29 @@
-"""Simplicial decomposition and cutting planes: against Exact, an enumerated program, and Frank-Wolfe by hand."""
+"""Simplicial decomposition and cutting planes: against each other, and against Frank-Wolfe by hand.
+
+The stage for all solvers is test_pairs.py.
+"""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
-import clarabel
 import numpy as np
+import problems
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.enumeration import vertices
 from problems import STRUCTURES, make
-from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.optimization.base import Run, Start
-from maxmargin.problem import Problem
-from maxmargin.regions import L2
-from maxmargin.solvers import Record, Solution, Solver, Status, Stop, solve
+from maxmargin.solvers import Solution, Solver, Status
 from maxmargin.solvers.decomposition.simplex_masters import Masters
-from maxmargin.structures.base import IntArray, Points
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.base import IntArray
 
 SD = mm.SimplicialDecomposition
+run = partial(problems.run, tol=1e-7, max_iter=400)
 SOLVERS: dict[str, Solver] = {
     "product": SD(),
     "product, example by example": SD(joint=1),
@@ -45,12 +43,6 @@ REGIONS = {
     "small ridge": {"C": 0.01},
     "ball and ridge": {"C": 1.0, "radius": 0.5},
 }
-
-
-def run(problem: Problem, solver: Solver, *, tol: float = 1e-7, max_iter: int = 400, **options: object) -> Solution:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve(problem, solver, stop=Stop(tol=tol, max_iter=max_iter), **options)  # type: ignore[arg-type]
 
 
 def agree(solution: Solution, optimum: float) -> None:
@@ -73,83 +65,6 @@ def test_without_rescaling_all_agree(kind: str, region: str) -> None:
                 solution = run(problem, SOLVERS[name], tol=1e-4)
                 assert solution.status is Status.CONVERGED, name
                 agree(solution, optimum.primal)
-
-
-def enumerated(problem: Problem) -> float:
-    """The optimum by Clarabel: a slack per example and a constraint per output."""
-    structure, region, n = problem.structure, problem.region, problem.n_weights
-    assert isinstance(region, L2)
-    k = structure.n_examples
-    matrix, rows, rhs = problem.features.to_sparse(), [], []
-    for i, outputs in enumerate(vertices(structure)):
-        parts = structure.parts_of([i])
-        gold = problem.gold[parts]
-        for output in outputs if problem.scale[i] > 0.0 else []:
-            df = (output - gold) @ matrix[parts]
-            loss = float(problem.costs[parts] @ (output - gold)) / problem.scale[i]
-            wrong = float(np.abs(output - gold).sum() > 0)
-            factor, constant = {"margin": (1.0, loss), "slack": (loss, loss), "none": (wrong, wrong)}[problem.rescaling]
-            row = np.zeros(n + k)
-            row[:n], row[n + i] = factor * df, -1.0
-            rows.append(row)
-            rhs.append(-constant)
-    quadratic = np.append(np.full(n, region.curvature), problem.scale if problem.slack == "quadratic" else np.zeros(k))
-    linear = np.append(np.zeros(n), np.zeros(k) if problem.slack == "quadratic" else problem.scale)
-    if region.nonnegative is not None:
-        for at in np.flatnonzero(region.nonnegative):
-            rows.append(-np.eye(n + k)[at])
-            rhs.append(0.0)
-    options = clarabel.DefaultSettings()
-    options.verbose = False
-    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-11
-    answer = clarabel.DefaultSolver(
-        sp.csc_matrix(sp.diags_array(quadratic)),
-        linear,
-        sp.csc_matrix(np.array(rows)),
-        np.array(rhs),
-        [clarabel.NonnegativeConeT(len(rhs))],
-        options,
-    ).solve()
-    return float(answer.obj_val)
-
-
-def slack_argmax(self: Chain, scores, margin, costs, constants, *, warm=None) -> Points:  # type: ignore[no-untyped-def]
-    """``max_y l(y) (margin + scores'y)`` by enumeration."""
-    z, value = np.zeros(self.n_parts), np.zeros(self.n_examples)
-    for i, outputs in enumerate(vertices(self)):
-        parts = self.parts_of([i])
-        each = (outputs @ costs[parts] + constants[i]) * (margin[i] + outputs @ scores[parts])
-        best = int(np.argmax(each))
-        z[parts], value[i] = outputs[best], each[best]
-    return Points(z, value, np.zeros(self.n_examples, dtype=np.int8))
-
-
-@pytest.mark.parametrize("signs", [False, True])
-@pytest.mark.parametrize("slack", ["linear", "quadratic"])
-@pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_all_agree_with_the_enumerated_program(
-    rescaling: str, slack: str, signs: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Chain, "slack_argmax", slack_argmax)
-    base = make("chain", n=3, seed=3, signs=signs)
-    weight = np.array([2.0, 0.0, 0.5]) if weighted else None
-    problem = Problem.build(
-        base.structure,
-        base.features,
-        base.gold,
-        mm.losses.Hamming(),
-        base.region,
-        example_weight=weight,
-        rescaling=rescaling,
-        slack=slack,
-    )
-    optimum = enumerated(problem)
-    for name, solver in SOLVERS.items():
-        if solver.unsupported(problem) is None:
-            solution = run(problem, solver, tol=1e-5, max_iter=1000)
-            assert solution.status is Status.CONVERGED, name
-            agree(solution, optimum)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +192,9 @@ def test_the_product_needs_fewer_rounds_than_one_simplex() -> None:
     product, one = (run(problem, SD(master=master), tol=1e-4) for master in ("product", "one"))
     assert product.status is one.status is Status.CONVERGED
     assert product.counters.argmax < one.counters.argmax
+    for master in ("product", "one"):  # a step starts from what was just certified
+        counters = run(make("matching", n=10), SD(master=master), tol=1e-12, max_iter=7).counters
+        assert counters.argmax == counters.iterations + 1
 
 
 def test_shards_change_nothing_but_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,34 +205,6 @@ def test_shards_change_nothing_but_rounding(monkeypatch: pytest.MonkeyPatch) -> 
             patch.setattr(type(solver), "shard_size", 60)
             pieces = run(problem, solver, max_iter=6)
         np.testing.assert_allclose(pieces.weights, whole.weights, atol=1e-8, err_msg=name)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_same_bits_for_any_number_of_threads(solver: str) -> None:
-    problem = make("tree", n=20)
-    results = [run(problem, SOLVERS[solver], max_iter=8, n_jobs=jobs) for jobs in (1, 2, 3)]
-    for other in results[1:]:
-        np.testing.assert_array_equal(results[0].weights, other.weights)
-        assert results[0].certificate == other.certificate
-
-
-def test_passes_are_counted_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = make("matching", n=10)
-    looked_at: list[int] = []
-    argmax = type(problem.structure).argmax
-
-    def counted(self: object, *args: object, **kwargs: object) -> object:
-        points = argmax(self, *args, **kwargs)  # type: ignore[arg-type]
-        looked_at.append(len(points.status))
-        return points
-
-    monkeypatch.setattr(type(problem.structure), "argmax", counted)
-    for name, solver in SOLVERS.items():
-        looked_at.clear()
-        solution = run(problem, solver, tol=1e-12, max_iter=7)
-        assert sum(looked_at) / 10 == pytest.approx(solution.counters.argmax), name
-        if name in ("product", "one"):  # a step starts from what was just certified
-            assert solution.counters.argmax == solution.counters.iterations + 1
 
 
 def test_examples_without_weight_and_empty_batches() -> None:
@@ -335,101 +225,10 @@ def test_a_start_from_weights() -> None:
     assert warm.counters.argmax <= cold.counters.argmax
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_interruptions_and_budgets_keep_the_best(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = make("matching", n=10, region={"C": 5.0})
-
-    def interrupt(record: Record) -> bool:
-        if record.iteration >= 3:
-            raise KeyboardInterrupt
-        return False
-
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        solution = solve(problem, SOLVERS[solver], stop=Stop(tol=1e-12), callbacks=[interrupt])
-    assert solution.status is Status.INTERRUPTED
-    assert problem.objective(solution.weights) == pytest.approx(solution.certificate.primal)
-    with pytest.warns(ConvergenceWarning, match="budget"):
-        solution = solve(problem, SOLVERS[solver], stop=Stop(tol=1e-12, max_iter=2))
-    assert solution.status is Status.BUDGET
-    with pytest.warns(ConvergenceWarning, match="budget"):
-        solution = solve(problem, SOLVERS[solver], stop=Stop(tol=1e-12, max_seconds=1e-9))
-    assert solution.status is Status.BUDGET
-
-    step, calls = type(SOLVERS[solver]).step, []
-
-    def broken(self: Solver, runner: Run, state: object) -> object:  # in the middle of a step
-        calls.append(1)
-        after = step(self, runner, state)  # type: ignore[arg-type]
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return after
-
-    monkeypatch.setattr(type(SOLVERS[solver]), "step", broken)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        solution = solve(problem, SOLVERS[solver], stop=Stop(tol=1e-12))
-    assert problem.objective(solution.weights) == pytest.approx(solution.certificate.primal)
-    assert solution.certificate.dual <= solution.certificate.primal
-
-
 def test_numbers_that_overflow_are_a_status() -> None:
     problem = make("matching", n=4, region={"C": 1e300})
     for solver in SOLVERS.values():
         assert run(problem, solver, max_iter=20).status in (Status.NONFINITE, Status.BUDGET, Status.CONVERGED)
-
-
-@pytest.mark.parametrize("region", [{"radius": 0.7}, {"l1": 1.0}, {"C": np.inf}])
-def test_regions_without_a_ridge_are_refused(region: dict[str, float]) -> None:
-    for solver in (SD(), mm.CuttingPlane()):
-        with pytest.raises(ValueError, match=r"needs a ridge penalty.*use [A-Z]"):
-            solve(make("chain", region=region), solver)
-
-
-def test_one_slack_is_linear() -> None:
-    problem = replace(make("chain"), slack="quadratic")
-    with pytest.raises(ValueError, match=r'use CuttingPlane\(slacks="n"\)'):
-        solve(problem, mm.CuttingPlane(slacks="one"))
-
-
-@pytest.mark.parametrize(
-    ("solver", "bad"),
-    [
-        (SD, {"master": "two"}),
-        (SD, {"working_set": "some"}),
-        (SD, {"r": 0}),
-        (SD, {"r": 1.5}),
-        (SD, {"r": True}),
-        (SD, {"r": np.nan}),
-        (SD, {"working_set_size": 0}),
-        (SD, {"stabilize": 1.0}),
-        (SD, {"stabilize": -0.1}),
-        (SD, {"accuracy": 1.0}),
-        (SD, {"accuracy": 0.0}),
-        (SD, {"age": -1}),
-        (SD, {"joint": 0}),
-        (SD, {"sweeps": np.inf}),
-        (SD, {"sweeps": 2.5}),
-        (SD, {"joint": 2.5}),
-        (SD, {"max_iter": 2.5}),
-        (SD, {"working_set_size": 2.5}),
-        (SD, {"age": 2.5}),
-        (SD, {"master": ["one"]}),
-        (SD, {"r": "3"}),
-        (SD, {"stabilize": "0.5"}),
-        (mm.CuttingPlane, {"slacks": "two"}),
-        (mm.CuttingPlane, {"slacks": 1}),
-        (mm.CuttingPlane, {"sweeps": 2.5}),
-        (mm.CuttingPlane, {"joint": 2.5}),
-        (mm.CuttingPlane, {"max_iter": 2.5}),
-        (mm.CuttingPlane, {"solves_per_pass": 2.5}),
-        (mm.CuttingPlane, {"eps": 0.0}),
-        (mm.CuttingPlane, {"solves_per_pass": 0}),
-        (mm.CuttingPlane, {"age": 1.5}),
-        (mm.CuttingPlane, {"accuracy": 2.0}),
-    ],
-)
-def test_bad_settings_are_refused(solver: type[Solver], bad: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        solver(**bad)  # type: ignore[call-arg]
 
 
 def test_whole_numbers_may_be_of_numpy() -> None:
