@@ -1,12 +1,5 @@
 """Applications over the core, each with its files, encoder, metrics and commands."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from maxmargin import _lazy
-
-if TYPE_CHECKING:
-    from maxmargin.tasks import alignment, tagging
-else:
-    __getattr__, __dir__ = _lazy.names(__name__, {}, ("alignment", "tagging"))
-
-__all__ = ["alignment", "tagging"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

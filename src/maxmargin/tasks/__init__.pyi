@@ -1,0 +1,2 @@
+from . import alignment as alignment
+from . import tagging as tagging
