@@ -28,7 +28,7 @@ from maxmargin.encoders.base import Batch
 from maxmargin.losses import LabelCost, Loss
 from maxmargin.model import Model
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.base import NonFiniteError, Run, Start
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.loop import generator
 from maxmargin.problem import Problem
 from maxmargin.solvers import BlockFrankWolfe
@@ -97,7 +97,6 @@ def train_tagger(
             settings,
             C=default_C if settings.C is None else settings.C,
             loss=settings.loss if cost is None else _loss(cost, encoder.classes or ()),
-            solver=BlockFrankWolfe() if settings.solver == "auto" else settings.solver,
             patience=None if dev is None else settings.patience,
         )
         hooks = TaggingHooks(encoder, data, settings, held_out, before)
@@ -155,6 +154,10 @@ class TaggingHooks(Hooks):
             return examples
         anchor = self.before.layout.carried(self.before.weights, encoder.weight_layout)
         return replace(examples, anchor=anchor)
+
+    def solver(self, problem: Problem) -> tuple[Solver, str]:
+        """Block-coordinate Frank-Wolfe."""
+        return BlockFrankWolfe(), "the default for sequence tagging"
 
     def begin(
         self, examples: Examples, problem: Problem, previous: Model | None
