@@ -415,7 +415,9 @@ def test_as_processes(folder, tmp_path):
 def test_a_reader_that_stops_early():
     """As in ``maxmargin align predict ... | head -1``, with much or little to write: the command ends, that is all."""
     code = "from maxmargin.cli import app; app()"
-    much = ["predict", "model", "--source", "all.both", "--threshold", "0"]
+    # More than a pipe holds (64 KiB): else the command may be done before its reader has gone.
+    Path("much.both").write_text(20 * Path("all.both").read_text(encoding="utf-8"), encoding="utf-8")
+    much = ["predict", "model", "--source", "much.both", "--threshold", "0"]
     little = ["symmetrize", "--forward", "links20", "--backward", "links20"]
     report = ["evaluate", "--gold", "links20", "--predicted", "links20", "--json"]
     for verb in (much, little, report):
