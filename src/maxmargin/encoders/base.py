@@ -45,7 +45,7 @@ class Batch:
 _KINDS: dict[str, type[Encoder]] = {}
 _HOMES = {
     "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
-    "word alignment": "maxmargin.tasks.alignment.model",
+    "word alignment": "maxmargin.tasks.alignment.encoder.alignment",
 }
 """Modules of the library to import for kinds that are not known yet."""
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.encoder.alignment import indexed
-from maxmargin.tasks.alignment.encoder.evidence import best_links
+from maxmargin.tasks.alignment.encoder.evidence import best_links, indexed
 from maxmargin.tasks.alignment.encoder.features import require_columns
 from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining

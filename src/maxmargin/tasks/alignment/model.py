@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,16 @@ from maxmargin.model import Model, Training
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import Calibration
-from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, indexed
-from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, links_of
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, indexed, links_of
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
 from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.io.sentences import as_pairs, as_references, sizes_of
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
 from maxmargin.tasks.common.progress import Stages
+
+if TYPE_CHECKING:
+    from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 
 Found = TypeVar("Found")
 
@@ -176,6 +178,3 @@ class AlignerModel(Model):
                     found.update(zip(numbers, align(evidence), strict=True))
                     stages.advance(len(numbers))
         return [found[number] for number in range(len(found))]
-
-
-AlignmentEncoder.model_class = AlignerModel

@@ -26,7 +26,8 @@ from maxmargin.solvers import SimplicialDecomposition
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.alignment.confidence import Calibration
-from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, BoolArray, PairBatch, indexed
+from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, BoolArray, PairBatch
+from maxmargin.tasks.alignment.encoder.evidence import indexed
 from maxmargin.tasks.alignment.encoder.features import GROUPS, require_columns
 from maxmargin.tasks.alignment.io.links import Reference
 from maxmargin.tasks.alignment.io.sentences import (

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence
+from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence, indexed
 from maxmargin.tasks.alignment.encoder.features import LinkFeatures
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
 from maxmargin.tasks.alignment.encoder.link_model import LinkModel
@@ -27,6 +27,7 @@ from maxmargin.tasks.alignment.io.sentences import (
     warn_of_long,
 )
 from maxmargin.tasks.alignment.metrics.scores import evaluate
+from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.adaptation import adapt
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import LONGEST_LEARNED, values_at
@@ -40,11 +41,6 @@ class Translation(NamedTuple):
 
     models: BitextModels
     lexical: Int32Array
-
-
-def indexed(pairs: Sequence[SentencePair]) -> IndexedBitext:
-    """Sentence pairs with numbered words."""
-    return IndexedBitext.of([pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +77,7 @@ class AlignmentEncoder(Encoder):
     """
 
     kind = "word alignment"
+    model_class = AlignerModel
 
     link_model: LinkModel
     models: BitextModels

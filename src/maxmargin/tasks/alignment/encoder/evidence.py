@@ -5,6 +5,7 @@ Grids hold the cells (word pairs) of all sentence pairs, pair after pair, row-ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
+from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.alignment.translation.bitext_models import MODELS, BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import values_at
 from maxmargin.tasks.alignment.translation.words import IndexedBitext, Int32Array
@@ -22,6 +24,11 @@ _POSTERIORS = ("forward", "backward", "product", "geometric mean", "smaller", "l
 
 POSTERIOR_NAMES = tuple(f"{model} {column}" for model in MODELS[1:] for column in _POSTERIORS)
 """Names of the columns of :attr:`Evidence.posteriors`."""
+
+
+def indexed(pairs: Sequence[SentencePair]) -> IndexedBitext:
+    """Sentence pairs with numbered words."""
+    return IndexedBitext.of([pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
 @dataclass(frozen=True, eq=False)
