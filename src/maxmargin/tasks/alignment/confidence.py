@@ -51,7 +51,7 @@ class Calibration:
         If all or none are, the curve is ``sigmoid(margin)``, scaled to the margins.
         """
         inside = margins[(margins > 0) & np.isfinite(margins)]
-        spread = float(inside.std()) if len(inside) > 1 and inside.std() > 0 else 1.0
+        spread = float(inside.std() or max(1.0, inside[0])) if len(inside) else 1.0
         near = np.isfinite(margins) & (margins > -NEAR * spread)
         x, target = margins[near] / spread, right[near]
         if not target.any() or target.all():
