@@ -201,7 +201,7 @@ def test_compiled_hinges_call_no_python(monkeypatch: pytest.MonkeyPatch) -> None
         for rescaling in ("slack", "none"):
             problem = posed(kind, rescaling, units=True, seed=1)
             with monkeypatch.context() as patch:
-                patch.setattr("maxmargin.problem.examples.most_violated_of_scores", refuse)
+                patch.setattr("maxmargin.problem.hinges.most_violated_of_scores", refuse)
                 blocks = mm.BlockFrankWolfe()
                 run = Run.of(problem, np.random.default_rng(0))
                 state = blocks.step(run, blocks.init(run, mm.solvers.Start()))
