@@ -91,15 +91,15 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
 ALL = SOLVERS | VARIANTS
 SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "extragradient")
 SLOW = {
-    "dual extragradient, plain": (0.8, 200),
-    "dual extragradient, plain, entropic": (0.8, 200),
-    "extragradient, plain": (0.8, 200),
-    "extragradient, plain, entropic": (0.8, 200),
-    "projected gradient": (0.35, 400),
-    "projected gradient, last weights": (0.35, 400),
-    "simplicial decomposition, working set": (0.3, 200),
+    "dual extragradient, plain": 0.8,
+    "dual extragradient, plain, entropic": 0.8,
+    "extragradient, plain": 0.8,
+    "extragradient, plain, entropic": 0.8,
+    "projected gradient": 0.35,
+    "projected gradient, last weights": 0.35,
+    "simplicial decomposition, working set": 0.3,
 }
-"""The share of the hinge loss at zero weights that a slow solver's gap may be, and after how many iterations."""
+"""The share of the hinge loss at zero weights that a slow solver's gap may be after ITERATIONS; 0.05 for others."""
 WEIGHTS = {
     **{name: (settings, False) for name, settings in REGIONS.items()},
     "signs": ({"C": 0.5}, True),
@@ -117,7 +117,7 @@ MORE_WEIGHTS = {
 """Regions that meet the plain hinge only."""
 HINGES = [(rescaling, slack) for slack in SLACKS for rescaling in RESCALINGS]
 PLAIN = ("margin", "linear")
-TOL, FAST = 0.02, (0.05, 200)
+TOL, ITERATIONS = 0.02, 200
 ALTERNATIVE = re.compile(r"\b(use|give|raise)\b .*\w")
 
 
@@ -160,7 +160,7 @@ def test_pairs(name: str, kind: str) -> None:
         if reason := solver.unsupported(problem):
             refused(problem, solver, reason)
             continue
-        share, most = SLOW.get(name, FAST)
+        most = 2 * ITERATIONS if kind == "associative" else ITERATIONS  # whose gaps close slowly with a light penalty
         tol, iterations = reach if plain and reach else (TOL, most)
         solution = run(problem, solver, tol=tol, max_iter=iterations, random_state=0)
         certificate = solution.certificate
@@ -174,7 +174,9 @@ def test_pairs(name: str, kind: str) -> None:
             assert solution.status is Status.CONVERGED, f"{case}: {solution.message}"
         if solver.minimizes:
             assert solution.status in (Status.CONVERGED, Status.BUDGET), f"{case}: {solution.message}"
-            assert certificate.gap <= share * problem.hinge(np.zeros(problem.n_weights)), f"{case}: {solution.message}"
+            assert certificate.gap <= SLOW.get(name, 0.05) * problem.hinge(np.zeros(problem.n_weights)), (
+                f"{case}: {solution.message}"
+            )
             assert certificate.primal - lower <= certificate.gap + (upper - lower) + room, case
         else:
             assert error(problem, solution.weights) <= error(problem, np.zeros(problem.n_weights)), case
