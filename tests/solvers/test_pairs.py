@@ -76,10 +76,6 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
         (1e-7, 200),
     ),
     "cutting planes, once a pass": (mm.CuttingPlane(solves_per_pass=1), (1e-5, 400)),
-    "dual extragradient, entropic, memory-efficient": (
-        mm.DualExtragradient(geometry=GIBBS, store_duals=False, shard_parts=60),
-        None,
-    ),
     "dual extragradient, Euclidean": (mm.DualExtragradient(geometry=mm.Euclidean()), (0.05, 400)),
     "dual extragradient, plain, entropic": (mm.DualExtragradient.plain(geometry=GIBBS), None),
     "extragradient, Euclidean": (mm.Extragradient(geometry=mm.Euclidean()), (0.05, 1000)),
@@ -95,15 +91,15 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
 ALL = SOLVERS | VARIANTS
 SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "extragradient")
 SLOW = {
-    "dual extragradient, plain": (0.8, 200),
-    "dual extragradient, plain, entropic": (0.8, 200),
-    "extragradient, plain": (0.8, 200),
-    "extragradient, plain, entropic": (0.8, 200),
-    "projected gradient": (0.35, 400),
-    "projected gradient, last weights": (0.35, 400),
-    "simplicial decomposition, working set": (0.3, 200),
+    "dual extragradient, plain": 0.8,
+    "dual extragradient, plain, entropic": 0.8,
+    "extragradient, plain": 0.8,
+    "extragradient, plain, entropic": 0.8,
+    "projected gradient": 0.35,
+    "projected gradient, last weights": 0.35,
+    "simplicial decomposition, working set": 0.3,
 }
-"""The share of the hinge loss at zero weights that a slow solver's gap may be, and after how many iterations."""
+"""The share of the hinge loss at zero weights that a slow solver's gap may be after ITERATIONS; 0.05 for others."""
 WEIGHTS = {
     **{name: (settings, False) for name, settings in REGIONS.items()},
     "signs": ({"C": 0.5}, True),
@@ -121,7 +117,7 @@ MORE_WEIGHTS = {
 """Regions that meet the plain hinge only."""
 HINGES = [(rescaling, slack) for slack in SLACKS for rescaling in RESCALINGS]
 PLAIN = ("margin", "linear")
-TOL, FAST = 0.02, (0.05, 200)
+TOL, ITERATIONS = 0.02, 200
 ALTERNATIVE = re.compile(r"\b(use|give|raise)\b .*\w")
 
 
@@ -164,7 +160,7 @@ def test_pairs(name: str, kind: str) -> None:
         if reason := solver.unsupported(problem):
             refused(problem, solver, reason)
             continue
-        share, most = SLOW.get(name, FAST)
+        most = 2 * ITERATIONS if kind == "associative" else ITERATIONS  # whose gaps close slowly with a light penalty
         tol, iterations = reach if plain and reach else (TOL, most)
         solution = run(problem, solver, tol=tol, max_iter=iterations, random_state=0)
         certificate = solution.certificate
@@ -178,7 +174,9 @@ def test_pairs(name: str, kind: str) -> None:
             assert solution.status is Status.CONVERGED, f"{case}: {solution.message}"
         if solver.minimizes:
             assert solution.status in (Status.CONVERGED, Status.BUDGET), f"{case}: {solution.message}"
-            assert certificate.gap <= share * problem.hinge(np.zeros(problem.n_weights)), f"{case}: {solution.message}"
+            assert certificate.gap <= SLOW.get(name, 0.05) * problem.hinge(np.zeros(problem.n_weights)), (
+                f"{case}: {solution.message}"
+            )
             assert certificate.primal - lower <= certificate.gap + (upper - lower) + room, case
         else:
             assert error(problem, solution.weights) <= error(problem, np.zeros(problem.n_weights)), case
@@ -212,12 +210,14 @@ def test_all_agree_with_the_enumerated_program(
 ) -> None:
     for signs in (False, True):
         base = make(kind, n=3, seed=4, region={"C": 0.1}, signs=signs)
-        monkeypatch.setattr(type(base.structure), "slack_argmax", training.slack_argmax)
+        if base.structure.slack_relaxed:
+            monkeypatch.setattr(type(base.structure), "slack_argmax", training.slack_argmax)
         weight = np.array([0.5, 2.0, 0.0]) if weighted else None
         problem = rebuilt(base, example_weight=weight, rescaling=rescaling, slack=slack)
         optimum = training.optimum(problem)
         for name, (solver, reach) in ALL.items():
-            judged = name == "projected gradient" or (kind == "chain" and name.startswith(("cutting", "simplicial")))
+            slow = name == "projected gradient" and not signs
+            judged = slow or (kind == "chain" and name.startswith(("cutting", "simplicial")))
             if judged and solver.unsupported(problem) is None:
                 tol, iterations = reach or (1e-3, 500)
                 certificate = run(problem, solver, tol=tol, max_iter=iterations, random_state=0).certificate
@@ -340,7 +340,7 @@ def test_counters_and_seconds_are_true(name: str, kind: str, rescaling: str) -> 
     solver = ALL[name][0]
     for region in ("ridge", "L1 ball", "L1 penalty"):
         problem, calls = counted(pose(kind, region, rescaling, n=5))
-        if solver.unsupported(problem):
+        if solver.unsupported(problem) or (name in VARIANTS and rescaling != "margin"):
             continue
         began = time.perf_counter()
         solution = run(problem, solver, tol=1e-6, max_iter=9, random_state=0)
