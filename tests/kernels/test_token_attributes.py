@@ -48,9 +48,9 @@ def test_small():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("sentences", [], "begin with 0"),
-        ("sentences", [1, 3], "begin with 0"),
-        ("sentences", [0, 3, 2, 3], "not fall"),
+        ("sentences", [], "rise from 0"),
+        ("sentences", [1, 3], "rise from 0"),
+        ("sentences", [0, 3, 2, 3], "rise from 0"),
         ("sentences", [0, 4], "one entry per token"),
         ("cells", [[0, 2, 0]], "outside of its column"),
         ("cells", [[0, -1, 0]], "outside of its column"),
@@ -70,8 +70,8 @@ def test_small():
         ("view_source", [1], "no source"),
         ("view_row", [2], "out of reach"),
         ("view_row", [0, 0], "a source and a row"),
-        ("line_start", [0, 1], "end where the items do"),
-        ("line_start", [0, 3, 2], "not fall"),
+        ("line_start", [0, 1], "to the number of items"),
+        ("line_start", [0, 3, 2], "rise from 0"),
         ("items", [-1, 1], "neither a view nor a piece"),
         ("items", [-6, 0], "neither a view nor a piece"),
     ],

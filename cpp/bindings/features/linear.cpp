@@ -78,13 +78,8 @@ void dense_adjoint_pair(const In<double>& x, const In<double>& first, const In<d
 
 template <class Index>
 linear::Compressed<Index> compressed(const In<Index>& starts, const In<Index>& columns, const In<double>& values) {
-    require(starts.size() >= 1 && columns.size() == values.size(), "starts, columns and values do not fit together");
-    const std::span<const Index> bounds = view(starts);
-    require(bounds.front() == 0 && static_cast<std::int64_t>(bounds.back()) == length(columns.size()),
-            "starts must rise from 0 to the number of non-zeros");
-    bool rising = true;
-    for (std::size_t i = 1; i < bounds.size(); ++i) rising &= bounds[i - 1] <= bounds[i];
-    require(rising, "starts must rise from 0 to the number of non-zeros");
+    require(columns.size() == values.size(), "columns and values do not fit together");
+    require(rises_to(view(starts), columns.size()), "starts must rise from 0 to the number of non-zeros");
     return {starts.data(), columns.data(), values.data()};
 }
 
@@ -97,12 +92,8 @@ void sparse_forward(const In<Index>& starts, const In<Index>& columns, const In<
     const std::int64_t n = length(starts.size()) - 1;
     require_sizes(n, d, k, length(out.size()), length(w.size()), threads);
     const double* from = initial_of(initial, k);
-    bool good;
-    {
-        NoGil release;
-        good = linear::sparse_forward(x, n, d, k, w.data(), from, linear::ToRows{out.data(), k}, threads);
-    }
-    require(good, kOutOfRange);
+    const linear::ToRows to{out.data(), k};
+    require(unlocked([&] { return linear::sparse_forward(x, n, d, k, w.data(), from, to, threads); }), kOutOfRange);
 }
 
 template <class Index>
@@ -112,13 +103,8 @@ void sparse_forward_pair(const In<Index>& starts, const In<Index>& columns, cons
     const std::int64_t n = length(starts.size()) - 1;
     require_sizes(n, d, 2, 2 * length(first.size()), length(w.size()), threads);
     require(second.size() == first.size(), "both outputs must have n entries");
-    bool good;
-    {
-        NoGil release;
-        good =
-            linear::sparse_forward(x, n, d, 2, w.data(), nullptr, linear::ToPair{first.data(), second.data()}, threads);
-    }
-    require(good, kOutOfRange);
+    const linear::ToPair to{first.data(), second.data()};
+    require(unlocked([&] { return linear::sparse_forward(x, n, d, 2, w.data(), nullptr, to, threads); }), kOutOfRange);
 }
 
 template <class Index>
@@ -127,12 +113,7 @@ void sparse_adjoint(const In<Index>& starts, const In<Index>& columns, const In<
     const auto x = compressed(starts, columns, values);
     const std::int64_t n = length(starts.size()) - 1;
     require_sizes(n, d, k, length(z.size()), length(out.size()), threads);
-    bool good;
-    {
-        NoGil release;
-        good = linear::sparse_adjoint(x, n, d, k, z.data(), out.data(), threads);
-    }
-    require(good, kOutOfRange);
+    require(unlocked([&] { return linear::sparse_adjoint(x, n, d, k, z.data(), out.data(), threads); }), kOutOfRange);
 }
 
 template <class Index>

@@ -17,16 +17,9 @@ using supported::Support;
 template <class Index>
 linear::Compressed<Index> compressed(const In<Index>& starts, const In<Index>& columns, const In<double>& values,
                                      std::int64_t d) {
-    require(starts.size() >= 1 && (values.size() == 0 || columns.size() == values.size()),
-            "starts, columns and values do not fit together");
-    const std::span<const Index> bounds = view(starts);
-    require(bounds.front() == 0 && static_cast<std::size_t>(bounds.back()) == columns.size(),
-            "starts must rise from 0 to the number of non-zeros");
-    bool good = true;
-    for (std::size_t i = 1; i < bounds.size(); ++i) good &= bounds[i - 1] <= bounds[i];
-    require(good, "starts must rise from 0 to the number of non-zeros");
-    for (const Index column : view(columns)) good &= column >= 0 && column < d;
-    require(good, "a column index of the sparse matrix is out of range");
+    require(values.size() == 0 || columns.size() == values.size(), "columns and values do not fit together");
+    require(rises_to(view(starts), columns.size()), "starts must rise from 0 to the number of non-zeros");
+    require(within(view(columns), 0, d), "a column index of the sparse matrix is out of range");
     return {starts.data(), columns.data(), values.size() ? values.data() : nullptr};
 }
 
@@ -41,16 +34,11 @@ struct HeldSupport {
     HeldSupport(In<std::int32_t> given_starts, In<std::int32_t> given_columns, std::int64_t n_columns)
         : starts(given_starts), columns(given_columns), m(n_columns), support{view(starts), view(columns), m} {
         require(m >= 1 && m <= (std::int64_t{1} << 30), "there must be at least one column");
-        require(starts.size() >= 1, "starts must have n_features + 1 entries");
-        bool good = support.starts.front() == 0 && static_cast<std::size_t>(support.starts.back()) == columns.size();
-        for (std::size_t f = 1; good && f < support.starts.size(); ++f) {
-            good &= support.starts[f - 1] <= support.starts[f];
-            good &= static_cast<std::size_t>(support.starts[f]) <= columns.size();
-            for (std::int32_t j = support.starts[f - 1]; good && j < support.starts[f]; ++j)
-                good &= support.columns[j] >= 0 && support.columns[j] < m &&
-                        (j == support.starts[f - 1] || support.columns[j] > support.columns[j - 1]);
-        }
-        require(good, "every feature must have rising columns in 0 .. m - 1");
+        bool good = rises_to(support.starts, columns.size()) && within(support.columns, 0, m);
+        for (std::size_t f = 1; good && f < support.starts.size(); ++f)
+            for (std::int32_t j = support.starts[f - 1] + 1; j < support.starts[f]; ++j)
+                good &= support.columns[j] > support.columns[j - 1];
+        require(good, "starts must rise to the number of pairs, and every feature have rising columns in 0 .. m - 1");
         if (m <= 32) narrow = supported::places_of<std::uint32_t>(support);
         else if (m <= 64) wide = supported::places_of<std::uint64_t>(support);
         support.narrow = narrow;
@@ -101,11 +89,7 @@ template <class Index>
 std::shared_ptr<online::FeatureMap> map(std::shared_ptr<HeldSupport> pattern, In<Index> starts, In<Index> columns,
                                         In<double> values, In<std::int64_t> offsets, bool constant) {
     const auto x = compressed(starts, columns, values, pattern->support.n_features());
-    require(offsets.size() >= 1 && offsets.data()[0] == 0, "offsets must rise from 0 to the number of rows");
-    for (std::size_t i = 1; i < offsets.size(); ++i)
-        require(offsets.data()[i - 1] <= offsets.data()[i], "offsets must rise from 0 to the number of rows");
-    require(offsets.data()[offsets.size() - 1] == static_cast<std::int64_t>(starts.size()) - 1,
-            "offsets must rise from 0 to the number of rows");
+    require(rises_to(view(offsets), starts.size() - 1), "offsets must rise from 0 to the number of rows");
     struct Held {
         std::shared_ptr<HeldSupport> pattern;
         In<Index> starts, columns;
@@ -124,11 +108,8 @@ void add_rows(supported::PairSet& pairs, const In<Index>& starts, const In<Index
     compressed(starts, columns, {}, pairs.n_features());
     const auto n = static_cast<std::int64_t>(starts.size()) - 1;
     require(rows.size() == labels.size(), "one label per row");
-    bool good = true;
-    for (const std::int64_t row : view(rows)) good &= row >= 0 && row < n;
-    require(good, "a row is out of range");
-    for (const std::int64_t label : view(labels)) good &= label < pairs.n_columns();
-    require(good, "a label is out of range");
+    require(within(view(rows), 0, n), "a row is out of range");
+    for (const std::int64_t label : view(labels)) require(label < pairs.n_columns(), "a label is out of range");
     NoGil release;
     pairs.add_rows(view(starts), view(columns), view(rows), view(labels));
 }

@@ -20,6 +20,57 @@ nb::ndarray<nb::numpy, const T> seen(std::span<const T> values, nb::handle owner
     return nb::ndarray<nb::numpy, const T>(values.data(), 1, shape, owner);
 }
 
+// Outputs of all examples: those of example i are starts[i] .. starts[i + 1] - 1, the parts of output r are
+// part_starts[r] .. part_starts[r + 1] - 1. They can dominate the memory: values are of type Small if that loses
+// nothing, and vectors have no more room than they need.
+template <class Small>
+struct Outputs {
+    std::vector<std::int64_t> starts{0}, part_starts{0};
+    std::vector<double> mass, value;
+    std::vector<Small> small_value;
+    std::vector<std::int32_t> part, idle;
+    bool small = true;
+
+    // each(i, body) calls body(output, mass, visits without mass) for the outputs of example i.
+    template <class Each>
+    Outputs(std::int64_t n_examples, Each&& each) {
+        std::size_t outputs = 0, parts = 0;
+        for (std::int64_t i = 0; i < n_examples; ++i)
+            each(i, [&](View z, double, std::int32_t) {
+                ++outputs;
+                parts += z.index.size();
+                small &= std::ranges::all_of(z.value, is_small);
+            });
+        starts.reserve(static_cast<std::size_t>(n_examples + 1));
+        part_starts.reserve(outputs + 1);
+        mass.reserve(outputs);
+        idle.reserve(outputs);
+        part.reserve(parts);
+        if (small) small_value.reserve(parts);
+        else value.reserve(parts);
+        for (std::int64_t i = 0; i < n_examples; ++i) {
+            each(i, [&](View z, double x, std::int32_t visits) {
+                part.insert(part.end(), z.index.begin(), z.index.end());
+                if (small)
+                    for (const double v : z.value) small_value.push_back(static_cast<Small>(v));
+                else value.insert(value.end(), z.value.begin(), z.value.end());
+                mass.push_back(x);
+                idle.push_back(visits);
+                part_starts.push_back(static_cast<std::int64_t>(part.size()));
+            });
+            starts.push_back(static_cast<std::int64_t>(mass.size()));
+        }
+    }
+
+    nb::object values() { return small ? nb::cast(owned(std::move(small_value))) : nb::cast(owned(std::move(value))); }
+
+   private:
+    static bool is_small(double x) {
+        using Limits = std::numeric_limits<Small>;
+        return x >= Limits::lowest() && x <= Limits::max() && static_cast<Small>(x) == x;
+    }
+};
+
 class PyBlockFrankWolfe {
    public:
     PyBlockFrankWolfe(OnlineExamples& examples, double C, double radius, In<std::uint8_t> nonnegative, int step,
@@ -53,48 +104,17 @@ class PyBlockFrankWolfe {
     // The arguments of restore(): atoms by their differences from the gold output, which comes first, then vectors.
     // Differences are float32 if that is exact; vectors are views into `self`, valid until the next pass.
     auto freeze(nb::handle self) const {
-        std::vector<std::int64_t> starts{0}, part_starts{0};
-        std::vector<double> mass, value;
-        std::vector<float> singles;
-        std::vector<std::int32_t> part, idle;
-        bool small = true;
-        {
-            const NoGil release;
-            std::size_t outputs = 0, parts = 0;
-            for (std::int64_t i = 0; i < examples_.get().size(); ++i)
-                descent_.each_atom(i, [&](View z, double, std::int32_t) {
-                    ++outputs;
-                    parts += z.index.size();
-                    for (const double x : z.value)
-                        small &= std::abs(x) <= std::numeric_limits<float>::max() && static_cast<float>(x) == x;
-                });
-            starts.reserve(static_cast<std::size_t>(examples_.get().size() + 1));
-            part_starts.reserve(outputs + 1);
-            mass.reserve(outputs);
-            idle.reserve(outputs);
-            part.reserve(parts);
-            if (small) singles.reserve(parts);
-            else value.reserve(parts);
-            for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
-                descent_.each_atom(i, [&](View z, double x, std::int32_t visits) {
-                    part.insert(part.end(), z.index.begin(), z.index.end());
-                    if (small)
-                        for (const double v : z.value) singles.push_back(static_cast<float>(v));
-                    else value.insert(value.end(), z.value.begin(), z.value.end());
-                    mass.push_back(x);
-                    idle.push_back(visits);
-                    part_starts.push_back(static_cast<std::int64_t>(part.size()));
-                });
-                starts.push_back(static_cast<std::int64_t>(mass.size()));
-            }
-        }
+        auto out = unlocked([&] {
+            return Outputs<float>(examples_.get().size(),
+                                  [&](std::int64_t i, auto&& body) { descent_.each_atom(i, body); });
+        });
         const BlockFrankWolfe::VectorViews v = descent_.vectors();
         std::vector<double> numbers(v.numbers.begin(), v.numbers.end());
-        const nb::object values = small ? nb::cast(owned(std::move(singles))) : nb::cast(owned(std::move(value)));
-        return std::make_tuple(owned(std::move(starts)), owned(std::move(mass)), owned(std::move(idle)),
-                               owned(std::move(part_starts)), owned(std::move(part)), values, seen(v.g, self),
-                               seen(v.late, self), seen(v.w, self), seen(v.gap, self), seen(v.asked, self),
-                               seen(v.older, self), seen(v.newer, self), owned(std::move(numbers)));
+        return std::make_tuple(owned(std::move(out.starts)), owned(std::move(out.mass)), owned(std::move(out.idle)),
+                               owned(std::move(out.part_starts)), owned(std::move(out.part)), out.values(),
+                               seen(v.g, self), seen(v.late, self), seen(v.w, self), seen(v.gap, self),
+                               seen(v.asked, self), seen(v.older, self), seen(v.newer, self),
+                               owned(std::move(numbers)));
     }
     void restore(In<std::int64_t> starts, In<double> mass, In<std::int32_t> idle, In<std::int64_t> part_starts,
                  In<std::int32_t> part, In<double> value, In<double> g, In<double> late, In<double> w, In<double> gap,
@@ -123,39 +143,11 @@ class PyBlockFrankWolfe {
         descent_.restore(std::move(vectors));
     }
     auto active_set() const {
-        // Values are bytes if all are whole numbers that fit, since these outputs can dominate the memory.
-        std::vector<std::int64_t> starts{0}, part_starts{0};
-        std::vector<double> mass, value;
-        std::vector<std::uint8_t> bytes;
-        std::vector<std::int32_t> part;
-        std::size_t outputs = 0, parts = 0;
-        bool small = true;
-        for (std::int64_t i = 0; i < examples_.get().size(); ++i)
-            descent_.each_mass(i, [&](const Sparse& z, double) {
-                ++outputs;
-                parts += z.index.size();
-                for (const double x : z.value) small &= x >= 0.0 && x <= 255.0 && x == std::floor(x);
-            });
-        starts.reserve(static_cast<std::size_t>(examples_.get().size() + 1));
-        mass.reserve(outputs);
-        part_starts.reserve(outputs + 1);
-        part.reserve(parts);
-        if (small) bytes.reserve(parts);
-        else value.reserve(parts);
-        for (std::int64_t i = 0; i < examples_.get().size(); ++i) {
-            descent_.each_mass(i, [&](const Sparse& z, double x) {
-                mass.push_back(x);
-                part.insert(part.end(), z.index.begin(), z.index.end());
-                if (small)
-                    for (const double v : z.value) bytes.push_back(static_cast<std::uint8_t>(v));
-                else value.insert(value.end(), z.value.begin(), z.value.end());
-                part_starts.push_back(static_cast<std::int64_t>(part.size()));
-            });
-            starts.push_back(static_cast<std::int64_t>(mass.size()));
-        }
-        const nb::object values = small ? nb::cast(owned(std::move(bytes))) : nb::cast(owned(std::move(value)));
-        return std::make_tuple(owned(std::move(starts)), owned(std::move(mass)), owned(std::move(part_starts)),
-                               owned(std::move(part)), values);
+        Outputs<std::uint8_t> out(examples_.get().size(), [&](std::int64_t i, auto&& body) {
+            descent_.each_mass(i, [&](const Sparse& z, double mass) { body(z, mass, 0); });
+        });
+        return std::make_tuple(owned(std::move(out.starts)), owned(std::move(out.mass)),
+                               owned(std::move(out.part_starts)), owned(std::move(out.part)), out.values());
     }
     void refresh() {
         const NoGil release;

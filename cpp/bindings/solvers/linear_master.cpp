@@ -11,13 +11,9 @@ namespace {
 linear_master::Compressed compressed(const In<std::int32_t>& starts, const In<std::int32_t>& at,
                                      const In<double>& values, std::size_t n, std::size_t width) {
     require(starts.size() == n + 1 && at.size() == values.size(), "starts, indices and values do not fit together");
-    const auto bounds = view(starts);
-    bool good = bounds.front() == 0 && static_cast<std::size_t>(bounds.back()) == at.size();
-    for (std::size_t i = 1; i < bounds.size(); ++i) good &= bounds[i - 1] <= bounds[i];
-    require(good, "starts must rise from 0 to the number of non-zeros");
-    for (const std::int32_t index : view(at)) good &= index >= 0 && static_cast<std::size_t>(index) < width;
-    require(good, "an index of the sparse matrix is out of range");
-    return {bounds, view(at), view(values)};
+    require(rises_to(view(starts), at.size()), "starts must rise from 0 to the number of non-zeros");
+    require(within(view(at), 0, static_cast<std::int64_t>(width)), "an index of the sparse matrix is out of range");
+    return {view(starts), view(at), view(values)};
 }
 
 void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t>& columns, const In<double>& values,
@@ -34,9 +30,7 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
     require(xi.size() == m && sum_xi.size() == m, "xi and sum_xi must have one entry per example");
     require(lambda.size() == n_rows && sum_lambda.size() == n_rows,
             "multipliers and sum_multipliers: one entry per row");
-    bool good = true;
-    for (const std::int32_t i : view(owner)) good &= i >= 0 && static_cast<std::size_t>(i) < m;
-    require(good, "an owner is out of range");
+    require(within(view(owner), 0, static_cast<std::int64_t>(m)), "an owner is out of range");
     require(steps >= 0 && std::isfinite(primal_step) && std::isfinite(dual_step), "steps must be finite");
     const linear_master::Program program{compressed(starts, columns, values, n_rows, n),
                                          compressed(column_starts, rows, column_values, n, n_rows),

@@ -28,14 +28,12 @@ std::shared_ptr<FeatureMap> rows_map(In<Index> starts, In<Index> columns, In<dou
         require(static_cast<std::int64_t>(values.size()) == n * d, "a dense matrix has n x d values");
         require(d <= std::numeric_limits<Index>::max(), "too many columns");
     } else {
-        require(static_cast<std::int64_t>(starts.size()) == n + 1 && starts.data()[0] == 0, "starts must be n + 1");
-        for (std::int64_t r = 0; r < n; ++r)
-            require(starts.data()[r + 1] >= starts.data()[r], "starts must not decrease");
-        require(columns.size() == values.size() && static_cast<std::size_t>(starts.data()[n]) == values.size(),
-                "starts must end at the number of non-zeros");
-        for (const Index column : view(columns)) require(column >= 0 && column < d, "a column is out of range");
+        require(static_cast<std::int64_t>(starts.size()) == n + 1 && columns.size() == values.size() &&
+                    rises_to(view(starts), values.size()),
+                "starts must have n + 1 entries and rise from 0 to the number of non-zeros");
+        require(within(view(columns), 0, d), "a column is out of range");
     }
-    for (const std::int64_t row : view(numbers)) require(row >= 0 && row < n, "a row number is out of range");
+    require(within(view(numbers), 0, n), "a row number is out of range");
     const std::int64_t items = numbers.size() ? static_cast<std::int64_t>(numbers.size()) : n;
     require(rising(offsets).back() == items, "offsets must end at the number of rows");
     for (std::size_t j = 0; j < kept.size(); ++j) {

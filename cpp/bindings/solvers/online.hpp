@@ -42,7 +42,7 @@ class SingleBest : public online::Oracle {
 inline std::vector<std::int64_t> rising(const In<std::int64_t>& offsets) {
     std::vector<std::int64_t> values = copied(offsets);
     require(!values.empty() && values[0] == 0, "offsets must start at 0");
-    for (std::size_t i = 1; i < values.size(); ++i) require(values[i] >= values[i - 1], "offsets must not decrease");
+    require(std::ranges::is_sorted(values), "offsets must not decrease");
     return values;
 }
 
@@ -58,7 +58,7 @@ class OnlineExamples {
 
     online::Examples& get() { return *examples_; }
     void check(const Order& order) const {
-        for (const std::int64_t i : view(order)) require(i >= 0 && i < examples_->size(), "an example is out of range");
+        require(within(view(order), 0, examples_->size()), "an example is out of range");
     }
 
    private:

@@ -54,11 +54,7 @@ void create(Masters* self, std::int64_t n_blocks, std::int64_t n_weights, std::i
 }
 
 void check_chosen(const Masters& masters, const In<std::int64_t>& blocks) {
-    std::vector<bool> seen(static_cast<std::size_t>(masters.n_blocks()), false);
-    for (const std::int64_t b : view(blocks)) {
-        require(b >= 0 && b < masters.n_blocks() && !seen[b], "blocks must be distinct numbers of blocks");
-        seen[b] = true;
-    }
+    require(distinct(view(blocks), masters.n_blocks()), "blocks must be distinct numbers of blocks");
 }
 
 void add(Masters& masters, In<std::int64_t> blocks, In<std::int64_t> rows, In<std::int64_t> offsets,
@@ -68,15 +64,10 @@ void add(Masters& masters, In<std::int64_t> blocks, In<std::int64_t> rows, In<st
     require(rows.size() == n && factor.size() == n && loss.size() == n && added.size() == n,
             "blocks, rows, factor, loss and added must have one entry per point");
     const auto o = view(offsets);
-    require(!o.empty() && o.front() == 0 && o.back() == static_cast<std::int64_t>(index.size()) &&
-                index.size() == value.size(),
-            "offsets do not fit the entries");
-    for (std::size_t i = 1; i < o.size(); ++i) require(o[i - 1] <= o[i], "offsets must not decrease");
-    for (const std::int32_t at : view(index))
-        require(at >= 0 && at < masters.n_coordinates(), "an entry is outside the weights");
+    require(rises_to(o, index.size()) && index.size() == value.size(), "offsets do not fit the entries");
+    require(within(view(index), 0, masters.n_coordinates()), "an entry is outside the weights");
     check_chosen(masters, blocks);
-    for (const std::int64_t row : view(rows))
-        require(row >= 0 && row + 1 < static_cast<std::int64_t>(o.size()), "rows must be numbers of rows");
+    require(within(view(rows), 0, static_cast<std::int64_t>(o.size()) - 1), "rows must be numbers of rows");
     const NoGil release;
     for (std::size_t i = 0; i < n; ++i) {
         const std::int64_t row = rows.data()[i];
@@ -101,22 +92,12 @@ nb::tuple as_tuple(const Outcome& outcome) {
 nb::tuple sweep(Masters& masters, In<std::int64_t> blocks, double enough, Out<double> gaps) {
     check_chosen(masters, blocks);
     require(gaps.size() == blocks.size(), "gaps must have one entry per block");
-    Outcome outcome;
-    {
-        const NoGil release;
-        outcome = masters.sweep(view(blocks), enough, view(gaps));
-    }
-    return as_tuple(outcome);
+    return as_tuple(unlocked([&] { return masters.sweep(view(blocks), enough, view(gaps)); }));
 }
 
 nb::tuple joint(Masters& masters, In<std::int64_t> blocks, double tolerance, int limit) {
     check_chosen(masters, blocks);
-    Outcome outcome;
-    {
-        const NoGil release;
-        outcome = masters.joint(view(blocks), tolerance, limit);
-    }
-    return as_tuple(outcome);
+    return as_tuple(unlocked([&] { return masters.joint(view(blocks), tolerance, limit); }));
 }
 
 void g(const Masters& masters, Out<double> out) {
@@ -149,13 +130,7 @@ void bind_simplex(nb::module_& module) {
         .def("values", &values, "weights"_array, "best"_array, "current"_array, "threads"_a)
         .def("sweep", &sweep, "blocks"_array, "enough"_a, "gaps"_array)
         .def("joint", &joint, "blocks"_array, "tolerance"_a, "limit"_a)
-        .def(
-            "settle",
-            [](Masters& masters, std::int64_t age) {
-                const NoGil release;
-                masters.settle(age);
-            },
-            "age"_a)
+        .def("settle", &Masters::settle, "age"_a, nb::call_guard<NoGil>())
         .def("g", &g, "out"_array)
         .def("loss", &Masters::loss)
         .def("n_points", &Masters::n_points)

@@ -11,10 +11,15 @@ namespace maxmargin {
 
 namespace {
 
+std::int64_t checked_labels(std::int64_t n_labels) {
+    require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
+    return n_labels;
+}
+
 // Checks that the offsets describe chains of n_labels labels and end where a packed vector ends.
 chain::Batch batch_of(const In<std::int64_t>& nodes, const In<std::int64_t>& pairs, std::int64_t n_labels, bool shared,
                       std::size_t n_parts) {
-    require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
+    checked_labels(n_labels);
     require(nodes.ndim() == 1 && pairs.ndim() == 1 && nodes.size() >= 1 && nodes.size() == pairs.size(),
             "offsets must have n_examples + 1 entries");
     const chain::Batch batch{n_labels, shared, view(nodes), view(pairs)};
@@ -45,8 +50,7 @@ chain::Constraints constraints_of(std::int64_t n_labels, std::span<const double>
 void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
             Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
-    const auto n = static_cast<std::size_t>(batch.n_examples());
-    require(z.size() == scores.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    require_outputs(scores.size(), batch.n_examples(), z, value, status);
     const NoGil release;
     chain::argmax(batch, view(scores), view(z), view(value), view(status), threads);
 }
@@ -56,8 +60,7 @@ void marginals(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_la
                In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges,
                int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, potentials.size());
-    const auto n = static_cast<std::size_t>(batch.n_examples());
-    require(z.size() == potentials.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    require_outputs(potentials.size(), batch.n_examples(), z, value, status);
     std::int64_t n_edges = 0;
     for (std::int64_t i = 0; i < batch.n_examples(); ++i) n_edges += std::max<std::int64_t>(batch.length(i) - 1, 0);
     require(edges.size() == 0 || (shared && edges.size() == static_cast<std::size_t>(n_edges * n_labels * n_labels)),
@@ -70,9 +73,7 @@ void k_best(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
             In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
     require(k >= 1 && k <= (std::int64_t{1} << 31) / n_labels - 1, "k must be at least 1 and k * n_labels below 2^31");
-    const auto n = static_cast<std::size_t>(batch.n_examples()), ranks = static_cast<std::size_t>(k);
-    require(z.size() == ranks * scores.size() && value.size() == ranks * n && status.size() == ranks * n,
-            "outputs do not fit the batch");
+    require_outputs(scores.size(), batch.n_examples(), z, value, status, k);
     const NoGil release;
     chain::k_best(batch, k, view(scores), view(z), view(value), view(status), threads);
 }
@@ -91,17 +92,14 @@ void labels(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
 // Offsets of the nodes of chains alone; `first` and `last` have an entry per label or none.
 void check_once(const In<std::int64_t>& nodes, std::int64_t n_labels, std::size_t n_scores, const In<double>& pairs,
                 const In<double>& first, const In<double>& last) {
-    require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
-    const auto k = static_cast<std::size_t>(n_labels);
+    const auto k = static_cast<std::size_t>(checked_labels(n_labels));
     require(nodes.ndim() == 1 && nodes.size() >= 1 && pairs.size() == k * k, "offsets and pairs do not fit");
     require((first.size() == 0 || first.size() == k) && (last.size() == 0 || last.size() == k),
             "ends must have one entry per label, or none");
     const auto starts = view(nodes);
-    require(starts.front() == 0 && starts.back() == static_cast<std::int64_t>(n_scores),
-            "offsets do not span the node scores");
-    for (std::size_t i = 1; i < starts.size(); ++i)
-        require(starts[i] >= starts[i - 1] && (starts[i] - starts[i - 1]) % n_labels == 0,
-                "node parts of an example must be a multiple of n_labels");
+    require(rises_to(starts, n_scores), "offsets do not span the node scores");
+    for (const std::int64_t start : starts)
+        require(start % n_labels == 0, "node parts of an example must be a multiple of n_labels");
 }
 
 void labels_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> scores, In<double> pairs, In<double> first,
@@ -137,12 +135,11 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
              Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, point.size());
     const chain::Constraints constraints = constraints_of(n_labels, view(pair_constraints), view(first), view(last));
-    const auto n = static_cast<std::size_t>(batch.n_examples());
-    require(z.size() == point.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
-    require(sets.sizes.size() == n, "active sets do not fit the batch");
-    for (std::size_t i = 0; i < n; ++i)
-        require(sets.sizes[i] == batch.nodes[i + 1] - batch.nodes[i] + batch.pairs[i + 1] - batch.pairs[i],
-                "active sets do not fit the batch");
+    require_outputs(point.size(), batch.n_examples(), z, value, status);
+    const auto size = [&](std::int64_t i) {
+        return batch.nodes[i + 1] - batch.nodes[i] + batch.pairs[i + 1] - batch.pairs[i];
+    };
+    require(sets.fit(batch.n_examples(), size), "active sets do not fit the batch");
     const NoGil release;
     chain::project(batch, constraints, sets, view(point), view(z), view(value), view(status), threads);
 }
@@ -152,9 +149,10 @@ class ChainOracle final : public online::Oracle {
    public:
     ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, In<double> pair_constraints,
                 In<double> first, In<double> last, std::int64_t ranks)
-        : lengths_(copied(lengths)), shared_(shared), panels_(checked(n_labels), simd::lanes_in_use()),
-          scratch_(panels_, longest(lengths_)), pair_constraints_(copied(pair_constraints)), first_(copied(first)),
-          last_(copied(last)), constraints_(constraints_of(n_labels, pair_constraints_, first_, last_)), most_(ranks) {
+        : Oracle(ranks), lengths_(copied(lengths)), shared_(shared),
+          panels_(checked_labels(n_labels), simd::lanes_in_use()), scratch_(panels_, longest(lengths_)),
+          pair_constraints_(copied(pair_constraints)), first_(copied(first)), last_(copied(last)),
+          constraints_(constraints_of(n_labels, pair_constraints_, first_, last_)) {
         require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / n_labels,
                 "k must be at least 1 and k * n_labels below 2^31");
         if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(lengths_), ranks);
@@ -164,7 +162,6 @@ class ChainOracle final : public online::Oracle {
         const std::int64_t k = panels_.n_labels, edges = lengths_[i] > 1 ? lengths_[i] - 1 : 0;
         return lengths_[i] * k + (shared_ ? 1 : edges) * k * k;
     }
-    std::int64_t ranks() const override { return most_; }
     // Empty if pairs have costs, or if costs are not multiples of a unit.
     std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
                                                hull::Sparse& vertex, double& value) override {
@@ -192,7 +189,7 @@ class ChainOracle final : public online::Oracle {
     }
     online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
                           std::vector<hull::Sparse>& vertices) override {
-        require(k <= most_, "this oracle was made for fewer ranks");
+        require(k <= ranks(), "this oracle was made for fewer ranks");
         vertices.resize(1);
         const online::Status first = argmax(i, scores, vertices[0]);  // which checks the scores
         if (first != online::Status::ok || k == 1 || lengths_[i] == 0) return first;
@@ -208,10 +205,6 @@ class ChainOracle final : public online::Oracle {
     }
 
    private:
-    static std::int64_t checked(std::int64_t n_labels) {
-        require(n_labels >= 1 && n_labels <= 1 << 15, "n_labels must be between 1 and 32768");
-        return n_labels;
-    }
     // The scores with the constraints added; the given ones if there are none.
     const double* legal(std::int64_t i, const double* scores) {
         if (constraints_.none()) return scores;
@@ -225,7 +218,6 @@ class ChainOracle final : public online::Oracle {
     chain::Scratch scratch_;
     std::vector<double> pair_constraints_, first_, last_, legal_;
     chain::Constraints constraints_;  // views of these
-    std::int64_t most_;
     std::unique_ptr<chain::KBest> k_best_;
     std::unique_ptr<chain::SlackScratch> slack_;
 };
@@ -237,7 +229,7 @@ void slack_argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
             "margins and costs do not fit the batch");
-    require(z.size() == scores.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    require_outputs(scores.size(), batch.n_examples(), z, value, status);
     const NoGil release;
     chain::slack_argmax(batch, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
                         view(status), threads);

@@ -54,8 +54,7 @@ class CutOracle final : public SingleBest {
         : graphs_(batch.graphs()), augmentations_per_arc_(augmentations_per_arc),
           flow_(static_cast<std::size_t>(graphs_.edges()), 0.0) {
         const cut::Sizes sizes = cut::largest(graphs_);
-        scratch_.solver.reserve(sizes.nodes, sizes.edges);
-        at_least(scratch_.capacity, static_cast<std::size_t>(sizes.edges));
+        scratch_.reserve(sizes);
         z_.resize(static_cast<std::size_t>(sizes.nodes) + static_cast<std::size_t>(sizes.edges));
     }
     std::int64_t n_examples() const override { return graphs_.examples(); }

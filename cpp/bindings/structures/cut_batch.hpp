@@ -25,15 +25,14 @@ inline void check_graphs(const CutGraphs& g) {
     }
     const auto nodes = static_cast<std::size_t>(g.nodes()), arcs_in_all = 2 * static_cast<std::size_t>(g.edges());
     require(g.ends.size() == arcs_in_all && g.arcs.size() == arcs_in_all, "ends and arcs need two entries per edge");
-    require(g.start.size() == nodes + 1 && g.start[0] == 0 && g.start[nodes] == g.edges() * 2,
-            "start needs one entry more than there are nodes, from 0 to twice the number of edges");
-    for (std::size_t j = 0; j < nodes; ++j) require(g.start[j] <= g.start[j + 1], "start must not decrease");
+    require(g.start.size() == nodes + 1 && rises_to(g.start, arcs_in_all),
+            "start needs one entry more than there are nodes, rising from 0 to twice the number of edges");
     for (std::int64_t i = 0; i < g.examples(); ++i) {
         const CutExample one = g[i];
         require(g.start[g.node_offsets[i]] == 2 * g.edge_offsets[i], "start must agree with the edge offsets");
+        require(within(std::span(one.ends, 2 * one.edges), 0, one.nodes),
+                "an edge names a node that its example does not have");
         bool good = true;
-        for (std::int32_t a = 0; a < 2 * one.edges; ++a) good &= one.ends[a] >= 0 && one.ends[a] < one.nodes;
-        require(good, "an edge names a node that its example does not have");
         for (std::int32_t j = 0; j < one.nodes; ++j)
             for (std::int32_t a = one.first_arc(j); a < one.first_arc(j + 1); ++a)
                 good = good && one.arcs[a] >= 0 && one.arcs[a] < 2 * one.edges && one.ends[one.arcs[a]] == j;
@@ -44,14 +43,9 @@ inline void check_graphs(const CutGraphs& g) {
 // Each example's entries must be a permutation of its nodes (or edges).
 inline void check_order(std::span<const std::int64_t> offsets, std::span<const std::int32_t> order) {
     require(order.size() == static_cast<std::size_t>(offsets.back()), "an order needs one entry per node or edge");
-    std::vector<bool> seen;
     for (std::size_t i = 1; i < offsets.size(); ++i) {
         const std::int64_t size = offsets[i] - offsets[i - 1];
-        seen.assign(size, false);
-        for (const std::int32_t place : order.subspan(offsets[i - 1], size)) {
-            require(place >= 0 && place < size && !seen[place], "an order must be a permutation");
-            seen[place] = true;
-        }
+        require(distinct(order.subspan(offsets[i - 1], size), size), "an order must be a permutation");
     }
 }
 

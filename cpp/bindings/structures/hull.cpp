@@ -28,10 +28,9 @@ Layout layout_of(const In<std::int64_t>& offsets, std::size_t n_parts) {
     return layout;
 }
 
-void fits(const HullBatch& sets, const Layout& layout) {
-    require(static_cast<std::int64_t>(sets.sizes.size()) == layout.n_examples, "active sets do not fit the batch");
-    for (std::int64_t e = 0; e < layout.n_examples; ++e)
-        require(sets.sizes[e] == layout.size(e), "active sets do not fit the batch");
+void check(const HullBatch& sets, const Layout& layout) {
+    require(sets.fit(layout.n_examples, [&](std::int64_t e) { return layout.size(e); }),
+            "active sets do not fit the batch");
 }
 
 void create(HullBatch* self, In<std::int64_t> sizes, double tolerance) {
@@ -43,7 +42,7 @@ void create(HullBatch* self, In<std::int64_t> sizes, double tolerance) {
 
 void begin(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> scores, int threads) {
     const Layout layout = layout_of(offsets, point.size());
-    fits(sets, layout);
+    check(sets, layout);
     require(scores.size() == point.size(), "scores do not fit the batch");
     const NoGil release;
     sets.begin(layout, view(point), view(scores), threads);
@@ -55,27 +54,19 @@ void absorb(HullBatch& sets, In<std::int64_t> offsets, In<std::int64_t> ids, In<
     const auto n = static_cast<std::size_t>(layout.n_examples);
     require(ids.size() == n && status.size() == n && done.size() == n, "ids, status and done must fit the examples");
     require(vertex.size() == point.size() && scores.size() == point.size(), "vectors do not fit the batch");
-    std::vector<bool> seen(sets.sizes.size(), false);
-    for (std::size_t e = 0; e < n; ++e) {
-        const std::int64_t id = ids.data()[e];
-        require(id >= 0 && id < static_cast<std::int64_t>(sets.sizes.size()) && !seen[id],
-                "ids must be distinct examples");
-        require(sets.sizes[id] == layout.size(static_cast<std::int64_t>(e)), "active sets do not fit the batch");
-        seen[id] = true;
-    }
-    {
-        const NoGil release;
-        sets.absorb(layout, view(ids), view(point), view(vertex), view(status), view(scores), threads);
-    }
+    require(distinct(view(ids), static_cast<std::int64_t>(sets.sizes.size())), "ids must be distinct examples");
+    for (std::size_t e = 0; e < n; ++e)
+        require(sets.sizes[ids.data()[e]] == layout.size(static_cast<std::int64_t>(e)),
+                "active sets do not fit the batch");
+    unlocked([&] { sets.absorb(layout, view(ids), view(point), view(vertex), view(status), view(scores), threads); });
     for (std::size_t e = 0; e < n; ++e) done.data()[e] = sets.sets[ids.data()[e]].done();
 }
 
 void write(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> z, Out<double> value,
            Out<std::int8_t> status, int threads) {
     const Layout layout = layout_of(offsets, point.size());
-    fits(sets, layout);
-    const auto n = static_cast<std::size_t>(layout.n_examples);
-    require(z.size() == point.size() && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    check(sets, layout);
+    require_outputs(point.size(), layout.n_examples, z, value, status);
     const NoGil release;
     sets.write(layout, view(point), view(z), view(value), view(status), threads);
 }
@@ -102,18 +93,13 @@ void save(const HullBatch& sets, Out<std::int64_t> vertices, Out<double> weights
 void load(HullBatch& sets, In<std::int64_t> vertices, In<double> weights, In<std::int64_t> nonzeros,
           In<std::int32_t> index, In<double> value) {
     const auto v = view(vertices), f = view(nonzeros);
-    require(v.size() == sets.sets.size() + 1 && v.front() == 0 && v.back() == static_cast<std::int64_t>(weights.size()),
-            "vertex offsets do not fit the batch");
-    require(f.size() == weights.size() + 1 && f.front() == 0 && f.back() == static_cast<std::int64_t>(index.size()) &&
-                index.size() == value.size(),
+    require(v.size() == sets.sets.size() + 1 && rises_to(v, weights.size()), "vertex offsets do not fit the batch");
+    require(f.size() == weights.size() + 1 && rises_to(f, index.size()) && index.size() == value.size(),
             "non-zero offsets do not fit the vertices");
-    for (std::size_t i = 1; i < f.size(); ++i) require(f[i - 1] <= f[i], "offsets must not decrease");
-    for (std::size_t e = 0; e < sets.sets.size(); ++e) {
-        require(v[e] <= v[e + 1], "offsets must not decrease");
+    for (std::size_t e = 0; e < sets.sets.size(); ++e)
         for (std::int64_t j = f[v[e]]; j < f[v[e + 1]]; ++j)
             require(index.data()[j] >= 0 && index.data()[j] < sets.sizes[e] && std::isfinite(value.data()[j]),
                     "a vertex does not fit its example");
-    }
     for (const double p : view(weights)) require(p >= 0.0 && std::isfinite(p), "weights must not be negative");
     sets.load(v, view(weights), f, view(index), view(value));
 }

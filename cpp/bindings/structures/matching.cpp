@@ -18,13 +18,6 @@ namespace {
 using matching::Batch;
 using Offsets = In<std::int64_t>;
 
-bool increasing(std::span<const std::int64_t> offsets) {
-    if (offsets.empty() || offsets.front() != 0) return false;
-    for (std::size_t i = 1; i < offsets.size(); ++i)
-        if (offsets[i] < offsets[i - 1] || offsets[i] > (std::int64_t{1} << 40)) return false;
-    return true;
-}
-
 // A batch whose arrays are checked on construction. It owns copies that cannot change afterwards, so a call checks only
 // the lengths of its vectors: checking the lists of edges in every call cost a tenth of a projection.
 class MatchingBatch {
@@ -46,13 +39,15 @@ class MatchingBatch {
 };
 
 void MatchingBatch::check(const Batch& batch) {
-    require(increasing(batch.left_start) && increasing(batch.right_start) && increasing(batch.edge_start),
-            "offsets must start at 0 and not decrease");
     require(batch.left_start.size() == batch.edge_start.size() && batch.right_start.size() == batch.edge_start.size(),
             "offsets must all have one entry more than there are examples");
-    require(static_cast<std::int64_t>(batch.left_capacity.size()) == batch.left_start.back() &&
-                static_cast<std::int64_t>(batch.right_capacity.size()) == batch.right_start.back(),
-            "capacities must have one entry per node");
+    require(rises_to(batch.left_start, batch.left_capacity.size()) &&
+                rises_to(batch.right_start, batch.right_capacity.size()),
+            "offsets must rise from 0 to the number of nodes, and capacities have one entry per node");
+    constexpr std::int64_t most_edges = std::int64_t{1} << 40;
+    require(!batch.edge_start.empty() && rises_to(batch.edge_start, batch.edge_start.back()) &&
+                batch.edge_start.back() <= most_edges,
+            "offsets of edges must rise from 0");
     for (const auto capacities : {batch.left_capacity, batch.right_capacity})
         for (const std::int64_t capacity : capacities) require(capacity >= 0, "capacities must not be negative");
     const bool listed = !batch.ends.empty();
@@ -79,36 +74,28 @@ void check_outputs(const Batch& batch, std::size_t input, std::size_t z, std::si
             "value and status must have one entry per example");
 }
 
-// One per thread, made before the threads start: memory may run out here, but not in them.
-template <class Solver>
-std::vector<Solver> scratch(const Batch& batch, int threads) {
-    const std::int64_t most = std::max<std::int64_t>(batch.size(), 1);
-    return std::vector<Solver>(std::clamp<std::int64_t>(threads, 1, most), Solver(batch));
-}
-
 // Calls body(solver, i, e) for every example i, whose edges begin at e.
 template <class Solver, class Body>
 void each_example(const Batch& batch, int threads, const Body& body) {
-    auto solvers = scratch<Solver>(batch, threads);
-    parallel_blocks(batch.size(), matching::grain(batch), threads,
-                    [&](int thread, std::int64_t begin, std::int64_t end) {
-                        for (std::int64_t i = begin; i < end; ++i) body(solvers[thread], i, batch.edge_start[i]);
-                    });
+    const NoGil release;
+    // One per thread, made before the threads start: memory may run out here, but not in them.
+    const std::int64_t most = std::max<std::int64_t>(batch.size(), 1);
+    std::vector<Solver> solvers(std::clamp<std::int64_t>(threads, 1, most), Solver(batch));
+    parallel_each(batch.size(), matching::grain(batch), threads,
+                  [&](int thread, std::int64_t i) { body(solvers[thread], i, batch.edge_start[i]); });
 }
 
 void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> z, Out<double> value,
             Out<std::int8_t> status, int threads) {
     const Batch batch = checked.view();
     check_outputs(batch, scores.size(), z.size(), value.size(), status.size());
-    const double* in = scores.data();
-    double *out = z.data(), *values = value.data();
-    std::int8_t* codes = status.data();
-    const NoGil unlocked;
     each_example<matching::Matcher>(batch, threads, [&](auto& matcher, std::int64_t i, std::int64_t e) {
-        codes[i] = matcher.solve(matching::example(batch, i), in + e, out + e, values + i);
+        status.data()[i] =
+            matcher.solve(matching::example(batch, i), scores.data() + e, z.data() + e, value.data() + i);
     });
 }
 
+// Rank r of example i goes to z[r][..], value[r][i] and status[r][i]; z must be zero on entry.
 void k_best(const MatchingBatch& checked, std::int64_t k, const In<double>& scores, Out<double> z, Out<double> value,
             Out<std::int8_t> status, int threads) {
     const Batch batch = checked.view();
@@ -117,24 +104,25 @@ void k_best(const MatchingBatch& checked, std::int64_t k, const In<double>& scor
     require(z.size() == ranks * scores.size() && value.size() == ranks * n && status.size() == ranks * n,
             "outputs must have one row per rank");
     check_outputs(batch, scores.size(), scores.size(), n, n);
-    const double* in = scores.data();
-    double *out = z.data(), *values = value.data();
-    std::int8_t* codes = status.data();
-    const NoGil unlocked;
-    auto kernels = scratch<matching::KBest>(batch, threads);
-    matching::k_best(batch, k, in, out, values, codes, kernels);
+    each_example<matching::KBest>(batch, threads, [&](auto& kernel, std::int64_t i, std::int64_t e) {
+        matching::Status found = kernel.begin(matching::example(batch, i), scores.data() + e);
+        for (std::size_t r = 0; r < ranks; ++r) {
+            double& score = value.data()[r * n + i];
+            score = found == matching::kNonfinite ? 0 : -matching::kFar;
+            const auto* taken = found == matching::kOk ? kernel.next(&score) : nullptr;
+            if (taken) std::copy(taken->begin(), taken->end(), z.data() + r * scores.size() + e);
+            else if (found == matching::kOk) found = matching::kAbsent;
+            status.data()[r * n + i] = found;
+        }
+    });
 }
 
 void margins(const MatchingBatch& checked, const In<double>& scores, Out<double> margin, Out<std::int8_t> status,
              int threads) {
     const Batch batch = checked.view();
     check_outputs(batch, scores.size(), margin.size(), status.size(), status.size());
-    const double* in = scores.data();
-    double* out = margin.data();
-    std::int8_t* codes = status.data();
-    const NoGil unlocked;
     each_example<matching::Margins>(batch, threads, [&](auto& solver, std::int64_t i, std::int64_t e) {
-        codes[i] = solver.run(matching::example(batch, i), in + e, out + e);
+        status.data()[i] = solver.run(matching::example(batch, i), scores.data() + e, margin.data() + e);
     });
 }
 
@@ -147,16 +135,13 @@ void project(const MatchingBatch& checked, const In<double>& point, double tol, 
     require(static_cast<std::int64_t>(duals.size()) == left_nodes + batch.right_start.back(),
             "duals must have one entry per node");
     require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
-    const double* in = point.data();
-    double *out = z.data(), *values = value.data(), *left = duals.data(), *right = left + left_nodes;
-    std::int8_t* codes = status.data();
-    std::int32_t* counts = steps.data();
-    const NoGil unlocked;
+    double *left = duals.data(), *right = left + left_nodes;
     each_example<matching::Projector>(batch, threads, [&](auto& projector, std::int64_t i, std::int64_t e) {
-        codes[i] = projector.project(matching::example(batch, i), in + e, tol, warm, left + batch.left_start[i],
-                                     right + batch.right_start[i], out + e, values + i);
-        counts[2 * i] = projector.newton_steps;
-        counts[2 * i + 1] = projector.fallbacks;
+        status.data()[i] =
+            projector.project(matching::example(batch, i), point.data() + e, tol, warm, left + batch.left_start[i],
+                              right + batch.right_start[i], z.data() + e, value.data() + i);
+        steps.data()[2 * i] = projector.newton_steps;
+        steps.data()[2 * i + 1] = projector.fallbacks;
     });
 }
 
@@ -165,18 +150,15 @@ class MatchingOracle final : public online::Oracle {
    public:
     // `order` maps the edges, as the batch has sorted them, to parts; empty for the identity.
     MatchingOracle(const MatchingBatch& checked, const Offsets& order, std::int64_t ranks)
-        : batch_(checked.view()), order_(copied(order)), matcher_(batch_), most_(ranks) {
+        : Oracle(ranks), batch_(checked.view()), order_(copied(order)), matcher_(batch_) {
         require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
-        std::int64_t most = 0;
-        for (std::int64_t i = 0; i < batch_.size(); ++i) most = std::max(most, size(i));
-        z_.resize(static_cast<std::size_t>(most));
+        z_.resize(matching::most_edges(batch_));
         if (!order_.empty()) check_order();
         sorted_.resize(order_.empty() ? 0 : z_.size());
         if (ranks > 1) k_best_.emplace(batch_);
     }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_.edge_start[i + 1] - batch_.edge_start[i]; }
-    std::int64_t ranks() const override { return most_; }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
         double value;
         if (matcher_.solve(matching::example(batch_, i), in_order(i, scores), z_.data(), &value) != matching::kOk)
@@ -191,7 +173,7 @@ class MatchingOracle final : public online::Oracle {
     }
     online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
                           std::vector<hull::Sparse>& vertices) override {
-        require(k <= most_, "this oracle was made for fewer ranks");
+        require(k <= ranks(), "this oracle was made for fewer ranks");
         vertices.resize(1);
         if (k == 1) return argmax(i, scores, vertices[0]);
         if (k_best_->begin(matching::example(batch_, i), in_order(i, scores)) != matching::kOk)
@@ -223,22 +205,17 @@ class MatchingOracle final : public online::Oracle {
     void check_order() const {
         require(static_cast<std::int64_t>(order_.size()) == batch_.edge_start.back(),
                 "order must have one entry per edge");
-        std::vector<bool> seen(order_.size(), false);
-        for (std::int64_t i = 0; i < batch_.size(); ++i) {
-            for (std::int64_t e = batch_.edge_start[i]; e < batch_.edge_start[i + 1]; ++e) {
-                const std::int64_t at = order_[e];
-                require(at >= batch_.edge_start[i] && at < batch_.edge_start[i + 1] && !seen[at],
-                        "order must rearrange the edges within each example");
-                seen[at] = true;
-            }
-        }
+        const std::span<const std::int64_t> order(order_);
+        bool good = distinct(order, batch_.edge_start.back());
+        for (std::int64_t i = 0; good && i < batch_.size(); ++i)
+            good = within(order.subspan(batch_.edge_start[i], size(i)), batch_.edge_start[i], batch_.edge_start[i + 1]);
+        require(good, "order must rearrange the edges within each example");
     }
 
     Batch batch_;
     std::vector<std::int64_t> order_;
     std::vector<double> sorted_;
     matching::Matcher matcher_;
-    std::int64_t most_;
     std::optional<matching::KBest> k_best_;
     std::vector<double> z_;
 };

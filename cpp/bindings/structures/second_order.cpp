@@ -23,13 +23,10 @@ second::Constraints constraints_of(std::int64_t n_labels, const Legal& follow, c
 // Checks that offsets describe sequences of n_labels labels, and that there are tables for each or for all of them.
 second::Batch batch_of(const In<std::int64_t>& offsets, const second::Constraints& constraints, const In<double>& nodes,
                        const In<double>& pairs, const In<double>& triples) {
-    require(offsets.ndim() == 1 && offsets.size() >= 1, "offsets must have n_examples + 1 entries");
     const auto starts = view(offsets);
-    require(starts.front() == 0 && starts.back() == static_cast<std::int64_t>(nodes.size()),
-            "offsets do not span the node scores");
-    for (std::size_t i = 1; i < starts.size(); ++i)
-        require(starts[i] >= starts[i - 1] && (starts[i] - starts[i - 1]) % constraints.n_labels == 0,
-                "node parts of an example must be a multiple of n_labels");
+    require(offsets.ndim() == 1 && rises_to(starts, nodes.size()), "offsets do not span the node scores");
+    for (const std::int64_t start : starts)
+        require(start % constraints.n_labels == 0, "node parts of an example must be a multiple of n_labels");
     const std::size_t n = starts.size() - 1, square = constraints.pairs.size(),
                       cube = square * constraints.first.size();
     const bool each = pairs.size() == n * square && triples.size() == n * cube;
@@ -45,17 +42,9 @@ second::Batch batch_of(const In<std::int64_t>& offsets, const second::Constraint
     "offsets"_array, "n_labels"_a, "follow"_array, "first"_array, "last"_array, "nodes"_array, "pairs"_array, \
         "triples"_array
 
-void check_outputs(const second::Batch& batch, std::size_t ranks, const Out<double>& z, const Out<double>& value,
-                   const Out<std::int8_t>& status) {
-    const auto n = static_cast<std::size_t>(batch.n_examples());
-    require(z.size() == ranks * static_cast<std::size_t>(batch.n_parts()) && value.size() == ranks * n &&
-                status.size() == ranks * n,
-            "outputs do not fit the batch");
-}
-
 void argmax(MM_BATCH, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
-    check_outputs(batch, 1, z, value, status);
+    require_outputs(batch.n_parts(), batch.n_examples(), z, value, status);
     const NoGil release;
     second::argmax(batch, view(z), view(value), view(status), threads);
 }
@@ -73,14 +62,14 @@ void labels(MM_BATCH, Out<std::int32_t> labels, Out<double> value, Out<std::int8
 void k_best(MM_BATCH, std::int64_t k, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
     require(k >= 1 && k < (std::int64_t{1} << 31) / batch.square(), "k must be at least 1, k * n_labels^2 below 2^31");
-    check_outputs(batch, static_cast<std::size_t>(k), z, value, status);
+    require_outputs(batch.n_parts(), batch.n_examples(), z, value, status, k);
     const NoGil release;
     second::k_best(batch, k, view(z), view(value), view(status), threads);
 }
 
 void marginals(MM_BATCH, bool by_logs, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
-    check_outputs(batch, 1, z, value, status);
+    require_outputs(batch.n_parts(), batch.n_examples(), z, value, status);
     const NoGil release;
     second::marginals(batch, by_logs, view(z), view(value), view(status), threads);
 }
@@ -94,12 +83,9 @@ void max_marginals(MM_BATCH, Out<double> most, int threads) {
 
 void project(MM_BATCH, hull::HullBatch& sets, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
-    check_outputs(batch, 1, z, value, status);
-    const std::int64_t n = batch.n_examples();
-    require(static_cast<std::int64_t>(sets.sizes.size()) == n, "active sets do not fit the batch");
-    for (std::int64_t i = 0; i < n; ++i)
-        require(sets.sizes[i] == batch.length(i) * n_labels + batch.square() + batch.cube(),
-                "active sets do not fit the batch");
+    require_outputs(batch.n_parts(), batch.n_examples(), z, value, status);
+    const auto size = [&](std::int64_t i) { return batch.length(i) * n_labels + batch.square() + batch.cube(); };
+    require(sets.fit(batch.n_examples(), size), "active sets do not fit the batch");
     const NoGil release;
     second::project(batch, sets, view(z), view(value), view(status), threads);
 }
@@ -109,9 +95,8 @@ class SecondOrderOracle final : public online::Oracle {
    public:
     SecondOrderOracle(In<std::int64_t> lengths, std::int64_t n_labels, Legal follow, Legal first, Legal last,
                       std::int64_t ranks)
-        : lengths_(copied(lengths)), follow_(copied(follow)), first_(copied(first)), last_(copied(last)),
-          single_(constraints_of(n_labels, follow, first, last), simd::lanes_in_use(), longest(lengths_)),
-          most_(ranks) {
+        : Oracle(ranks), lengths_(copied(lengths)), follow_(copied(follow)), first_(copied(first)), last_(copied(last)),
+          single_(constraints_of(n_labels, follow, first, last), simd::lanes_in_use(), longest(lengths_)) {
         single_.constraints = {n_labels, follow_, first_, last_};
         require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / (n_labels * n_labels),
                 "k must be at least 1, k * n_labels^2 below 2^31");
@@ -122,7 +107,6 @@ class SecondOrderOracle final : public online::Oracle {
         const std::int64_t k = single_.constraints.n_labels;
         return (lengths_[i] + k + k * k) * k;
     }
-    std::int64_t ranks() const override { return most_; }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
         double value;
         const online::Status found = single_.run(lengths_[i], scores, value);
@@ -132,7 +116,7 @@ class SecondOrderOracle final : public online::Oracle {
     }
     online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
                           std::vector<hull::Sparse>& vertices) override {
-        require(k <= most_, "this oracle was made for fewer ranks");
+        require(k <= ranks(), "this oracle was made for fewer ranks");
         vertices.resize(1);
         const online::Status best = argmax(i, scores, vertices[0]);  // which checks the scores and lays out the table
         if (best != online::Status::ok || k == 1 || lengths_[i] == 0) return best;
@@ -149,7 +133,6 @@ class SecondOrderOracle final : public online::Oracle {
     std::vector<std::int64_t> lengths_;
     std::vector<std::uint8_t> follow_, first_, last_;
     second::Single single_;
-    std::int64_t most_;
     std::unique_ptr<second::KBest> k_best_;
 };
 

@@ -18,19 +18,15 @@ namespace {
 tree::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int32_t>& labels, const In<std::int32_t>& edges,
                        const In<std::int64_t>& edge_offsets) {
     const tree::Graphs graphs{view(nodes), view(edge_offsets), view(labels), view(edges), {}, {}, {}};
-    require(!graphs.nodes.empty() && graphs.nodes.size() == graphs.edge_offsets.size(),
+    require(graphs.nodes.size() == graphs.edge_offsets.size(),
             "node and edge offsets must have n_examples + 1 entries");
-    require(graphs.nodes.front() == 0 && graphs.edge_offsets.front() == 0, "offsets must start at 0");
-    for (std::size_t i = 1; i < graphs.nodes.size(); ++i) {
-        const std::int64_t n = graphs.nodes[i] - graphs.nodes[i - 1];
-        require(n >= 0 && n < std::int64_t{1} << 30, "node offsets must not decrease, nor an example be too large");
-        require(graphs.edge_offsets[i] >= graphs.edge_offsets[i - 1], "edge offsets must not decrease");
-    }
-    require(labels.size() == static_cast<std::size_t>(graphs.nodes.back()), "labels must have one entry per node");
-    require(edges.size() == 2 * static_cast<std::size_t>(graphs.edge_offsets.back()), "edges must have two ends each");
+    require(rises_to(graphs.nodes, labels.size()), "node offsets must rise from 0 to the number of nodes");
+    require(edges.size() % 2 == 0 && rises_to(graphs.edge_offsets, edges.size() / 2),
+            "edge offsets must rise from 0 to the number of edges, which have two ends each");
     for (const std::int32_t k : graphs.labels) require(k >= 1 && k <= 1 << 15, "labels must be between 1 and 32768");
     for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
         const std::int64_t n = graphs.n_nodes(i);
+        require(n < std::int64_t{1} << 30, "an example has too many nodes");
         const std::int32_t* k = graphs.labels.data() + graphs.nodes[i];
         std::int64_t parts = 0;
         for (std::int64_t v = 0; v < n; ++v) parts += k[v];
@@ -51,16 +47,11 @@ void add_cliques(tree::Graphs& graphs, const In<std::int64_t>& offsets, const In
     graphs.clique_begin = view(begin);
     graphs.clique_nodes = view(clique_nodes);
     const auto &of_example = graphs.clique_offsets, &of_clique = graphs.clique_begin;
-    require(of_example.size() == graphs.nodes.size() && of_example.front() == 0,
-            "clique offsets must have n_examples + 1 entries and start at 0");
-    for (std::size_t i = 1; i < of_example.size(); ++i)
-        require(of_example[i] >= of_example[i - 1], "clique offsets must not decrease");
-    require(!of_clique.empty() && of_clique.size() - 1 == static_cast<std::size_t>(of_example.back()) &&
-                of_clique.front() == 0,
-            "the beginnings of cliques must have n_cliques + 1 entries and start at 0");
+    require(rises_to(of_clique, clique_nodes.size()), "beginnings of cliques must rise from 0 to the number of nodes");
+    require(of_example.size() == graphs.nodes.size() && rises_to(of_example, of_clique.size() - 1),
+            "clique offsets must have n_examples + 1 entries and rise from 0 to the number of cliques");
     for (std::size_t c = 1; c < of_clique.size(); ++c)
         require(of_clique[c] > of_clique[c - 1], "a clique must have at least one node");
-    require(clique_nodes.size() == static_cast<std::size_t>(of_clique.back()), "cliques do not fit their beginnings");
     std::vector<std::int64_t> last;  // the last clique that a node was seen in
     for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
         const std::int64_t n = graphs.n_nodes(i);
@@ -101,29 +92,22 @@ class TreeBatch {
         tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
         add_cliques(graphs, clique_offsets, clique_begin, clique_nodes);
         require(order.size() == labels.size(), "order must have one entry per node");
-        std::vector<bool> seen;
-        for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
-            seen.assign(static_cast<std::size_t>(graphs.n_nodes(i)), false);
-            for (std::int64_t t = graphs.nodes[i]; t < graphs.nodes[i + 1]; ++t) {
-                const std::int32_t v = order.data()[t];
-                require(v >= 0 && v < graphs.n_nodes(i) && !seen[v], "order must hold every node once");
-                seen[v] = true;
-            }
-        }
+        for (std::int64_t i = 0; i < graphs.n_examples(); ++i)
+            require(distinct(view(order).subspan(graphs.nodes[i], graphs.n_nodes(i)), graphs.n_nodes(i)),
+                    "order must hold every node once");
         const NoGil release;
         fits_ = plan_.build(graphs, view(order), most);
     }
 
     void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) const {
-        check(scores, z, value, status, 1);
+        check(scores, z, value, status);
         const NoGil release;
         tree::argmax(plan_, view(scores), view(z), view(value), view(status), threads);
     }
 
     void labels(In<double> scores, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status,
                 int threads) const {
-        require(fits_, "a cluster of the batch is larger than allowed");
-        const auto n = static_cast<std::size_t>(plan_.n_examples());
+        const auto n = static_cast<std::size_t>(plan().n_examples());
         require(scores.size() == static_cast<std::size_t>(plan_.n_parts()), "scores do not fit the batch");
         require(labels.size() == static_cast<std::size_t>(plan_.nodes[n]) && value.size() == n && status.size() == n,
                 "outputs do not fit the batch");
@@ -134,25 +118,23 @@ class TreeBatch {
     void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
                 int threads) const {
         require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
-        check(scores, z, value, status, static_cast<std::size_t>(k));
+        check(scores, z, value, status, k);
         const NoGil release;
         tree::k_best(plan_, k, view(scores), view(z), view(value), view(status), threads);
     }
 
     void marginals(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
                    int threads) const {
-        check(potentials, z, value, status, 1);
+        check(potentials, z, value, status);
         const NoGil release;
         tree::marginals(plan_, view(potentials), view(z), view(value), view(status), threads);
     }
 
     void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
                  int threads) const {
-        check(point, z, value, status, 1);
-        const auto n = static_cast<std::size_t>(plan_.n_examples());
-        require(sets.sizes.size() == n, "active sets do not fit the batch");
-        for (std::size_t i = 0; i < n; ++i)
-            require(sets.sizes[i] == plan_.n_parts(static_cast<std::int64_t>(i)), "active sets do not fit the batch");
+        check(point, z, value, status);
+        require(sets.fit(plan_.n_examples(), [&](std::int64_t i) { return plan_.n_parts(i); }),
+                "active sets do not fit the batch");
         const NoGil release;
         tree::project(plan_, sets, view(point), view(z), view(value), view(status), threads);
     }
@@ -164,7 +146,7 @@ class TreeBatch {
 
     void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
                       Out<double> value, Out<std::int8_t> status, int threads) const {
-        check(scores, z, value, status, 1);
+        check(scores, z, value, status);
         const auto n = static_cast<std::size_t>(plan_.n_examples());
         require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
                 "margins and costs do not fit the batch");
@@ -178,29 +160,24 @@ class TreeBatch {
     bool fits_ = false;
 
     void check(const In<double>& values, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
-               std::size_t ranks) const {
-        require(fits_, "a cluster of the batch is larger than allowed");
-        const auto n = static_cast<std::size_t>(plan_.n_examples());
-        const auto parts = static_cast<std::size_t>(plan_.n_parts());
-        require(values.size() == parts, "scores do not fit the batch");
-        require(z.size() == ranks * parts && value.size() == ranks * n && status.size() == ranks * n,
-                "outputs do not fit the batch");
+               std::int64_t ranks = 1) const {
+        require(values.size() == static_cast<std::size_t>(plan().n_parts()), "scores do not fit the batch");
+        require_outputs(values.size(), plan_.n_examples(), z, value, status, ranks);
     }
 };
 
 // Max-product, the k best, and slack rescaling, on one example at a time.
 class TreeOracle final : public online::Oracle {
    public:
-    TreeOracle(const TreeBatch& batch, std::int64_t ranks) : plan_(batch.plan()), most_(ranks) {
+    TreeOracle(const TreeBatch& batch, std::int64_t ranks) : Oracle(ranks), plan_(batch.plan()) {
         require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
         scratch_.resize(plan_);
         if (ranks > 1) k_best_ = std::make_unique<tree::KBest>(plan_);
     }
     std::int64_t n_examples() const override { return plan_.n_examples(); }
     std::int64_t size(std::int64_t i) const override { return plan_.n_parts(i); }
-    std::int64_t ranks() const override { return most_; }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
-        const tree::Scores own = parts(i, scores);
+        const tree::Scores own = tree::parts_within(plan_, i, scores);
         double value;
         const auto found = tree::upward(width_, plan_, i, own, scratch_, value);
         if (found != online::Status::ok) return found;
@@ -210,10 +187,10 @@ class TreeOracle final : public online::Oracle {
     }
     online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
                           std::vector<hull::Sparse>& vertices) override {
-        require(k <= most_, "this oracle was made for fewer ranks");
+        require(k <= ranks(), "this oracle was made for fewer ranks");
         vertices.resize(1);
         if (k == 1) return argmax(i, scores, vertices[0]);
-        const auto found = k_best_->begin(width_, i, parts(i, scores));
+        const auto found = k_best_->begin(width_, i, tree::parts_within(plan_, i, scores));
         if (found != online::Status::ok) return found;
         double value;
         std::size_t r = 0;
@@ -227,30 +204,20 @@ class TreeOracle final : public online::Oracle {
     }
     std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
                                                hull::Sparse& vertex, double& value) override {
-        const auto found = slack_.run(width_, plan_, i, parts(i, product.scores), product.margin,
-                                      parts(i, product.costs), product.constant, scratch_, value);
+        const auto found = slack_.run(width_, plan_, i, tree::parts_within(plan_, i, product.scores), product.margin,
+                                      tree::parts_within(plan_, i, product.costs), product.constant, scratch_, value);
         if (found == online::Status::ok || found == online::Status::inexact) take(i, vertex);
         return found;
     }
 
    private:
-    tree::Scores parts(std::int64_t i, const double* own) const {
-        const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
-        return {own, own + nodes, own + nodes + plan_.edge_parts[i + 1] - plan_.edge_parts[i]};
-    }
     // The output of the labels in the scratch.
     void take(std::int64_t i, hull::Sparse& vertex) const {
-        const std::int64_t nodes = plan_.node_parts[i + 1] - plan_.node_parts[i];
-        const std::int64_t two = nodes + plan_.edge_parts[i + 1] - plan_.edge_parts[i];
-        vertex.clear();
-        tree::each_part(
-            plan_, i, scratch_.labels.data(), [&](std::int64_t at) { vertex.add(at, 1.0); },
-            [&](std::int64_t at) { vertex.add(nodes + at, 1.0); }, [&](std::int64_t at) { vertex.add(two + at, 1.0); });
+        tree::vertex_of(plan_, i, scratch_.labels.data(), vertex);
         std::sort(vertex.index.begin(), vertex.index.end());
     }
 
     const tree::Plan& plan_;
-    std::int64_t most_;
     int width_ = simd::lanes_in_use();
     tree::Scratch scratch_;
     tree::SlackSearch slack_;

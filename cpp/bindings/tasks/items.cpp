@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <mutex>
-#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -136,12 +136,14 @@ class Walker {
         return {data, static_cast<std::size_t>(size)};
     }
 
-    void append(std::string_view text) {
-        const auto* data = reinterpret_cast<const Byte*>(text.data());
-        text_.insert(text_.end(), data, data + text.size());
-    }
-
-    void emit(double value) {
+    // Adds an attribute; its name stands behind the prefix.
+    void emit(std::initializer_list<std::string_view> name, double value) {
+        const auto append = [&](std::string_view text) {
+            const auto* data = reinterpret_cast<const Byte*>(text.data());
+            text_.insert(text_.end(), data, data + text.size());
+        };
+        append(prefix_);
+        for (const std::string_view piece : name) append(piece);
         end_.push_back(static_cast<std::int64_t>(text_.size()));
         values_.push_back(value);
     }
@@ -150,8 +152,7 @@ class Walker {
         if (PyDict_Check(token)) {
             dictionary(token);
         } else if (is_text(token)) {
-            append(text_of(token));
-            emit(1.0);
+            emit({text_of(token)}, 1.0);
         } else if (PyList_Check(token) || PyTuple_Check(token) || PyAnySet_Check(token)) {
             names(token);
         } else {
@@ -172,21 +173,13 @@ class Walker {
             for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.ptr()); ++i)
                 sorted.push_back(one(PyList_GET_ITEM(list.ptr(), i)));
             std::sort(sorted.begin(), sorted.end());
-            for (const auto text : sorted) {
-                append(prefix_);
-                append(text);
-                emit(1.0);
-            }
+            for (const auto text : sorted) emit({text}, 1.0);
             return;
         }
         const bool list = PyList_Check(all);
         const Py_ssize_t size = list ? PyList_GET_SIZE(all) : PyTuple_GET_SIZE(all);
-        for (Py_ssize_t i = 0; i < size; ++i) {  // no Python code runs in here
-            const auto text = one(list ? PyList_GET_ITEM(all, i) : PyTuple_GET_ITEM(all, i));
-            append(prefix_);
-            append(text);
-            emit(1.0);
-        }
+        for (Py_ssize_t i = 0; i < size; ++i)  // no Python code runs in here
+            emit({one(list ? PyList_GET_ITEM(all, i) : PyTuple_GET_ITEM(all, i))}, 1.0);
     }
 
     void dictionary(PyObject* all) {
@@ -202,22 +195,14 @@ class Walker {
         while (PyDict_Next(all, &at, &key, &value)) {
             if (!is_text(key)) throw Refused("the name of an attribute must be text, got " + type_name(key));
             const std::string_view name = text_of(key);
-            if (PyUnicode_Check(value) || PyBytes_Check(value)) {
-                const std::string_view text = text_of(value);
-                append(prefix_);
-                append(name);
-                text_.push_back(':');
-                append(text);
-                emit(1.0);
+            if (is_text(value)) {
+                emit({name, ":", text_of(value)}, 1.0);
             } else if (PyDict_Check(value) || PyList_Check(value) || PyTuple_Check(value) || PyAnySet_Check(value)) {
                 const nb::object kept = nb::borrow(value);
                 const std::size_t before = prefix_.size();
                 prefix_.append(name).push_back(':');
-                if (PyDict_Check(value)) {
-                    dictionary(value);
-                } else {
-                    names(value);
-                }
+                if (PyDict_Check(value)) dictionary(value);
+                else names(value);
                 prefix_.resize(before);
             } else {
                 number_of(name, key, value);
@@ -250,9 +235,7 @@ class Walker {
             throw Refused("attribute '" + prefix_ + std::string(name) +
                           "': the value is NaN or infinite; give a number");
         if (weight == 0.0) return;  // has no effect on scores
-        append(prefix_);
-        append(name);
-        emit(weight);
+        emit({name}, weight);
     }
 
     // Numbers what has been gathered, and adds the rows of its tokens: sorted, each column once.
@@ -263,13 +246,7 @@ class Walker {
         {
             const NoGil unlocked;
             for (std::size_t i = 0; i < end_.size(); ++i) begin_[i] = i ? end_[i - 1] : 0;
-            if (grow_) {
-                const std::unique_lock lock(table_.mutex);
-                table_.number(text_.data(), begin_, end_, true, numbers_.data());
-            } else {
-                const std::shared_lock lock(table_.mutex);
-                table_.number(text_.data(), begin_, end_, false, numbers_.data());
-            }
+            table_.locked(grow_, [&] { table_.number(text_.data(), begin_, end_, grow_, numbers_.data()); });
             std::size_t first = 0;
             for (std::size_t t = 0; t < token_end_.size(); ++t) {
                 const auto last = static_cast<std::size_t>(token_end_[t]);

@@ -20,14 +20,10 @@ struct LinkBatch {
     In<std::int32_t> identity;
 };
 
-void check_offsets(const std::vector<std::int64_t>& offsets, std::size_t n) {
-    require(!offsets.empty() && offsets.front() == 0 && offsets.back() == static_cast<std::int64_t>(n),
-            "offsets do not span what they divide");
-    for (std::size_t i = 1; i < offsets.size(); ++i) require(offsets[i - 1] <= offsets[i], "offsets must not decrease");
-}
-
-void check_words(const std::vector<std::int32_t>& words, std::int64_t n) {
-    for (const std::int32_t w : words) require(w >= 0 && w < n, "a word is outside the list of words");
+// Checks offsets, and copies them.
+std::vector<std::int64_t> offsets_of(const In<std::int64_t>& offsets, std::size_t n) {
+    require(rises_to(view(offsets), n), "offsets must rise from 0 to the end of what they divide");
+    return copied(offsets);
 }
 
 void create(LinkBatch* self, In<std::int64_t> source_start, In<std::int64_t> target_start, In<std::int64_t> grid_start,
@@ -37,15 +33,12 @@ void create(LinkBatch* self, In<std::int64_t> source_start, In<std::int64_t> tar
             In<double> together, In<double> count_source, In<double> count_target, In<double> null_source,
             In<double> null_target, In<std::int32_t> identity, In<double> user, double n_pairs) {
     Batch b;
-    b.source_start = copied(source_start);
-    b.target_start = copied(target_start);
-    b.grid_start = copied(grid_start);
+    const std::size_t cells = together.size();
+    b.source_start = offsets_of(source_start, source_word.size());
+    b.target_start = offsets_of(target_start, target_word.size());
+    b.grid_start = offsets_of(grid_start, cells);
     b.source_word = copied(source_word);
     b.target_word = copied(target_word);
-    const std::size_t cells = together.size();
-    check_offsets(b.source_start, b.source_word.size());
-    check_offsets(b.target_start, b.target_word.size());
-    check_offsets(b.grid_start, cells);
     require(b.source_start.size() == b.grid_start.size() && b.target_start.size() == b.grid_start.size(),
             "the three offsets must have one entry per sentence pair and one more");
     for (std::size_t i = 0; i + 1 < b.grid_start.size(); ++i) {
@@ -53,19 +46,18 @@ void create(LinkBatch* self, In<std::int64_t> source_start, In<std::int64_t> tar
         const std::int64_t size = b.grid_start[i + 1] - b.grid_start[i];
         require(K == 0 ? size == 0 : size % K == 0 && size / K == J, "a grid does not have source x target cells");
     }
-    b.words.start = copied(letters_start);
+    b.words.start = offsets_of(letters_start, letters.size());
     b.words.letters = copied(letters);
     b.words.shape = copied(shape);
     b.words.digits = copied(digits);
     b.words.kind = copied(kind);
-    check_offsets(b.words.start, b.words.letters.size());
     require(b.words.start.size() == kind.size() + 1 && shape.size() == kind.size() && digits.size() == kind.size(),
             "letters, shapes, digits and kinds must have one entry per word");
     for (std::size_t i = 1; i < b.words.start.size(); ++i)
         require(b.words.start[i] - b.words.start[i - 1] <= links::LETTERS_MOST, "a word has too many letters");
     for (const std::uint32_t letter : b.words.letters) require(letter < 0x110000, "a letter is not a code point");
-    check_words(b.source_word, b.words.size());
-    check_words(b.target_word, b.words.size());
+    require(within(view(source_word), 0, b.words.size()) && within(view(target_word), 0, b.words.size()),
+            "a word is outside the list of words");
     require(model1_forward.size() == cells && model1_backward.size() == cells && hmm_forward.size() == cells &&
                 hmm_backward.size() == cells,
             "all grids must have the same size");
@@ -89,10 +81,7 @@ void create(LinkBatch* self, In<std::int64_t> source_start, In<std::int64_t> tar
     b.null_target = view(null_target);
     b.identity = view(identity);
     b.user = view(user);
-    {
-        const NoGil release;
-        b.words.finish();
-    }
+    unlocked([&] { b.words.finish(); });
     new (self) LinkBatch{std::move(b), model1_forward, model1_backward, hmm_forward, hmm_backward, together,
                          count_source, count_target,   null_source,     null_target, user,         identity};
 }
@@ -142,10 +131,9 @@ void fill(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_iden
           Out<std::int32_t> columns, Out<double> values, Out<std::int8_t> status, int threads) {
     const Choice choice = checked(self, groups, user, n_identity, status.size(), threads);
     const auto s = view(start);
-    require(static_cast<std::int64_t>(s.size()) == self.batch.cells() + 1 && s.front() == 0 &&
-                s.back() == static_cast<std::int64_t>(values.size()) && columns.size() == values.size(),
-            "start does not span the entries of the cells");
-    for (std::size_t i = 1; i < s.size(); ++i) require(s[i - 1] <= s[i], "start must not decrease");
+    require(static_cast<std::int64_t>(s.size()) == self.batch.cells() + 1 && rises_to(s, values.size()) &&
+                columns.size() == values.size(),
+            "start must rise from 0 to the number of entries of all cells");
     const NoGil release;
     links::fill(self.batch, choice, s, view(columns), view(values), view(status), threads);
 }

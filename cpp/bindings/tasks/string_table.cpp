@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -20,26 +21,19 @@ std::unique_ptr<StringTable> from_strings(const In<Byte>& text, const In<std::in
     require(text.ndim() == 1 && ends.ndim() == 1, "text and ends must be vectors");
     const auto all = view(ends);
     const auto size = static_cast<std::int64_t>(text.size());
-    std::int64_t begin = 0;
-    for (const std::int64_t end : all) {
-        require(end >= begin && end <= size, "ends must not decrease, nor pass the end of the text");
-        begin = end;
-    }
-    require(begin == size, "ends must end where the text does");
-    const Byte* bytes = text.data();
-    bool distinct = true;
+    require(std::ranges::is_sorted(all) && (all.empty() ? size == 0 : all.front() >= 0 && all.back() == size),
+            "ends must not decrease, and end where the text does");
     auto table = std::make_unique<StringTable>();
-    {
-        const NoGil unlocked;
+    const bool different = unlocked([&] {
         table->reserve(static_cast<std::int64_t>(all.size()), size);
-        begin = 0;
-        for (std::size_t i = 0; i < all.size() && distinct; ++i) {
-            distinct =
-                table->add(bytes + begin, static_cast<std::size_t>(all[i] - begin)) == static_cast<std::int32_t>(i);
-            begin = all[i];
+        std::int64_t begin = 0;
+        for (const std::int64_t end : all) {
+            table->add(text.data() + begin, static_cast<std::size_t>(end - begin));
+            begin = end;
         }
-    }
-    require(distinct, "strings must be different from each other");
+        return table->size() == static_cast<std::int64_t>(all.size());
+    });
+    require(different, "strings must be different from each other");
     return table;
 }
 
@@ -51,16 +45,8 @@ void number(StringTable& table, const In<Byte>& buffer, const In<std::int64_t>& 
     const auto size = static_cast<std::int64_t>(buffer.size());
     for (std::size_t i = 0; i < first.size(); ++i)
         require(first[i] >= 0 && first[i] <= last[i] && last[i] <= size, "a string lies outside of the buffer");
-    const Byte* bytes = buffer.data();
-    std::int32_t* numbers = out.data();
-    const NoGil unlocked;
-    if (grow) {
-        const std::unique_lock lock(table.mutex);
-        table.number(bytes, first, last, true, numbers);
-    } else {
-        const std::shared_lock lock(table.mutex);
-        table.number(bytes, first, last, false, numbers);
-    }
+    const NoGil release;
+    table.locked(grow, [&] { table.number(buffer.data(), first, last, grow, out.data()); });
 }
 
 nb::tuple texts(const StringTable& table) {

@@ -15,18 +15,12 @@ using symmetrize::Method;
 using symmetrize::Symmetrizer;
 
 void check(const Directed& directed) {
-    const auto start = directed.start;
-    require(!start.empty() && start.front() == 0, "offsets must start at 0");
     require(directed.links.size() % 2 == 0, "links must be pairs");
-    const auto count = static_cast<std::int64_t>(directed.links.size() / 2);
-    for (std::size_t i = 1; i < start.size(); ++i)
-        require(start[i] >= start[i - 1] && start[i] <= count && start[i] - start[i - 1] < (std::int64_t{1} << 29),
-                "offsets must not decrease, nor pass the end of the links");
-    require(start.back() == count, "offsets must end where the links do");
-    for (const std::int64_t position : directed.links)
-        require(position >= 0 && position < (std::int64_t{1} << 31), "positions must lie in 0..2^31 - 1");
+    require(rises_to(directed.start, directed.links.size() / 2), "offsets must rise from 0 to the number of links");
+    require(within(directed.links, 0, std::int64_t{1} << 31), "positions must lie in 0..2^31 - 1");
     for (std::int64_t i = 0; i < directed.size(); ++i) {
         const auto links = directed.of(i);
+        require(links.size() < std::size_t{1} << 30, "a sentence has too many links");
         for (std::size_t k = 2; k < links.size(); k += 2)
             require(links[k] > links[k - 2] || (links[k] == links[k - 2] && links[k + 1] > links[k - 1]),
                     "links must be sorted and distinct");
@@ -53,12 +47,10 @@ void run(int method, const In<std::int64_t>& forward_start, const In<std::int64_
     std::vector<Symmetrizer> workers;
     const auto wanted = std::clamp<std::int64_t>(threads, 1, std::max<std::int64_t>(forward.size(), 1));
     for (std::int64_t t = 0; t < wanted; ++t) workers.emplace_back(static_cast<std::size_t>(most));
-    parallel_blocks(forward.size(), 256, static_cast<int>(wanted),
-                    [&](int thread, std::int64_t begin, std::int64_t end) {
-                        for (std::int64_t i = begin; i < end; ++i)
-                            counts[i] = workers[thread].run(static_cast<Method>(method), forward.of(i), backward.of(i),
-                                                            out + 2 * (forward.start[i] + backward.start[i]));
-                    });
+    parallel_each(forward.size(), 256, static_cast<int>(wanted), [&](int thread, std::int64_t i) {
+        counts[i] = workers[thread].run(static_cast<Method>(method), forward.of(i), backward.of(i),
+                                        out + 2 * (forward.start[i] + backward.start[i]));
+    });
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "maxmargin/text/token_attributes.hpp"
 
-#include <mutex>
-#include <shared_mutex>
 #include <utility>
 
 #include "arrays.hpp"
@@ -17,9 +15,7 @@ using templates::Template;
 
 void check(const Template& given) {
     const auto sentences = given.sentences;
-    require(!sentences.empty() && sentences[0] == 0, "sentences must begin with 0");
-    for (std::size_t i = 1; i < sentences.size(); ++i)
-        require(sentences[i] >= sentences[i - 1], "sentences must not fall");
+    require(!sentences.empty() && rises_to(sentences, sentences.back()), "sentences must rise from 0");
     const auto n_tokens = static_cast<std::size_t>(sentences.back());
     const std::size_t n_columns = given.column_size.size();
     // The product may wrap: each factor is bounded first.
@@ -31,8 +27,7 @@ void check(const Template& given) {
     for (std::size_t c = 0; c < n_columns; ++c) {
         const std::int64_t size = given.column_size[c];
         require(size >= 0 && size < (std::int64_t{1} << 31), "a column has an impossible size");
-        for (const std::int32_t cell : given.cells.subspan(c * n_tokens, n_tokens))
-            require(cell >= 0 && cell < size, "a cell is outside of its column");
+        require(within(given.cells.subspan(c * n_tokens, n_tokens), 0, size), "a cell is outside of its column");
     }
     const auto& pieces = given.pieces;
     require(pieces.begin.size() == pieces.end.size(), "pieces must have as many ends as beginnings");
@@ -56,13 +51,9 @@ void check(const Template& given) {
         require(source >= 0 && static_cast<std::size_t>(source) < given.source_column.size(), "a view has no source");
         require(given.view_row[v] >= -given.reach && given.view_row[v] <= given.reach, "a row is out of reach");
     }
-    const auto starts = given.line_start;
-    require(!starts.empty() && starts[0] == 0, "lines must begin with 0");
-    for (std::size_t l = 1; l < starts.size(); ++l) require(starts[l] >= starts[l - 1], "lines must not fall");
-    require(starts.back() == static_cast<std::int64_t>(given.items.size()), "lines must end where the items do");
-    const auto n_views = static_cast<std::int64_t>(given.view_source.size());
-    for (const std::int64_t item : given.items)
-        require(item >= -n_pieces && item < n_views, "an item is neither a view nor a piece");
+    require(rises_to(given.line_start, given.items.size()), "lines must rise from 0 to the number of items");
+    require(within(given.items, -n_pieces, static_cast<std::int64_t>(given.view_source.size())),
+            "an item is neither a view nor a piece");
 }
 
 nb::tuple run(StringTable& table, const In<std::int64_t>& sentences, const In<std::int32_t>& cells,
@@ -83,16 +74,7 @@ nb::tuple run(StringTable& table, const In<std::int64_t>& sentences, const In<st
                          view(items)};
     check(given);
     templates::Rows rows;
-    {
-        const NoGil unlocked;
-        if (grow) {
-            const std::unique_lock lock(table.mutex);
-            templates::Extractor(given, table, true).run(edges, rows);
-        } else {
-            const std::shared_lock lock(table.mutex);
-            templates::Extractor(given, table, false).run(edges, rows);
-        }
-    }
+    unlocked([&] { table.locked(grow, [&] { templates::Extractor(given, table, grow).run(edges, rows); }); });
     nb::object values = rows.ones ? nb::none() : nb::cast(owned(std::move(rows.values)));
     return nb::make_tuple(owned(std::move(rows.starts)), owned(std::move(rows.columns)), values);
 }

@@ -26,12 +26,7 @@ nb::tuple told(const Problem& problem) {
 
 nb::tuple count(const In<std::uint8_t>& text, int layout) {
     const Layout chosen = layout_of(layout);
-    const auto bytes = view(text);
-    Sizes sizes;
-    {
-        const NoGil unlocked;
-        sizes = token_scan::count(bytes, chosen);
-    }
+    const Sizes sizes = unlocked([&] { return token_scan::count(view(text), chosen); });
     return nb::make_tuple(sizes.tokens, sizes.sentences);
 }
 
@@ -46,23 +41,12 @@ nb::tuple scan(const In<std::uint8_t>& text, int layout, Out<std::int64_t> begin
     require(width >= 1, "there must be a column");
     if (token_scan::sentence_a_line(chosen))
         require(width == (chosen == Layout::words ? 1 : 2), "words have one cell, tagged words two");
-    const auto bytes = view(text);
     const Cells cells{view(begin), view(end), view(lines), view(sentences), width};
-    Problem problem;
-    {
-        const NoGil unlocked;
-        problem = token_scan::scan(bytes, chosen, cells);
-    }
-    return told(problem);
+    return told(unlocked([&] { return token_scan::scan(view(text), chosen, cells); }));
 }
 
 nb::tuple count_attributes(const In<std::uint8_t>& text) {
-    const auto bytes = view(text);
-    Sizes sizes;
-    {
-        const NoGil unlocked;
-        sizes = token_scan::count_attributes(bytes);
-    }
+    const Sizes sizes = unlocked([&] { return token_scan::count_attributes(view(text)); });
     return nb::make_tuple(sizes.tokens, sizes.sentences, sizes.attributes);
 }
 
@@ -74,15 +58,9 @@ nb::tuple scan_attributes(Out<std::uint8_t> text, Out<std::int64_t> begin, Out<s
     require(label_begin.size() == lines.size() && label_end.size() == lines.size() && starts.size() == lines.size() + 1,
             "labels and lines must have one entry per token, starts one more");
     require(sentences.size() >= 1, "sentences must have one more entry than there are sentences");
-    const auto bytes = view(text);
     const Attributes out{view(begin),       view(end),       view(weight), view(starts),
                          view(label_begin), view(label_end), view(lines),  view(sentences)};
-    Problem problem;
-    {
-        const NoGil unlocked;
-        problem = token_scan::scan_attributes(bytes, out);
-    }
-    return told(problem);
+    return told(unlocked([&] { return token_scan::scan_attributes(view(text), out); }));
 }
 
 std::int64_t splice(const In<std::uint8_t>& text, const In<std::int64_t>& begin, const In<std::int64_t>& end,
@@ -93,11 +71,7 @@ std::int64_t splice(const In<std::uint8_t>& text, const In<std::int64_t>& begin,
     const std::size_t n = places.begin.size();
     require(places.end.size() == n && places.code.size() == n, "begin, end and code must have one entry per place");
     require(places.number.empty() || places.number.size() == n, "number must have one entry per place, or none");
-    require(!places.names.empty() && places.names.front() == 0 &&
-                places.names.back() == static_cast<std::int64_t>(places.letters.size()),
-            "names must begin at 0 and end where the letters do");
-    for (std::size_t i = 1; i < places.names.size(); ++i)
-        require(places.names[i] >= places.names[i - 1], "names must not decrease");
+    require(rises_to(places.names, places.letters.size()), "names must rise from 0 to the number of letters");
     require(digits >= 1 && digits <= 9, "digits must lie in 1..9");
     const auto known = static_cast<std::int64_t>(places.names.size()) - 1;
     std::int64_t last = 0;

@@ -17,19 +17,6 @@ using bitext::Pairs;
 using Offsets = In<std::int64_t>;
 using Words = In<std::int32_t>;
 
-bool rising(std::span<const std::int64_t> offsets, std::size_t end) {
-    if (offsets.empty() || offsets[0] != 0) return false;
-    for (std::size_t i = 1; i < offsets.size(); ++i)
-        if (offsets[i] < offsets[i - 1]) return false;
-    return static_cast<std::size_t>(offsets.back()) == end;
-}
-
-bool below(std::span<const std::int32_t> words, std::int64_t least, std::int64_t end) {
-    for (const std::int32_t word : words)
-        if (word < least || word >= end) return false;
-    return true;
-}
-
 // Sentence pairs that were checked when they were made, with the offsets of their cells.
 class SentencePairs {
    public:
@@ -39,9 +26,11 @@ class SentencePairs {
           target_start_(copied(target_start)), source_(copied(source)), target_(copied(target)) {
         require(n_source >= 0 && n_target >= 0, "vocabularies must not be negative");
         require(source_start_.size() == target_start_.size(), "both sides must have the same number of sentences");
-        require(rising(source_start_, source_.size()) && rising(target_start_, target_.size()),
+        require(rises_to(maxmargin::view(source_start), source.size()) &&
+                    rises_to(maxmargin::view(target_start), target.size()),
                 "offsets must rise from 0 to the number of words");
-        require(below(source_, -1, n_source) && below(target_, -1, n_target), "a word is outside its vocabulary");
+        require(within(maxmargin::view(source), -1, n_source) && within(maxmargin::view(target), -1, n_target),
+                "a word is outside its vocabulary");
         cell_start_.assign(source_start_.size(), 0);
         for (std::size_t p = 0; p + 1 < source_start_.size(); ++p) {
             const std::int64_t rows = source_start_[p + 1] - source_start_[p];
@@ -65,8 +54,8 @@ class WordPairs {
    public:
     WordPairs(const Offsets& row_start, const Words& column, std::int64_t n_target)
         : n_target(n_target), row_start_(copied(row_start)), column_(copied(column)) {
-        require(rising(row_start_, column_.size()), "rows of the lexicon do not fit");
-        require(below(column_, 0, n_target), "a word of the lexicon is outside its vocabulary");
+        require(rises_to(maxmargin::view(row_start), column.size()), "rows of the lexicon do not fit");
+        require(within(maxmargin::view(column), 0, n_target), "a word of the lexicon is outside its vocabulary");
     }
 
     Lexicon view() const { return {row_start_, column_}; }
@@ -125,8 +114,8 @@ translation::Tables tables(const In<float>& word, const In<float>& null_target, 
 
 translation::Jumps jumps(const In<double>& c, double null, std::int64_t most_positions) {
     require(c.size() % 2 == 1 && c.size() >= 3, "jumps must have an odd number of entries, at least 3");
-    for (std::size_t d = 0; d < c.size(); ++d)
-        require(c.data()[d] >= 1e-100 && c.data()[d] <= 1e100, "jumps must be positive, from 1e-100 to 1e100");
+    for (const double weight : view(c))
+        require(weight >= 1e-100 && weight <= 1e100, "jumps must be positive, from 1e-100 to 1e100");
     require(null >= 0 && null < 1, "null must be a probability below 1");
     return {view(c), null, most_positions};
 }
@@ -218,16 +207,13 @@ void find(const WordPairs& word_pairs, const SentencePairs& checked, Out<std::in
     require(static_cast<std::int64_t>(slots.size()) == pairs.cell_start.back(), "slots must have one entry per cell");
     std::int64_t* out = slots.data();
     const NoGil unlocked;
-    parallel_blocks(pairs.size(), bitext::kGrain, threads, [&](int, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t p = begin; p < end; ++p) {
-            const std::int64_t n = pairs.targets(p);
-            std::int64_t* row = out + pairs.cell_start[p];
-            for (std::int64_t j = pairs.source_start[p]; j < pairs.source_start[p + 1]; ++j, row += n) {
-                const std::int32_t e = pairs.source[j];
-                const std::int64_t first = e < 0 ? 0 : lexicon.row_start[e],
-                                   last = e < 0 ? 0 : lexicon.row_start[e + 1];
-                bitext::search(lexicon.column.data(), first, last, pairs.target.data() + pairs.target_start[p], n, row);
-            }
+    parallel_each(pairs.size(), bitext::kGrain, threads, [&](int, std::int64_t p) {
+        const std::int64_t n = pairs.targets(p);
+        std::int64_t* row = out + pairs.cell_start[p];
+        for (std::int64_t j = pairs.source_start[p]; j < pairs.source_start[p + 1]; ++j, row += n) {
+            const std::int32_t e = pairs.source[j];
+            const std::int64_t first = e < 0 ? 0 : lexicon.row_start[e], last = e < 0 ? 0 : lexicon.row_start[e + 1];
+            bitext::search(lexicon.column.data(), first, last, pairs.target.data() + pairs.target_start[p], n, row);
         }
     });
 }
@@ -243,8 +229,7 @@ void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, con
     const auto cells = static_cast<std::size_t>(pairs.cell_start.back());
     require(slots.size() == cells && forward.size() == cells && backward.size() == cells,
             "grids must have one entry per cell");
-    for (std::size_t c = 0; c < cells; ++c)
-        require(slots.data()[c] >= -1 && slots.data()[c] < n_slots, "a slot is out of range");
+    require(within(view(slots), -1, n_slots), "a slot is out of range");
     require(empty_target.size() == pairs.target.size() && empty_source.size() == pairs.source.size(),
             "posteriors of the empty word must be one per token");
     require(static_cast<std::int64_t>(likelihood.size()) == 2 * pairs.size(),
@@ -265,22 +250,20 @@ void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, con
            *out_source = empty_source.data(), *values = likelihood.data();
     const NoGil unlocked;
     std::vector<translation::Worker> workers(std::max(threads, 1));
-    parallel_blocks(pairs.size(), 8, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+    parallel_each(pairs.size(), 8, threads, [&](int thread, std::int64_t p) {
         auto& worker = workers[thread];
-        for (std::int64_t p = begin; p < end; ++p) {
-            worker.gather(pairs, p, in + pairs.cell_start[p], std::int64_t{-1}, table);
-            const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, nullptr) : worker.model1();
-            values[2 * p] = first;
-            values[2 * p + 1] = second;
-            std::int64_t cell = pairs.cell_start[p];
-            for (std::int64_t j = 0; j < pairs.sources(p); ++j)
-                for (std::int64_t k = 0; k < pairs.targets(p); ++k, ++cell) {
-                    out_forward[cell] = worker.forward(j, k);
-                    out_backward[cell] = worker.backward(j, k);
-                }
-            std::copy(worker.null_target.begin(), worker.null_target.end(), out_target + pairs.target_start[p]);
-            std::copy(worker.null_source.begin(), worker.null_source.end(), out_source + pairs.source_start[p]);
-        }
+        worker.gather(pairs, p, in + pairs.cell_start[p], std::int64_t{-1}, table);
+        const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, nullptr) : worker.model1();
+        values[2 * p] = first;
+        values[2 * p + 1] = second;
+        std::int64_t cell = pairs.cell_start[p];
+        for (std::int64_t j = 0; j < pairs.sources(p); ++j)
+            for (std::int64_t k = 0; k < pairs.targets(p); ++k, ++cell) {
+                out_forward[cell] = worker.forward(j, k);
+                out_backward[cell] = worker.backward(j, k);
+            }
+        std::copy(worker.null_target.begin(), worker.null_target.end(), out_target + pairs.target_start[p]);
+        std::copy(worker.null_source.begin(), worker.null_source.end(), out_source + pairs.source_start[p]);
     });
 }
 

@@ -48,13 +48,17 @@ static MM_CLONES void search(const std::int32_t* MM_RESTRICT column, std::int64_
     for (std::int64_t k = 0; k < n; ++k) places[k] = column[places[k]] == words[k] ? places[k] : -1;
 }
 
-// Where the source words occur: tokens of word e are at[start[e]:start[e+1]], in order of the text.
+// Where the source words occur: tokens of word e are at[start[e]:start[e+1]], in order of the text; token o belongs to
+// sentence pair pair_of[o].
 struct Occurrences {
-    std::vector<std::int64_t> start, at;
+    std::vector<std::int64_t> start, at, pair_of;
 };
 
-inline Occurrences occurrences(std::span<const std::int32_t> words, std::int64_t n_words) {
-    Occurrences found{std::vector<std::int64_t>(n_words + 1, 0), {}};
+inline Occurrences occurrences(const Pairs& pairs, std::int64_t n_words) {
+    const std::span<const std::int32_t> words = pairs.source;
+    Occurrences found{std::vector<std::int64_t>(n_words + 1, 0), {}, std::vector<std::int64_t>(words.size())};
+    for (std::int64_t p = 0; p < pairs.size(); ++p)
+        std::fill_n(found.pair_of.begin() + pairs.source_start[p], pairs.sources(p), p);
     for (const std::int32_t word : words)
         if (word >= 0) ++found.start[word + 1];
     for (std::int64_t e = 0; e < n_words; ++e) found.start[e + 1] += found.start[e];
@@ -72,10 +76,7 @@ struct OwnedLexicon {
     std::vector<std::int32_t> column, together;
 
     OwnedLexicon(const Pairs& pairs, std::int64_t n_source, std::int64_t n_target, int threads) {
-        const Occurrences where = occurrences(pairs.source, n_source);
-        std::vector<std::int64_t> pair_of(pairs.source.size());
-        for (std::int64_t p = 0; p < pairs.size(); ++p)
-            std::fill(pair_of.begin() + pairs.source_start[p], pair_of.begin() + pairs.source_start[p + 1], p);
+        const Occurrences where = occurrences(pairs, n_source);
         struct Entry {
             std::int32_t word, together;
         };
@@ -90,29 +91,27 @@ struct OwnedLexicon {
             one.last.assign(n_target, -1);
         }
         std::vector<std::vector<Entry>> rows(n_source);
-        parallel_blocks(n_source, 16, workers, [&](int thread, std::int64_t begin, std::int64_t end) {
+        parallel_each(n_source, 16, workers, [&](int thread, std::int64_t e) {
             Scratch& own = scratch[thread];
-            for (std::int64_t e = begin; e < end; ++e) {
-                own.words.clear();
-                std::int64_t before = -1;
-                for (std::int64_t o = where.start[e]; o < where.start[e + 1]; ++o) {
-                    const std::int64_t p = pair_of[where.at[o]];
-                    if (p == before) continue;
-                    before = p;
-                    for (std::int64_t k = pairs.target_start[p]; k < pairs.target_start[p + 1]; ++k) {
-                        const std::int32_t f = pairs.target[k];
-                        if (f < 0 || own.last[f] == p) continue;
-                        own.last[f] = p;
-                        if (own.seen[f]++ == 0) own.words.push_back(f);
-                    }
+            own.words.clear();
+            std::int64_t before = -1;
+            for (std::int64_t o = where.start[e]; o < where.start[e + 1]; ++o) {
+                const std::int64_t p = where.pair_of[where.at[o]];
+                if (p == before) continue;
+                before = p;
+                for (std::int64_t k = pairs.target_start[p]; k < pairs.target_start[p + 1]; ++k) {
+                    const std::int32_t f = pairs.target[k];
+                    if (f < 0 || own.last[f] == p) continue;
+                    own.last[f] = p;
+                    if (own.seen[f]++ == 0) own.words.push_back(f);
                 }
-                std::sort(own.words.begin(), own.words.end());
-                rows[e].reserve(own.words.size());
-                for (const std::int32_t f : own.words) {
-                    rows[e].push_back({f, own.seen[f]});
-                    own.seen[f] = 0;
-                    own.last[f] = -1;
-                }
+            }
+            std::sort(own.words.begin(), own.words.end());
+            rows[e].reserve(own.words.size());
+            for (const std::int32_t f : own.words) {
+                rows[e].push_back({f, own.seen[f]});
+                own.seen[f] = 0;
+                own.last[f] = -1;
             }
         });
         row_start.assign(n_source + 1, 0);
@@ -141,27 +140,22 @@ inline std::vector<std::uint32_t> slots_of(const Pairs& pairs, const Lexicon& le
                                            int threads) {
     const std::int64_t n_source = static_cast<std::int64_t>(lexicon.row_start.size()) - 1;
     std::vector<std::uint32_t> slots(pairs.cell_start.back(), kNoSlot);
-    const Occurrences where = occurrences(pairs.source, n_source);
-    std::vector<std::int64_t> pair_of(pairs.source.size());
-    for (std::int64_t p = 0; p < pairs.size(); ++p)
-        std::fill(pair_of.begin() + pairs.source_start[p], pair_of.begin() + pairs.source_start[p + 1], p);
+    const Occurrences where = occurrences(pairs, n_source);
     const int workers = std::max(threads, 1);
     std::vector<std::vector<std::uint32_t>> spread(workers, std::vector<std::uint32_t>(n_target, kNoSlot));
-    parallel_blocks(n_source, 16, workers, [&](int thread, std::int64_t begin, std::int64_t end) {
+    parallel_each(n_source, 16, workers, [&](int thread, std::int64_t e) {
         auto& slot = spread[thread];
-        for (std::int64_t e = begin; e < end; ++e) {
-            for (std::int64_t s = lexicon.row_start[e]; s < lexicon.row_start[e + 1]; ++s)
-                slot[lexicon.column[s]] = static_cast<std::uint32_t>(s);
-            for (std::int64_t o = where.start[e]; o < where.start[e + 1]; ++o) {
-                const std::int64_t token = where.at[o], p = pair_of[token], n = pairs.targets(p);
-                const std::int32_t* words = pairs.target.data() + pairs.target_start[p];
-                std::uint32_t* row = slots.data() + pairs.cell_start[p] + (token - pairs.source_start[p]) * n;
-                for (std::int64_t k = 0; k < n; ++k)
-                    if (words[k] >= 0) row[k] = slot[words[k]];
-            }
-            for (std::int64_t s = lexicon.row_start[e]; s < lexicon.row_start[e + 1]; ++s)
-                slot[lexicon.column[s]] = kNoSlot;
+        for (std::int64_t s = lexicon.row_start[e]; s < lexicon.row_start[e + 1]; ++s)
+            slot[lexicon.column[s]] = static_cast<std::uint32_t>(s);
+        for (std::int64_t o = where.start[e]; o < where.start[e + 1]; ++o) {
+            const std::int64_t token = where.at[o], p = where.pair_of[token], n = pairs.targets(p);
+            const std::int32_t* words = pairs.target.data() + pairs.target_start[p];
+            std::uint32_t* row = slots.data() + pairs.cell_start[p] + (token - pairs.source_start[p]) * n;
+            for (std::int64_t k = 0; k < n; ++k)
+                if (words[k] >= 0) row[k] = slot[words[k]];
         }
+        for (std::int64_t s = lexicon.row_start[e]; s < lexicon.row_start[e + 1]; ++s)
+            slot[lexicon.column[s]] = kNoSlot;
     });
     return slots;
 }

@@ -14,8 +14,8 @@ inline constexpr std::int8_t STATUS_OK = 0, STATUS_NONFINITE = 2;
 
 // Four sums at a time, so that an addition need not wait for the one before it.
 template <class Vec>
-MM_INLINE void weighted_sum_at(int /*widest*/, const double* table, const double* weights, std::int64_t n,
-                               std::int64_t width, double* sums) {
+MM_INLINE void weighted_sum_at(const double* table, const double* weights, std::int64_t n, std::int64_t width,
+                               double* sums) {
     for (std::int64_t k = 0; k < width; k += simd::lanes<Vec>) {
         Vec part[4] = {};
         std::int64_t f = 0;
@@ -26,9 +26,7 @@ MM_INLINE void weighted_sum_at(int /*widest*/, const double* table, const double
         simd::store<Vec>(sums + k, (part[0] + part[1]) + (part[2] + part[3]));
     }
 }
-MM_LEVELS(void, weighted_sum,
-          (int widest, const double* table, const double* weights, std::int64_t n, std::int64_t width, double* sums),
-          (widest, table, weights, n, width, sums))
+MM_LEVELS(weighted_sum)
 
 struct Scratch {
     Pair pair;
@@ -88,14 +86,12 @@ void each_tile(const Batch& b, std::int64_t i, unsigned groups, Scratch& scratch
 // Runs one(pair, scratch) for all pairs with finite values, zero(pair) for the others.
 template <class One, class Zero>
 void each_pair(const Batch& b, std::span<std::int8_t> status, int threads, One&& one, Zero&& zero) {
-    ScratchLease<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
-    parallel_blocks(b.size(), 8, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-            const bool good = pair_is_finite(b, i);
-            status[i] = good ? STATUS_OK : STATUS_NONFINITE;
-            if (good) one(i, scratch[thread]);
-            else zero(i);
-        }
+    ScratchLease<Scratch> scratch(threads, [](Scratch&) {});
+    parallel_each(b.size(), 8, threads, [&](int thread, std::int64_t i) {
+        const bool good = pair_is_finite(b, i);
+        status[i] = good ? STATUS_OK : STATUS_NONFINITE;
+        if (good) one(i, scratch[thread]);
+        else zero(i);
     });
 }
 

@@ -43,7 +43,7 @@ MM_INLINE Two two_of_lanes(const Vec& best, const Vec& second) {
     }
 }
 template <class Vec>
-MM_INLINE Two two_largest_at(int /*widest*/, const double* values, std::int64_t width) {
+MM_INLINE Two two_largest_at(const double* values, std::int64_t width) {
     Vec best{}, second{};
     for (std::int64_t k = 0; k < width; k += simd::lanes<Vec>) {
         const Vec value = simd::load<Vec>(values + k);
@@ -52,7 +52,7 @@ MM_INLINE Two two_largest_at(int /*widest*/, const double* values, std::int64_t 
     }
     return two_of_lanes<Vec>(best, second);
 }
-MM_LEVELS(Two, two_largest, (int widest, const double* values, std::int64_t width), (widest, values, width))
+MM_LEVELS(two_largest)
 
 // With c = c(e, f) of n sentence pairs, G^2 = 2 sum over the four cells of x log (x / expected x), written with x log x
 // of the cells and of the margins; its sign says whether the words come together more often than by chance, or less.

@@ -52,7 +52,7 @@ struct Counts {
 
 // Posteriors of Model 1 from word probabilities, rows as in ChainView; the log-likelihood.
 template <class Vec>
-MM_INLINE double shares_at(int, double* rows, double* null, std::int64_t words, std::int64_t positions,
+MM_INLINE double shares_at(double* rows, double* null, std::int64_t words, std::int64_t positions,
                            std::int64_t stride) {
     double likelihood = 0;
     for (std::int64_t k = 0; k < words; ++k) {
@@ -68,9 +68,7 @@ MM_INLINE double shares_at(int, double* rows, double* null, std::int64_t words, 
     return likelihood;
 }
 
-MM_LEVELS(double, shares,
-          (int widest, double* rows, double* null, std::int64_t words, std::int64_t positions, std::int64_t stride),
-          (widest, rows, null, words, positions, stride))
+MM_LEVELS(shares)
 
 // The working memory of one thread. After model1() or hmm() it holds the posteriors of a pair.
 class Worker {
@@ -217,17 +215,15 @@ inline void maximize(const bitext::Lexicon& lexicon, std::span<const std::uint64
     std::vector<double> below(n_target);
     for (std::int64_t f = 0; f < n_target; ++f)
         below[f] = entries[f] ? weigh(totals[f], prior * static_cast<double>(entries[f])) : 1.0;
-    parallel_blocks(n_source, 64, threads, [&](int, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t e = begin; e < end; ++e) {
-            const std::int64_t first = lexicon.row_start[e], last = lexicon.row_start[e + 1];
-            std::uint64_t total = 0;
-            for (std::int64_t s = first; s < last; ++s) total += counts[2 * s];
-            const double under = last > first ? weigh(total, prior * static_cast<double>(last - first)) : 1.0;
-            for (std::int64_t s = first; s < last; ++s) {
-                const double over = below[lexicon.column[s]];
-                word[2 * s] = under > 0 ? static_cast<float>(weigh(counts[2 * s], prior) / under) : 0.0f;
-                word[2 * s + 1] = over > 0 ? static_cast<float>(weigh(counts[2 * s + 1], prior) / over) : 0.0f;
-            }
+    parallel_each(n_source, 64, threads, [&](int, std::int64_t e) {
+        const std::int64_t first = lexicon.row_start[e], last = lexicon.row_start[e + 1];
+        std::uint64_t total = 0;
+        for (std::int64_t s = first; s < last; ++s) total += counts[2 * s];
+        const double under = last > first ? weigh(total, prior * static_cast<double>(last - first)) : 1.0;
+        for (std::int64_t s = first; s < last; ++s) {
+            const double over = below[lexicon.column[s]];
+            word[2 * s] = under > 0 ? static_cast<float>(weigh(counts[2 * s], prior) / under) : 0.0f;
+            word[2 * s + 1] = over > 0 ? static_cast<float>(weigh(counts[2 * s + 1], prior) / over) : 0.0f;
         }
     });
 }

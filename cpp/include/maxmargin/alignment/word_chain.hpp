@@ -189,7 +189,7 @@ MM_INLINE void both_ways(ChainView& one, ChainView& two) {
 // Two chains at a time, step by step in turn: a step needs what the one before has just written, so that one chain
 // alone would leave the machine waiting. Afterwards `moves` has one number per distance at its front.
 template <class Vec>
-MM_INLINE void forward_backward_at(int, ChainView& one, ChainView& two) {
+MM_INLINE void forward_backward_at(ChainView& one, ChainView& two) {
     if (!one.counts) {
         both_ways<Vec, false>(one, two);
         return;
@@ -200,7 +200,7 @@ MM_INLINE void forward_backward_at(int, ChainView& one, ChainView& two) {
             v->moves[b] = simd::total<Vec>(simd::load<Vec>(v->moves + b * simd::lanes<Vec>));
 }
 
-MM_LEVELS(void, forward_backward, (int widest, ChainView& one, ChainView& two), (widest, one, two))
+MM_LEVELS(forward_backward)
 
 // The memory of a chain, and what the last one counted: `departures` by place, `distances` by distance.
 class WordChain {

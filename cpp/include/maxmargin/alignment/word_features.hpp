@@ -50,32 +50,30 @@ inline void word_features(const Batch& b, bool source, std::span<double> out, st
     const auto& words = source ? b.source_word : b.target_word;
     const auto counts = source ? b.count_source : b.count_target, nulls = source ? b.null_source : b.null_target;
     const double pairs = as_count(b.n_pairs), scale = pairs > 0.0 ? 1.0 / std::log(1.0 + pairs) : 0.0;
-    parallel_blocks(b.size(), 8, threads, [&](int, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t J = b.source_start[i + 1] - b.source_start[i];
-            const std::int64_t K = b.target_start[i + 1] - b.target_start[i];
-            const double *forward = b.hmm_forward.data() + b.grid_start[i],
-                         *backward = b.hmm_backward.data() + b.grid_start[i];
-            const Neighborhood h =
-                source ? Neighborhood{forward, backward, J, K, K, 1} : Neighborhood{backward, forward, K, J, 1, K};
-            const bool good = pair_is_finite(b, i);
-            status[i] = good ? 0 : 2;
-            for (std::int64_t at = start[i]; at < start[i + 1]; ++at) {
-                double* row = out.data() + at * WORD_FEATURES;
-                std::fill_n(row, WORD_FEATURES, 0.0);
-                if (!good) continue;
-                const double c = as_count(counts[at]);
-                const std::int32_t w = words[at];
-                row[0] = 1.0;
-                row[1] = std::min(std::log(1.0 + c) * scale, 1.0);
-                row[2] = c <= 3.0 ? 1.0 : 0.0;
-                row[3] = c > 0.01 * pairs ? 1.0 : 0.0;
-                row[4] = std::min(0.1 * static_cast<double>(b.words.word(w).size()), 1.0);
-                row[5] = (b.words.kind[w] & PUNCTUATION) != 0 ? 1.0 : 0.0;
-                row[6] = b.words.digits[w] >= 0 ? 1.0 : 0.0;
-                partners(h, at - start[i], row);
-                row[12] = unit(nulls[at]);
-            }
+    parallel_each(b.size(), 8, threads, [&](int, std::int64_t i) {
+        const std::int64_t J = b.source_start[i + 1] - b.source_start[i];
+        const std::int64_t K = b.target_start[i + 1] - b.target_start[i];
+        const double *forward = b.hmm_forward.data() + b.grid_start[i],
+                     *backward = b.hmm_backward.data() + b.grid_start[i];
+        const Neighborhood h =
+            source ? Neighborhood{forward, backward, J, K, K, 1} : Neighborhood{backward, forward, K, J, 1, K};
+        const bool good = pair_is_finite(b, i);
+        status[i] = good ? 0 : 2;
+        for (std::int64_t at = start[i]; at < start[i + 1]; ++at) {
+            double* row = out.data() + at * WORD_FEATURES;
+            std::fill_n(row, WORD_FEATURES, 0.0);
+            if (!good) continue;
+            const double c = as_count(counts[at]);
+            const std::int32_t w = words[at];
+            row[0] = 1.0;
+            row[1] = std::min(std::log(1.0 + c) * scale, 1.0);
+            row[2] = c <= 3.0 ? 1.0 : 0.0;
+            row[3] = c > 0.01 * pairs ? 1.0 : 0.0;
+            row[4] = std::min(0.1 * static_cast<double>(b.words.word(w).size()), 1.0);
+            row[5] = (b.words.kind[w] & PUNCTUATION) != 0 ? 1.0 : 0.0;
+            row[6] = b.words.digits[w] >= 0 ? 1.0 : 0.0;
+            partners(h, at - start[i], row);
+            row[12] = unit(nulls[at]);
         }
     });
 }

@@ -18,12 +18,10 @@ class Growing {
 
    public:
     std::size_t size() const { return size_; }
-    bool empty() const { return size_ == 0; }
     T* data() { return data_.get(); }
     const T* data() const { return data_.get(); }
     T& operator[](std::size_t i) { return data_.get()[i]; }
     const T& operator[](std::size_t i) const { return data_.get()[i]; }
-    const T& back() const { return data_.get()[size_ - 1]; }
 
     void reserve(std::size_t capacity) {
         if (capacity <= capacity_) return;

@@ -54,4 +54,12 @@ void parallel_blocks(std::int64_t n, std::int64_t grain, int threads, Body&& bod
     if (failure) std::rethrow_exception(failure);
 }
 
+// Calls body(thread, i) for every i of [0, n), in blocks of `grain`.
+template <class Body>
+void parallel_each(std::int64_t n, std::int64_t grain, int threads, Body&& body) {
+    parallel_blocks(n, grain, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) body(thread, i);
+    });
+}
+
 }  // namespace maxmargin

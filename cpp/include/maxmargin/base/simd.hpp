@@ -15,6 +15,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(MAXMARGIN_NO_CLONES)
 #define MM_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
@@ -29,16 +32,38 @@
 #define MM_RESTRICT __restrict__
 #define MM_INLINE inline __attribute__((always_inline))
 
-// Defines name(widest, ...), which calls name_at<VecN>(widest, ...) with N = widest, compiled for a machine with such
-// vectors. name_at and all it calls with vectors must be MM_INLINE and not lambdas, which are compiled for the
-// baseline.
-#define MM_LEVELS(result, name, params, args)                                                                     \
-    inline result name##_2 params { return name##_at<::maxmargin::simd::Vec2> args; }                             \
-    MM_TARGET("arch=x86-64-v3") inline result name##_4 params { return name##_at<::maxmargin::simd::Vec4> args; } \
-    MM_TARGET("arch=x86-64-v4") inline result name##_8 params { return name##_at<::maxmargin::simd::Vec8> args; } \
-    inline result name params { return widest == 8 ? name##_8 args : (widest == 4 ? name##_4 args : name##_2 args); }
+// Defines name(widest, ...), which calls name_at<VecN>(...) with N = widest, compiled for a machine with such vectors.
+// name_at and all it calls with vectors must be MM_INLINE and not lambdas, which are compiled for the baseline.
+#define MM_LEVELS(name)                                                                 \
+    template <class... Args>                                                            \
+    inline auto name##_2(Args... args) {                                                \
+        return name##_at<::maxmargin::simd::Vec2>(static_cast<Args&&>(args)...);        \
+    }                                                                                   \
+    template <class... Args>                                                            \
+    MM_TARGET("arch=x86-64-v3")                                                         \
+    inline auto name##_4(Args... args) {                                                \
+        return name##_at<::maxmargin::simd::Vec4>(static_cast<Args&&>(args)...);        \
+    }                                                                                   \
+    template <class... Args>                                                            \
+    MM_TARGET("arch=x86-64-v4")                                                         \
+    inline auto name##_8(Args... args) {                                                \
+        return name##_at<::maxmargin::simd::Vec8>(static_cast<Args&&>(args)...);        \
+    }                                                                                   \
+    template <class... Args>                                                            \
+    inline auto name(int widest, Args&&... args) {                                      \
+        using ::maxmargin::simd::Passed;                                                \
+        if (widest == 8) return name##_8<Passed<Args>...>(std::forward<Args>(args)...); \
+        if (widest == 4) return name##_4<Passed<Args>...>(std::forward<Args>(args)...); \
+        return name##_2<Passed<Args>...>(std::forward<Args>(args)...);                  \
+    }
 
 namespace maxmargin::simd {
+
+// How MM_LEVELS passes an argument: numbers and pointers that are not written to by value, so in registers.
+template <class T>
+using Passed = std::conditional_t<std::is_scalar_v<std::remove_reference_t<T>> &&
+                                      (!std::is_lvalue_reference_v<T> || std::is_const_v<std::remove_reference_t<T>>),
+                                  std::remove_cvref_t<T>, T&&>;
 
 // Vectors pass between inlined functions only, so there is no calling convention to warn about.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -140,5 +165,26 @@ MM_INLINE bool any(const Mask& mask) {
         return any(lower_half(mask) | upper_half(mask));
     }
 }
+
+MM_INLINE void add_to(double* MM_RESTRICT to, const double* MM_RESTRICT from, std::int64_t n) {
+    for (std::int64_t j = 0; j < n; ++j) to[j] += from[j];
+}
+
+// Whether some number is NaN or +inf, which scores must not be; -inf forbids. A last vector overlaps the one before.
+template <class Vec>
+MM_INLINE bool refused_at(const double* MM_RESTRICT x, std::int64_t n) {
+    constexpr double most = std::numeric_limits<double>::max();
+    if (n < lanes<Vec>) {
+        bool bad = false;
+        for (std::int64_t i = 0; i < n; ++i) bad |= !(x[i] <= most);
+        return bad;
+    }
+    auto fine = load<Vec>(x) <= most;
+    std::int64_t i = lanes<Vec>;
+    for (; i + lanes<Vec> <= n; i += lanes<Vec>) fine &= load<Vec>(x + i) <= most;
+    if (i < n) fine &= load<Vec>(x + n - lanes<Vec>) <= most;
+    return any(~fine);
+}
+MM_LEVELS(refused)
 
 }  // namespace maxmargin::simd

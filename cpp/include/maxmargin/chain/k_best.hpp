@@ -65,10 +65,31 @@ MM_INLINE void sink_many(std::int64_t ranks, const double* before, std::int64_t 
     }
 }
 
+// lists[r][b] = the r-th best of before[s][a] + cells[a][b] over a and s, in a table of `rows` rows that lies in panels
+// of `height` rows; rows of lists and of `before` are `stride` apart. Lists hold -inf on entry.
+template <class Vec>
+MM_INLINE void sink_panels(const std::vector<Panel>& panels, std::int64_t height, std::int64_t ranks,
+                           const double* before, std::int64_t stride, const double* cells, std::int64_t rows,
+                           double* lists) {
+    for (const auto [first, vectors] : panels) {
+        const std::int64_t width = vectors * simd::lanes<Vec>;
+        const double* from = cells + height * first;
+        double* to = lists + first;
+        for (std::int64_t j = 0; j < vectors; ++j, from += simd::lanes<Vec>, to += simd::lanes<Vec>) {
+            switch (ranks) {
+                case 1: sink_few<Vec, 1>(before, stride, from, width, rows, to); break;
+                case 2: sink_few<Vec, 2>(before, stride, from, width, rows, to); break;
+                case 3: sink_few<Vec, 3>(before, stride, from, width, rows, to); break;
+                default: sink_many<Vec>(ranks, before, stride, from, width, rows, to); break;
+            }
+        }
+    }
+}
+
 // forward[t][r][b] (rows of `padded`) = score of the r-th best prefix that ends in label b at position t, -inf where
 // there is none.
 template <class Vec>
-MM_INLINE void k_best_forward_at(int, const Panels& panels, bool shared, std::int64_t length, std::int64_t ranks,
+MM_INLINE void k_best_forward_at(const Panels& panels, bool shared, std::int64_t length, std::int64_t ranks,
                                  const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs,
                                  double* MM_RESTRICT matrix, double* MM_RESTRICT forward) {
     const std::int64_t k = panels.n_labels, padded = panels.padded, layer = ranks * padded;
@@ -78,44 +99,55 @@ MM_INLINE void k_best_forward_at(int, const Panels& panels, bool shared, std::in
     for (std::int64_t t = 1; t < length; ++t) {
         if (!shared) pack(panels, pairs + (t - 1) * k * k, matrix);
         double* now = forward + t * layer;
-        const double* before = now - layer;
         std::fill(now, now + layer, NEG_INF);
-        const double* panel = matrix;
-        std::int64_t first = 0;
-        for (std::int64_t p = 0; p < panels.count; ++p) {
-            const std::int64_t width = panels.vectors(p) * simd::lanes<Vec>;
-            for (std::int64_t j = 0; j < width; j += simd::lanes<Vec>) {
-                double* lists = now + first + j;
-                switch (ranks) {
-                    case 1: sink_few<Vec, 1>(before, padded, panel + j, width, k, lists); break;
-                    case 2: sink_few<Vec, 2>(before, padded, panel + j, width, k, lists); break;
-                    case 3: sink_few<Vec, 3>(before, padded, panel + j, width, k, lists); break;
-                    default: sink_many<Vec>(ranks, before, padded, panel + j, width, k, lists); break;
-                }
-            }
-            panel += padded * width;
-            first += width;
-        }
+        sink_panels<Vec>(panels.list, padded, ranks, now - layer, padded, matrix, k, now);
         for (std::int64_t r = 0; r < ranks; ++r)
             for (std::int64_t b = 0; b < k; ++b) now[r * padded + b] += nodes[t * k + b];
     }
 }
-MM_LEVELS(void, k_best_forward,
-          (int widest, const Panels& panels, bool shared, std::int64_t length, std::int64_t ranks, const double* nodes,
-           const double* pairs, double* matrix, double* forward),
-          (widest, panels, shared, length, ranks, nodes, pairs, matrix, forward))
+MM_LEVELS(k_best_forward)
+
+// Candidates by rank.
+struct RankedList {
+    std::vector<double> score;
+    std::vector<std::int64_t> from;
+
+    explicit RankedList(std::int64_t ranks)
+        : score(static_cast<std::size_t>(ranks)), from(static_cast<std::size_t>(ranks)) {}
+};
+
+// Fills a list with the best of the candidates offered, in falling order; equals in the order in which they came.
+struct Ranking {
+    double* score;
+    std::int64_t* from;
+    std::int64_t most, count = 0;
+
+    // At most `limit` are kept.
+    Ranking(RankedList& list, std::int64_t limit) : score(list.score.data()), from(list.from.data()), most(limit) {}
+
+    // False if the candidate is NaN or too low.
+    bool offer(double candidate, std::int64_t source) {
+        if (!(candidate > NEG_INF) || (count == most && !(candidate > score[count - 1]))) return false;
+        if (count < most) ++count;
+        std::int64_t at = count - 1;
+        for (; at > 0 && candidate > score[at - 1]; --at) {
+            score[at] = score[at - 1];
+            from[at] = from[at - 1];
+        }
+        score[at] = candidate;
+        from[at] = source;
+        return true;
+    }
+};
 
 // The k best sequences of one chain from k_best_forward. The backward pass recomputes the list of each label on the
 // path.
 class KBest {
    public:
-    KBest(const Panels& panels, std::int64_t longest, std::int64_t ranks) : panels_(panels), ranks_(ranks) {
+    KBest(const Panels& panels, std::int64_t longest, std::int64_t ranks)
+        : panels_(panels), ranks_(ranks), last_(ranks), passed_(ranks) {
         matrix_.resize(panels.padded * panels.padded, NEG_INF);
         forward_.resize(std::max<std::int64_t>(longest, 1) * ranks * panels.padded, NEG_INF);
-        for (List* list : {&last_, &passed_}) {
-            list->score.resize(static_cast<std::size_t>(ranks));
-            list->from.resize(static_cast<std::size_t>(ranks));
-        }
     }
 
     // Returns how many there are; score(r) and labels(r, ...) give them.
@@ -142,81 +174,71 @@ class KBest {
     }
 
    private:
-    struct List {
-        std::vector<double> score;
-        std::vector<std::int64_t> from;  // label * ranks + rank
-    };
     Panels panels_;
     std::int64_t ranks_, length_ = 0;
     bool shared_ = true;
     const double* pairs_ = nullptr;
     Aligned matrix_, forward_;
-    List last_, passed_;
+    RankedList last_, passed_;  // from: label * ranks + rank
 
     // The best `most` prefixes up to position t, plus a column of pair scores if there is one. Equals in the order of
     // their labels and ranks.
-    std::int64_t merge(std::int64_t t, const double* column, std::int64_t most, List& list) const {
+    std::int64_t merge(std::int64_t t, const double* column, std::int64_t most, RankedList& list) const {
         const std::int64_t k = panels_.n_labels, padded = panels_.padded;
         const double* row = forward_.get() + t * ranks_ * padded;
-        double* score = list.score.data();
-        std::int64_t* from = list.from.data();
-        std::int64_t count = 0;
+        Ranking best(list, most);
         for (std::int64_t a = 0; a < k; ++a) {
             const double plus = column ? column[a * k] : 0.0;
-            for (std::int64_t r = 0; r < ranks_; ++r) {
-                const double sum = row[r * padded + a] + plus;
-                if (!(sum > NEG_INF) || (count == most && !(sum > score[count - 1]))) break;
-                if (count < most) ++count;
-                std::int64_t at = count - 1;
-                for (; at > 0 && sum > score[at - 1]; --at) {
-                    score[at] = score[at - 1];
-                    from[at] = from[at - 1];
-                }
-                score[at] = sum;
-                from[at] = a * ranks_ + r;
-            }
+            for (std::int64_t r = 0; r < ranks_; ++r)
+                if (!best.offer(row[r * padded + a] + plus, a * ranks_ + r)) break;
         }
-        return count;
+        return best.count;
     }
 };
+
+// The k best sequences of example i: run() returns how many the kernel has found, and mark(r, labels) takes rank r.
+// Score and status of rank r go to value[r][i] and status[r][i].
+template <class Kernel, class Run, class Mark>
+void write_ranks(Kernel& kernel, std::int64_t k, std::int64_t n, std::int64_t i, std::int64_t length, bool bad,
+                 std::vector<std::int32_t>& labels, std::span<double> value, std::span<std::int8_t> status, Run&& run,
+                 Mark&& mark) {
+    const std::int64_t found = bad ? 0 : (length > 0 ? run() : 1);
+    for (std::int64_t r = 0; r < k; ++r) {
+        double& score = value[r * n + i];
+        Status code = Status::ok;
+        if (r >= found) {
+            score = bad ? std::numeric_limits<double>::quiet_NaN() : NEG_INF;
+            code = bad ? Status::nonfinite : Status::absent;
+        } else if (length == 0) {
+            score = 0.0;
+        } else {
+            score = kernel.score(r);
+            kernel.labels(r, labels.data());
+            mark(r, labels.data());
+        }
+        status[r * n + i] = static_cast<std::int8_t>(code);
+    }
+}
 
 // Rank r of example i goes to z[r][..], value[r][i] and status[r][i]; z must be zero on entry.
 inline void k_best(const Batch& batch, std::int64_t k, std::span<const double> scores, std::span<double> z,
                    std::span<double> value, std::span<std::int8_t> status, int threads) {
     const std::int64_t n = batch.n_examples(), n_parts = batch.pairs[n];
     const Panels panels(batch.n_labels, lanes_in_use());
-    std::vector<KBest> kernels;
-    std::vector<std::vector<std::int32_t>> labels;
-    for (int t = 0; t < std::max(threads, 1); ++t) {
-        kernels.emplace_back(panels, batch.longest(), k);
-        labels.emplace_back(static_cast<std::size_t>(batch.longest()));
-    }
-    parallel_blocks(n, 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        KBest& kernel = kernels[thread];
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t length = batch.length(i);
-            const double* nodes = scores.data() + batch.nodes[i];
-            const double* pairs = scores.data() + batch.pairs[i];
-            const bool bad = refused(panels.lanes, nodes, batch.nodes[i + 1] - batch.nodes[i]) ||
-                             refused(panels.lanes, pairs, batch.pairs[i + 1] - batch.pairs[i]);
-            std::int64_t found = bad ? 0 : (length > 0 ? kernel.run(batch.shared, length, nodes, pairs) : 1);
-            for (std::int64_t r = 0; r < k; ++r) {
-                double& score = value[r * n + i];
-                std::int8_t& code = status[r * n + i];
-                if (bad || r >= found) {
-                    score = bad ? std::numeric_limits<double>::quiet_NaN() : NEG_INF;
-                    code = static_cast<std::int8_t>(bad ? Status::nonfinite : Status::absent);
-                    continue;
-                }
-                score = length > 0 ? kernel.score(r) : 0.0;
-                code = static_cast<std::int8_t>(Status::ok);
-                if (length == 0) continue;
-                kernel.labels(r, labels[thread].data());
+    auto kernels = per_thread<KBest>(threads, panels, batch.longest(), k);
+    auto labels = per_thread<std::vector<std::int32_t>>(threads, batch.longest());
+    parallel_each(n, 1, threads, [&](int thread, std::int64_t i) {
+        const std::int64_t length = batch.length(i);
+        const double *nodes = scores.data() + batch.nodes[i], *pairs = scores.data() + batch.pairs[i];
+        const bool bad = refused(panels.lanes, nodes, batch.nodes[i + 1] - batch.nodes[i]) ||
+                         refused(panels.lanes, pairs, batch.pairs[i + 1] - batch.pairs[i]);
+        write_ranks(
+            kernels[thread], k, n, i, length, bad, labels[thread], value, status,
+            [&] { return kernels[thread].run(batch.shared, length, nodes, pairs); },
+            [&](std::int64_t r, const std::int32_t* own) {
                 double* to = z.data() + r * n_parts;
-                mark(batch.n_labels, batch.shared, length, labels[thread].data(), to + batch.nodes[i],
-                     to + batch.pairs[i]);
-            }
-        }
+                mark(batch.n_labels, batch.shared, length, own, to + batch.nodes[i], to + batch.pairs[i]);
+            });
     });
 }
 

@@ -26,112 +26,65 @@ struct MaxScratch : Scratch {
     }
 };
 
-// One example: where matrices are shared they are in panels, else in `pairs`. `first` and `last` are null or added to
-// the scores of the labels at the ends.
-struct MaxTask {
-    std::int64_t length;
-    const double* nodes;
-    const double* pairs;   // one K x K table per edge, or null
-    const double* matrix;  // in panels, or null
-    const double* other;   // its transpose
-    const double* first;
-    const double* last;
-};
-
-// The forward and backward pass of one example; out has T x K entries, all written where the status is ok.
+// The forward and backward pass of one example whose scores were checked; out has T x K entries, all written where the
+// status is ok. `other` is the transpose of chain.matrix.
 template <class Vec>
-MM_INLINE Status max_both_ways(const Panels& panels, const MaxTask& task, Scratch& scratch, double* MM_RESTRICT out) {
-    const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded, length = task.length;
+MM_INLINE Status max_both_ways(const Panels& panels, const Chain& chain, const double* other, Scratch& scratch,
+                               double* MM_RESTRICT out) {
+    const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded, length = chain.length;
+    forward_maxima<Vec>(panels, chain, scratch);
     double* forward = scratch.forward.get();
-    std::memcpy(forward, task.nodes, sizeof(double) * static_cast<std::size_t>(k));
-    if (task.first)
-        for (std::int64_t b = 0; b < k; ++b) forward[b] += task.first[b];
-    for (std::int64_t t = 1; t < length; ++t) {
-        const double* matrix = task.matrix;
-        if (!matrix) {
-            pack(panels, task.pairs + (t - 1) * square, scratch.matrix.get());
-            matrix = scratch.matrix.get();
-        }
-        double* now = forward + t * padded;
-        step<Vec>(panels, now - padded, matrix, now);
-        const double* here = task.nodes + t * k;
-        for (std::int64_t b = 0; b < k; ++b) now[b] += here[b];
-    }
-
-    double* end = forward + (length - 1) * padded;
     double* last = out + (length - 1) * k;
-    if (task.last)
-        for (std::int64_t b = 0; b < k; ++b) end[b] += task.last[b];
-    std::memcpy(last, end, sizeof(double) * static_cast<std::size_t>(k));
+    std::memcpy(last, forward + (length - 1) * padded, sizeof(double) * static_cast<std::size_t>(k));
     // row: the best continuation from a label on, its own score included; behind k it stays -inf.
     double* row = scratch.sums.get();
-    for (std::int64_t b = 0; b < k; ++b) row[b] = task.nodes[(length - 1) * k + b] + (task.last ? task.last[b] : 0.0);
+    for (std::int64_t b = 0; b < k; ++b)
+        row[b] = chain.nodes[(length - 1) * k + b] + (chain.last ? chain.last[b] : 0.0);
     for (std::int64_t t = length - 1; t > 0; --t) {
         double* before = forward + (t - 1) * padded;
         double* behind = forward + t * padded;  // not needed any more
-        if (task.other) {
-            step<Vec>(panels, row, task.other, behind);
+        if (chain.matrix) {
+            step<Vec, Over::maxima>(panels, row, other, behind);
         } else {
-            row_maxima<Vec>(k, task.pairs + (t - 1) * square, row, behind);
+            row_maxima<Vec>(k, chain.pairs + (t - 1) * square, row, behind);
         }
-        const double* here = task.nodes + (t - 1) * k;
+        const double* here = chain.nodes + (t - 1) * k;
         double* to = out + (t - 1) * k;
         for (std::int64_t a = 0; a < k; ++a) {
             to[a] = before[a] + behind[a];
             row[a] = here[a] + behind[a];
         }
     }
-    if (refused_at<Vec>(0, out, length * k)) return Status::nonfinite;
+    if (refused_at<Vec>(out, length * k)) return Status::nonfinite;
     return largest_of<Vec>(last, k) == NEG_INF ? Status::absent : Status::ok;
 }
 
 // One example whose scores are packed.
 template <class Vec>
-MM_INLINE Status max_marginals_at(int, const Panels& panels, bool shared, std::int64_t length, const double* nodes,
+MM_INLINE Status max_marginals_at(const Panels& panels, bool shared, std::int64_t length, const double* nodes,
                                   const double* pairs, MaxScratch& scratch, double* out) {
-    const std::int64_t k = panels.n_labels, square = k * k;
+    const std::int64_t k = panels.n_labels, tables = shared ? 1 : length - 1;
     if (length == 0) return Status::ok;
-    if (refused_at<Vec>(0, nodes, length * k) || refused_at<Vec>(0, pairs, shared ? square : (length - 1) * square))
-        return Status::nonfinite;
-    if (!shared) return max_both_ways<Vec>(panels, {length, nodes, pairs, {}, {}, {}, {}}, scratch, out);
+    if (refused_at<Vec>(nodes, length * k) || refused_at<Vec>(pairs, tables * k * k)) return Status::nonfinite;
     double *matrix = scratch.matrix.get(), *other = scratch.other.get();
-    if (length > 1) {
+    if (shared && length > 1) {
         pack(panels, pairs, matrix);
-        transpose<Vec>(panels, matrix, NEG_INF, other);
+        transpose_at<Vec>(panels, matrix, NEG_INF, other);
     }
-    return max_both_ways<Vec>(panels, {length, nodes, nullptr, matrix, other, {}, {}}, scratch, out);
+    const Chain chain{length, nodes, pairs, shared ? matrix : nullptr, nullptr, nullptr, nullptr, true};
+    return max_both_ways<Vec>(panels, chain, other, scratch, out);
 }
-MM_LEVELS(Status, max_marginals,
-          (int widest, const Panels& panels, bool shared, std::int64_t length, const double* nodes, const double* pairs,
-           MaxScratch& scratch, double* out),
-          (widest, panels, shared, length, nodes, pairs, scratch, out))
+MM_LEVELS(max_marginals)
 
 // One example with a matrix that is the same for all.
 template <class Vec>
-MM_INLINE Status max_marginals_once_at(int, const Panels& panels, const OneMatrix& one, const double* other,
+MM_INLINE Status max_marginals_once_at(const Panels& panels, const OneMatrix& one, const double* other,
                                        std::int64_t length, const double* nodes, Scratch& scratch, double* out) {
     if (length == 0) return Status::ok;
-    if (one.refused || refused_at<Vec>(0, nodes, length * panels.n_labels)) return Status::nonfinite;
-    const MaxTask task{length,
-                       nodes,
-                       nullptr,
-                       one.matrix.get(),
-                       other,
-                       one.first.empty() ? nullptr : one.first.data(),
-                       one.last.empty() ? nullptr : one.last.data()};
-    return max_both_ways<Vec>(panels, task, scratch, out);
+    if (one.refused || refused_at<Vec>(nodes, length * panels.n_labels)) return Status::nonfinite;
+    return max_both_ways<Vec>(panels, one.chain(length, nodes), other, scratch, out);
 }
-MM_LEVELS(Status, max_marginals_once,
-          (int widest, const Panels& panels, const OneMatrix& one, const double* other, std::int64_t length,
-           const double* nodes, Scratch& scratch, double* out),
-          (widest, panels, one, other, length, nodes, scratch, out))
-
-template <class Vec>
-MM_INLINE void transposed_at(int, const Panels& panels, const double* from, double* to) {
-    transpose<Vec>(panels, from, NEG_INF, to);
-}
-MM_LEVELS(void, transposed, (int widest, const Panels& panels, const double* from, double* to),
-          (widest, panels, from, to))
+MM_LEVELS(max_marginals_once)
 
 // The result of an example without a feasible output: -inf, or NaN if its scores are rejected.
 inline void settle(Status found, double* out, std::int64_t n) {
@@ -142,16 +95,13 @@ inline void settle(Status found, double* out, std::int64_t n) {
 // out: K numbers per position of the batch.
 inline void max_marginals(const Batch& batch, std::span<const double> scores, std::span<double> out, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());
-    std::vector<MaxScratch> scratch;
-    for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest(), batch.shared);
-    parallel_blocks(batch.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-            double* own = out.data() + batch.nodes[i];
-            const Status found =
-                max_marginals(panels.lanes, panels, batch.shared, batch.length(i), scores.data() + batch.nodes[i],
-                              scores.data() + batch.pairs[i], scratch[thread], own);
-            settle(found, own, batch.nodes[i + 1] - batch.nodes[i]);
-        }
+    auto scratch = per_thread<MaxScratch>(threads, panels, batch.longest(), batch.shared);
+    parallel_each(batch.n_examples(), 4, threads, [&](int thread, std::int64_t i) {
+        double* own = out.data() + batch.nodes[i];
+        const Status found =
+            max_marginals(panels.lanes, panels, batch.shared, batch.length(i), scores.data() + batch.nodes[i],
+                          scores.data() + batch.pairs[i], scratch[thread], own);
+        settle(found, own, batch.nodes[i + 1] - batch.nodes[i]);
     });
 }
 
@@ -165,16 +115,13 @@ inline void max_marginals_once(std::int64_t n_labels, std::span<const std::int64
     const OneMatrix one(panels, pairs, first, last);
     Aligned other;
     other.resize(panels.padded * panels.padded, NEG_INF);
-    transposed(panels.lanes, panels, one.matrix.get(), other.get());
-    std::vector<Scratch> scratch;
-    for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest());
-    parallel_blocks(batch.n_examples(), 16, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-            double* own = out.data() + starts[i];
-            const Status found = max_marginals_once(panels.lanes, panels, one, other.get(), batch.length(i),
-                                                    nodes.data() + starts[i], scratch[thread], own);
-            settle(found, own, starts[i + 1] - starts[i]);
-        }
+    transpose(panels.lanes, panels, one.matrix.get(), NEG_INF, other.get());
+    auto scratch = per_thread<Scratch>(threads, panels, batch.longest());
+    parallel_each(batch.n_examples(), 16, threads, [&](int thread, std::int64_t i) {
+        double* own = out.data() + starts[i];
+        const Status found = max_marginals_once(panels.lanes, panels, one, other.get(), batch.length(i),
+                                                nodes.data() + starts[i], scratch[thread], own);
+        settle(found, own, starts[i + 1] - starts[i]);
     });
 }
 

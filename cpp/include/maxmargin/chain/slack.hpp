@@ -84,14 +84,14 @@ inline void shift_column(double* column, std::int64_t padded, std::int64_t from,
 
 // The labels of the best output into scratch.labels, its product into value; ELSEWHERE if costs have no unit.
 template <class Vec>
-MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int64_t length,
-                               const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs, double margin,
-                               const double* costs, double constant, SlackScratch& scratch, double& value) {
+MM_INLINE std::int8_t slack_at(const Panels& panels, bool shared, std::int64_t length, const double* MM_RESTRICT nodes,
+                               const double* MM_RESTRICT pairs, double margin, const double* costs, double constant,
+                               SlackScratch& scratch, double& value) {
     const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded;
     constexpr auto refuse = static_cast<std::int8_t>(Status::nonfinite);
     value = 0.0;
-    if (refused_at<Vec>(0, nodes, length * k) || !std::isfinite(margin) || !std::isfinite(constant)) return refuse;
-    if (shared && refused_at<Vec>(0, pairs, square)) return refuse;
+    if (refused_at<Vec>(nodes, length * k) || !std::isfinite(margin) || !std::isfinite(constant)) return refuse;
+    if (shared && refused_at<Vec>(pairs, square)) return refuse;
     for (std::int64_t j = 0; j < length * k; ++j)
         if (!std::isfinite(costs[j])) return refuse;
     if (length == 0) {
@@ -109,7 +109,7 @@ MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int6
     for (std::int64_t t = 1; t < length; ++t) {
         if (!shared) {
             const double* table = pairs + (t - 1) * square;
-            if (refused_at<Vec>(0, table, square)) return refuse;
+            if (refused_at<Vec>(table, square)) return refuse;
             pack(panels, table, matrix);
         }
         const double* before = rows + scratch.first[t - 1] * padded;
@@ -121,8 +121,8 @@ MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int6
         clear_rows(now, many + n, scratch.most[t] + 1, padded);
         for (std::int64_t c = 0; c < n; ++c) {
             double* row = now + (many + c) * padded;
-            step<Vec>(panels, before + c * padded, matrix, row);
-            for (std::int64_t b = 0; b < k; ++b) row[b] += here[b];
+            step<Vec, Over::maxima>(panels, before + c * padded, matrix, row);
+            add_to(row, here, k);
         }
         for (std::int64_t b = 0; b < k; ++b)
             if (units[b] != many) shift_column(now + b, padded, many, n, units[b] - many);
@@ -167,23 +167,18 @@ MM_INLINE std::int8_t slack_at(int, const Panels& panels, bool shared, std::int6
     value = at < 0 ? 0.0 : std::max(0.0, loss * (margin + found));
     return std::isfinite(value) ? static_cast<std::int8_t>(Status::ok) : refuse;
 }
-MM_LEVELS(std::int8_t, slack,
-          (int widest, const Panels& panels, bool shared, std::int64_t length, const double* nodes, const double* pairs,
-           double margin, const double* costs, double constant, SlackScratch& scratch, double& value),
-          (widest, panels, shared, length, nodes, pairs, margin, costs, constant, scratch, value))
+MM_LEVELS(slack)
 
 // z must be zero on entry.
 inline void slack_argmax(const Batch& batch, std::span<const double> scores, std::span<const double> margin,
                          std::span<const double> costs, std::span<const double> constants, std::span<double> z,
                          std::span<double> value, std::span<std::int8_t> status, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());
-    std::vector<SlackScratch> scratch;
-    for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest());
-    HullBatch::each(batch.n_examples(), threads, [&](int thread, std::int64_t i) {
+    auto scratch = per_thread<SlackScratch>(threads, panels, batch.longest());
+    parallel_each(batch.n_examples(), 1, threads, [&](int thread, std::int64_t i) {
         const std::int64_t length = batch.length(i);
-        const double* pair_costs = costs.data() + batch.pairs[i];
-        bool plain = true;
-        for (std::int64_t j = 0; j < batch.pairs[i + 1] - batch.pairs[i]; ++j) plain &= pair_costs[j] == 0.0;
+        const bool plain = std::all_of(costs.begin() + batch.pairs[i], costs.begin() + batch.pairs[i + 1],
+                                       [](double cost) { return cost == 0.0; });
         status[i] = ELSEWHERE;
         if (plain)
             status[i] = slack(panels.lanes, panels, batch.shared, length, scores.data() + batch.nodes[i],

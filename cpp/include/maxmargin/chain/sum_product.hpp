@@ -1,4 +1,4 @@
-// Sum-product on chains: log-partition function and marginals of p(y) ~ exp(potentials'y), threads over examples. //
+// Sum-product on chains: log-partition function and marginals of p(y) ~ exp(potentials'y), threads over examples. Each
 // example is computed with scaled probabilities, or in the log domain if those would lose precision.
 #pragma once
 
@@ -17,21 +17,19 @@ namespace maxmargin::chain {
 
 // Log-partition function and marginals of one example; the status otherwise. Means are all written where it is ok.
 template <class Vec>
-MM_INLINE Status sum_product_at(int, const Panels& panels, const Task& task, bool by_logs, SumScratch& scratch,
+MM_INLINE Status sum_product_at(const Panels& panels, const Task& task, bool by_logs, SumScratch& scratch,
                                 double& value) {
     const std::int64_t square = panels.n_labels * panels.n_labels;
     const std::int64_t n_pairs = task.shared ? square : std::max<std::int64_t>(task.length - 1, 0) * square;
     value = 0.0;
-    if (refused_at<Vec>(0, task.pairs, n_pairs) || refused_at<Vec>(0, task.nodes, task.length * panels.n_labels))
+    if (refused_at<Vec>(task.pairs, n_pairs) || refused_at<Vec>(task.nodes, task.length * panels.n_labels))
         return Status::nonfinite;
     if (task.shared && task.length < 2) std::fill(task.pair_means, task.pair_means + square, 0.0);
     if (task.length == 0) return Status::ok;
     if (!by_logs && scaled<Vec>(panels, task, scratch, value)) return Status::ok;
     return logs<Vec>(panels, task, scratch, value);
 }
-MM_LEVELS(Status, sum_product,
-          (int widest, const Panels& panels, const Task& task, bool by_logs, SumScratch& scratch, double& value),
-          (widest, panels, task, by_logs, scratch, value))
+MM_LEVELS(sum_product)
 
 // Every entry of z, value, status and edges (empty, or K x K for every edge of the batch) is written. With `by_logs`
 // all examples are computed in the log domain, for tests.
@@ -45,8 +43,7 @@ inline void marginals(const Batch& batch, bool by_logs, std::span<const double> 
         for (std::int64_t i = 0; i < n; ++i)
             first_edge.push_back(first_edge.back() + std::max<std::int64_t>(batch.length(i) - 1, 0) * square);
     }
-    std::vector<SumScratch> scratch;
-    for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest(), batch.shared);
+    auto scratch = per_thread<SumScratch>(threads, panels, batch.longest(), batch.shared);
     parallel_blocks(n, 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         const FlushToZero flush;
         for (std::int64_t i = begin; i < end; ++i) {

@@ -49,7 +49,7 @@ MM_INLINE Status max_messages(const Panels& panels, const Task& task, SumScratch
     double *matrix = scratch.matrix.get(), *other = scratch.other.get();
     if (task.shared && length > 1) {
         pack_table<Vec, Pack::logs>(panels, task.pairs, 0.0, matrix);
-        transpose<Vec>(panels, matrix, NEG_INF, other);
+        transpose_at<Vec>(panels, matrix, NEG_INF, other);
     }
     for (std::int64_t t = 0; t < length; ++t) {
         double* now = forward + t * padded;
@@ -58,7 +58,7 @@ MM_INLINE Status max_messages(const Panels& panels, const Task& task, SumScratch
             std::copy(nodes, nodes + k, now);
         } else {
             if (!task.shared) pack_table<Vec, Pack::logs>(panels, task.pairs + (t - 1) * square, 0.0, matrix);
-            step<Vec>(panels, now - padded, matrix, now);
+            step<Vec, Over::maxima>(panels, now - padded, matrix, now);
             for (std::int64_t b = 0; b < k; ++b) now[b] += nodes[b];
         }
         const double most = take_out_largest<Vec>(now, k);
@@ -69,7 +69,7 @@ MM_INLINE Status max_messages(const Panels& panels, const Task& task, SumScratch
         double* before = backward + (t - 1) * padded;
         for (std::int64_t b = 0; b < k; ++b) row[b] = backward[t * padded + b] + task.nodes[t * k + b];
         if (task.shared) {
-            step<Vec>(panels, row, other, before);
+            step<Vec, Over::maxima>(panels, row, other, before);
         } else {
             row_maxima<Vec>(k, task.pairs + (t - 1) * square, row, before);
         }

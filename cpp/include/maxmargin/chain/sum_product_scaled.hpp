@@ -31,52 +31,6 @@ namespace maxmargin::chain {
 static_assert(FACTOR_BIAS == 420 && MESSAGE_BIAS == 150);
 inline constexpr double LEAST_PEAK = 1e-100, LEAST_TOTAL = 6e-119, LEAST_PRODUCT = 6e98;
 
-// out[b] = sum_a before[a] matrix[a][b] over one panel of N vectors, U rows at a time (as panel_max).
-template <class Vec, int N, int U>
-MM_INLINE void panel_sum(const double* MM_RESTRICT before, const double* MM_RESTRICT matrix, std::int64_t rows,
-                         double* MM_RESTRICT out) {
-    constexpr std::int64_t width = simd::lanes<Vec>;
-    Vec sum[U][N];
-#pragma GCC unroll 4
-    for (int u = 0; u < U; ++u)
-#pragma GCC unroll 6
-        for (int j = 0; j < N; ++j) sum[u][j] = Vec{};
-    for (std::int64_t a = 0; a < rows; a += U) {
-        const double* row = matrix + a * N * width;
-#pragma GCC unroll 4
-        for (int u = 0; u < U; ++u) {
-            const Vec here = before[a + u] - Vec{};
-#pragma GCC unroll 6
-            for (int j = 0; j < N; ++j) sum[u][j] += here * load<Vec>(row + (u * N + j) * width);
-        }
-    }
-#pragma GCC unroll 6
-    for (int j = 0; j < N; ++j) {
-        Vec all = sum[0][j];
-#pragma GCC unroll 4
-        for (int u = 1; u < U; ++u) all += sum[u][j];
-        store(out + j * width, all);
-    }
-}
-
-template <class Vec>
-MM_INLINE void sum_step(const Panels& panels, const double* before, const double* matrix, double* out) {
-    const std::int64_t twos = (panels.n_labels + 1) / 2 * 2, fours = (panels.n_labels + 3) / 4 * 4;
-    for (std::int64_t p = 0; p < panels.count; ++p) {
-        const std::int64_t vectors = panels.vectors(p);
-        switch (vectors) {
-            case 1: panel_sum<Vec, 1, 4>(before, matrix, fours, out); break;
-            case 2: panel_sum<Vec, 2, 4>(before, matrix, fours, out); break;
-            case 3: panel_sum<Vec, 3, 4>(before, matrix, fours, out); break;
-            case 4: panel_sum<Vec, 4, 2>(before, matrix, twos, out); break;
-            case 5: panel_sum<Vec, 5, 2>(before, matrix, twos, out); break;
-            default: panel_sum<Vec, 6, 2>(before, matrix, twos, out); break;
-        }
-        matrix += panels.padded * vectors * simd::lanes<Vec>;
-        out += vectors * simd::lanes<Vec>;
-    }
-}
-
 // means[a][b] = matrix[a][b] sum_{t < edges} left[t][a] right[t][b] for U rows of one panel, the sums in registers.
 template <class Vec, int N, int U>
 MM_INLINE void panel_products(std::int64_t edges, std::int64_t padded, const double* MM_RESTRICT left,
@@ -112,9 +66,7 @@ MM_INLINE void pair_sums(const Panels& panels, std::int64_t edges, const double*
     constexpr std::int64_t width = simd::lanes<Vec>;
     constexpr int U = width == 8 ? 4 : 2;  // there are 32 registers of 8 numbers, 16 of fewer
     const std::int64_t k = panels.n_labels, padded = panels.padded;
-    std::int64_t first = 0;
-    for (std::int64_t p = 0; p < panels.count; ++p) {
-        const std::int64_t vectors = panels.vectors(p);
+    for (const auto [first, vectors] : panels.list) {
         for (std::int64_t a = 0; a < k; a += U) {
             const double *l = left + a, *r = right + first, *m = matrix + a * vectors * width;
             double* to = means + a * k + first;
@@ -128,7 +80,6 @@ MM_INLINE void pair_sums(const Panels& panels, std::int64_t edges, const double*
             }
         }
         matrix += padded * vectors * width;
-        first += vectors * width;
     }
 }
 
@@ -216,16 +167,14 @@ MM_INLINE void edge_table_of(const Panels& panels, const double* left, const dou
                              double* to) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     const std::int64_t k = panels.n_labels;
-    std::int64_t first = 0;
-    for (std::int64_t p = 0; p < panels.count; ++p) {
-        const std::int64_t wide = panels.vectors(p) * width;
+    for (const auto [first, vectors] : panels.list) {
+        const std::int64_t wide = vectors * width;
         for (std::int64_t a = 0; a < k; ++a)
             for (std::int64_t b = 0; b < std::min(wide, k - first); b += width) {
                 const Vec product = load<Vec>(matrix + a * wide + b) * load<Vec>(right + first + b);
                 store_part<Vec>(to + a * k + first + b, left[a] * product, k - first - b);
             }
         matrix += panels.padded * wide;
-        first += wide;
     }
 }
 
@@ -244,7 +193,7 @@ MM_INLINE bool scaled(const Panels& panels, const Task& task, SumScratch& scratc
         if (scratch.cached == nullptr || std::memcmp(scratch.cached, task.pairs, bytes) != 0) {
             scratch.cached_shift = largest_of<Vec>(task.pairs, square);
             pack_table<Vec, Pack::exponentials>(panels, task.pairs, scratch.cached_shift, matrix);
-            transpose<Vec>(panels, matrix, 0.0, other);
+            transpose_at<Vec>(panels, matrix, 0.0, other);
         }
         scratch.cached = task.pairs;
         shifts = static_cast<double>(length - 1) * scratch.cached_shift;
@@ -266,7 +215,7 @@ MM_INLINE bool scaled(const Panels& panels, const Task& task, SumScratch& scratc
             pack_table<Vec, Pack::plain>(panels, factors, 0.0, matrix);
         }
         double* now = forward + t * padded;
-        sum_step<Vec>(panels, now - padded, matrix, now);
+        step<Vec, Over::sums>(panels, now - padded, matrix, now);
         if (!multiply_and_scale<Vec>(now, local + t * padded, used, least, exponent)) return false;
     }
 
@@ -285,7 +234,7 @@ MM_INLINE bool scaled(const Panels& panels, const Task& task, SumScratch& scratc
         double* alpha = forward + (t - 1) * padded;
         double* table = task.pair_means + (t - 1) * square;
         if (task.shared) {
-            sum_step<Vec>(panels, ahead, other, row);
+            step<Vec, Over::sums>(panels, ahead, other, row);
         } else {
             row_products<Vec>(k, table, ahead, row);
         }

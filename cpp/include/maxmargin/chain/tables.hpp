@@ -104,9 +104,7 @@ MM_INLINE void pack_table(const Panels& panels, const double* MM_RESTRICT from, 
     constexpr std::int64_t width = simd::lanes<Vec>;
     constexpr double outside = how == Pack::plain ? 0.0 : NEG_INF;
     const std::int64_t k = panels.n_labels;
-    std::int64_t first = 0;
-    for (std::int64_t p = 0; p < panels.count; ++p) {
-        const std::int64_t vectors = panels.vectors(p);
+    for (const auto [first, vectors] : panels.list) {
         for (std::int64_t a = 0; a < k; ++a) {
             const double* row = from + a * k + first;
             for (std::int64_t j = 0; j < vectors; ++j, to += width) {
@@ -121,32 +119,28 @@ MM_INLINE void pack_table(const Panels& panels, const double* MM_RESTRICT from, 
         const std::int64_t rest = (panels.padded - k) * vectors * width;
         std::fill(to, to + rest, how == Pack::logs ? NEG_INF : 0.0);
         to += rest;
-        first += vectors * width;
     }
 }
 
 // The transpose of a matrix in panels, padded with `outside`.
 template <class Vec>
-MM_INLINE void transpose(const Panels& panels, const double* MM_RESTRICT from, double outside, double* MM_RESTRICT to) {
+MM_INLINE void transpose_at(const Panels& panels, const double* MM_RESTRICT from, double outside,
+                            double* MM_RESTRICT to) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     const std::int64_t k = panels.n_labels, padded = panels.padded;
-    std::int64_t first = 0;
-    for (std::int64_t p = 0; p < panels.count; ++p) {
-        const std::int64_t wide = panels.vectors(p) * width;
-        const double* column = from;
-        std::int64_t begin = 0;
-        for (std::int64_t q = 0; q < panels.count; ++q) {
-            const std::int64_t high = panels.vectors(q) * width;
+    for (const auto [first, vectors] : panels.list) {
+        const std::int64_t wide = vectors * width;
+        for (const auto [begin, other_vectors] : panels.list) {
+            const double* column = from + padded * begin;
+            const std::int64_t high = other_vectors * width;
             for (std::int64_t b = begin; b < std::min(begin + high, k); ++b)
                 for (std::int64_t a = 0; a < wide; ++a)
                     to[b * wide + a] = first + a < k ? column[(first + a) * high + b - begin] : outside;
-            column += padded * high;
-            begin += high;
         }
         std::fill(to + k * wide, to + padded * wide, outside);
         to += padded * wide;
-        first += wide;
     }
 }
+MM_LEVELS(transpose)
 
 }  // namespace maxmargin::chain

@@ -17,14 +17,13 @@
 #include <vector>
 
 #include "maxmargin/base/parallel.hpp"
+#include "maxmargin/base/scratch.hpp"
 #include "maxmargin/base/simd.hpp"
 #include "maxmargin/hull/batch.hpp"
 
 namespace maxmargin::chain {
 
-using hull::ActiveSet;
 using hull::HullBatch;
-using hull::HullScratch;
 using hull::Sparse;
 using hull::Status;
 
@@ -71,20 +70,33 @@ struct Constraints {
     }
 };
 
-// Columns of a transition matrix in panels of at most six vectors, whose running maxima stay in registers.
-struct Panels {
-    static constexpr std::int64_t WIDEST = 6, MOST_ROWS = 4;  // vectors and rows that panel_max takes at a time
-    int lanes;                                                // of the vectors
-    std::int64_t n_labels, padded, count, narrow, wide;       // the first `wide` panels have narrow + 1 vectors
+// Some columns of a table: the first of them, and how many vectors.
+struct Panel {
+    std::int64_t first, vectors;
+};
 
-    Panels(std::int64_t k, int width) : lanes(width), n_labels(k) {
-        const std::int64_t vectors = (k + lanes - 1) / lanes;
-        padded = std::max(vectors * lanes, (k + MOST_ROWS - 1) / MOST_ROWS * MOST_ROWS);
-        count = (vectors + WIDEST - 1) / WIDEST;
-        narrow = vectors / count;
-        wide = vectors % count;
+// Columns for k labels in panels of about equal width, at most `widest` vectors.
+inline std::vector<Panel> panels_of(std::int64_t k, int lanes, std::int64_t widest) {
+    const std::int64_t vectors = (k + lanes - 1) / lanes, count = (vectors + widest - 1) / widest;
+    std::vector<Panel> panels;
+    for (std::int64_t p = 0, first = 0; p < count; ++p) {
+        panels.push_back({first, vectors / count + (p < vectors % count ? 1 : 0)});
+        first += panels.back().vectors * lanes;
     }
-    std::int64_t vectors(std::int64_t panel) const { return narrow + (panel < wide ? 1 : 0); }
+    return panels;
+}
+
+// A transition matrix in panels of at most six vectors, whose running maxima stay in registers. Panel after panel, each
+// a row-major (padded rows) x (its width).
+struct Panels {
+    static constexpr std::int64_t WIDEST = 6, MOST_ROWS = 4;  // vectors and rows that are taken at a time
+    int lanes;                                                // of the vectors
+    std::int64_t n_labels, padded;
+    std::vector<Panel> list;
+
+    Panels(std::int64_t k, int width) : lanes(width), n_labels(k), list(panels_of(k, width, WIDEST)) {
+        padded = std::max((k + lanes - 1) / lanes * lanes, (k + MOST_ROWS - 1) / MOST_ROWS * MOST_ROWS);
+    }
 };
 
 struct Aligned {
@@ -113,84 +125,85 @@ struct Scratch {
     }
 };
 
-// Whether some value is NaN or +inf.
-template <class Vec>
-MM_INLINE bool refused_at(int, const double* MM_RESTRICT x, std::int64_t n) {
-    constexpr double most = std::numeric_limits<double>::max();
-    constexpr std::int64_t width = simd::lanes<Vec>;
-    std::int64_t i = 0;
-    bool bad = false;
-    if (n >= width) {
-        auto fine = load<Vec>(x) <= most;
-        for (i = width; i + width <= n; i += width) fine &= load<Vec>(x + i) <= most;
-        bad = any(~fine);
-    }
-    for (; i < n; ++i) bad |= !(x[i] <= most);
-    return bad;
-}
-MM_LEVELS(bool, refused, (int widest, const double* x, std::int64_t n), (widest, x, n))
-
-// Row-major K x K into panels: panel after panel, each a row-major (padded rows) x (its width). Padding stays -inf.
+// Row-major K x K into panels. Padding stays as it is.
 MM_INLINE void pack(const Panels& panels, const double* MM_RESTRICT from, double* MM_RESTRICT to) {
     const std::int64_t k = panels.n_labels;
-    std::int64_t first = 0;
-    for (std::int64_t p = 0; p < panels.count; ++p) {
-        const std::int64_t width = panels.vectors(p) * panels.lanes;
-        const std::int64_t used = std::min(width, k - first);
+    for (const auto [first, vectors] : panels.list) {
+        const std::int64_t width = vectors * panels.lanes, used = std::min(width, k - first);
         for (std::int64_t a = 0; a < k; ++a)
             std::memcpy(to + a * width, from + a * k + first, sizeof(double) * static_cast<std::size_t>(used));
         to += panels.padded * width;
-        first += width;
     }
 }
 
-// out[b] = max_a before[a] + matrix[a][b] over one panel of N vectors. U rows at a time, each with its own running
-// maxima, so that narrow panels do not wait for one chain of maxima; rows are padded with -inf to a multiple of U.
-template <class Vec, int N, int U>
-MM_INLINE void panel_max(const double* MM_RESTRICT before, const double* MM_RESTRICT matrix, std::int64_t rows,
-                         double* MM_RESTRICT out) {
+// Max-product: maxima of sums. Sum-product: sums of products.
+enum class Over { maxima, sums };
+template <Over over>
+inline constexpr double nothing = over == Over::maxima ? NEG_INF : 0.0;
+
+// The total so far and one more term, message and factor.
+template <Over over, class Vec>
+MM_INLINE Vec with_term(const Vec& total, const Vec& message, const Vec& factor) {
+    if constexpr (over == Over::maxima) {
+        return larger<Vec>(message + factor, total);
+    } else {
+        return total + message * factor;
+    }
+}
+template <Over over, class Vec>
+MM_INLINE Vec with_total(const Vec& total, const Vec& other) {
+    if constexpr (over == Over::maxima) {
+        return larger(other, total);
+    } else {
+        return total + other;
+    }
+}
+
+// out[b] = max_a before[a] + matrix[a][b], or the sum of products, over one panel of N vectors. U rows at a time, each
+// with its own running totals, so that narrow panels do not wait for one chain of operations; `matrix` and `before` are
+// padded to a multiple of U rows.
+template <class Vec, Over over, int N, int U>
+MM_INLINE void panel(const double* MM_RESTRICT before, const double* MM_RESTRICT matrix, std::int64_t rows,
+                     double* MM_RESTRICT out) {
     constexpr std::int64_t width = simd::lanes<Vec>;
-    Vec best[U][N];
+    Vec total[U][N];
 #pragma GCC unroll 4
     for (int u = 0; u < U; ++u)
 #pragma GCC unroll 6
-        for (int j = 0; j < N; ++j) best[u][j] = Vec{} + NEG_INF;
+        for (int j = 0; j < N; ++j) total[u][j] = Vec{} + nothing<over>;
     for (std::int64_t a = 0; a < rows; a += U) {
         const double* row = matrix + a * N * width;
 #pragma GCC unroll 4
         for (int u = 0; u < U; ++u) {
             const Vec here = before[a + u] - Vec{};  // x - 0 is x for every x, so this is a plain broadcast
 #pragma GCC unroll 6
-            for (int j = 0; j < N; ++j) {
-                const Vec sum = here + load<Vec>(row + (u * N + j) * width);
-                best[u][j] = larger(sum, best[u][j]);
-            }
+            for (int j = 0; j < N; ++j)
+                total[u][j] = with_term<over, Vec>(total[u][j], here, load<Vec>(row + (u * N + j) * width));
         }
     }
 #pragma GCC unroll 6
     for (int j = 0; j < N; ++j) {
-        Vec most = best[0][j];
+        Vec all = total[0][j];
 #pragma GCC unroll 4
-        for (int u = 1; u < U; ++u) most = larger(best[u][j], most);
-        store(out + j * width, most);
+        for (int u = 1; u < U; ++u) all = with_total<over, Vec>(all, total[u][j]);
+        store(out + j * width, all);
     }
 }
 
-template <class Vec>
+template <class Vec, Over over>
 MM_INLINE void step(const Panels& panels, const double* before, const double* matrix, double* out) {
-    for (std::int64_t p = 0; p < panels.count; ++p) {
-        const std::int64_t vectors = panels.vectors(p);
+    constexpr int some = over == Over::maxima ? 2 : 4, few = some / 2;
+    for (const auto [first, vectors] : panels.list) {
         const std::int64_t rows = panels.n_labels;
+        const double* cells = matrix + panels.padded * first;
         switch (vectors) {
-            case 1: panel_max<Vec, 1, 4>(before, matrix, (rows + 3) / 4 * 4, out); break;
-            case 2: panel_max<Vec, 2, 2>(before, matrix, (rows + 1) / 2 * 2, out); break;
-            case 3: panel_max<Vec, 3, 2>(before, matrix, (rows + 1) / 2 * 2, out); break;
-            case 4: panel_max<Vec, 4, 1>(before, matrix, rows, out); break;
-            case 5: panel_max<Vec, 5, 1>(before, matrix, rows, out); break;
-            default: panel_max<Vec, 6, 1>(before, matrix, rows, out); break;
+            case 1: panel<Vec, over, 1, 4>(before, cells, rows, out + first); break;
+            case 2: panel<Vec, over, 2, some>(before, cells, rows, out + first); break;
+            case 3: panel<Vec, over, 3, some>(before, cells, rows, out + first); break;
+            case 4: panel<Vec, over, 4, few>(before, cells, rows, out + first); break;
+            case 5: panel<Vec, over, 5, few>(before, cells, rows, out + first); break;
+            default: panel<Vec, over, 6, few>(before, cells, rows, out + first); break;
         }
-        matrix += panels.padded * vectors * simd::lanes<Vec>;
-        out += vectors * simd::lanes<Vec>;
     }
 }
 
@@ -212,53 +225,82 @@ MM_INLINE std::int64_t first_largest(const double* x, std::int64_t n, double& va
     return at;
 }
 
-// The best label sequence of one chain into scratch.labels, its score into value; the status otherwise.
-// Among equals: the lowest last label, then the lowest label before it, and so on.
-template <class Vec>
-MM_INLINE Status viterbi_at(int, const Panels& panels, bool shared, std::int64_t length,
-                            const double* MM_RESTRICT nodes, const double* MM_RESTRICT pairs, Scratch& scratch,
-                            double& value) {
-    const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded;
-    value = 0.0;
-    if (length == 0) return refused_at<Vec>(0, pairs, shared ? square : 0) ? Status::nonfinite : Status::ok;
-    if (refused_at<Vec>(0, nodes, length * k)) return Status::nonfinite;
-    if (shared && refused_at<Vec>(0, pairs, square)) return Status::nonfinite;
+// One chain of at least one position. Its edges share a matrix, or each has its own table.
+struct Chain {
+    std::int64_t length;
+    const double* nodes;
+    const double* pairs;                             // K x K tables, one or as many as edges; or null, with `columns`
+    const double* matrix = nullptr;                  // the shared matrix in panels; null without one
+    const double* columns = nullptr;                 // it transposed, rows of `padded` numbers; may be null
+    const double *first = nullptr, *last = nullptr;  // added to the scores of the labels at the ends; null for none
+    bool checked = false;                            // tables of edges are known to hold neither NaN nor +inf
+};
 
+// The scores of the best prefixes, into scratch.forward (position x label), with chain.last added at the end. False if
+// the table of an edge is refused.
+template <class Vec>
+MM_INLINE bool forward_maxima(const Panels& panels, const Chain& chain, Scratch& scratch) {
+    const std::int64_t k = panels.n_labels, square = k * k, padded = panels.padded;
     double* forward = scratch.forward.get();
-    double* matrix = scratch.matrix.get();
-    std::memcpy(forward, nodes, sizeof(double) * static_cast<std::size_t>(k));
-    if (shared && length > 1) pack(panels, pairs, matrix);
-    for (std::int64_t t = 1; t < length; ++t) {
-        if (!shared) {
-            const double* table = pairs + (t - 1) * square;
-            if (refused_at<Vec>(0, table, square)) return Status::nonfinite;
-            pack(panels, table, matrix);
+    std::memcpy(forward, chain.nodes, sizeof(double) * static_cast<std::size_t>(k));
+    if (chain.first) add_to(forward, chain.first, k);
+    for (std::int64_t t = 1; t < chain.length; ++t) {
+        if (!chain.matrix) {
+            const double* table = chain.pairs + (t - 1) * square;
+            if (!chain.checked && refused_at<Vec>(table, square)) return false;
+            pack(panels, table, scratch.matrix.get());
         }
         double* now = forward + t * padded;
-        step<Vec>(panels, now - padded, matrix, now);
-        const double* here = nodes + t * k;
-        for (std::int64_t b = 0; b < k; ++b) now[b] += here[b];
+        step<Vec, Over::maxima>(panels, now - padded, chain.matrix ? chain.matrix : scratch.matrix.get(), now);
+        add_to(now, chain.nodes + t * k, k);
     }
+    if (chain.last) add_to(forward + (chain.length - 1) * padded, chain.last, k);
+    return true;
+}
 
-    std::int64_t label = first_largest<Vec>(forward + (length - 1) * padded, k, value);
+// The best label sequence of one chain, its score into value; the status otherwise. Among equals: the lowest last
+// label, then the lowest label before it, and so on.
+template <class Vec>
+MM_INLINE Status best_labels(const Panels& panels, const Chain& chain, Scratch& scratch,
+                             std::int32_t* MM_RESTRICT labels, double& value) {
+    const std::int64_t k = panels.n_labels, padded = panels.padded, last = chain.length - 1;
+    if (!forward_maxima<Vec>(panels, chain, scratch)) return Status::nonfinite;
+    const double* forward = scratch.forward.get();
+    std::int64_t label = first_largest<Vec>(forward + last * padded, k, value);
     if (value == NEG_INF) return Status::absent;
     if (!std::isfinite(value)) return Status::nonfinite;
     double* sums = scratch.sums.get();
     double ignored;
-    scratch.labels[length - 1] = static_cast<std::int32_t>(label);
-    for (std::int64_t t = length - 1; t > 0; --t) {
+    labels[last] = static_cast<std::int32_t>(label);
+    for (std::int64_t t = last; t > 0; --t) {
         const double* before = forward + (t - 1) * padded;
-        const double* column = pairs + (shared ? 0 : (t - 1) * square) + label;
-        for (std::int64_t a = 0; a < k; ++a) sums[a] = before[a] + column[a * k];
+        if (chain.columns) {
+            const double* column = chain.columns + label * padded;
+            for (std::int64_t a = 0; a < k; a += simd::lanes<Vec>)
+                store(sums + a, load<Vec>(before + a) + load<Vec>(column + a));
+        } else {
+            const double* column = chain.pairs + (chain.matrix ? 0 : (t - 1) * k * k) + label;
+            for (std::int64_t a = 0; a < k; ++a) sums[a] = before[a] + column[a * k];
+        }
         label = first_largest<Vec>(sums, k, ignored);
-        scratch.labels[t - 1] = static_cast<std::int32_t>(label);
+        labels[t - 1] = static_cast<std::int32_t>(label);
     }
     return Status::ok;
 }
-MM_LEVELS(Status, viterbi,
-          (int widest, const Panels& panels, bool shared, std::int64_t length, const double* nodes, const double* pairs,
-           Scratch& scratch, double& value),
-          (widest, panels, shared, length, nodes, pairs, scratch, value))
+
+// The same for scores that have not been checked, into scratch.labels.
+template <class Vec>
+MM_INLINE Status viterbi_at(const Panels& panels, bool shared, std::int64_t length, const double* nodes,
+                            const double* pairs, Scratch& scratch, double& value) {
+    const std::int64_t k = panels.n_labels;
+    value = 0.0;
+    if (refused_at<Vec>(nodes, length * k) || (shared && refused_at<Vec>(pairs, k * k))) return Status::nonfinite;
+    if (length == 0) return Status::ok;
+    if (shared && length > 1) pack(panels, pairs, scratch.matrix.get());
+    const Chain chain{length, nodes, pairs, shared ? scratch.matrix.get() : nullptr};
+    return best_labels<Vec>(panels, chain, scratch, scratch.labels.data(), value);
+}
+MM_LEVELS(viterbi)
 
 // Adds one to the parts of a label sequence.
 inline void mark(std::int64_t k, bool shared, std::int64_t length, const std::int32_t* labels, double* nodes,
@@ -294,23 +336,29 @@ inline void vertex_of(std::int64_t k, bool shared, std::int64_t length, const st
     if (shared) count_equal(vertex, first);
 }
 
+// The best labels of every example, handed to take(example, status, labels).
+template <class Take>
+void viterbi_all(const Batch& batch, std::span<const double> scores, std::span<double> value,
+                 std::span<std::int8_t> status, int threads, Take&& take) {
+    const Panels panels(batch.n_labels, lanes_in_use());
+    auto scratch = per_thread<Scratch>(threads, panels, batch.longest());
+    parallel_each(batch.n_examples(), 4, threads, [&](int thread, std::int64_t i) {
+        const Status found =
+            viterbi(panels.lanes, panels, batch.shared, batch.length(i), scores.data() + batch.nodes[i],
+                    scores.data() + batch.pairs[i], scratch[thread], value[i]);
+        take(i, found, scratch[thread].labels.data());
+        if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
+        status[i] = static_cast<std::int8_t>(found);
+    });
+}
+
 // z must be zero on entry: fresh pages are zero already, and writing them twice costs as much as a tenth of the pass.
 inline void argmax(const Batch& batch, std::span<const double> scores, std::span<double> z, std::span<double> value,
                    std::span<std::int8_t> status, int threads) {
-    const Panels panels(batch.n_labels, lanes_in_use());
-    std::vector<Scratch> scratch;
-    for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest());
-    parallel_blocks(batch.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t length = batch.length(i);
-            const Status found = viterbi(panels.lanes, panels, batch.shared, length, scores.data() + batch.nodes[i],
-                                         scores.data() + batch.pairs[i], scratch[thread], value[i]);
-            if (found == Status::ok)
-                mark(batch.n_labels, batch.shared, length, scratch[thread].labels.data(), z.data() + batch.nodes[i],
-                     z.data() + batch.pairs[i]);
-            if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
-            status[i] = static_cast<std::int8_t>(found);
-        }
+    viterbi_all(batch, scores, value, status, threads, [&](std::int64_t i, Status found, const std::int32_t* labels) {
+        if (found == Status::ok)
+            mark(batch.n_labels, batch.shared, batch.length(i), labels, z.data() + batch.nodes[i],
+                 z.data() + batch.pairs[i]);
     });
 }
 
@@ -319,41 +367,30 @@ inline void project(const Batch& batch, const Constraints& constraints, HullBatc
                     std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads) {
     const Panels panels(batch.n_labels, lanes_in_use());
     const std::int64_t k = batch.n_labels;
-    std::vector<Scratch> scratch;
-    for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(panels, batch.longest());
-    std::vector<HullScratch> work(scratch.size());
+    auto scratch = per_thread<Scratch>(threads, panels, batch.longest());
     std::vector<std::vector<double>> legal(scratch.size());
-    HullBatch::each(batch.n_examples(), threads, [&](int thread, std::int64_t i) {
-        HullScratch& mine = work[thread];
-        ActiveSet& set = sets.sets[i];
-        const std::int64_t length = batch.length(i), n_nodes = length * k;
-        mine.resize(sets.sizes[i]);
-        double* split = std::copy(point.data() + batch.nodes[i], point.data() + batch.nodes[i + 1], mine.point.data());
-        std::copy(point.data() + batch.pairs[i], point.data() + batch.pairs[i + 1], split);
-        set.begin(HullBatch::limit(sets.sizes[i]), mine);
-        while (!set.done()) {
-            double best;
-            const double* scores = mine.scores.data();
-            if (!constraints.none()) {
-                legal[thread].resize(mine.scores.size());
-                constraints.add(k, batch.shared, length, scores, legal[thread].data());
-                scores = legal[thread].data();
-            }
-            const Status found =
-                viterbi(panels.lanes, panels, batch.shared, length, scores, scores + n_nodes, scratch[thread], best);
-            if (found != Status::ok) {
-                set.finish(constraints.none() ? Status::nonfinite : found);
-                break;
-            }
-            vertex_of(k, batch.shared, length, scratch[thread].labels.data(), mine.vertex);
-            set.absorb(sets.tolerance, mine);
+    const auto find = [&](int thread, std::int64_t i, const std::vector<double>& given, Sparse& vertex) {
+        const std::int64_t length = batch.length(i);
+        const double* scores = given.data();
+        if (!constraints.none()) {
+            legal[thread].resize(given.size());
+            constraints.add(k, batch.shared, length, scores, legal[thread].data());
+            scores = legal[thread].data();
         }
-        value[i] = set.result(mine);
-        status[i] = static_cast<std::int8_t>(set.status());
-        if (set.status() == Status::absent) value[i] = -NEG_INF;
-        std::copy(mine.z.begin(), mine.z.begin() + n_nodes, z.begin() + batch.nodes[i]);
-        std::copy(mine.z.begin() + n_nodes, mine.z.end(), z.begin() + batch.pairs[i]);
-    });
+        double best;
+        const Status found =
+            viterbi(panels.lanes, panels, batch.shared, length, scores, scores + length * k, scratch[thread], best);
+        if (found != Status::ok) return constraints.none() ? Status::nonfinite : found;
+        vertex_of(k, batch.shared, length, scratch[thread].labels.data(), vertex);
+        return found;
+    };
+    const auto blocks = [&](std::int64_t i, auto&& block) {
+        for (const auto& offsets : {batch.nodes, batch.pairs})
+            block(point.data() + offsets[i], offsets[i], offsets[i + 1] - offsets[i]);
+    };
+    sets.project(z, value, status, threads, blocks, find);
+    for (std::int64_t i = 0; i < batch.n_examples(); ++i)
+        if (status[i] == static_cast<std::int8_t>(Status::absent)) value[i] = -NEG_INF;
 }
 
 }  // namespace maxmargin::chain

@@ -24,26 +24,25 @@ constexpr std::int8_t ok = 0, inexact = 1, nonfinite = 2;
 struct ArgmaxScratch {
     MaxFlow solver;
     std::vector<double> capacity;
+
+    void reserve(const Sizes& sizes) {
+        solver.reserve(sizes.nodes, sizes.edges);
+        at_least(capacity, sizes.edges);
+    }
 };
 
 struct ProjectScratch {
     CutFista fista;
     CutNewton newton;
     std::vector<double> node, edge, flow, x;
-};
 
-struct Sizes {
-    std::int32_t nodes = 0, edges = 0;
-};
-
-inline Sizes largest(const CutGraphs& graphs) {
-    Sizes sizes;
-    for (std::int64_t i = 0; i < graphs.examples(); ++i) {
-        sizes.nodes = std::max(sizes.nodes, graphs[i].nodes);
-        sizes.edges = std::max(sizes.edges, graphs[i].edges);
+    void reserve(const Sizes& sizes) {
+        fista.reserve(sizes.nodes, sizes.edges);
+        newton.reserve(sizes.nodes, sizes.edges);
+        for (auto* v : {&node, &x}) at_least(*v, sizes.nodes);
+        for (auto* v : {&edge, &flow}) at_least(*v, sizes.edges);
     }
-    return sizes;
-}
+};
 
 // False for NaN, infinity and numbers so large that their squares overflow.
 inline bool usable(const double* values, std::int64_t n) {
@@ -79,20 +78,12 @@ inline void argmax(const CutGraphs& graphs, std::span<const double> scores, std:
                    std::span<double> flow, std::span<double> z, std::span<double> value, std::span<std::int8_t> status,
                    int threads) {
     const Sizes sizes = largest(graphs);
-    ScratchLease<ArgmaxScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
-    for (std::size_t k = 0; k < scratch.size(); ++k) {
-        auto& own = scratch[k];
-        own.solver.reserve(sizes.nodes, sizes.edges);
-        at_least(own.capacity, sizes.edges);
-    }
-    parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        ArgmaxScratch& own = scratch[thread];
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i], edges = graphs.nodes();
-            status[i] =
-                argmax_one(graphs[i], scores.data() + node0, scores.data() + edges + edge0, augmentations_per_arc, own,
-                           flow.data() + edge0, z.data() + node0, z.data() + edges + edge0, value[i]);
-        }
+    ScratchLease<ArgmaxScratch> scratch(workers(graphs, threads), [&](ArgmaxScratch& own) { own.reserve(sizes); });
+    parallel_each(graphs.examples(), 1, threads, [&](int thread, std::int64_t i) {
+        const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i], edges = graphs.nodes();
+        status[i] =
+            argmax_one(graphs[i], scores.data() + node0, scores.data() + edges + edge0, augmentations_per_arc,
+                       scratch[thread], flow.data() + edge0, z.data() + node0, z.data() + edges + edge0, value[i]);
     });
 }
 
@@ -111,74 +102,65 @@ inline void project(const CutGraphs& graphs, std::span<const std::int32_t> node_
                     std::int64_t step_limit, std::span<double> flow, std::span<double> z, std::span<double> value,
                     std::span<double> gap, std::span<std::int8_t> status, int threads) {
     const Sizes sizes = largest(graphs);
-    ScratchLease<ProjectScratch> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
-    for (std::size_t k = 0; k < scratch.size(); ++k) {
-        auto& own = scratch[k];
-        own.fista.reserve(sizes.nodes, sizes.edges);
-        own.newton.reserve(sizes.nodes, sizes.edges);
-        for (auto* v : {&own.node, &own.x}) at_least(*v, sizes.nodes);
-        for (auto* v : {&own.edge, &own.flow}) at_least(*v, sizes.edges);
-    }
-    parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+    ScratchLease<ProjectScratch> scratch(workers(graphs, threads), [&](ProjectScratch& own) { own.reserve(sizes); });
+    parallel_each(graphs.examples(), 1, threads, [&](int thread, std::int64_t i) {
         ProjectScratch& own = scratch[thread];
-        for (std::int64_t i = begin; i < end; ++i) {
-            const CutExample g = graphs[i];
-            const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i];
-            const std::int32_t* node_at = node_order.data() + node0;
-            const std::int32_t* edge_at = edge_order.data() + edge0;
-            const double* node = point.data() + node0;
-            const double* edge = point.data() + graphs.nodes() + edge0;
-            double* z_node = z.data() + node0;
-            double* z_edge = z.data() + graphs.nodes() + edge0;
-            double* flow_out = flow.data() + edge0;
-            double* x = own.x.data();
-            double* f = own.flow.data();
-            value[i] = gap[i] = 0.0;
-            if (!usable(node, g.nodes) || !usable(edge, g.edges)) {
-                std::fill(z_node, z_node + g.nodes, 0.0);
-                std::fill(z_edge, z_edge + g.edges, 0.0);
-                std::fill(flow_out, flow_out + g.edges, 0.0);
-                status[i] = nonfinite;
-                continue;
-            }
-            bool feasible = true;
-            for (std::int32_t j = 0; j < g.nodes; ++j) {
-                own.node[j] = node[node_at[j]];
-                x[j] = clip01(own.node[j]);
-                feasible = feasible && x[j] == own.node[j];
-            }
-            for (std::int32_t e = 0; e < g.edges; ++e) {
-                const double a = own.edge[e] = edge[edge_at[e]];
-                feasible = feasible && a <= 1.0 && a >= std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
-                // A flow beyond what its edge carries at any x, |f| <= 1 - a_e, is not a valid start; nor is NaN.
-                const double most = std::max(0.0, 1.0 - a), start = flow_out[edge_at[e]];
-                f[e] = start > most ? most : start >= -most ? start : start < -most ? -most : 0.0;
-            }
-            status[i] = ok;
-            if (feasible) {
-                std::fill(f, f + g.edges, 0.0);
-            } else {
-                const CutTarget target{g, own.node.data(), own.edge.data()};
-                const double rounding = gap_rounding(target), enough = std::max(0.5 * tol * tol, rounding);
-                const double sought = std::max(0.5 * tol * tol, 1e-4 * rounding);
-                if (newton) gap[i] = own.newton.run(target, sought, rounding, f, x);
-                if (!newton || !(gap[i] <= enough)) gap[i] = own.fista.run(target, enough, step_limit, f, x);
-                if (!(gap[i] <= enough)) status[i] = inexact;
-            }
-            double sum = 0.0;
-            for (std::int32_t e = 0; e < g.edges; ++e) {
-                const double a = own.edge[e];
-                const double y = std::max(std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]), std::min(a, 1.0));
-                sum += (y - a) * (y - a);
-                z_edge[edge_at[e]] = y;
-                flow_out[edge_at[e]] = f[e];
-            }
-            for (std::int32_t j = 0; j < g.nodes; ++j) {
-                sum += (x[j] - own.node[j]) * (x[j] - own.node[j]);
-                z_node[node_at[j]] = x[j];
-            }
-            value[i] = 0.5 * sum;
+        const CutExample g = graphs[i];
+        const std::int64_t node0 = graphs.node_offsets[i], edge0 = graphs.edge_offsets[i];
+        const std::int32_t* node_at = node_order.data() + node0;
+        const std::int32_t* edge_at = edge_order.data() + edge0;
+        const double* node = point.data() + node0;
+        const double* edge = point.data() + graphs.nodes() + edge0;
+        double* z_node = z.data() + node0;
+        double* z_edge = z.data() + graphs.nodes() + edge0;
+        double* flow_out = flow.data() + edge0;
+        double* x = own.x.data();
+        double* f = own.flow.data();
+        value[i] = gap[i] = 0.0;
+        if (!usable(node, g.nodes) || !usable(edge, g.edges)) {
+            std::fill(z_node, z_node + g.nodes, 0.0);
+            std::fill(z_edge, z_edge + g.edges, 0.0);
+            std::fill(flow_out, flow_out + g.edges, 0.0);
+            status[i] = nonfinite;
+            return;
         }
+        bool feasible = true;
+        for (std::int32_t j = 0; j < g.nodes; ++j) {
+            own.node[j] = node[node_at[j]];
+            x[j] = clip01(own.node[j]);
+            feasible = feasible && x[j] == own.node[j];
+        }
+        for (std::int32_t e = 0; e < g.edges; ++e) {
+            const double a = own.edge[e] = edge[edge_at[e]];
+            feasible = feasible && a <= 1.0 && a >= std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
+            // A flow beyond what its edge carries at any x, |f| <= 1 - a_e, is not a valid start; nor is NaN.
+            const double most = std::max(0.0, 1.0 - a), start = flow_out[edge_at[e]];
+            f[e] = start > most ? most : start >= -most ? start : start < -most ? -most : 0.0;
+        }
+        status[i] = ok;
+        if (feasible) {
+            std::fill(f, f + g.edges, 0.0);
+        } else {
+            const CutTarget target{g, own.node.data(), own.edge.data()};
+            const double rounding = gap_rounding(target), enough = std::max(0.5 * tol * tol, rounding);
+            const double sought = std::max(0.5 * tol * tol, 1e-4 * rounding);
+            if (newton) gap[i] = own.newton.run(target, sought, rounding, f, x);
+            if (!newton || !(gap[i] <= enough)) gap[i] = own.fista.run(target, enough, step_limit, f, x);
+            if (!(gap[i] <= enough)) status[i] = inexact;
+        }
+        double sum = 0.0;
+        for (std::int32_t e = 0; e < g.edges; ++e) {
+            const double a = own.edge[e];
+            const double y = std::max(std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]), std::min(a, 1.0));
+            sum += (y - a) * (y - a);
+            z_edge[edge_at[e]] = y;
+            flow_out[edge_at[e]] = f[e];
+        }
+        for (std::int32_t j = 0; j < g.nodes; ++j) {
+            sum += (x[j] - own.node[j]) * (x[j] - own.node[j]);
+            z_node[node_at[j]] = x[j];
+        }
+        value[i] = 0.5 * sum;
     });
 }
 

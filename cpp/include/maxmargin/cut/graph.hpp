@@ -1,6 +1,7 @@
 // A packed batch of undirected graphs, as the cut kernels see it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -36,5 +37,24 @@ struct CutGraphs {
                 start.data() + node_offsets[i], arcs.data() + 2 * edge_offsets[i]};
     }
 };
+
+// The most nodes and the most edges of an example.
+struct Sizes {
+    std::int32_t nodes = 0, edges = 0;
+};
+
+inline Sizes largest(const CutGraphs& graphs) {
+    Sizes sizes;
+    for (std::int64_t i = 0; i < graphs.examples(); ++i) {
+        sizes.nodes = std::max(sizes.nodes, graphs[i].nodes);
+        sizes.edges = std::max(sizes.edges, graphs[i].edges);
+    }
+    return sizes;
+}
+
+// Threads that have something to do.
+inline int workers(const CutGraphs& graphs, int threads) {
+    return static_cast<int>(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
+}
 
 }  // namespace maxmargin::cut

@@ -17,20 +17,9 @@
 
 namespace maxmargin::network {
 
-// Where one example's numbers are: packed vectors hold all nodes, then all edges.
-template <bool table>
+// Where the numbers of one example go: parts of a packed vector, which holds all nodes, then all edges; multipliers.
 struct Place {
-    Example<table> shape;
-    std::int64_t node, edge, multiplier;
-
-    Place(const cut::CutGraphs& graphs, std::int32_t labels, std::int64_t i)
-        : shape{graphs[i], labels, nullptr, nullptr}, node(graphs.node_offsets[i] * labels),
-          edge(graphs.nodes() * labels + graphs.edge_offsets[i] * shape.edge_size()),
-          multiplier(2 * graphs.edge_offsets[i] * labels) {}
-
-    Example<table> of(std::span<const double> packed) const {
-        return {shape.graph, shape.labels, packed.data() + node, packed.data() + edge};
-    }
+    double *nodes, *edges, *multipliers;
 };
 
 // False for NaN, infinity and numbers so large that their squares overflow.
@@ -47,31 +36,29 @@ inline double largest_entry(const Example<table>& x) {
     return largest;
 }
 
-// Calls body(i, place, example, scratch) for every example; one with unusable numbers gets zeros and NONFINITE.
+// Sets status[i] = body(i, example, place, scratch) for every example; one with unusable numbers gets zeros and
+// NONFINITE.
 template <bool table, class Body>
 void for_each(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> packed, std::span<double> m,
               std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads, Body&& body) {
-    ScratchLease<Scratch<table>> scratch(std::clamp<std::int64_t>(graphs.examples(), 1, std::max(threads, 1)));
-    cut::CutExample largest{0, 0, nullptr, nullptr, nullptr};
-    for (std::int64_t i = 0; i < graphs.examples(); ++i) {
-        largest.nodes = std::max(largest.nodes, graphs[i].nodes);
-        largest.edges = std::max(largest.edges, graphs[i].edges);
-    }
-    for (std::size_t k = 0; k < scratch.size(); ++k) scratch[k].reserve({largest, labels, nullptr, nullptr});
-    parallel_blocks(graphs.examples(), 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-            const Place<table> place(graphs, labels, i);
-            const Example<table> x = place.of(packed);
-            if (usable(x)) {
-                body(i, place, x, scratch[thread]);
-                continue;
-            }
-            std::fill_n(z.data() + place.node, x.node_parts(), 0.0);
-            std::fill_n(z.data() + place.edge, x.edge_parts(), 0.0);
-            std::fill_n(m.data() + place.multiplier, x.multipliers(), 0.0);
-            value[i] = 0.0;
-            status[i] = nonfinite;
+    const cut::Sizes most = cut::largest(graphs);
+    const Example<table> largest{{most.nodes, most.edges, nullptr, nullptr, nullptr}, labels, nullptr, nullptr};
+    ScratchLease<Scratch<table>> scratch(cut::workers(graphs, threads),
+                                         [&](Scratch<table>& own) { own.reserve(largest); });
+    parallel_each(graphs.examples(), 1, threads, [&](int thread, std::int64_t i) {
+        const std::int64_t node = graphs.node_offsets[i] * labels, first_edge = graphs.edge_offsets[i];
+        const std::int64_t edge = graphs.nodes() * labels + first_edge * largest.edge_size();
+        const Example<table> x{graphs[i], labels, packed.data() + node, packed.data() + edge};
+        const Place to{z.data() + node, z.data() + edge, m.data() + 2 * first_edge * labels};
+        if (usable(x)) {
+            status[i] = body(i, x, to, scratch[thread]);
+            return;
         }
+        std::fill_n(to.nodes, x.node_parts(), 0.0);
+        std::fill_n(to.edges, x.edge_parts(), 0.0);
+        std::fill_n(to.multipliers, x.multipliers(), 0.0);
+        value[i] = 0.0;
+        status[i] = nonfinite;
     });
 }
 
@@ -82,10 +69,9 @@ void argmax(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const d
             std::span<const std::int8_t> last, int pass_limit, int step_limit, std::span<double> m, std::span<double> z,
             std::span<double> value, std::span<std::int8_t> status, int threads) {
     for_each<table>(graphs, labels, scores, m, z, value, status, threads,
-                    [&](std::int64_t i, const Place<table>& place, const Example<table>& x, Scratch<table>& own) {
-                        Maximum<table> maximum(x, own, m.data() + place.multiplier, z.data() + place.node,
-                                               z.data() + place.edge);
-                        status[i] = maximum.run(pass_limit, step_limit, last[i] != 0, value[i]);
+                    [&](std::int64_t i, const auto& x, const Place& to, auto& own) {
+                        Maximum<table> maximum(x, own, to.multipliers, to.nodes, to.edges);
+                        return maximum.run(pass_limit, step_limit, last[i] != 0, value[i]);
                     });
 }
 
@@ -94,17 +80,12 @@ template <bool table>
 void certify(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores, std::span<double> m,
              std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads) {
     for_each<table>(graphs, labels, scores, m, z, value, status, threads,
-                    [&](std::int64_t i, const Place<table>& place, const Example<table>& x, Scratch<table>& own) {
-                        double* nodes = z.data() + place.node;
-                        double* edges = z.data() + place.edge;
-                        double* own_m = m.data() + place.multiplier;
-                        value[i] = 0.0;
-                        make_feasible(x, nodes, edges, own.pair.data());
-                        for (std::int64_t p = 0; p < x.multipliers(); ++p)
-                            if (!(std::abs(own_m[p]) < 1e100) || (!table && own_m[p] < 0.0)) own_m[p] = 0.0;
-                        const double gap = bound_over_point(x, own_m, nodes, edges);
-                        value[i] = score_of(x, nodes, edges) + gap;
-                        status[i] = gap <= certified * range_of(x) + 10.0 * rounding * size_of(x) ? ok : inexact;
+                    [&](std::int64_t i, const auto& x, const Place& to, auto& own) {
+                        make_feasible(x, to.nodes, to.edges, own.pair.data());
+                        Projector<table>::admit(x, to.multipliers);
+                        const double gap = bound_over_point(x, to.multipliers, to.nodes, to.edges);
+                        value[i] = score_of(x, to.nodes, to.edges) + gap;
+                        return gap <= certified * range_of(x) + 10.0 * rounding * size_of(x) ? ok : inexact;
                     });
 }
 
@@ -113,11 +94,10 @@ template <bool table>
 void round(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores, std::span<double> m,
            std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads) {
     for_each<table>(graphs, labels, scores, m, z, value, status, threads,
-                    [&](std::int64_t i, const Place<table>& place, const Example<table>& x, Scratch<table>& own) {
-                        double* nodes = z.data() + place.node;
-                        value[i] = round_point(x, own, m.data() + place.multiplier, nodes);
-                        write_labels(x, own.label.data(), nodes, z.data() + place.edge);
-                        status[i] = ok;
+                    [&](std::int64_t i, const auto& x, const Place& to, auto& own) {
+                        value[i] = round_point(x, own, to.multipliers, to.nodes);
+                        write_labels(x, own.label.data(), to.nodes, to.edges);
+                        return ok;
                     });
 }
 
@@ -144,6 +124,27 @@ void approach(const Example<table>& x, Scratch<table>& own, double* m, double* z
     if (found > own.projector.value(x, m)) std::copy_n(scaled.begin(), x.multipliers(), m);
 }
 
+// Multipliers to start a projection from: the given ones if they beat zeros; otherwise zeros or those of a linear
+// program, whichever have the better dual value: far away from the polytope the nearest point is nearly a maximum.
+template <bool table>
+void choose_start(const Example<table>& x, Scratch<table>& own, bool warm, double* m) {
+    const std::int64_t n = x.multipliers();
+    const double given = own.projector.value(x, m);
+    double best = given;
+    const auto compare = [&] {
+        const double found = own.projector.value(x, own.trial.data());
+        if (!(found > best)) return;
+        best = found;
+        std::copy_n(own.trial.begin(), n, m);
+    };
+    std::fill_n(own.trial.begin(), n, 0.0);
+    if (warm) compare();
+    if (warm && !(best > given)) return;
+    Messages<table>::admit(x, own.trial.data());
+    for (int pass = 0; pass < 4; ++pass) own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
+    compare();
+}
+
 // m: in a start, out the multipliers of the projection. gap: the duality gap reached.
 template <bool table>
 void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> point, double tol,
@@ -151,42 +152,21 @@ void project(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const 
              std::span<double> gap, std::span<std::int8_t> status, int threads) {
     std::fill(gap.begin(), gap.end(), 0.0);
     for_each<table>(graphs, labels, point, m, z, value, status, threads,
-                    [&](std::int64_t i, const Place<table>& place, const Example<table>& x, Scratch<table>& own) {
-                        double* start = m.data() + place.multiplier;
-                        double* nodes = z.data() + place.node;
-                        double* edges = z.data() + place.edge;
-                        const std::int64_t n = x.multipliers();
-                        // The given multipliers if they beat zeros; otherwise zeros or those of a linear program,
-                        // whichever have the better dual value: far away from the polytope the nearest point is nearly
-                        // a maximum.
-                        double best = own.projector.value(x, start);
-                        const auto compare = [&] {
-                            const double found = own.projector.value(x, own.trial.data());
-                            if (!(found > best)) return;
-                            best = found;
-                            std::copy_n(own.trial.begin(), n, start);
-                        };
-                        const double given = best;
-                        std::fill_n(own.trial.begin(), n, 0.0);
-                        if (warm) compare();
-                        if (!warm || best > given) {
-                            Messages<table>::admit(x, own.trial.data());
-                            for (int pass = 0; pass < 4; ++pass)
-                                own.messages.pass(x, pass % 2 == 0, pass == 0, own.trial.data());
-                            compare();
-                        }
+                    [&](std::int64_t i, const auto& x, const Place& to, auto& own) {
+                        const auto [nodes, edges, multipliers] = to;
+                        choose_start(x, own, warm, multipliers);
+                        approach(x, own, multipliers, nodes, edges);
                         // Entries of size a leave sums of t wrong by eps a, and a wrong part may cost a.
-                        const double entry = 1.0 + largest_entry(x),
+                        const double entry = 1.0 + largest_entry(x), sought = 0.5 * tol * tol,
                                      rounding_gap = 4e-16 * (1.0 + x.graph.edges) * entry * entry;
-                        approach(x, own, start, nodes, edges);
-                        gap[i] = own.projector.run(x, 0.5 * tol * tol, rounding_gap, step_limit, start, nodes, edges);
-                        status[i] = gap[i] <= std::max(0.5 * tol * tol, rounding_gap) ? ok : inexact;
+                        gap[i] = own.projector.run(x, sought, rounding_gap, step_limit, multipliers, nodes, edges);
                         double sum = 0.0;
                         for (std::int64_t p = 0; p < x.node_parts(); ++p)
                             sum += (nodes[p] - x.node[p]) * (nodes[p] - x.node[p]);
                         for (std::int64_t p = 0; p < x.edge_parts(); ++p)
                             sum += (edges[p] - x.edge[p]) * (edges[p] - x.edge[p]);
                         value[i] = 0.5 * sum;
+                        return gap[i] <= std::max(sought, rounding_gap) ? ok : inexact;
                     });
 }
 

@@ -89,6 +89,12 @@ class Projector {
         system_.reserve(x);
     }
 
+    // Multipliers that (5) allows, out of any numbers.
+    static void admit(const Example<table>& x, double* m) {
+        for (std::int64_t p = 0; p < x.multipliers(); ++p)
+            if (!(std::abs(m[p]) < 1e100) || (!table && m[p] < 0.0)) m[p] = 0.0;
+    }
+
     // The value of (5) at m, with m admitted first.
     double value(const Example<table>& x, double* m) {
         admit(x, m);
@@ -150,11 +156,6 @@ class Projector {
         for (std::int32_t i = 0; i < x.graph.nodes; ++i)
             degree = std::max(degree, x.graph.first_arc(i + 1) - x.graph.first_arc(i));
         return (table ? 2.0 * x.labels : 2.0) + degree;
-    }
-
-    static void admit(const Example<table>& x, double* m) {
-        for (std::int64_t p = 0; p < x.multipliers(); ++p)
-            if (!(std::abs(m[p]) < 1e100) || (!table && m[p] < 0.0)) m[p] = 0.0;
     }
 
     double evaluate(const Example<table>& x, const double* m, std::vector<double>& z, std::vector<double>& t,
@@ -403,7 +404,6 @@ class Projector {
         return false;
     }
 
-   private:
     std::vector<double> m_, m_next_, gradient_, gradient_next_, direction_, residual_, search_, image_, diagonal_;
     std::vector<double> z_, z_next_, t_, t_next_, fit_, v_;
     std::vector<std::int32_t> first_, second_, support_, single_;

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "maxmargin/base/parallel.hpp"
+#include "maxmargin/base/scratch.hpp"
 #include "maxmargin/hull/projection.hpp"
 
 namespace maxmargin::hull {
@@ -49,26 +48,49 @@ struct HullBatch {
     HullBatch(std::span<const std::int64_t> parts, double tol)
         : sizes(parts.begin(), parts.end()), sets(parts.size()), tolerance(tol) {}
 
+    // Whether these are the sets of n examples, size(e) parts each.
+    template <class Size>
+    bool fit(std::int64_t n, Size&& size) const {
+        bool good = static_cast<std::int64_t>(sizes.size()) == n;
+        for (std::int64_t e = 0; good && e < n; ++e) good = sizes[e] == size(e);
+        return good;
+    }
+
     static std::int64_t limit(std::int64_t parts) { return 1000 + 10 * parts; }
 
-    // work(thread, e) for every e in [0, n); an out-of-memory error in a thread is rethrown in the caller.
-    template <class Work>
-    static void each(std::int64_t n, int threads, Work&& work) {
-        std::atomic<bool> failed{false};
-        parallel_blocks(n, 1, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-            try {
-                for (std::int64_t e = begin; e < end; ++e) work(thread, e);
-            } catch (const std::bad_alloc&) {
-                failed = true;
+    // The projections of all examples where the argmax is at hand: find(thread, e, scores, vertex) returns its status.
+    // blocks(e, block) calls block(from, to, n) for the parts of an example: n numbers of the point, and where their
+    // projection goes in z.
+    template <class Blocks, class Find>
+    void project(std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads,
+                 Blocks&& blocks, Find&& find) {
+        auto scratch = per_thread<HullScratch>(threads);
+        parallel_each(static_cast<std::int64_t>(sets.size()), 1, threads, [&](int thread, std::int64_t e) {
+            HullScratch& mine = scratch[thread];
+            ActiveSet& set = sets[e];
+            mine.resize(sizes[e]);
+            double* to = mine.point.data();
+            blocks(e, [&](const double* from, std::int64_t, std::int64_t n) { to = std::copy_n(from, n, to); });
+            set.begin(limit(sizes[e]), mine);
+            while (!set.done()) {
+                const Status found = find(thread, e, mine.scores, mine.vertex);
+                if (found == Status::ok) set.absorb(tolerance, mine);
+                else set.finish(found);
             }
+            value[e] = set.result(mine);
+            status[e] = static_cast<std::int8_t>(set.status());
+            const double* from = mine.z.data();
+            blocks(e, [&](const double*, std::int64_t at, std::int64_t n) {
+                std::copy_n(from, n, z.data() + at);
+                from += n;
+            });
         });
-        if (failed) throw std::bad_alloc();
     }
 
     // Takes the points of all examples and writes the scores point - z that the first argmax needs (0 where done).
     void begin(const Layout& layout, std::span<const double> point, std::span<double> scores, int threads) {
-        std::vector<HullScratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
-        each(layout.n_examples, threads, [&](int thread, std::int64_t e) {
+        auto scratch = per_thread<HullScratch>(threads);
+        parallel_each(layout.n_examples, 1, threads, [&](int thread, std::int64_t e) {
             HullScratch& mine = scratch[thread];
             mine.resize(sizes[e]);
             layout.gather(e, point, mine.point);
@@ -82,8 +104,8 @@ struct HullBatch {
     void absorb(const Layout& layout, std::span<const std::int64_t> ids, std::span<const double> point,
                 std::span<const double> vertex, std::span<const std::int8_t> found, std::span<double> scores,
                 int threads) {
-        std::vector<HullScratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
-        each(layout.n_examples, threads, [&](int thread, std::int64_t e) {
+        auto scratch = per_thread<HullScratch>(threads);
+        parallel_each(layout.n_examples, 1, threads, [&](int thread, std::int64_t e) {
             ActiveSet& set = sets[ids[e]];
             if (set.done()) return;
             const auto status = static_cast<Status>(found[e]);
@@ -109,8 +131,8 @@ struct HullBatch {
     // The results of all examples.
     void write(const Layout& layout, std::span<const double> point, std::span<double> z, std::span<double> value,
                std::span<std::int8_t> status, int threads) {
-        std::vector<HullScratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
-        each(layout.n_examples, threads, [&](int thread, std::int64_t e) {
+        auto scratch = per_thread<HullScratch>(threads);
+        parallel_each(layout.n_examples, 1, threads, [&](int thread, std::int64_t e) {
             HullScratch& mine = scratch[thread];
             mine.resize(sizes[e]);
             layout.gather(e, point, mine.point);

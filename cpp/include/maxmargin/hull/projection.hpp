@@ -59,7 +59,7 @@ MM_CLONES inline double gather_dot(const std::int32_t* MM_RESTRICT at, const dou
 
 // held = s'z and scale = (|a| + |z|)'|z|, in eight sums each
 template <class Vec>
-MM_INLINE void score_at(int, const double* MM_RESTRICT s, const double* MM_RESTRICT a, const double* MM_RESTRICT z,
+MM_INLINE void score_at(const double* MM_RESTRICT s, const double* MM_RESTRICT a, const double* MM_RESTRICT z,
                         std::int64_t n, double& held, double& scale) {
     constexpr int count = 8 / lanes<Vec>;
     Vec products[count] = {}, sizes[count] = {};
@@ -83,9 +83,7 @@ MM_INLINE void score_at(int, const double* MM_RESTRICT s, const double* MM_RESTR
         scale += total(sizes[v]);
     }
 }
-MM_LEVELS(void, score,
-          (int widest, const double* s, const double* a, const double* z, std::int64_t n, double& held, double& scale),
-          (widest, s, a, z, n, held, scale))
+MM_LEVELS(score)
 
 // x <- R'^-1 x
 MM_CLONES inline void solve_transposed(const double* MM_RESTRICT factor, std::int64_t width, std::int64_t s,
@@ -100,8 +98,7 @@ MM_CLONES inline void solve_transposed(const double* MM_RESTRICT factor, std::in
 
 // x <- R^-1 x, each row in sixteen sums
 template <class Vec>
-MM_INLINE void solve_at(int, const double* MM_RESTRICT factor, std::int64_t width, std::int64_t s,
-                        double* MM_RESTRICT x) {
+MM_INLINE void solve_at(const double* MM_RESTRICT factor, std::int64_t width, std::int64_t s, double* MM_RESTRICT x) {
     constexpr int count = 16 / lanes<Vec>;
     for (std::int64_t i = s - 1; i >= 0; --i) {
         const double* MM_RESTRICT r = factor + i * width;
@@ -118,8 +115,7 @@ MM_INLINE void solve_at(int, const double* MM_RESTRICT factor, std::int64_t widt
         x[i] = (x[i] - rest - total(sums[0])) / r[i];
     }
 }
-MM_LEVELS(void, solve, (int widest, const double* factor, std::int64_t width, std::int64_t s, double* x),
-          (widest, factor, width, s, x))
+MM_LEVELS(solve)
 
 // R without column j is triangular again after plane rotations of rows c and c + 1, c = j, j + 1, ...; the right-hand
 // sides u and v of R'-systems turn with it.

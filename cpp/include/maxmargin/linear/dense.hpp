@@ -156,15 +156,12 @@ MM_INLINE void dot_rows_any(const double* x, std::int64_t d, const double* const
 }
 
 template <class Wide>
-MM_INLINE void dot_all_at(int, const double* x, std::int64_t d, const double* const* padded, double* const* out,
-                          int count, std::int64_t begin, std::int64_t end) {
+MM_INLINE void dot_all_at(const double* x, std::int64_t d, const double* const* padded, double* const* out, int count,
+                          std::int64_t begin, std::int64_t end) {
     if (count == 1) return dot_rows_any<Wide, 1>(x, d, padded, out, begin, end);
     return dot_rows_any<Wide, 2>(x, d, padded, out, begin, end);
 }
-MM_LEVELS(void, dot_all,
-          (int widest, const double* x, std::int64_t d, const double* const* padded, double* const* out, int count,
-           std::int64_t begin, std::int64_t end),
-          (widest, x, d, padded, out, count, begin, end))
+MM_LEVELS(dot_all)
 
 // out[p] = X w[p], p < count, count 1 or 2.
 inline void dense_forward_vectors(const double* x, std::int64_t n, std::int64_t d, const double* const* w,
@@ -266,15 +263,12 @@ MM_INLINE void gather_rows_any(const double* x, std::int64_t d, const double* co
 }
 
 template <class Wide>
-MM_INLINE void gather_all_at(int, const double* x, std::int64_t d, const double* const* z, double* sums, int count,
+MM_INLINE void gather_all_at(const double* x, std::int64_t d, const double* const* z, double* sums, int count,
                              std::int64_t begin, std::int64_t end) {
     if (count == 1) return gather_rows_any<Wide, 1>(x, d, z, sums, begin, end);
     return gather_rows_any<Wide, 2>(x, d, z, sums, begin, end);
 }
-MM_LEVELS(void, gather_all,
-          (int widest, const double* x, std::int64_t d, const double* const* z, double* sums, int count,
-           std::int64_t begin, std::int64_t end),
-          (widest, x, d, z, sums, count, begin, end))
+MM_LEVELS(gather_all)
 
 // out (count, d), row p is X' z[p], count 1 or 2.
 inline void dense_adjoint_vectors(const double* x, std::int64_t n, std::int64_t d, const double* const* z, double* out,
@@ -367,7 +361,7 @@ MM_INLINE void product_panel(Operand a, std::int64_t rows, std::int64_t depth, c
 // Panels of the inner dimension outermost: a panel of B (kDepth rows) and a block of A (kBlock x kDepth) stay in cache
 // while all columns of C are updated. `initial` is only for products whose depth starts at zero here.
 template <class Wide>
-MM_INLINE void product_at(int, Operand from, std::int64_t rows, std::int64_t depth, const double* b, std::int64_t k,
+MM_INLINE void product_at(Operand from, std::int64_t rows, std::int64_t depth, const double* b, std::int64_t k,
                           const double* initial, double* c) {
     constexpr std::int64_t kDepth = 256;
     constexpr std::int64_t kBlock = 64;
@@ -382,10 +376,7 @@ MM_INLINE void product_at(int, Operand from, std::int64_t rows, std::int64_t dep
         p += part;
     } while (p < depth);
 }
-MM_LEVELS(void, product,
-          (int widest, Operand from, std::int64_t rows, std::int64_t depth, const double* b, std::int64_t k,
-           const double* initial, double* c),
-          (widest, from, rows, depth, b, k, initial, c))
+MM_LEVELS(product)
 
 // out (n, k) = X W, plus `initial` (k numbers) in every row unless it is null.
 inline void dense_forward(const double* x, std::int64_t n, std::int64_t d, std::int64_t k, const double* w,
@@ -394,7 +385,7 @@ inline void dense_forward(const double* x, std::int64_t n, std::int64_t d, std::
     const int widest = lanes_in_use();
     const std::int64_t grain = std::clamp<std::int64_t>((1 << 20) / std::max<std::int64_t>(d * k, 1), 64, 4096);
     parallel_blocks(n, grain, threads, [&](int, std::int64_t begin, std::int64_t end) {
-        product(widest, {x + begin * d, d, 1}, end - begin, d, w, k, initial, out + begin * k);
+        product(widest, Operand{x + begin * d, d, 1}, end - begin, d, w, k, initial, out + begin * k);
     });
 }
 
@@ -405,7 +396,7 @@ inline void dense_adjoint(const double* x, std::int64_t n, std::int64_t d, std::
     const int widest = lanes_in_use();
     const Chunks chunks = chunk_rows(n, std::max<std::int64_t>(256, 4 * k));
     sum_chunks(n, chunks, d * k, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
-        product(widest, {x + begin * d, 1, d}, d, end - begin, z + begin * k, k, nullptr, sums);
+        product(widest, Operand{x + begin * d, 1, d}, d, end - begin, z + begin * k, k, nullptr, sums);
     });
 }
 

@@ -121,10 +121,10 @@ MM_INLINE bool sparse_rows_tile(Compressed<Index> x, std::int64_t begin, std::in
 }
 
 template <class Vec, class Index>
-MM_INLINE bool sparse_rows_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
-                                 std::int64_t d, std::int64_t k, const double* initial, ToRows to) {
+MM_INLINE bool sparse_rows_at(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
+                              std::int64_t d, std::int64_t k, const double* initial, ToRows to) {
     if constexpr (lanes<Vec> > 1) {
-        if (k < lanes<Vec>) return sparse_rows_width<Half<Vec>>(x, begin, end, w, d, k, initial, to);
+        if (k < lanes<Vec>) return sparse_rows_at<Half<Vec>>(x, begin, end, w, d, k, initial, to);
     }
     bool good = true;
     const std::int64_t nv = vectors<Vec>(k);
@@ -147,27 +147,12 @@ MM_INLINE bool sparse_rows_width(Compressed<Index> x, std::int64_t begin, std::i
     return good;
 }
 
-template <class Wide, class Index>
-MM_INLINE void sparse_rows_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
-                              std::int64_t d, std::int64_t k, const double* initial, ToRows to, bool& good) {
-    good = sparse_rows_width<Wide>(x, begin, end, w, d, k, initial, to);
+template <class Vec, class Index>
+MM_INLINE bool sparse_rows_at(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
+                              std::int64_t d, std::int64_t, const double* initial, ToPair to) {
+    return sparse_rows_narrow<Vec2>(x, begin, end, w, d, 2, 0, initial, to);
 }
-template <class Wide, class Index>
-MM_INLINE void sparse_rows_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
-                              std::int64_t d, std::int64_t, const double* initial, ToPair to, bool& good) {
-    good = sparse_rows_narrow<Vec2>(x, begin, end, w, d, 2, 0, initial, to);
-}
-
-#define MM_SPARSE_ROWS(Index, To)                                                                                      \
-    MM_LEVELS(void, sparse_rows,                                                                                       \
-              (int widest, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w, std::int64_t d, \
-               std::int64_t k, const double* initial, To to, bool& good),                                              \
-              (widest, x, begin, end, w, d, k, initial, to, good))
-MM_SPARSE_ROWS(std::int32_t, ToRows)
-MM_SPARSE_ROWS(std::int64_t, ToRows)
-MM_SPARSE_ROWS(std::int32_t, ToPair)
-MM_SPARSE_ROWS(std::int64_t, ToPair)
-#undef MM_SPARSE_ROWS
+MM_LEVELS(sparse_rows)
 
 // First row of each piece: the first row r with starts[r] + r >= piece * size.
 template <class Index>
@@ -224,11 +209,12 @@ bool sparse_forward(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
         if (item < n_segments) {
             const Index bounds[2] = {static_cast<Index>(segments[item].begin), static_cast<Index>(segments[item].end)};
             const ToRows part{partial.data() + item * k, k};
-            sparse_rows(widest, {bounds, x.columns, x.values}, 0, 1, w, d, k, nullptr, part, fine);
+            const Compressed<Index> row{bounds, x.columns, x.values};
+            fine = sparse_rows(widest, row, 0, 1, w, d, k, nullptr, part);
         } else {
             const std::int64_t p = item - n_segments;
             const std::int64_t begin = first[p], end = first[p + 1] - ends_long[p];
-            if (begin < end) sparse_rows(widest, x, begin, end, w, d, k, initial, to, fine);
+            if (begin < end) fine = sparse_rows(widest, x, begin, end, w, d, k, initial, to);
         }
         if (!fine) good.store(false, std::memory_order_relaxed);
     });
@@ -273,10 +259,10 @@ MM_INLINE bool scatter_tile(Compressed<Index> x, std::int64_t begin, std::int64_
 }
 
 template <class Vec, class Index>
-MM_INLINE bool scatter_width(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z, std::int64_t d,
-                             std::int64_t k, double* sums) {
+MM_INLINE bool scatter_at(Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z, std::int64_t d,
+                          std::int64_t k, double* sums) {
     if constexpr (lanes<Vec> > 1) {
-        if (k < lanes<Vec>) return scatter_width<Half<Vec>>(x, begin, end, z, d, k, sums);
+        if (k < lanes<Vec>) return scatter_at<Half<Vec>>(x, begin, end, z, d, k, sums);
     }
     bool good = true;
     const std::int64_t nv = vectors<Vec>(k);
@@ -293,19 +279,7 @@ MM_INLINE bool scatter_width(Compressed<Index> x, std::int64_t begin, std::int64
     return good;
 }
 
-template <class Wide, class Index>
-MM_INLINE void scatter_at(int, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* z,
-                          std::int64_t d, std::int64_t k, double* sums, bool& good) {
-    good = scatter_width<Wide>(x, begin, end, z, d, k, sums);
-}
-MM_LEVELS(void, scatter,
-          (int widest, Compressed<std::int32_t> x, std::int64_t begin, std::int64_t end, const double* z,
-           std::int64_t d, std::int64_t k, double* sums, bool& good),
-          (widest, x, begin, end, z, d, k, sums, good))
-MM_LEVELS(void, scatter,
-          (int widest, Compressed<std::int64_t> x, std::int64_t begin, std::int64_t end, const double* z,
-           std::int64_t d, std::int64_t k, double* sums, bool& good),
-          (widest, x, begin, end, z, d, k, sums, good))
+MM_LEVELS(scatter)
 
 // out (d, k) = X' Z by scattering; memory (chunks - 1) * d * k doubles. False if a column index is out of range.
 template <class Index>
@@ -319,9 +293,7 @@ bool sparse_adjoint(Compressed<Index> x, std::int64_t n, std::int64_t d, std::in
     std::atomic<bool> good{true};
     sum_chunks(n, chunks, d * k, out, threads, [&](std::int64_t begin, std::int64_t end, double* sums) {
         std::fill_n(sums, d * k, 0.0);
-        bool fine = true;
-        scatter(widest, x, begin, end, z, d, k, sums, fine);
-        if (!fine) good.store(false, std::memory_order_relaxed);
+        if (!scatter(widest, x, begin, end, z, d, k, sums)) good.store(false, std::memory_order_relaxed);
     });
     return good.load();
 }

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "maxmargin/base/parallel.hpp"
@@ -199,39 +200,32 @@ void permuted_rows(const Place<std::uint32_t>* places, std::int64_t m, Compresse
     }
 }
 
+// Calls body(n) with a constant for n in 1 .. most; false for other n.
+template <int most, class Body>
+bool with_constant(std::int64_t n, Body&& body) {
+    if (n == most) {
+        body(std::integral_constant<int, most>{});
+        return true;
+    }
+    if constexpr (most > 1) return with_constant<most - 1>(n, body);
+    return false;
+}
+
 template <bool ones, class Index>
 bool permuted(const Support& s, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
               const double* initial, double* out) {
-    const auto* places = s.narrow.data();
-    switch (s.narrow.empty() ? 0 : (s.m + 3) / 4) {
-        case 1: return permuted_rows<1, ones>(places, s.m, x, begin, end, w, initial, out), true;
-        case 2: return permuted_rows<2, ones>(places, s.m, x, begin, end, w, initial, out), true;
-        case 3: return permuted_rows<3, ones>(places, s.m, x, begin, end, w, initial, out), true;
-        case 4: return permuted_rows<4, ones>(places, s.m, x, begin, end, w, initial, out), true;
-        case 5: return permuted_rows<5, ones>(places, s.m, x, begin, end, w, initial, out), true;
-        case 6: return permuted_rows<6, ones>(places, s.m, x, begin, end, w, initial, out), true;
-        case 7: return permuted_rows<7, ones>(places, s.m, x, begin, end, w, initial, out), true;
-        case 8: return permuted_rows<8, ones>(places, s.m, x, begin, end, w, initial, out), true;
-        default: return false;
-    }
+    return with_constant<8>(s.narrow.empty() ? 0 : (s.m + 3) / 4, [&](auto nv) {
+        permuted_rows<nv, ones>(s.narrow.data(), s.m, x, begin, end, w, initial, out);
+    });
 }
 
 template <bool ones, class Index>
 bool expanded(const Support& s, Compressed<Index> x, std::int64_t begin, std::int64_t end, const double* w,
               const double* initial, double* out) {
-    const auto* narrow = s.narrow.data();
-    const auto* wide = s.wide.data();
-    switch (s.narrow.empty() && s.wide.empty() ? 0 : (s.m + 7) / 8) {
-        case 1: return expanded_rows<1, ones>(narrow, s.m, x, begin, end, w, initial, out), true;
-        case 2: return expanded_rows<2, ones>(narrow, s.m, x, begin, end, w, initial, out), true;
-        case 3: return expanded_rows<3, ones>(narrow, s.m, x, begin, end, w, initial, out), true;
-        case 4: return expanded_rows<4, ones>(narrow, s.m, x, begin, end, w, initial, out), true;
-        case 5: return expanded_rows<5, ones>(wide, s.m, x, begin, end, w, initial, out), true;
-        case 6: return expanded_rows<6, ones>(wide, s.m, x, begin, end, w, initial, out), true;
-        case 7: return expanded_rows<7, ones>(wide, s.m, x, begin, end, w, initial, out), true;
-        case 8: return expanded_rows<8, ones>(wide, s.m, x, begin, end, w, initial, out), true;
-        default: return false;
-    }
+    return with_constant<8>(s.narrow.empty() && s.wide.empty() ? 0 : (s.m + 7) / 8, [&](auto nv) {
+        if constexpr (nv <= 4) expanded_rows<nv, ones>(s.narrow.data(), s.m, x, begin, end, w, initial, out);
+        else expanded_rows<nv, ones>(s.wide.data(), s.m, x, begin, end, w, initial, out);
+    });
 }
 #endif
 
@@ -282,8 +276,7 @@ const double* dense_sums(int widest, const Index* rows, const double* values, st
     for (std::int64_t q = 0; q < count || !initial; q += kSegment) {
         const Index bounds[2] = {0, static_cast<Index>(std::min(kSegment, count - q))};
         const Compressed<Index> segment{bounds, rows + q, values ? values + q : ones.data()};
-        bool good = true;  // indices have been checked
-        linear::sparse_rows(widest, segment, 0, 1, z, n, m, initial, linear::ToRows{one, m}, good);
+        linear::sparse_rows(widest, segment, 0, 1, z, n, m, initial, linear::ToRows{one, m});  // indices were checked
         initial = one;
         std::swap(one, other);
     }
@@ -332,21 +325,19 @@ void adjoint(const Support& support, Compressed<Index> x, std::int64_t n, const 
 template <class Index>
 void part_norms(const Support& support, Compressed<Index> x, std::int64_t n, bool largest, double* out, int threads) {
     const std::int64_t m = support.m;
-    parallel_blocks(n, 256, threads, [&](int, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) {
-            double* row = out + r * m;
-            std::fill(row, row + m, 0.0);
-            for (std::int64_t q = x.starts[r]; q < x.starts[r + 1]; ++q) {
-                const double size = x.values ? std::abs(x.values[q]) : 1.0;
-                const std::int32_t last = support.starts[x.columns[q] + 1];
-                for (std::int32_t j = support.starts[x.columns[q]]; j < last; ++j) {
-                    double& norm = row[support.columns[j]];
-                    norm = largest ? std::max(norm, size) : norm + size * size;
-                }
+    parallel_each(n, 256, threads, [&](int, std::int64_t r) {
+        double* row = out + r * m;
+        std::fill(row, row + m, 0.0);
+        for (std::int64_t q = x.starts[r]; q < x.starts[r + 1]; ++q) {
+            const double size = x.values ? std::abs(x.values[q]) : 1.0;
+            const std::int32_t last = support.starts[x.columns[q] + 1];
+            for (std::int32_t j = support.starts[x.columns[q]]; j < last; ++j) {
+                double& norm = row[support.columns[j]];
+                norm = largest ? std::max(norm, size) : norm + size * size;
             }
-            if (!largest)
-                for (std::int64_t c = 0; c < m; ++c) row[c] = std::sqrt(row[c]);
         }
+        if (!largest)
+            for (std::int64_t c = 0; c < m; ++c) row[c] = std::sqrt(row[c]);
     });
 }
 

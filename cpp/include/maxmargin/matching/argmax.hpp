@@ -31,40 +31,25 @@ static MM_CLONES void relax_row(const double* MM_RESTRICT cost, const double* MM
 class Matcher {
    public:
     explicit Matcher(const Batch& batch) : lists_(batch) {
-        std::int64_t cells = 0, small_side = 0, large_side = 0;
-        for (std::int64_t i = 0; i < batch.size(); ++i) {
-            const Example ex = example(batch, i);
-            const std::int64_t small = std::min(ex.n_left, ex.n_right), large = std::max(ex.n_left, ex.n_right);
-            if (as_matrix(ex)) cells = std::max(cells, small * padded(large));
-            small_side = std::max(small_side, small);
-            large_side = std::max(large_side, padded(large));
-        }
-        cost_.resize(cells);
-        u_.resize(small_side);
-        v_.resize(large_side);
-        key_.resize(large_side);
-        parent_.resize(large_side);
-        row_mate_.resize(small_side);
-        col_mate_.resize(large_side);
-        tree_rows_.resize(small_side + 1);
-        tree_cols_.resize(large_side);
-        done_.resize(large_side);
+        cost_.resize(largest_of(
+            batch, [](const Example& ex) { return as_matrix(ex) ? ex.small_side() * padded(ex.large_side()) : 0; }));
+        const Sides sides = largest_sides(batch);
+        const std::int64_t rows = sides.small, columns = padded(sides.large);
+        u_.resize(rows);
+        row_mate_.resize(rows);
+        tree_rows_.resize(rows + 1);
+        for (auto* list : {&v_, &key_, &done_}) list->resize(columns);
+        for (auto* list : {&parent_, &col_mate_, &tree_cols_}) list->resize(columns);
     }
 
     Status solve(const Example& ex, const double* scores, double* z, double* value) {
         std::fill(z, z + ex.n_edges, 0.0);
         *value = 0;
         if (!finite(scores, ex.n_edges)) return kNonfinite;
-        std::int64_t most = 0, least = 1;
-        for (std::int64_t j = 0; j < ex.n_left; ++j) {
-            most = std::max(most, ex.left_capacity[j]);
-            least = std::min(least, ex.left_capacity[j]);
-        }
-        for (std::int64_t k = 0; k < ex.n_right; ++k) {
-            most = std::max(most, ex.right_capacity[k]);
-            least = std::min(least, ex.right_capacity[k]);
-        }
-        if (most <= 1 && least == 1 && as_matrix(ex)) {
+        const auto is_one = [](std::int64_t capacity) { return capacity == 1; };
+        const bool ones = std::all_of(ex.left_capacity, ex.left_capacity + ex.n_left, is_one) &&
+                          std::all_of(ex.right_capacity, ex.right_capacity + ex.n_right, is_one);
+        if (ones && as_matrix(ex)) {
             solve_matrix(ex, scores, z);
             for (std::int64_t e = 0; e < ex.n_edges; ++e) *value += z[e] > 0 ? scores[e] : 0;
         } else {

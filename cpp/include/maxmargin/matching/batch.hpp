@@ -33,6 +33,8 @@ struct Example {
     const std::int64_t* right_capacity;
 
     bool full() const { return n_edges == n_left * n_right; }
+    std::int64_t small_side() const { return std::min(n_left, n_right); }
+    std::int64_t large_side() const { return std::max(n_left, n_right); }
 };
 
 inline Example example(const Batch& batch, std::int64_t i) {
@@ -42,13 +44,35 @@ inline Example example(const Batch& batch, std::int64_t i) {
             batch.left_capacity.data() + left, batch.right_capacity.data() + right};
 }
 
+// The largest size(example) of a batch, for scratch that fits all of them.
+template <class Size>
+std::int64_t largest_of(const Batch& batch, Size&& size) {
+    std::int64_t most = 0;
+    for (std::int64_t i = 0; i < batch.size(); ++i) most = std::max(most, size(example(batch, i)));
+    return most;
+}
+inline std::int64_t most_edges(const Batch& batch) {
+    return largest_of(batch, [](const Example& ex) { return ex.n_edges; });
+}
+
+struct Sides {
+    std::int64_t small = 0, large = 0;
+};
+inline Sides largest_sides(const Batch& batch) {
+    Sides sides;
+    for (std::int64_t i = 0; i < batch.size(); ++i) {
+        const Example ex = example(batch, i);
+        sides = {std::max(sides.small, ex.small_side()), std::max(sides.large, ex.large_side())};
+    }
+    return sides;
+}
+
 // The width of a row in scratch: a multiple of four doubles, so that loops over rows have no tail.
 inline std::int64_t padded(std::int64_t n) { return (n + 3) & ~std::int64_t{3}; }
 
 // A matrix with holes costs less than lists of edges while it is this full, because its rows are read by vectors.
 inline bool as_matrix(const Example& ex) {
-    const std::int64_t small = std::min(ex.n_left, ex.n_right), large = std::max(ex.n_left, ex.n_right);
-    return ex.full() || small * padded(large) <= 6 * ex.n_edges;
+    return ex.full() || ex.small_side() * padded(ex.large_side()) <= 6 * ex.n_edges;
 }
 
 static MM_CLONES bool finite(const double* values, std::int64_t n) {

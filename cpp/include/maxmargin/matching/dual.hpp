@@ -14,31 +14,22 @@ constexpr double kHole = -1e300;  // the target of an edge that is not there: z 
 class Dual {
    public:
     explicit Dual(const Batch& batch) {
-        std::int64_t cells = 0, nodes = 0, sparse = 0, large_side = 0, small_side = 0;
-        for (std::int64_t i = 0; i < batch.size(); ++i) {
-            const Example ex = example(batch, i);
-            const std::int64_t small = std::min(ex.n_left, ex.n_right), large = std::max(ex.n_left, ex.n_right);
-            cells = std::max(cells, as_matrix(ex) ? large * padded(small) : ex.n_edges);
-            if (!as_matrix(ex)) sparse = std::max(sparse, ex.n_edges);
-            nodes = std::max(nodes, large + padded(small));
-            large_side = std::max(large_side, large);
-            small_side = std::max(small_side, padded(small));
-        }
-        nodes_ = nodes;
-        small_side_ = small_side;
-        large_side_ = large_side;
-        target_.resize(cells);
-        z_.resize(2 * cells);
-        reals_.resize(6 * nodes);
-        line_.resize(nodes);
-        capacity_.resize(nodes);
-        row_start_.resize(large_side + 1);
-        fill_.resize(large_side);
-        column_.resize(sparse);
-        place_.resize(sparse);
-        by_column_.resize(sparse);
-        row_of_.resize(sparse);
-        column_start_.resize(small_side + 1);
+        target_.resize(largest_of(batch, [](const Example& ex) {
+            return as_matrix(ex) ? ex.large_side() * padded(ex.small_side()) : ex.n_edges;
+        }));
+        z_.resize(2 * target_.size());
+        const Sides sides = largest_sides(batch);
+        large_side_ = sides.large;
+        small_side_ = padded(sides.small);
+        nodes_ = large_side_ + small_side_;
+        reals_.resize(6 * nodes_);
+        line_.resize(nodes_);
+        capacity_.resize(nodes_);
+        row_start_.resize(large_side_ + 1);
+        fill_.resize(large_side_);
+        column_start_.resize(small_side_ + 1);
+        const std::int64_t listed = largest_of(batch, [](const Example& ex) { return as_matrix(ex) ? 0 : ex.n_edges; });
+        for (auto* list : {&column_, &place_, &by_column_, &row_of_}) list->resize(listed);
     }
 
    protected:
@@ -61,25 +52,18 @@ class Dual {
         ld_ = padded(cols_);
         const std::int64_t* row_capacity = transposed_ ? ex.right_capacity : ex.left_capacity;
         const std::int64_t* col_capacity = transposed_ ? ex.left_capacity : ex.right_capacity;
-        std::int64_t row_most = 0, col_most = 0, least = 1;
-        for (std::int64_t j = 0; j < rows_; ++j) {
-            capacity_[j] = static_cast<double>(row_capacity[j]);
-            row_most = std::max(row_most, row_capacity[j]);
-            least = std::min(least, row_capacity[j]);
-        }
-        for (std::int64_t k = 0; k < cols_; ++k) {
-            capacity_[rows_ + k] = static_cast<double>(col_capacity[k]);
-            col_most = std::max(col_most, col_capacity[k]);
-            least = std::min(least, col_capacity[k]);
-        }
-        for (std::int64_t k = cols_; k < ld_; ++k) capacity_[rows_ + k] = 1;
-        unit_ = std::min(row_most, col_most) <= 1;  // one side is enough: z <= its sum <= 1
+        const auto columns = std::copy(row_capacity, row_capacity + rows_, capacity_.begin());
+        const auto padding = std::copy(col_capacity, col_capacity + cols_, columns);
+        std::fill(padding, columns + ld_, 1.0);
+        const auto most_one = [](double capacity) { return capacity <= 1; };
+        // One side is enough: z <= its sum <= 1.
+        unit_ = std::all_of(capacity_.begin(), columns, most_one) || std::all_of(columns, padding, most_one);
         if (matrix_) {
             load_matrix(ex, point);
         } else {
             load_lists(ex, point);
         }
-        if (least == 0) close_nodes();
+        if (std::find(capacity_.begin(), padding, 0.0) != padding) close_nodes();
         const std::int64_t cells = matrix_ ? rows_ * ld_ : ex.n_edges;
         scale_ = std::max(0.0, largest(target_.data(), cells));
     }
@@ -87,16 +71,11 @@ class Dual {
     void load_matrix(const Example& ex, const double* point) {
         double* a = target_.data();
         if (ex.full()) {
-            if (!transposed_) {
-                for (std::int64_t j = 0; j < rows_; ++j) {
-                    std::copy(point + j * cols_, point + (j + 1) * cols_, a + j * ld_);
-                    std::fill(a + j * ld_ + cols_, a + (j + 1) * ld_, kHole);
-                }
-            } else {
-                for (std::int64_t j = 0; j < rows_; ++j) {
-                    for (std::int64_t k = 0; k < cols_; ++k) a[j * ld_ + k] = point[k * rows_ + j];
-                    std::fill(a + j * ld_ + cols_, a + (j + 1) * ld_, kHole);
-                }
+            for (std::int64_t j = 0; j < rows_; ++j, a += ld_) {
+                if (!transposed_) std::copy(point + j * cols_, point + (j + 1) * cols_, a);
+                else
+                    for (std::int64_t k = 0; k < cols_; ++k) a[k] = point[k * rows_ + j];
+                std::fill(a + cols_, a + ld_, kHole);
             }
             return;
         }

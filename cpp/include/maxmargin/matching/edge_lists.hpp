@@ -25,19 +25,15 @@ constexpr double kFar = std::numeric_limits<double>::infinity();
 class ListMatcher {
    public:
     explicit ListMatcher(const Batch& batch) {
-        std::int64_t edges = 0, nodes = 0;
-        for (std::int64_t i = 0; i < batch.size(); ++i) {
-            const Example ex = example(batch, i);
-            edges = std::max(edges, ex.n_edges);
-            nodes = std::max(nodes, ex.n_left + ex.n_right);
-        }
-        for (auto* list : {&from_, &to_, &edge_, &head_, &tail_, &origin_, &mates_}) list->resize(edges + 1);
-        for (auto* list : {&weight_, &cost_, &open_cost_}) list->resize(edges + 1);
-        taken_.resize(edges + 1);
-        for (auto* list : {&degree_, &start_, &mate_start_, &n_mates_, &parent_}) list->resize(nodes + 1);
-        for (auto* list : {&price_, &label_}) list->resize(nodes + 1);
-        room_.resize(nodes + 1);
-        state_.resize(nodes + 1);
+        const std::int64_t edges = most_edges(batch) + 1;
+        const std::int64_t nodes = largest_of(batch, [](const Example& ex) { return ex.n_left + ex.n_right; }) + 1;
+        for (auto* list : {&from_, &to_, &edge_, &head_, &tail_, &origin_, &mates_}) list->resize(edges);
+        for (auto* list : {&weight_, &cost_, &open_cost_}) list->resize(edges);
+        taken_.resize(edges);
+        for (auto* list : {&degree_, &start_, &mate_start_, &n_mates_, &parent_}) list->resize(nodes);
+        for (auto* list : {&price_, &label_}) list->resize(nodes);
+        room_.resize(nodes);
+        state_.resize(nodes);
     }
 
     // z is zero on entry, scores are finite.

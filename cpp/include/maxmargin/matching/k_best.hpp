@@ -9,11 +9,8 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
-#include <span>
 #include <vector>
 
-#include "maxmargin/base/parallel.hpp"
 #include "maxmargin/matching/argmax.hpp"
 #include "maxmargin/matching/residual.hpp"
 
@@ -21,11 +18,7 @@ namespace maxmargin::matching {
 
 class KBest {
    public:
-    explicit KBest(const Batch& batch) : matcher_(batch), residual_(batch, true) {
-        std::int64_t most = 0;
-        for (std::int64_t i = 0; i < batch.size(); ++i) most = std::max(most, example(batch, i).n_edges);
-        z_.resize(most);
-    }
+    explicit KBest(const Batch& batch) : matcher_(batch), residual_(batch, true), z_(most_edges(batch)) {}
 
     // Takes an example; scores must stay until the last call of next.
     Status begin(const Example& ex, const double* scores) {
@@ -130,29 +123,5 @@ class KBest {
     std::vector<std::uint8_t> second_;
     std::vector<double> z_;
 };
-
-// Rank r of example i goes to z[r][..], value[r][i] and status[r][i]; z must be zero on entry.
-inline void k_best(const Batch& batch, std::int64_t k, const double* scores, double* z, double* value,
-                   std::int8_t* status, std::vector<KBest>& kernels) {
-    const std::int64_t n = batch.size(), n_parts = batch.edge_start.back();
-    parallel_blocks(n, grain(batch), static_cast<int>(kernels.size()),
-                    [&](int thread, std::int64_t begin, std::int64_t end) {
-                        KBest& kernel = kernels[thread];
-                        for (std::int64_t i = begin; i < end; ++i) {
-                            const std::int64_t first = batch.edge_start[i];
-                            Status found = kernel.begin(example(batch, i), scores + first);
-                            for (std::int64_t r = 0; r < k; ++r) {
-                                double& score = value[r * n + i];
-                                score = found == kNonfinite ? 0 : -kFar;
-                                if (found == kOk) {
-                                    const std::vector<std::uint8_t>* taken = kernel.next(&score);
-                                    if (taken) std::copy(taken->begin(), taken->end(), z + r * n_parts + first);
-                                    else found = kAbsent;
-                                }
-                                status[r * n + i] = found;
-                            }
-                        }
-                    });
-}
 
 }  // namespace maxmargin::matching

@@ -13,12 +13,8 @@ namespace maxmargin::matching {
 
 class Margins {
    public:
-    explicit Margins(const Batch& batch) : matcher_(batch), residual_(batch, false) {
-        std::int64_t most = 0;
-        for (std::int64_t i = 0; i < batch.size(); ++i) most = std::max(most, example(batch, i).n_edges);
-        z_.resize(most);
-        taken_.resize(most);
-    }
+    explicit Margins(const Batch& batch)
+        : matcher_(batch), residual_(batch, false), z_(most_edges(batch)), taken_(z_.size()) {}
 
     // At least 0 for edges of the best matching, at most 0 for the others, -inf for edges that no matching has.
     Status run(const Example& ex, const double* scores, double* margins) {

@@ -18,6 +18,7 @@
 #include <limits>
 #include <vector>
 
+#include "maxmargin/base/scratch.hpp"
 #include "maxmargin/matching/dual.hpp"
 
 namespace maxmargin::matching {
@@ -26,10 +27,8 @@ namespace maxmargin::matching {
 class Projector : private Dual {
    public:
     explicit Projector(const Batch& batch) : Dual(batch) {
-        std::int64_t edges = 0;
-        for (std::int64_t i = 0; i < batch.size(); ++i) edges = std::max(edges, example(batch, i).n_edges);
         support_start_.resize(large_side_ + 1);
-        support_.resize(edges + 1);
+        support_.resize(most_edges(batch) + 1);
         slot_.resize(nodes_);
         direction_.resize(nodes_);
         right_hand_.resize(nodes_);
@@ -109,10 +108,6 @@ class Projector : private Dual {
         return total;
     }
 
-    static void grow(std::vector<double>& values, std::int64_t n) {
-        if (static_cast<std::int64_t>(values.size()) < n) values.resize(n);
-    }
-
     // Solves (C + floor C - W' R^-1 W) y = b with b and the diagonal of the matrix in work[0:n], work[n:2n]. Returns
     // the largest residual; any number of iterations gives a direction of descent.
     double conjugate_gradients(const State& now, double* work, std::int64_t n, double floor) {
@@ -186,7 +181,7 @@ class Projector : private Dual {
         const bool direct = n <= kDirect;
         const std::int64_t ld = padded(n + 1);
         const std::int64_t across = direct ? ld : 1, along = direct ? ld + 1 : 1;
-        grow(schur_, direct ? n * ld : 6 * n);
+        at_least(schur_, direct ? n * ld : 6 * n);
         double* s = schur_.data();
         std::fill(s, s + (direct ? n * ld : 6 * n), 0.0);
         double* rhs = direct ? s + n : s;

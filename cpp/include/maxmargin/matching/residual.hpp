@@ -73,25 +73,18 @@ class Residual {
    public:
     // `paths`: whether cycles will be asked for, not only their costs.
     Residual(const Batch& batch, bool paths) : paths_(paths) {
-        std::int64_t cells = 0, most_near = 0, most_far = 0, most_edges = 0;
-        for (std::int64_t i = 0; i < batch.size(); ++i) {
-            const Example ex = example(batch, i);
-            const std::int64_t near = std::min(ex.n_left, ex.n_right) + 1, far = std::max(ex.n_left, ex.n_right);
-            cells = std::max(cells, near * width(near));
-            most_near = std::max(most_near, width(near));
-            most_far = std::max(most_far, far + 1);
-            most_edges = std::max(most_edges, ex.n_edges);
-        }
-        distance_.resize(cells);
+        const Sides sides = largest_sides(batch);
+        const std::int64_t near = sides.small + 1, far = sides.large + 1;
+        distance_.resize(near * width(near));
         if (paths) {
-            arc_.resize(cells);
-            via_.resize(cells);
+            arc_.resize(distance_.size());
+            via_.resize(distance_.size());
         }
-        for (auto* nodes : {&changed_, &near_used_, &parent_}) nodes->resize(most_near);
-        for (auto* nodes : {&potential_, &label_, &rest_}) nodes->resize(most_near);
-        for (auto* nodes : {&far_used_, &far_start_, &mate_start_}) nodes->resize(most_far);
-        for (auto* edges : {&near_, &far_, &by_far_, &mates_, &listed_}) edges->resize(most_edges + 1);
-        shut_.resize(most_edges);
+        for (auto* nodes : {&changed_, &near_used_, &parent_}) nodes->resize(width(near));
+        for (auto* nodes : {&potential_, &label_, &rest_}) nodes->resize(width(near));
+        for (auto* nodes : {&far_used_, &far_start_, &mate_start_}) nodes->resize(far);
+        shut_.resize(most_edges(batch));
+        for (auto* edges : {&near_, &far_, &by_far_, &mates_, &listed_}) edges->resize(shut_.size() + 1);
     }
 
     // Takes an example.

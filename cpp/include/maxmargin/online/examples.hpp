@@ -54,9 +54,10 @@ struct NoOutput : std::runtime_error {
 // Argmax over the outputs of one example.
 class Oracle {
    public:
+    // ranks: how many outputs k_best may be asked for; 1 if k_best is left to Python.
+    explicit Oracle(std::int64_t ranks = 1) : ranks_(ranks) {}
     virtual ~Oracle() = default;
-    // How many outputs k_best may be asked for; 1 if k_best is left to Python.
-    virtual std::int64_t ranks() const { return 1; }
+    std::int64_t ranks() const { return ranks_; }
     // The vertex of the largest product, and that product or a bound of it; empty if the oracle cannot compute it.
     virtual std::optional<Status> slack_argmax(std::int64_t, const SlackProduct&, Sparse&, double&) { return {}; }
     virtual std::int64_t n_examples() const = 0;
@@ -67,6 +68,9 @@ class Oracle {
     virtual Status k_best(std::int64_t i, const double* scores, std::int64_t k, std::vector<Sparse>& vertices) = 0;
     // State carried from call to call, which may decide between outputs of equal score.
     virtual std::span<double> memory() { return {}; }
+
+   private:
+    std::int64_t ranks_;
 };
 
 // A weight-sized vector that is zero but for the entries it lists.

@@ -104,9 +104,8 @@ class RowsMap final : public FeatureMap {
         } else {
             const auto [columns, values, n] = entries(row);
             const Index bounds[2] = {0, static_cast<Index>(n)};
-            bool good = true;
             linear::sparse_rows(width_, linear::Compressed<Index>{bounds, columns, values}, 0, 1, w, s_.d, m, initial,
-                                linear::ToRows{out, m}, good);
+                                linear::ToRows{out, m});
         }
         if (s_.sign != 1.0)
             for (std::int64_t j = 0; j < m; ++j) out[j] *= s_.sign;

@@ -148,16 +148,13 @@ class Masters {
 
     // For every block, at weights w: the largest w'd_j + l_j (at least 0), and the value sum_j q_j (w'd_j + l_j).
     void values(std::span<const double> w, std::span<double> best, std::span<double> current, int threads) const {
-        parallel_blocks(n_blocks(), 16, threads, [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t b = begin; b < end; ++b) {
-                best[b] = current[b] = 0.0;
-                for (std::int64_t j = 0; j < blocks_[b].size(); ++j) {
-                    const Point& point = blocks_[b].points[j];
-                    const double v =
-                        gathered(point.index.data(), point.value.data(), point.split, w.data()) + point.loss;
-                    best[b] = std::max(best[b], v);
-                    current[b] += blocks_[b].q[j] * v;
-                }
+        parallel_each(n_blocks(), 16, threads, [&](int, std::int64_t b) {
+            best[b] = current[b] = 0.0;
+            for (std::int64_t j = 0; j < blocks_[b].size(); ++j) {
+                const Point& point = blocks_[b].points[j];
+                const double v = gathered(point.index.data(), point.value.data(), point.split, w.data()) + point.loss;
+                best[b] = std::max(best[b], v);
+                current[b] += blocks_[b].q[j] * v;
             }
         });
     }

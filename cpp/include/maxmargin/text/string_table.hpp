@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <shared_mutex>
 #include <span>
 #include <stdexcept>
@@ -65,9 +66,20 @@ class StringTable {
    public:
     static constexpr std::size_t window = 32;  // strings in flight: as many misses as a core can have open
 
-    // Held exclusively to grow the table and shared to read it; bindings take it without holding the
-    // GIL.
+    // Held exclusively to grow the table and shared to read it; bindings take it without holding the GIL.
     mutable std::shared_mutex mutex;
+
+    // Calls body() with the table locked, exclusively where it may grow.
+    template <class Body>
+    void locked(bool grow, Body&& body) {
+        if (grow) {
+            const std::unique_lock lock(mutex);
+            body();
+        } else {
+            const std::shared_lock lock(mutex);
+            body();
+        }
+    }
 
     StringTable() {
         arena_.resize(unit);  // place 0 is that of no string

@@ -273,15 +273,11 @@ inline void k_best(const Plan& plan, std::int64_t k, std::span<const double> sco
                    std::span<double> value, std::span<std::int8_t> status, int threads) {
     const int width = lanes_in_use();
     const std::int64_t n = plan.n_examples(), n_parts = plan.n_parts();
-    std::vector<KBest> kernels;
-    std::vector<std::vector<std::int32_t>> labels(static_cast<std::size_t>(std::max(threads, 1)));
-    for (auto& list : labels) {
-        kernels.emplace_back(plan);
-        list.resize(static_cast<std::size_t>(plan.most_nodes));
-    }
-    HullBatch::each(n, threads, [&](int thread, std::int64_t i) {
-        KBest& kernel = kernels[static_cast<std::size_t>(thread)];
-        std::int32_t* own = labels[static_cast<std::size_t>(thread)].data();
+    auto kernels = per_thread<KBest>(threads, plan);
+    auto labels = per_thread<std::vector<std::int32_t>>(threads, plan.most_nodes);
+    parallel_each(n, 1, threads, [&](int thread, std::int64_t i) {
+        KBest& kernel = kernels[thread];
+        std::int32_t* own = labels[thread].data();
         Status found = kernel.begin(width, i, parts_of(plan, i, scores.data()));
         for (std::int64_t r = 0; r < k; ++r) {
             double& score = value[r * n + i];

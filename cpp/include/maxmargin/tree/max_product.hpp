@@ -22,9 +22,7 @@
 
 namespace maxmargin::tree {
 
-using hull::ActiveSet;
 using hull::HullBatch;
-using hull::HullScratch;
 using hull::Status;
 
 using namespace simd;
@@ -41,6 +39,13 @@ using Scores = Parts<const double>;
 template <class Number>
 Parts<Number> parts_of(const Plan& plan, std::int64_t i, Number* packed) {
     return {packed + plan.node_parts[i], packed + plan.edge_parts[i], packed + plan.clique_parts[i]};
+}
+
+// The same where the parts of the example stand alone, block after block.
+template <class Number>
+Parts<Number> parts_within(const Plan& plan, std::int64_t i, Number* own) {
+    const std::int64_t nodes = plan.node_parts[i + 1] - plan.node_parts[i];
+    return {own, own + nodes, own + nodes + plan.edge_parts[i + 1] - plan.edge_parts[i]};
 }
 
 // Where the table of a term begins: among the given parts, or in the messages.
@@ -66,23 +71,6 @@ struct Scratch {
         at_least(labels, static_cast<std::size_t>(plan.most_nodes));
     }
 };
-
-// Whether some value is NaN or +inf.
-template <class Vec>
-MM_INLINE bool refused(const double* MM_RESTRICT x, std::int64_t n) {
-    constexpr double most = std::numeric_limits<double>::max();
-    constexpr std::int64_t width = simd::lanes<Vec>;
-    if constexpr (width == 1) {
-        bool bad = false;
-        for (std::int64_t i = 0; i < n; ++i) bad |= !(x[i] <= most);
-        return bad;
-    } else {
-        if (n < width) return refused<Half<Vec>>(x, n);
-        auto fine = load<Vec>(x + n - width) <= most;
-        for (std::int64_t i = 0; i + width <= n; i += width) fine &= load<Vec>(x + i) <= most;
-        return any(~fine);
-    }
-}
 
 // The kernels below take a table of `rows` rows and `columns` columns. Where a row is not a multiple of the vector
 // length its last vector overlaps the one before; rows shorter than a vector take a shorter one.
@@ -161,11 +149,6 @@ MM_INLINE double largest_of(const double* x, std::int64_t n) {
     Vec best = load<Vec>(x + n - width);
     for (std::int64_t j = 0; j + width <= n; j += width) best = larger(load<Vec>(x + j), best);
     return largest(best);
-}
-
-template <class Vec>
-MM_INLINE void add_to(double* MM_RESTRICT to, const double* MM_RESTRICT from, std::int64_t n) {
-    for (std::int64_t j = 0; j < n; ++j) to[j] += from[j];
 }
 
 // Runs through all joint labels of the separator of node v (index within the batch; not a root) but those of its last,
@@ -257,7 +240,7 @@ MM_INLINE void cluster_row(const Plan& plan, std::int64_t v, const Scores& score
 template <class Vec>
 MM_INLINE bool nodes_refused(const Plan& plan, std::int64_t i, const Scores& scores, double* MM_RESTRICT h) {
     const std::int64_t n_parts = plan.node_parts[i + 1] - plan.node_parts[i];
-    bool bad = refused<Vec>(scores.nodes, n_parts);
+    bool bad = refused_at<Vec>(scores.nodes, n_parts);
     std::copy(scores.nodes, scores.nodes + n_parts, h);
     each_single(plan, i, [&](std::int64_t v, std::int64_t table) __attribute__((always_inline)) {
         for (std::int64_t x = 0; x < plan.labels[v]; ++x) {
@@ -276,15 +259,14 @@ MM_INLINE bool tables_refused(const Plan& plan, std::int64_t v, const Scores& sc
     for (std::int64_t t = plan.terms[v]; t < plan.terms[v + 1]; ++t) {
         const Term& term = plan.term[t];
         if (term.source != Source::message)
-            bad |= refused<Vec>(table_of<const double>(term, scores, nullptr), term.size);
+            bad |= refused_at<Vec>(table_of<const double>(term, scores, nullptr), term.size);
     }
     return bad;
 }
 
 // Messages and h of example i, leaves to roots; the value of the best output.
 template <class Vec>
-MM_INLINE Status upward_at(int, const Plan& plan, std::int64_t i, const Scores& scores, Scratch& scratch,
-                           double& value) {
+MM_INLINE Status upward_at(const Plan& plan, std::int64_t i, const Scores& scores, Scratch& scratch, double& value) {
     const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
     double* h = scratch.h.data();
     double* messages = scratch.messages.data();
@@ -315,7 +297,7 @@ MM_INLINE Status upward_at(int, const Plan& plan, std::int64_t i, const Scores& 
             for (std::int64_t row = 0; row < plan.rows[v]; ++row)
                 out[row] = largest_of<Vec>(scratch.table.data() + row * k, k);
         }
-        if (plan.as_term[v] < 0) add_to<Vec>(h + plan.part[first + p], out, plan.rows[v]);
+        if (plan.as_term[v] < 0) add_to(h + plan.part[first + p], out, plan.rows[v]);
     }
     if (absent) {
         value = NEG_INF;
@@ -323,9 +305,7 @@ MM_INLINE Status upward_at(int, const Plan& plan, std::int64_t i, const Scores& 
     }
     return std::isfinite(value) ? Status::ok : Status::nonfinite;
 }
-MM_LEVELS(Status, upward,
-          (int widest, const Plan& plan, std::int64_t i, const Scores& scores, Scratch& scratch, double& value),
-          (widest, plan, i, scores, scratch, value))
+MM_LEVELS(upward)
 
 // The best labels from messages and h, roots to leaves, into scratch.labels.
 inline void downward(const Plan& plan, std::int64_t i, const Scores& scores, Scratch& scratch) {
@@ -363,6 +343,16 @@ void each_part(const Plan& plan, std::int64_t i, const std::int32_t* labels, Nod
     }
 }
 
+// The non-zero parts of a labeling, counted from the first part of the example.
+inline void vertex_of(const Plan& plan, std::int64_t i, const std::int32_t* labels, hull::Sparse& vertex) {
+    const std::int64_t edges = plan.node_parts[i + 1] - plan.node_parts[i];
+    const std::int64_t cliques = edges + plan.edge_parts[i + 1] - plan.edge_parts[i];
+    vertex.clear();
+    each_part(
+        plan, i, labels, [&](std::int64_t at) { vertex.add(at, 1.0); },
+        [&](std::int64_t at) { vertex.add(edges + at, 1.0); }, [&](std::int64_t at) { vertex.add(cliques + at, 1.0); });
+}
+
 inline void mark(const Plan& plan, std::int64_t i, const std::int32_t* labels, double* z) {
     const Parts<double> own = parts_of(plan, i, z);
     each_part(
@@ -380,21 +370,18 @@ template <class Take>
 void maximize(const Plan& plan, std::span<const double> scores, std::span<double> value, std::span<std::int8_t> status,
               int threads, Take&& take) {
     const int width = lanes_in_use();
-    ScratchLease<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
-    for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
+    ScratchLease<Scratch> scratch(threads, [&](Scratch& own) { own.resize(plan); });
     const std::int64_t n = plan.n_examples();
-    parallel_blocks(n, grain_of(n, threads), threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        Scratch& mine = scratch[static_cast<std::size_t>(thread)];
-        for (std::int64_t i = begin; i < end; ++i) {
-            const Scores own = parts_of(plan, i, scores.data());
-            const Status found = upward(width, plan, i, own, mine, value[i]);
-            if (found == Status::ok) {
-                downward(plan, i, own, mine);
-                take(i, mine.labels.data());
-            }
-            if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
-            status[i] = static_cast<std::int8_t>(found);
+    parallel_each(n, grain_of(n, threads), threads, [&](int thread, std::int64_t i) {
+        Scratch& mine = scratch[thread];
+        const Scores own = parts_of(plan, i, scores.data());
+        const Status found = upward(width, plan, i, own, mine, value[i]);
+        if (found == Status::ok) {
+            downward(plan, i, own, mine);
+            take(i, mine.labels.data());
         }
+        if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
+        status[i] = static_cast<std::int8_t>(found);
     });
 }
 
@@ -417,42 +404,22 @@ inline void labels(const Plan& plan, std::span<const double> scores, std::span<s
 inline void project(const Plan& plan, HullBatch& sets, std::span<const double> point, std::span<double> z,
                     std::span<double> value, std::span<std::int8_t> status, int threads) {
     const int width = lanes_in_use();
-    ScratchLease<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
-    for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
-    std::vector<HullScratch> work(scratch.size());
-    HullBatch::each(plan.n_examples(), threads, [&](int thread, std::int64_t i) {
-        HullScratch& mine = work[static_cast<std::size_t>(thread)];
-        Scratch& own = scratch[static_cast<std::size_t>(thread)];
-        ActiveSet& set = sets.sets[i];
-        const std::int64_t n_nodes = plan.node_parts[i + 1] - plan.node_parts[i];
-        const std::int64_t n_two = n_nodes + plan.edge_parts[i + 1] - plan.edge_parts[i];  // nodes and edges
-        mine.resize(sets.sizes[i]);
-        double* split = mine.point.data();
-        for (const auto* block : {&plan.node_parts, &plan.edge_parts, &plan.clique_parts})
-            split = std::copy(point.data() + (*block)[i], point.data() + (*block)[i + 1], split);
-        set.begin(HullBatch::limit(sets.sizes[i]), mine);
-        while (!set.done()) {
-            double best;
-            const double* at_nodes = mine.scores.data();
-            const Scores scores{at_nodes, at_nodes + n_nodes, at_nodes + n_two};
-            if (upward(width, plan, i, scores, own, best) != Status::ok) {
-                set.finish(Status::nonfinite);
-                break;
-            }
-            downward(plan, i, scores, own);
-            mine.vertex.clear();
-            each_part(
-                plan, i, own.labels.data(), [&](std::int64_t at) { mine.vertex.add(at, 1.0); },
-                [&](std::int64_t at) { mine.vertex.add(n_nodes + at, 1.0); },
-                [&](std::int64_t at) { mine.vertex.add(n_two + at, 1.0); });
-            set.absorb(sets.tolerance, mine);
+    ScratchLease<Scratch> scratch(threads, [&](Scratch& own) { own.resize(plan); });
+    const auto find = [&](int thread, std::int64_t i, const std::vector<double>& given, hull::Sparse& vertex) {
+        double best;
+        const Scores scores = parts_within(plan, i, given.data());
+        if (upward(width, plan, i, scores, scratch[thread], best) != Status::ok) return Status::nonfinite;
+        downward(plan, i, scores, scratch[thread]);
+        vertex_of(plan, i, scratch[thread].labels.data(), vertex);
+        return Status::ok;
+    };
+    const auto blocks = [&](std::int64_t i, auto&& block) {
+        for (const auto* offsets : {&plan.node_parts, &plan.edge_parts, &plan.clique_parts}) {
+            const std::int64_t at = (*offsets)[i];
+            block(point.data() + at, at, (*offsets)[i + 1] - at);
         }
-        value[i] = set.result(mine);
-        status[i] = static_cast<std::int8_t>(set.status());
-        std::copy(mine.z.begin(), mine.z.begin() + n_nodes, z.begin() + plan.node_parts[i]);
-        std::copy(mine.z.begin() + n_nodes, mine.z.begin() + n_two, z.begin() + plan.edge_parts[i]);
-        std::copy(mine.z.begin() + n_two, mine.z.begin() + sets.sizes[i], z.begin() + plan.clique_parts[i]);
-    });
+    };
+    sets.project(z, value, status, threads, blocks, find);
 }
 
 }  // namespace maxmargin::tree

@@ -14,7 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "maxmargin/hull/batch.hpp"
+#include "maxmargin/base/parallel.hpp"
+#include "maxmargin/base/scratch.hpp"
 
 namespace maxmargin::tree {
 
@@ -170,9 +171,9 @@ inline void eliminate(const Graphs& graphs, bool fill, double most, std::int64_t
     struct Scratch {
         std::vector<std::int32_t> degree, others;
     };
-    std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
-    hull::HullBatch::each(graphs.n_examples(), threads, [&](int thread, std::int64_t i) {
-        Scratch& mine = scratch[static_cast<std::size_t>(thread)];
+    auto scratch = per_thread<Scratch>(threads);
+    parallel_each(graphs.n_examples(), 1, threads, [&](int thread, std::int64_t i) {
+        Scratch& mine = scratch[thread];
         std::int32_t* to = order.data() + graphs.nodes[i];
         const std::int64_t count = strip_leaves(graphs, i, to, mine.degree, mine.others);
         width[i] = graphs.edge_offsets[i] < graphs.edge_offsets[i + 1];

@@ -301,15 +301,12 @@ inline void slack_argmax(const Plan& plan, std::span<const double> scores, std::
                          std::span<const double> costs, std::span<const double> constants, std::span<double> z,
                          std::span<double> value, std::span<std::int8_t> status, int threads) {
     const int width = lanes_in_use();
-    const auto workers = static_cast<std::size_t>(std::max(threads, 1));
-    ScratchLease<Scratch> scratch(workers);
-    for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
-    std::vector<SlackSearch> searches(workers);
-    HullBatch::each(plan.n_examples(), threads, [&](int thread, std::int64_t i) {
-        Scratch& mine = scratch[static_cast<std::size_t>(thread)];
-        const Status found = searches[static_cast<std::size_t>(thread)].run(
-            width, plan, i, parts_of(plan, i, scores.data()), margin[i], parts_of(plan, i, costs.data()), constants[i],
-            mine, value[i]);
+    ScratchLease<Scratch> scratch(threads, [&](Scratch& own) { own.resize(plan); });
+    auto searches = per_thread<SlackSearch>(threads);
+    parallel_each(plan.n_examples(), 1, threads, [&](int thread, std::int64_t i) {
+        Scratch& mine = scratch[thread];
+        const Status found = searches[thread].run(width, plan, i, parts_of(plan, i, scores.data()), margin[i],
+                                                  parts_of(plan, i, costs.data()), constants[i], mine, value[i]);
         if (found == Status::ok || found == Status::inexact) mark(plan, i, mine.labels.data(), z.data());
         if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
         status[i] = static_cast<std::int8_t>(found);

@@ -92,7 +92,7 @@ MM_INLINE void join(const double* MM_RESTRICT one, std::int64_t n_one, const dou
 
 // All tables, leaves to roots; h holds the scores of single nodes. False if a table holds NaN or +inf.
 template <class Vec>
-MM_INLINE bool fill_units_at(int, const Plan& plan, std::int64_t i, const Scores& scores, const double* h,
+MM_INLINE bool fill_units_at(const Plan& plan, std::int64_t i, const Scores& scores, const double* h,
                              UnitTables& tables) {
     const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
     double* numbers = tables.numbers.data();
@@ -128,9 +128,7 @@ MM_INLINE bool fill_units_at(int, const Plan& plan, std::int64_t i, const Scores
     }
     return true;
 }
-MM_LEVELS(bool, fill_units,
-          (int widest, const Plan& plan, std::int64_t i, const Scores& scores, const double* h, UnitTables& tables),
-          (widest, plan, i, scores, h, tables))
+MM_LEVELS(fill_units)
 
 // How many of `units` belong to the second of two joined tables, for one label.
 inline std::int64_t second_share(const double* one, std::int64_t n_one, const double* two, std::int64_t n_two,

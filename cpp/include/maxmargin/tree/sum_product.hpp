@@ -147,7 +147,7 @@ MM_INLINE void cluster_exps(const Plan& plan, std::int64_t first, std::int64_t v
 // Example i: log-partition function into value, E of simple clusters into the edge parts of z, row sums into
 // scratch.sums.
 template <class Vec>
-MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch,
+MM_INLINE Status sum_up_at(const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch,
                            double* edge_z, double& value) {
     const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
     double* h = scratch.h.data();
@@ -184,7 +184,7 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const Scores& 
             for (std::int64_t j = 0; j < rows; ++j) most = sums[j] > 0.0 && tops[j] > most ? tops[j] : most;
             value += finite_top(most);
             log_sums<Vec>(tops, finite_top(most), sums, rows, out);
-            if (plan.as_term[v] < 0) add_to<Vec>(h + plan.part[first + p], out, rows);
+            if (plan.as_term[v] < 0) add_to(h + plan.part[first + p], out, rows);
         }
         if (most == NEG_INF) {
             value = NEG_INF;
@@ -193,10 +193,7 @@ MM_INLINE Status sum_up_at(int, const Plan& plan, std::int64_t i, const Scores& 
     }
     return std::isfinite(value) ? Status::ok : Status::nonfinite;
 }
-MM_LEVELS(Status, sum_up,
-          (int widest, const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch, double* edge_z,
-           double& value),
-          (widest, plan, i, scores, scratch, edge_z, value))
+MM_LEVELS(sum_up)
 
 // Numbers that should sum to 1 and do so to rounding: made to, so that errors do not pile up along a path.
 MM_INLINE void normalize(double* x, std::int64_t n) {
@@ -208,7 +205,7 @@ MM_INLINE void normalize(double* x, std::int64_t n) {
 
 // Marginals of example i from what sum_up has left, roots to leaves.
 template <class Vec>
-MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch,
+MM_INLINE void sum_down_at(const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch,
                            const Parts<double>& z) {
     const std::int64_t first = plan.nodes[i], n = plan.nodes[i + 1] - first;
     const double* h = scratch.h.data();
@@ -285,33 +282,27 @@ MM_INLINE void sum_down_at(int, const Plan& plan, std::int64_t i, const Scores& 
         std::copy(z.nodes + plan.part[v], z.nodes + plan.part[v] + plan.labels[v], z.cliques + table);
     });
 }
-MM_LEVELS(void, sum_down,
-          (int widest, const Plan& plan, std::int64_t i, const Scores& scores, EntropicScratch& scratch,
-           const Parts<double>& z),
-          (widest, plan, i, scores, scratch, z))
+MM_LEVELS(sum_down)
 
 // z is written throughout.
 inline void marginals(const Plan& plan, std::span<const double> potentials, std::span<double> z,
                       std::span<double> value, std::span<std::int8_t> status, int threads) {
     const int width = lanes_in_use();
-    ScratchLease<EntropicScratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
-    for (std::size_t t = 0; t < scratch.size(); ++t) scratch[t].resize(plan);
+    ScratchLease<EntropicScratch> scratch(threads, [&](EntropicScratch& own) { own.resize(plan); });
     const std::int64_t n = plan.n_examples();
-    parallel_blocks(n, grain_of(n, threads), threads, [&](int thread, std::int64_t begin, std::int64_t end) {
-        EntropicScratch& mine = scratch[static_cast<std::size_t>(thread)];
-        for (std::int64_t i = begin; i < end; ++i) {
-            const Scores scores = parts_of(plan, i, potentials.data());
-            const Parts<double> own = parts_of(plan, i, z.data());
-            const Status found = sum_up(width, plan, i, scores, mine, own.edges, value[i]);
-            if (found == Status::ok) {
-                sum_down(width, plan, i, scores, mine, own);
-            } else {
-                for (const auto* block : {&plan.node_parts, &plan.edge_parts, &plan.clique_parts})
-                    std::fill(z.begin() + (*block)[i], z.begin() + (*block)[i + 1], 0.0);
-                if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
-            }
-            status[i] = static_cast<std::int8_t>(found);
+    parallel_each(n, grain_of(n, threads), threads, [&](int thread, std::int64_t i) {
+        EntropicScratch& mine = scratch[thread];
+        const Scores scores = parts_of(plan, i, potentials.data());
+        const Parts<double> own = parts_of(plan, i, z.data());
+        const Status found = sum_up(width, plan, i, scores, mine, own.edges, value[i]);
+        if (found == Status::ok) {
+            sum_down(width, plan, i, scores, mine, own);
+        } else {
+            for (const auto* block : {&plan.node_parts, &plan.edge_parts, &plan.clique_parts})
+                std::fill(z.begin() + (*block)[i], z.begin() + (*block)[i + 1], 0.0);
+            if (found == Status::nonfinite) value[i] = std::numeric_limits<double>::quiet_NaN();
         }
+        status[i] = static_cast<std::int8_t>(found);
     });
 }
 

@@ -16,7 +16,7 @@ namespace maxmargin::second {
 // forward[u][r][b][c] = score of the r-th best prefix that ends in labels b, c at positions u, u + 1; -inf where there
 // is none. `lists` and `before` hold one row of `stride` per rank.
 template <class Vec>
-MM_INLINE void k_best_forward_at(int, const Constraints& constraints, const Table& table, std::int64_t length,
+MM_INLINE void k_best_forward_at(const Constraints& constraints, const Table& table, std::int64_t length,
                                  std::int64_t ranks, const double* nodes, std::int64_t stride, double* row,
                                  double* before, double* lists, double* forward) {
     constexpr std::int64_t width = simd::lanes<Vec>;
@@ -34,22 +34,7 @@ MM_INLINE void k_best_forward_at(int, const Constraints& constraints, const Tabl
             for (std::int64_t r = 0; r < ranks; ++r)
                 for (std::int64_t j = 0; j < rows; ++j) before[r * stride + j] = past[r * layer + from[j] + b];
             std::fill(lists, lists + ranks * stride, NEG_INF);
-            const double* cells = table.middle(b);
-            std::int64_t first = 0;
-            for (std::int64_t p = 0; p < shape.count; ++p) {
-                const std::int64_t wide = shape.vectors(p) * width;
-                for (std::int64_t v = 0; v < wide; v += width) {
-                    double* to = lists + first + v;
-                    switch (ranks) {
-                        case 1: chain::sink_few<Vec, 1>(before, stride, cells + v, wide, rows, to); break;
-                        case 2: chain::sink_few<Vec, 2>(before, stride, cells + v, wide, rows, to); break;
-                        case 3: chain::sink_few<Vec, 3>(before, stride, cells + v, wide, rows, to); break;
-                        default: chain::sink_many<Vec>(ranks, before, stride, cells + v, wide, rows, to); break;
-                    }
-                }
-                cells += shape.height * wide;
-                first += wide;
-            }
+            chain::sink_panels<Vec>(shape.panels, shape.height, ranks, before, stride, table.middle(b), rows, lists);
             for (std::int64_t r = 0; r < ranks; ++r)
                 for (std::int64_t c = 0; c < shape.padded; c += width)
                     store(now + r * layer + b * shape.padded + c,
@@ -57,16 +42,13 @@ MM_INLINE void k_best_forward_at(int, const Constraints& constraints, const Tabl
         }
     }
 }
-MM_LEVELS(void, k_best_forward,
-          (int widest, const Constraints& constraints, const Table& table, std::int64_t length, std::int64_t ranks,
-           const double* nodes, std::int64_t stride, double* row, double* before, double* lists, double* forward),
-          (widest, constraints, table, length, ranks, nodes, stride, row, before, lists, forward))
+MM_LEVELS(k_best_forward)
 
 // The k best sequences of one chain. The backward pass recomputes the list of each pair on the path.
 class KBest {
    public:
     KBest(const Shape& shape, std::int64_t longest, std::int64_t ranks)
-        : ranks_(ranks), stride_(std::max(shape.height, shape.padded)) {
+        : ranks_(ranks), stride_(std::max(shape.height, shape.padded)), last_(ranks), passed_(ranks) {
         forward_.resize(std::max<std::int64_t>(longest - 1, 1) * ranks * shape.layer());
         row_.resize(shape.padded, 0.0);
         before_.resize(ranks * stride_, NEG_INF);
@@ -77,12 +59,12 @@ class KBest {
     std::int64_t run(const Constraints& constraints, const Table& table, std::int64_t length, const double* nodes) {
         table_ = &table;
         length_ = length;
-        clear(last_);
+        chain::Ranking best(last_, ranks_);
         const Shape& shape = table.shape;
         if (length == 1) {
             local_row(constraints, nodes, 1, 0, row_.get());
-            for (std::int64_t c = 0; c < shape.k; ++c) enter(row_.get()[c], c, ranks_, last_);
-            return count(last_);
+            for (std::int64_t c = 0; c < shape.k; ++c) best.offer(row_.get()[c], c);
+            return best.count;
         }
         k_best_forward(shape.lanes, constraints, table, length, ranks_, nodes, stride_, row_.get(), before_.get(),
                        lists_.get(), forward_.get());
@@ -90,10 +72,9 @@ class KBest {
         for (std::int64_t c = 0; c < shape.k; ++c)
             for (std::int64_t b = 0; b < shape.k; ++b)
                 for (std::int64_t r = 0; r < ranks_; ++r)
-                    if (!enter(layer[r * shape.layer() + b * shape.padded + c], (c * shape.k + b) * ranks_ + r, ranks_,
-                               last_))
+                    if (!best.offer(layer[r * shape.layer() + b * shape.padded + c], (c * shape.k + b) * ranks_ + r))
                         break;
-        return count(last_);
+        return best.count;
     }
 
     double score(std::int64_t r) const { return last_.score[r]; }
@@ -111,13 +92,11 @@ class KBest {
         for (std::int64_t u = length_ - 2; u > 0; --u) {
             const double* layer = forward_.get() + (u - 1) * ranks_ * shape.layer();
             const double* cell = table_->middle(b) + table_->start[c];
-            clear(passed_);
+            chain::Ranking best(passed_, rank + 1);
             for (std::int64_t j = 0; j < table_->rows[b]; ++j) {
                 const double* before = layer + table_->from[b * shape.height + j] + b;
                 for (std::int64_t s = 0; s < ranks_; ++s)
-                    if (!enter(before[s * shape.layer()] + cell[j * table_->step[c]], j * ranks_ + s, rank + 1,
-                               passed_))
-                        break;
+                    if (!best.offer(before[s * shape.layer()] + cell[j * table_->step[c]], j * ranks_ + s)) break;
             }
             const std::int64_t entry = passed_.from[rank];
             c = b;
@@ -128,34 +107,10 @@ class KBest {
     }
 
    private:
-    struct List {
-        std::vector<double> score;
-        std::vector<std::int64_t> from;
-    };
-
-    static void clear(List& list) {
-        list.score.clear();
-        list.from.clear();
-    }
-    static std::int64_t count(const List& list) { return static_cast<std::int64_t>(list.score.size()); }
-
-    // Inserts into a sorted list of at most `most`, behind equals; false if the value is NaN or too low.
-    static bool enter(double score, std::int64_t from, std::int64_t most, List& list) {
-        if (!(score > NEG_INF) || (count(list) == most && !(score > list.score.back()))) return false;
-        if (count(list) == most) {
-            list.score.pop_back();
-            list.from.pop_back();
-        }
-        const auto at = std::upper_bound(list.score.begin(), list.score.end(), score, std::greater<>());
-        list.from.insert(list.from.begin() + (at - list.score.begin()), from);
-        list.score.insert(at, score);
-        return true;
-    }
-
     std::int64_t ranks_, stride_, length_ = 0;
     const Table* table_ = nullptr;
     Aligned forward_, row_, before_, lists_;
-    List last_, passed_;
+    chain::RankedList last_, passed_;
 };
 
 // Rank r of example i goes to z[r][..], value[r][i] and status[r][i]; z must be zero on entry.
@@ -163,37 +118,21 @@ inline void k_best(const Batch& batch, std::int64_t k, std::span<double> z, std:
                    std::span<std::int8_t> status, int threads) {
     const std::int64_t n = batch.n_examples(), n_parts = batch.n_parts(), longest = batch.longest();
     const int lanes = lanes_in_use();
-    std::vector<Table> tables;
-    std::vector<KBest> kernels;
-    std::vector<std::vector<std::int32_t>> labels;
-    for (int t = 0; t < std::max(threads, 1); ++t) {
-        tables.emplace_back(batch.constraints, lanes);
-        kernels.emplace_back(tables.back().shape, longest, k);
-        labels.emplace_back(static_cast<std::size_t>(longest));
-    }
+    auto tables = per_thread<Table>(threads, batch.constraints, lanes);
+    auto kernels = per_thread<KBest>(threads, tables.front().shape, longest, k);
+    auto labels = per_thread<std::vector<std::int32_t>>(threads, longest);
     each_run(batch, tables, threads, [&](int thread, std::int64_t begin, std::int64_t end, const Table& table) {
-        KBest& kernel = kernels[thread];
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t length = batch.length(i);
-            const bool bad = table.refused || chain::refused(lanes, batch.nodes_of(i), length * batch.n_labels());
-            const std::int64_t found =
-                bad ? 0 : (length > 0 ? kernel.run(batch.constraints, table, length, batch.nodes_of(i)) : 1);
-            for (std::int64_t r = 0; r < k; ++r) {
-                double& score = value[r * n + i];
-                std::int8_t& code = status[r * n + i];
-                if (bad || r >= found) {
-                    score = bad ? NOT_A_NUMBER : NEG_INF;
-                    code = static_cast<std::int8_t>(bad ? Status::nonfinite : Status::absent);
-                    continue;
-                }
-                score = length > 0 ? kernel.score(r) : 0.0;
-                code = static_cast<std::int8_t>(Status::ok);
-                if (length == 0) continue;
-                kernel.labels(r, labels[thread].data());
-                double* to = z.data() + r * n_parts;
-                mark(batch.n_labels(), length, labels[thread].data(), to + batch.offsets[i], to + batch.pair_parts(i),
-                     to + batch.triple_parts(i));
-            }
+            const bool bad = table.refused || simd::refused(lanes, batch.nodes_of(i), length * batch.n_labels());
+            chain::write_ranks(
+                kernels[thread], k, n, i, length, bad, labels[thread], value, status,
+                [&] { return kernels[thread].run(batch.constraints, table, length, batch.nodes_of(i)); },
+                [&](std::int64_t r, const std::int32_t* own) {
+                    double* to = z.data() + r * n_parts;
+                    mark(batch.n_labels(), length, own, to + batch.offsets[i], to + batch.pair_parts(i),
+                         to + batch.triple_parts(i));
+                });
         }
     });
 }

@@ -28,11 +28,11 @@ struct MarginScratch {
 
 // most[t][c] = the score of the best output with label c at position t.
 template <class Vec>
-MM_INLINE void max_marginals_of_at(int, const Constraints& constraints, std::int64_t length, const double* nodes,
+MM_INLINE void max_marginals_of_at(const Constraints& constraints, std::int64_t length, const double* nodes,
                                    MarginScratch& scratch, double* most) {
     const Shape& shape = scratch.ahead.shape;
     const std::int64_t k = shape.k, padded = shape.padded, layer = shape.layer();
-    if (scratch.ahead.refused || refused_at<Vec>(0, nodes, length * k)) {
+    if (scratch.ahead.refused || refused_at<Vec>(nodes, length * k)) {
         std::fill(most, most + length * k, NOT_A_NUMBER);
         return;
     }
@@ -70,26 +70,20 @@ MM_INLINE void max_marginals_of_at(int, const Constraints& constraints, std::int
         std::swap(message, other);
     }
 }
-MM_LEVELS(void, max_marginals_of,
-          (int widest, const Constraints& constraints, std::int64_t length, const double* nodes, MarginScratch& scratch,
-           double* most),
-          (widest, constraints, length, nodes, scratch, most))
+MM_LEVELS(max_marginals_of)
 
 // `most`: a number for every label of every position of the batch; NaN throughout an example with NaN or infinite
 // scores.
 inline void max_marginals(const Batch& batch, std::span<double> most, int threads) {
     const int lanes = lanes_in_use();
-    std::vector<MarginScratch> scratch;
-    for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(batch.constraints, lanes, batch.longest());
-    parallel_blocks(batch.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
+    auto scratch = per_thread<MarginScratch>(threads, batch.constraints, lanes, batch.longest());
+    parallel_each(batch.n_examples(), 4, threads, [&](int thread, std::int64_t i) {
         MarginScratch& mine = scratch[thread];
-        for (std::int64_t i = begin; i < end; ++i) {
-            const double *pairs = batch.pairs_of(i), *triples = batch.triples_of(i);
-            if (!mine.ahead.holds(pairs, triples))
-                for (Table* table : {&mine.ahead, &mine.back}) pack(lanes, batch.constraints, pairs, triples, *table);
-            max_marginals_of(lanes, batch.constraints, batch.length(i), batch.nodes_of(i), mine,
-                             most.data() + batch.offsets[i]);
-        }
+        const double *pairs = batch.pairs_of(i), *triples = batch.triples_of(i);
+        if (!mine.ahead.holds(pairs, triples))
+            for (Table* table : {&mine.ahead, &mine.back}) pack(lanes, batch.constraints, pairs, triples, *table);
+        max_marginals_of(lanes, batch.constraints, batch.length(i), batch.nodes_of(i), mine,
+                         most.data() + batch.offsets[i]);
     });
 }
 

@@ -77,7 +77,7 @@ MM_INLINE void prepare(const Constraints& constraints, SumScratch& scratch) {
     scratch.ready = true;
     if (!std::isfinite(scratch.shift)) return;
     for (Table* table : {&scratch.ahead, &scratch.back}) {
-        pack_at<Vec>(0, constraints, logs.pairs, logs.triples, *table);
+        pack_at<Vec>(constraints, logs.pairs, logs.triples, *table);
         exponentials_of<Vec>(table->cells.get(), n, scratch.shift);
     }
 }
@@ -168,10 +168,8 @@ MM_INLINE void triple_sums(const Table& table, std::int64_t layers, const double
                            double* means) {
     const Shape& shape = table.shape;
     for (std::int64_t b = 0; b < shape.k; ++b) {
-        const double* cells = table.middle(b);
-        std::int64_t first = 0;
-        for (std::int64_t p = 0; p < shape.count; ++p) {
-            const std::int64_t vectors = shape.vectors(p);
+        for (const auto [first, vectors] : shape.panels) {
+            const double* cells = table.middle(b) + shape.height * first;
             for (std::int64_t row = 0; row < table.rows[b]; row += 4) {
                 switch (vectors) {
                     case 1: panel_triples<Vec, 1, 4>(table, layers, alpha, nb, b, row, first, cells, means); break;
@@ -179,8 +177,6 @@ MM_INLINE void triple_sums(const Table& table, std::int64_t layers, const double
                     default: panel_triples<Vec, 3, 4>(table, layers, alpha, nb, b, row, first, cells, means); break;
                 }
             }
-            cells += shape.height * vectors * simd::lanes<Vec>;
-            first += vectors * simd::lanes<Vec>;
         }
     }
 }
@@ -366,11 +362,11 @@ MM_INLINE Status logs(const Constraints& constraints, const Task& task, SumScrat
 
 // Log-partition function and expected parts of one example; the status otherwise. Means are all written where it is ok.
 template <class Vec>
-MM_INLINE Status sum_product_at(int, const Constraints& constraints, const Task& task, bool by_logs,
-                                SumScratch& scratch, double& value) {
+MM_INLINE Status sum_product_at(const Constraints& constraints, const Task& task, bool by_logs, SumScratch& scratch,
+                                double& value) {
     const std::int64_t k = constraints.n_labels;
     value = 0.0;
-    if (scratch.logs.refused || refused_at<Vec>(0, task.nodes, task.length * k)) return Status::nonfinite;
+    if (scratch.logs.refused || refused_at<Vec>(task.nodes, task.length * k)) return Status::nonfinite;
     std::fill(task.pair_means, task.pair_means + k * k, 0.0);
     std::fill(task.triple_means, task.triple_means + k * k * k, 0.0);
     if (task.length == 0) return Status::ok;
@@ -392,17 +388,13 @@ MM_INLINE Status sum_product_at(int, const Constraints& constraints, const Task&
     }
     return logs<Vec>(constraints, task, scratch, value);
 }
-MM_LEVELS(Status, sum_product,
-          (int widest, const Constraints& constraints, const Task& task, bool by_logs, SumScratch& scratch,
-           double& value),
-          (widest, constraints, task, by_logs, scratch, value))
+MM_LEVELS(sum_product)
 
 // Every entry of z, value and status is written. With `by_logs` all examples are computed in the log domain, for tests.
 inline void marginals(const Batch& batch, bool by_logs, std::span<double> z, std::span<double> value,
                       std::span<std::int8_t> status, int threads) {
     const int lanes = lanes_in_use();
-    std::vector<SumScratch> scratch;
-    for (int t = 0; t < std::max(threads, 1); ++t) scratch.emplace_back(batch.constraints, lanes, batch.longest());
+    auto scratch = per_thread<SumScratch>(threads, batch.constraints, lanes, batch.longest());
     parallel_blocks(batch.n_examples(), 4, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
         const FlushToZero flush;
         SumScratch& mine = scratch[thread];

@@ -21,7 +21,7 @@ namespace maxmargin::second {
 using chain::Aligned;
 using chain::load_part;
 using chain::NEG_INF;
-using chain::refused_at;
+using chain::Over;
 using chain::store_part;
 using hull::Sparse;
 using hull::Status;
@@ -68,17 +68,12 @@ struct Batch {
 struct Shape {
     static constexpr std::int64_t WIDEST = 3, MOST_ROWS = 4;
     int lanes;
-    std::int64_t k, padded, height, count, narrow, wide;  // the first `wide` panels have narrow + 1 vectors
+    std::int64_t k, padded, height;  // labels, columns of a row and rows of a panel
+    std::vector<chain::Panel> panels;
 
-    Shape(std::int64_t n_labels, int width) : lanes(width), k(n_labels) {
-        const std::int64_t vectors = (k + lanes - 1) / lanes;
-        padded = vectors * lanes;
-        height = (k + MOST_ROWS - 1) / MOST_ROWS * MOST_ROWS;
-        count = (vectors + WIDEST - 1) / WIDEST;
-        narrow = vectors / count;
-        wide = vectors % count;
-    }
-    std::int64_t vectors(std::int64_t panel) const { return narrow + (panel < wide ? 1 : 0); }
+    Shape(std::int64_t n_labels, int width)
+        : lanes(width), k(n_labels), padded((k + lanes - 1) / lanes * lanes),
+          height((k + MOST_ROWS - 1) / MOST_ROWS * MOST_ROWS), panels(chain::panels_of(k, lanes, WIDEST)) {}
     std::int64_t layer() const { return k * padded; }  // numbers per position
 };
 
@@ -108,15 +103,11 @@ struct Table {
             for (std::int64_t x = 0; x < k; ++x)
                 if (way == Direction::ahead ? constraints.follows(x, b) : constraints.follows(b, x))
                     from[b * shape.height + rows[b]++] = static_cast<std::int32_t>(x * shape.padded);
-        std::int64_t first = 0;
-        for (std::int64_t p = 0; p < shape.count; ++p) {
-            const std::int64_t wide = shape.vectors(p) * shape.lanes;
-            for (std::int64_t c = first; c < std::min(first + wide, k); ++c) {
+        for (const auto [first, vectors] : shape.panels)
+            for (std::int64_t c = first; c < std::min(first + vectors * lanes, k); ++c) {
                 start[c] = first * shape.height + c - first;
-                step[c] = wide;
+                step[c] = vectors * lanes;
             }
-            first += wide;
-        }
     }
     const double* middle(std::int64_t b) const { return cells.get() + b * shape.height * shape.padded; }
     double* middle(std::int64_t b) { return cells.get() + b * shape.height * shape.padded; }
@@ -132,14 +123,14 @@ struct Table {
 };
 
 template <class Vec>
-MM_INLINE void pack_at(int, const Constraints& constraints, const double* MM_RESTRICT pairs,
+MM_INLINE void pack_at(const Constraints& constraints, const double* MM_RESTRICT pairs,
                        const double* MM_RESTRICT triples, Table& table) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     const Shape& shape = table.shape;
     const std::int64_t k = shape.k;
     table.pairs = pairs;
     table.triples = triples;
-    table.refused = refused_at<Vec>(0, pairs, k * k) || refused_at<Vec>(0, triples, k * k * k);
+    table.refused = refused_at<Vec>(pairs, k * k) || refused_at<Vec>(triples, k * k * k);
     if (table.refused) return;
     double* follow = table.follow.get();
     for (std::int64_t b = 0; b < k; ++b)
@@ -149,53 +140,42 @@ MM_INLINE void pack_at(int, const Constraints& constraints, const double* MM_RES
     for (std::int64_t b = 0; b < k; ++b) {
         double* to = table.middle(b);
         const std::int64_t rows = table.rows[b];
-        std::int64_t first = 0;
-        for (std::int64_t p = 0; p < shape.count; ++p) {
-            const std::int64_t wide = shape.vectors(p) * width;
+        for (const auto [first, vectors] : shape.panels) {
+            const std::int64_t wide = vectors * width;
             for (std::int64_t j = 0; j < rows; ++j) {
                 const std::int64_t label = table.label(b, j);
-                for (std::int64_t v = 0; v < wide; v += width, to += width) {
-                    if (ahead) {
-                        const double* row = triples + (label * k + b) * k + first + v;
-                        store(to, load_part<Vec>(row, k - first - v, NEG_INF) +
-                                      load<Vec>(follow + b * shape.padded + first + v));
-                    } else {
-                        const double after = follow[b * shape.padded + label];
-                        for (std::int64_t u = 0; u < width; ++u) {
-                            const std::int64_t a = first + v + u;
-                            to[u] =
-                                a < k && constraints.follows(a, b) ? triples[(a * k + b) * k + label] + after : NEG_INF;
-                        }
-                    }
+                const double *row = triples + (label * k + b) * k, *own = follow + b * shape.padded;
+                if (ahead) {
+                    for (std::int64_t v = first; v < first + wide; v += width, to += width)
+                        store(to, load_part<Vec>(row + v, k - v, NEG_INF) + load<Vec>(own + v));
+                } else {
+                    for (std::int64_t a = first; a < first + wide; ++a, ++to)
+                        *to = a < k && constraints.follows(a, b) ? triples[(a * k + b) * k + label] + own[label]
+                                                                 : NEG_INF;
                 }
             }
             const std::int64_t rest = (shape.height - rows) * wide;
             std::fill(to, to + rest, NEG_INF);
             to += rest;
-            first += wide;
         }
     }
 }
-MM_LEVELS(void, pack,
-          (int widest, const Constraints& constraints, const double* pairs, const double* triples, Table& table),
-          (widest, constraints, pairs, triples, table))
-
-enum class Over { maxima, sums };
+MM_LEVELS(pack)
 
 // out[m][c] = max_a (before[m][a] + cells[a][c]) + here[m][c], or sum_a before[m][a] cells[a][c] times here[m][c], over
-// one panel of N vectors for M chains; U rows at a time, each with its own running maxima, where there are few chains.
+// one panel of N vectors for M chains; U rows at a time, each with its own running totals, where there are few chains.
+// Tables are padded to a multiple of U rows.
 template <class Vec, Over over, int M, int N, int U>
 MM_INLINE void panel(const double* MM_RESTRICT cells, const std::int32_t* MM_RESTRICT from, std::int64_t rows,
                      const double* const* before, const double* const* here, double* const* out) {
     constexpr std::int64_t width = simd::lanes<Vec>;
-    constexpr double nothing = over == Over::maxima ? NEG_INF : 0.0;
-    Vec best[U][M][N];
+    Vec total[U][M][N];
 #pragma GCC unroll 4
     for (int u = 0; u < U; ++u)
 #pragma GCC unroll 4
         for (int m = 0; m < M; ++m)
 #pragma GCC unroll 3
-            for (int j = 0; j < N; ++j) best[u][m][j] = Vec{} + nothing;
+            for (int j = 0; j < N; ++j) total[u][m][j] = Vec{} + chain::nothing<over>;
     for (std::int64_t a = 0; a < rows; a += U) {
 #pragma GCC unroll 4
         for (int u = 0; u < U; ++u) {
@@ -205,13 +185,8 @@ MM_INLINE void panel(const double* MM_RESTRICT cells, const std::int32_t* MM_RES
             for (int m = 0; m < M; ++m) {
                 const Vec score = before[m][at] - Vec{};  // x - 0 is x for every x: a plain broadcast
 #pragma GCC unroll 3
-                for (int j = 0; j < N; ++j) {
-                    if constexpr (over == Over::maxima) {
-                        best[u][m][j] = larger<Vec>(score + load<Vec>(row + j * width), best[u][m][j]);
-                    } else {
-                        best[u][m][j] += score * load<Vec>(row + j * width);
-                    }
-                }
+                for (int j = 0; j < N; ++j)
+                    total[u][m][j] = chain::with_term<over, Vec>(total[u][m][j], score, load<Vec>(row + j * width));
             }
         }
     }
@@ -219,15 +194,9 @@ MM_INLINE void panel(const double* MM_RESTRICT cells, const std::int32_t* MM_RES
     for (int m = 0; m < M; ++m)
 #pragma GCC unroll 3
         for (int j = 0; j < N; ++j) {
-            Vec all = best[0][m][j];
+            Vec all = total[0][m][j];
 #pragma GCC unroll 4
-            for (int u = 1; u < U; ++u) {
-                if constexpr (over == Over::maxima) {
-                    all = larger(best[u][m][j], all);
-                } else {
-                    all += best[u][m][j];
-                }
-            }
+            for (int u = 1; u < U; ++u) all = chain::with_total<over, Vec>(all, total[u][m][j]);
             const Vec own = load<Vec>(here[m] + j * width);
             store(out[m] + j * width, over == Over::maxima ? all + own : all * own);
         }
@@ -248,15 +217,13 @@ MM_INLINE void advance(const Table& table, const double* const* before, const do
             row[m] = here[m];
             out[m] = now[m] + b * shape.padded;
         }
-        for (std::int64_t p = 0; p < shape.count; ++p) {
-            const std::int64_t vectors = shape.vectors(p), wide = vectors * simd::lanes<Vec>;
+        for (const auto [first, vectors] : shape.panels) {
+            const std::int64_t wide = vectors * simd::lanes<Vec>;
             constexpr int few = M == 1 ? 4 : 1, some = M == 1 ? 2 : 1;
             switch (vectors) {
-                case 1: panel<Vec, over, M, 1, few>(cells, from, (rows + few - 1) / few * few, column, row, out); break;
-                case 2:
-                    panel<Vec, over, M, 2, some>(cells, from, (rows + some - 1) / some * some, column, row, out);
-                    break;
-                default: panel<Vec, over, M, 3, some>(cells, from, (rows + some - 1) / some * some, column, row, out);
+                case 1: panel<Vec, over, M, 1, few>(cells, from, rows, column, row, out); break;
+                case 2: panel<Vec, over, M, 2, some>(cells, from, rows, column, row, out); break;
+                default: panel<Vec, over, M, 3, some>(cells, from, rows, column, row, out);
             }
             cells += shape.height * wide;
             for (int m = 0; m < M; ++m) {

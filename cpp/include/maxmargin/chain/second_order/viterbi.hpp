@@ -163,7 +163,7 @@ MM_INLINE void finish(const Constraints& constraints, const Table& table, std::i
 template <class Vec>
 MM_INLINE bool trivial(const Constraints& constraints, const Table& table, double* row, Job& job) {
     const std::int64_t k = constraints.n_labels;
-    if (table.refused || refused_at<Vec>(0, job.nodes, job.length * k)) {
+    if (table.refused || refused_at<Vec>(job.nodes, job.length * k)) {
         job.status = Status::nonfinite;
         return true;
     }
@@ -177,7 +177,7 @@ MM_INLINE bool trivial(const Constraints& constraints, const Table& table, doubl
 
 // The best labels of chains with the same table, up to four at a time.
 template <class Vec>
-MM_INLINE void decode_at(int, const Constraints& constraints, const Table& table, Job* jobs, std::int64_t n,
+MM_INLINE void decode_at(const Constraints& constraints, const Table& table, Job* jobs, std::int64_t n,
                          Scratch& scratch) {
     Slot* active[Scratch::SLOTS] = {&scratch.slots[0], &scratch.slots[1], &scratch.slots[2], &scratch.slots[3]};
     int count = 0;
@@ -204,9 +204,7 @@ MM_INLINE void decode_at(int, const Constraints& constraints, const Table& table
         if (count == Scratch::SLOTS || next == n) step_slots<Vec>(constraints, table, scratch.segment, active, count);
     }
 }
-MM_LEVELS(void, decode,
-          (int widest, const Constraints& constraints, const Table& table, Job* jobs, std::int64_t n, Scratch& scratch),
-          (widest, constraints, table, jobs, n, scratch))
+MM_LEVELS(decode)
 
 // Adds one to the parts of a label sequence.
 inline void mark(std::int64_t k, std::int64_t length, const std::int32_t* labels, double* nodes, double* pairs,
@@ -251,14 +249,9 @@ void each_run(const Batch& batch, std::vector<Table>& tables, int threads, Work&
 // Calls done(i, job) for every example with its labels found.
 template <class Place, class Done>
 void decode_all(const Batch& batch, int threads, Place&& place, Done&& done) {
-    const int lanes = lanes_in_use(), workers = std::max(threads, 1);
-    std::vector<Table> tables;
-    std::vector<Scratch> scratch;
-    const std::int64_t longest = batch.longest();
-    for (int t = 0; t < workers; ++t) {
-        tables.emplace_back(batch.constraints, lanes);
-        scratch.emplace_back(tables.back().shape, longest);
-    }
+    const int lanes = lanes_in_use();
+    auto tables = per_thread<Table>(threads, batch.constraints, lanes);
+    auto scratch = per_thread<Scratch>(threads, tables.front().shape, batch.longest());
     each_run(batch, tables, threads, [&](int thread, std::int64_t begin, std::int64_t end, const Table& table) {
         Scratch& mine = scratch[thread];
         mine.jobs.clear();
@@ -326,36 +319,19 @@ struct Single {
 inline void project(const Batch& batch, hull::HullBatch& sets, std::span<double> z, std::span<double> value,
                     std::span<std::int8_t> status, int threads) {
     const std::int64_t k = batch.n_labels();
-    std::vector<Single> single;
-    for (int t = 0; t < std::max(threads, 1); ++t)
-        single.emplace_back(batch.constraints, lanes_in_use(), batch.longest());
-    std::vector<hull::HullScratch> work(single.size());
-    hull::HullBatch::each(batch.n_examples(), threads, [&](int thread, std::int64_t i) {
-        hull::HullScratch& mine = work[thread];
-        hull::ActiveSet& set = sets.sets[i];
-        const std::int64_t length = batch.length(i), n_nodes = length * k;
-        mine.resize(sets.sizes[i]);
-        double* at = std::copy(batch.nodes_of(i), batch.nodes_of(i) + n_nodes, mine.point.data());
-        at = std::copy(batch.pairs_of(i), batch.pairs_of(i) + batch.square(), at);
-        std::copy(batch.triples_of(i), batch.triples_of(i) + batch.cube(), at);
-        set.begin(hull::HullBatch::limit(sets.sizes[i]), mine);
-        while (!set.done()) {
-            double best;
-            const Status found = single[thread].run(length, mine.scores.data(), best);
-            if (found != Status::ok) {
-                set.finish(found);
-                break;
-            }
-            vertex_of(k, length, single[thread].labels.data(), mine.vertex);
-            set.absorb(sets.tolerance, mine);
-        }
-        value[i] = set.result(mine);
-        status[i] = static_cast<std::int8_t>(set.status());
-        const double* from = mine.z.data();
-        std::copy(from, from + n_nodes, z.begin() + batch.offsets[i]);
-        std::copy(from + n_nodes, from + n_nodes + batch.square(), z.begin() + batch.pair_parts(i));
-        std::copy(from + n_nodes + batch.square(), from + mine.z.size(), z.begin() + batch.triple_parts(i));
-    });
+    auto single = per_thread<Single>(threads, batch.constraints, lanes_in_use(), batch.longest());
+    const auto find = [&](int thread, std::int64_t i, const std::vector<double>& scores, Sparse& vertex) {
+        double best;
+        const Status found = single[thread].run(batch.length(i), scores.data(), best);
+        if (found == Status::ok) vertex_of(k, batch.length(i), single[thread].labels.data(), vertex);
+        return found;
+    };
+    const auto blocks = [&](std::int64_t i, auto&& block) {
+        block(batch.nodes_of(i), batch.offsets[i], batch.length(i) * k);
+        block(batch.pairs_of(i), batch.pair_parts(i), batch.square());
+        block(batch.triples_of(i), batch.triple_parts(i), batch.cube());
+    };
+    sets.project(z, value, status, threads, blocks, find);
 }
 
 }  // namespace maxmargin::second
