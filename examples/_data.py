@@ -221,7 +221,7 @@ def agreed_links(pairs: Bitext) -> list[Alignment]:
     models = BitextModels.learn(pairs.source, pairs.target)
     evidence = Evidence.of(models, IndexedBitext.of(pairs.source, pairs.target))
     forward, backward = best_links(evidence)
-    grids = np.split(forward & backward, evidence.grid_start[1:-1])
+    grids = np.split(forward & backward, evidence.bitext.grid_start[1:-1])
     return [
         Alignment(e, f, Reference.of(np.argwhere(grid.reshape(len(e), len(f)))))
         for e, f, grid in zip(pairs.source, pairs.target, grids, strict=True)

@@ -193,7 +193,7 @@ def test_one_rule_for_shapes_and_ranks(kind: str) -> None:
         with pytest.raises(ValueError, match=rf"must have shape \({structure.n_parts},\)"):
             method(np.zeros(structure.n_parts + 1))
     if "k_best" in methods(structure):
-        with pytest.raises(ValueError, match="k must be at least 1"):
+        with pytest.raises(ValueError, match="k must be an integer >= 1"):
             structure.k_best(np.zeros(structure.n_parts), 0)
 
 
