@@ -61,7 +61,7 @@ def test_type_checkers_see_wrong_settings(tmp_path):
         "import maxmargin as mm; mm.solvers.Exact()",
         "import maxmargin as mm; mm.tasks.alignment.WordAligner()",
         "import maxmargin as mm; mm.tasks.tagging",
-        "import maxmargin as mm; mm.structures.chain.Chain",
+        "import maxmargin as mm; mm.structures.Chain",
         "import maxmargin as mm; mm.testing.check_structure",
         "import maxmargin.estimators.chain",
         "from maxmargin import _kernels, testing",

@@ -43,19 +43,18 @@ class Batch:
 
 
 _KINDS: dict[str, type[Encoder]] = {}
-_HOMES = {
+_MODULES = "associative", "candidates", "chain", "cut", "graph", "matching", "parts", "program", "tree"
+_HOMES = {kind: f"maxmargin.encoders.{kind}" for kind in _MODULES} | {
     "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
     "word alignment": "maxmargin.tasks.alignment.encoder.alignment",
 }
-"""Modules of the library to import for kinds that are not known yet."""
+"""The modules that define the library's own kinds, imported when a file of that kind is loaded."""
 
 
 def encoder_of_kind(kind: Any) -> type[Encoder]:
     """The encoder class of a kind of model; ValueError if there is none."""
-    if kind in _HOMES:
+    if isinstance(kind, str) and kind in _HOMES:
         import_module(_HOMES[kind])
-    elif kind not in _KINDS:
-        import_module("maxmargin.encoders")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"it holds an unknown kind of model, {kind!r}; import the module that defines it, or update")
     return _KINDS[kind]

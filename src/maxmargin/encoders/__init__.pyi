@@ -1,0 +1,15 @@
+from .associative import AssociativeEncoder as AssociativeEncoder
+from .base import Batch as Batch
+from .base import Encoder as Encoder
+from .candidates import CandidatesEncoder as CandidatesEncoder
+from .chain import ChainEncoder as ChainEncoder
+from .cut import CutEncoder as CutEncoder
+from .graph import GraphEncoder as GraphEncoder
+from .inputs import Bipartite as Bipartite
+from .inputs import FeatureSequence as FeatureSequence
+from .inputs import Graph as Graph
+from .inputs import Program as Program
+from .matching import MatchingEncoder as MatchingEncoder
+from .parts import PartsEncoder as PartsEncoder
+from .program import ProgramEncoder as ProgramEncoder
+from .tree import TreeEncoder as TreeEncoder

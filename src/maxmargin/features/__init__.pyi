@@ -1,0 +1,14 @@
+from .base import Features as Features
+from .base import operator_norm as operator_norm
+from .cliques import CliqueFeatures as CliqueFeatures
+from .kernel import Kernel as Kernel
+from .parts import Beside as Beside
+from .parts import PartFeatures as PartFeatures
+from .parts import Stacked as Stacked
+from .supported import Support as Support
+from .supported import SupportedRows as SupportedRows
+from .tied import ChainFeatures as ChainFeatures
+from .tied import PairwiseFeatures as PairwiseFeatures
+from .tied import SecondOrderFeatures as SecondOrderFeatures
+from .tied import TiedRows as TiedRows
+from .tree import TreeFeatures as TreeFeatures

@@ -1,0 +1,17 @@
+from .associative import Associative as Associative
+from .base import Block as Block
+from .base import Labeling as Labeling
+from .base import Points as Points
+from .base import PointStatus as PointStatus
+from .base import Polytope as Polytope
+from .base import Structure as Structure
+from .candidates import Candidates as Candidates
+from .chain import Chain as Chain
+from .cut import Cut as Cut
+from .graph import PairwiseGraph as PairwiseGraph
+from .junction import JunctionTree as JunctionTree
+from .linear_program import LinearProgram as LinearProgram
+from .matching import Matching as Matching
+from .second_order import SecondOrderChain as SecondOrderChain
+from .transitions import TransitionConstraints as TransitionConstraints
+from .tree import Tree as Tree
