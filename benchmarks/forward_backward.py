@@ -21,7 +21,7 @@ from viterbi import chain_options
 
 import maxmargin
 from maxmargin import _kernels
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
 
 
 def log_sum_exp(x: np.ndarray, axis: int) -> np.ndarray:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from timing import significant, timed
 
-from maxmargin.structures import LinearProgram, generic
+from maxmargin.structures import LinearProgram
+from maxmargin.structures.fallbacks import generic
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles import reference

@@ -33,7 +33,8 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Extragradient, Stop
 from maxmargin.solvers import solve as solve_problem
-from maxmargin.structures import Associative, PairwiseGraph, network
+from maxmargin.structures import Associative, PairwiseGraph
+from maxmargin.structures.networks import network
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles import reference

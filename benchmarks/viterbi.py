@@ -19,7 +19,7 @@ import numpy as np
 from timing import timed
 
 import maxmargin
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
 
 BASELINE = r"""
 #include <cstdint>

@@ -19,16 +19,16 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solution, Solver, Status, Stop, solve
 from maxmargin.structures import Structure
-from maxmargin.structures.associative import Associative
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.candidates import Candidates
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
+from maxmargin.structures.chains.second_order import SecondOrderChain
 from maxmargin.structures.cut import Cut
-from maxmargin.structures.graph import PairwiseGraph
-from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.matching import Matching
-from maxmargin.structures.second_order import SecondOrderChain
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.networks.associative import Associative
+from maxmargin.structures.networks.graph import PairwiseGraph
+from maxmargin.structures.trees.junction import JunctionTree
+from maxmargin.structures.trees.tree import Tree
 
 STRUCTURES = (
     "associative",

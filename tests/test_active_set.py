@@ -18,7 +18,7 @@ from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import ActiveSet, Solution, Start, Status, Stop, solve
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
 from maxmargin.structures.matching import Matching
 
 BLOCK = mm.BlockFrankWolfe()

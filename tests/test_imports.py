@@ -90,7 +90,7 @@ def test_the_package_alone_is_light():
 @pytest.mark.parametrize(
     "modules",
     [
-        "structures.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
+        "structures.chains.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
         "tasks.common.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.io.table, maxmargin.tasks.tagging.metrics",
         "tasks.tagging.metrics.tables",
         "solvers, maxmargin.problem",

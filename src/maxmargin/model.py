@@ -14,11 +14,11 @@ import numpy.typing as npt
 from maxmargin import _threads, model_file
 from maxmargin._callers import callers_level
 from maxmargin._version import __version__
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, Encoder, encoder_of_kind
+from maxmargin.encoders.data import checks
 from maxmargin.encoders.parts import PartsEncoder
 from maxmargin.structures.base import FloatArray, IntArray, Labeling, PointStatus, Structure
-from maxmargin.structures.network import Network
+from maxmargin.structures.networks.network import Network
 
 if TYPE_CHECKING:
     from maxmargin.optimization.checkpoint import Checkpoint

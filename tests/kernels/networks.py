@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from maxmargin.structures.network import Network
+from maxmargin.structures.networks.network import Network
 
 
 def random_graphs(rng: np.random.Generator, examples: int, most: int) -> tuple[list[int], np.ndarray, list[int]]:

@@ -3,7 +3,7 @@ import pytest
 from sequences import MODES
 
 from maxmargin.structures.base import PointStatus
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
 
 OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
 

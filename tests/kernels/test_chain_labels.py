@@ -9,7 +9,7 @@ from sequences import MODES, at_one_width, repeated
 
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 

@@ -14,7 +14,7 @@ from sequences import MODES, at_one_width, own_parts, score_tables
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 

@@ -8,8 +8,8 @@ from oracles import reference
 from oracles.enumeration import gibbs, vertices
 
 from maxmargin.structures.base import PointStatus
-from maxmargin.structures.junction import JunctionTree
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.trees.junction import JunctionTree
+from maxmargin.structures.trees.tree import Tree
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 

@@ -10,9 +10,9 @@ from oracles.enumeration import vertices
 
 import maxmargin
 from maxmargin import _kernels
-from maxmargin.structures import generic
 from maxmargin.structures.base import Block, Points, PointStatus, Polytope, Structure
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
+from maxmargin.structures.fallbacks import generic
 
 OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
 

@@ -10,7 +10,8 @@ from oracles import reference
 from oracles.enumeration import vertices
 
 from maxmargin import _kernels
-from maxmargin.structures import Associative, Chain, Cut, PairwiseGraph, PointStatus, network
+from maxmargin.structures import Associative, Chain, Cut, PairwiseGraph, PointStatus
+from maxmargin.structures.networks import network
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=40)
 KINDS = (Associative, PairwiseGraph)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from oracles import reference
 from oracles.linear_program import vertices, whole_points
 
-from maxmargin.structures import LinearProgram, Matching, PointStatus, generic, linear_program, linear_projection
+from maxmargin.structures import LinearProgram, Matching, PointStatus
+from maxmargin.structures.fallbacks import generic
+from maxmargin.structures.programs import linear_program, linear_projection
 from maxmargin.testing import check_structure
 
 

@@ -11,7 +11,8 @@ from oracles.matching import CAPACITIES, random_matching, scores_of
 
 import maxmargin as mm
 from maxmargin import _kernels
-from maxmargin.structures import PointStatus, generic
+from maxmargin.structures import PointStatus
+from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.matching import Matching
 
 

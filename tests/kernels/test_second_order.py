@@ -7,8 +7,8 @@ from sequences import at_one_width, own_parts, score_tables, small_chains, some_
 
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
-from maxmargin.structures.chain import Chain
-from maxmargin.structures.second_order import SecondOrderChain
+from maxmargin.structures.chains.chain import Chain
+from maxmargin.structures.chains.second_order import SecondOrderChain
 
 OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
 

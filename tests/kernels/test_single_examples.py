@@ -22,9 +22,9 @@ from maxmargin.losses import Hamming
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.structures import Structure
-from maxmargin.structures.chain import Chain
-from maxmargin.structures.junction import JunctionTree
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.chains.chain import Chain
+from maxmargin.structures.trees.junction import JunctionTree
+from maxmargin.structures.trees.tree import Tree
 
 FREE = np.zeros(0, dtype=np.uint8)
 RULES = settings(deadline=None, derandomize=True, max_examples=25)

@@ -12,7 +12,8 @@ from oracles.slack import best_mix, best_output, pairs
 from problems import RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 
-from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree, relaxed_slack
+from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree
+from maxmargin.structures.fallbacks import relaxed_slack
 
 EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "tree")
 

@@ -12,9 +12,9 @@ from oracles.enumeration import gibbs, vertices
 import maxmargin
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
-from maxmargin.structures.chain import Chain
-from maxmargin.structures.junction import JunctionTree
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.chains.chain import Chain
+from maxmargin.structures.trees.junction import JunctionTree
+from maxmargin.structures.trees.tree import Tree
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
 from oracles.enumeration import vertices
 
 

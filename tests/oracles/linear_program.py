@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.linear_program import LinearProgram
+from maxmargin.structures.programs.linear_program import LinearProgram
 
 
 def vertices(structure: LinearProgram) -> list[FloatArray]:

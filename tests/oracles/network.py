@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.graph import PairwiseGraph
-from maxmargin.structures.network import Network
+from maxmargin.structures.networks.graph import PairwiseGraph
+from maxmargin.structures.networks.network import Network
 
 
 def feasibility(structure: Network, z: FloatArray) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.structures.chain import Chain
+from maxmargin.structures.chains.chain import Chain
 
 
 def viterbi(nodes: FloatArray, pairs: FloatArray, triples: FloatArray) -> tuple[IntArray, float]:

@@ -14,7 +14,7 @@ from maxmargin import _kernels
 from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
 from maxmargin.solvers import Status, Stop, solve
-from maxmargin.structures import generic
+from maxmargin.structures.fallbacks import generic
 
 KINDS = problems.STRUCTURES
 

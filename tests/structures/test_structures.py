@@ -28,7 +28,7 @@ from maxmargin.structures import (
     Structure,
     Tree,
 )
-from maxmargin.structures.network import Network
+from maxmargin.structures.networks.network import Network
 from maxmargin.testing import check_structure
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]

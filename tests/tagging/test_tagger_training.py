@@ -18,7 +18,7 @@ import maxmargin as mm
 from maxmargin.losses import LabelCost
 from maxmargin.regions import L2
 from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
-from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.encoder.extraction import MatrixExtractor
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows

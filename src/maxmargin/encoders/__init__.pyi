@@ -4,11 +4,11 @@ from .base import Encoder as Encoder
 from .candidates import CandidatesEncoder as CandidatesEncoder
 from .chain import ChainEncoder as ChainEncoder
 from .cut import CutEncoder as CutEncoder
+from .data.inputs import Bipartite as Bipartite
+from .data.inputs import FeatureSequence as FeatureSequence
+from .data.inputs import Graph as Graph
+from .data.inputs import Program as Program
 from .graph import GraphEncoder as GraphEncoder
-from .inputs import Bipartite as Bipartite
-from .inputs import FeatureSequence as FeatureSequence
-from .inputs import Graph as Graph
-from .inputs import Program as Program
 from .matching import MatchingEncoder as MatchingEncoder
 from .parts import PartsEncoder as PartsEncoder
 from .program import ProgramEncoder as ProgramEncoder

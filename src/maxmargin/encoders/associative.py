@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders import graphs
 from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.data import graphs
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
-from maxmargin.structures.associative import Associative
+from maxmargin.structures.networks.associative import Associative
 
 
 @dataclass(frozen=True, eq=False)

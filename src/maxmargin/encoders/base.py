@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders import checks
+from maxmargin.encoders.data import checks
 from maxmargin.features.base import Features
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch
+from maxmargin.encoders.data import checks
 from maxmargin.encoders.rows import RowsEncoder
 from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import IntArray

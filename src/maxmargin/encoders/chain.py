@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from maxmargin.encoders import checks, graphs
 from maxmargin.encoders.base import Batch, State
-from maxmargin.encoders.inputs import FeatureSequence
+from maxmargin.encoders.data import checks, graphs
+from maxmargin.encoders.data.inputs import FeatureSequence
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.tied import ChainFeatures, SecondOrderFeatures
-from maxmargin.structures.chain import Chain
-from maxmargin.structures.second_order import MOST_LABELS, SecondOrderChain
+from maxmargin.structures.chains.chain import Chain
+from maxmargin.structures.chains.second_order import MOST_LABELS, SecondOrderChain
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from maxmargin._checks import one_of
 from maxmargin._sparse import sp
-from maxmargin.encoders import checks, graphs
 from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from maxmargin.encoders import graphs
 from maxmargin.encoders.base import Batch
+from maxmargin.encoders.data import graphs
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.tied import PairwiseFeatures
-from maxmargin.structures.graph import PairwiseGraph
+from maxmargin.structures.networks.graph import PairwiseGraph
 
 
 @dataclass(frozen=True, eq=False)

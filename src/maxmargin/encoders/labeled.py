@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, Encoder, State
-from maxmargin.encoders.labels import Labels, distinct, label_from_json, label_to_json, sequence
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json, sequence
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.sparse import SparsePoint
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, State
-from maxmargin.encoders.inputs import Bipartite
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.inputs import Bipartite
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.data import checks
 from maxmargin.encoders.rows import RowsEncoder
 from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import IntArray, Structure

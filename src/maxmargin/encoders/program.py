@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin._checks import flag
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, State
-from maxmargin.encoders.inputs import Program
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.inputs import Program
 from maxmargin.encoders.rows import RowsEncoder
 from maxmargin.features.parts import PartFeatures
-from maxmargin.structures.linear_program import LinearProgram
+from maxmargin.structures.programs.linear_program import LinearProgram
 from maxmargin.structures.sparse import SparsePoint
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Encoder, State
+from maxmargin.encoders.data import checks
 from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import PartFeatures

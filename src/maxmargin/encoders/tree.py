@@ -9,19 +9,19 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin._sparse import sp
-from maxmargin.encoders import checks, graphs
 from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.data import checks, graphs
+from maxmargin.encoders.data.labels import plain
 from maxmargin.encoders.labeled import LabeledEncoder
-from maxmargin.encoders.labels import plain
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tree import TreeFeatures
 from maxmargin.structures._arrays import Ragged
 from maxmargin.structures.base import IntArray
-from maxmargin.structures.cliques import MOST_NODES
-from maxmargin.structures.junction import JunctionTree
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.trees.cliques import MOST_NODES
+from maxmargin.structures.trees.junction import JunctionTree
+from maxmargin.structures.trees.tree import Tree
 
 MOST_JOINT_WEIGHTS = 10_000_000
 """Weights of one table of joint labels of a clique."""

@@ -27,7 +27,7 @@ from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.structures.base import FloatArray, Structure
-from maxmargin.structures.linear_program import LinearProgram
+from maxmargin.structures.programs.linear_program import LinearProgram
 from maxmargin.training import Examples, Settings, train_examples
 from maxmargin.training.train import dev_score
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Unpack
 
-from maxmargin.encoders.labels import distinct
+from maxmargin.encoders.data.labels import distinct
 from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
 from maxmargin.model import Relaxation
 

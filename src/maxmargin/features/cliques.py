@@ -21,7 +21,7 @@ from maxmargin.features.rows import Matrix, Rows
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures._arrays import IntArray, example_numbers, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.trees.tree import Tree
 
 
 class CliqueFeatures(Joined):

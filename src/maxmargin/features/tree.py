@@ -6,7 +6,7 @@ import numpy as np
 
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.features.tied import PairwiseFeatures
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.trees.tree import Tree
 
 
 class TreeFeatures(PairwiseFeatures):

@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin._vectors import norm
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.data import checks
 from maxmargin.estimators import StructuredSVM
 from maxmargin.model import Model
 from maxmargin.path.result import PathPoint, RegularizationPath

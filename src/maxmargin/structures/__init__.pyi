@@ -1,4 +1,3 @@
-from .associative import Associative as Associative
 from .base import Block as Block
 from .base import Labeling as Labeling
 from .base import Points as Points
@@ -6,12 +5,13 @@ from .base import PointStatus as PointStatus
 from .base import Polytope as Polytope
 from .base import Structure as Structure
 from .candidates import Candidates as Candidates
-from .chain import Chain as Chain
+from .chains.chain import Chain as Chain
+from .chains.second_order import SecondOrderChain as SecondOrderChain
+from .chains.transitions import TransitionConstraints as TransitionConstraints
 from .cut import Cut as Cut
-from .graph import PairwiseGraph as PairwiseGraph
-from .junction import JunctionTree as JunctionTree
-from .linear_program import LinearProgram as LinearProgram
 from .matching import Matching as Matching
-from .second_order import SecondOrderChain as SecondOrderChain
-from .transitions import TransitionConstraints as TransitionConstraints
-from .tree import Tree as Tree
+from .networks.associative import Associative as Associative
+from .networks.graph import PairwiseGraph as PairwiseGraph
+from .programs.linear_program import LinearProgram as LinearProgram
+from .trees.junction import JunctionTree as JunctionTree
+from .trees.tree import Tree as Tree

@@ -111,8 +111,8 @@ class Polytope:
 class Structure(ABC):
     """A packed batch of output polytopes. Subclasses give ``blocks``, ``argmax``, ``encode``, ``decode``, ``select``.
 
-    ``project``, ``k_best`` and ``slack_argmax`` fall back on the argmax alone (:mod:`maxmargin.structures.generic`,
-    :mod:`maxmargin.structures.relaxed_slack`).
+    ``project``, ``k_best`` and ``slack_argmax`` fall back on the argmax alone
+    (:mod:`maxmargin.structures.fallbacks.generic`, :mod:`maxmargin.structures.fallbacks.relaxed_slack`).
     """
 
     name: str
@@ -311,7 +311,7 @@ class Structure(ABC):
         than others has status ABSENT and value ``-inf`` at later ranks. The fallback partitions the outputs (Lawler
         1972): up to ``k`` times the number of variable parts argmax calls per example, in ``k`` batches.
         """
-        from maxmargin.structures import generic
+        from maxmargin.structures.fallbacks import generic
 
         return generic.k_best(self, scores, k)
 
@@ -321,7 +321,7 @@ class Structure(ABC):
         A compiled one may offer :meth:`slack_argmax`, too. The fallback calls :meth:`argmax` and :meth:`k_best` on
         batches of one example.
         """
-        from maxmargin.structures import generic
+        from maxmargin.structures.fallbacks import generic
 
         return generic.oracle(self)
 
@@ -336,7 +336,7 @@ class Structure(ABC):
         (:attr:`slack_relaxed`), by a few calls of :meth:`argmax`. ``value`` is the product at ``z``, or an upper bound
         of it with status INEXACT.
         """
-        from maxmargin.structures import relaxed_slack
+        from maxmargin.structures.fallbacks import relaxed_slack
 
         return relaxed_slack.slack_argmax(self, scores, margin, costs, constants, warm=warm)
 
@@ -347,7 +347,7 @@ class Structure(ABC):
         if that is larger). The result is feasible to rounding, so that it may enter a certificate. The fallback is an
         active set over vertices found by ``argmax``.
         """
-        from maxmargin.structures import generic
+        from maxmargin.structures.fallbacks import generic
 
         return generic.project(self, point, tol=tol, warm=warm)
 

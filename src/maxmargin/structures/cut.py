@@ -23,8 +23,8 @@ conjugate gradient steps, on the nodes that are neither 0 nor 1, and a pass over
 after a warm start, forty without. Accelerated gradient steps on the flow (Beck and Teboulle 2009) finish where Newton
 steps should fail.
 
-``k_best`` is the fallback of :mod:`maxmargin.structures.generic`: up to ``k`` times the number of nodes minimum cuts
-per example, so it is meant for small graphs.
+``k_best`` is the fallback of :mod:`maxmargin.structures.fallbacks.generic`: up to ``k`` times the number of nodes
+minimum cuts per example, so it is meant for small graphs.
 """
 
 from __future__ import annotations

@@ -47,9 +47,9 @@ import numpy.typing as npt
 from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, started, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
 
 MOST_RANKS = 1 << 31

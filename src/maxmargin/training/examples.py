@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.encoders.data import checks
 from maxmargin.problem import GoodOutputs, Problem
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
-from maxmargin.encoders import checks
+from maxmargin.encoders.data import checks
 from maxmargin.model import Model, Training
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray

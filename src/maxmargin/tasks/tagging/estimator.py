@@ -16,7 +16,7 @@ from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders import checks
+from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.decoder import Decoder

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _threads
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch
+from maxmargin.encoders.data import checks
 from maxmargin.losses import LabelCost, Loss
 from maxmargin.model import Model
 from maxmargin.optimization.active_set import ActiveSet

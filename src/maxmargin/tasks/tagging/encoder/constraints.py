@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
-from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows

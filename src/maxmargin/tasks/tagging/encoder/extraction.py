@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from maxmargin._sparse import sp
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import State
-from maxmargin.encoders.inputs import FeatureSequence
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.inputs import FeatureSequence
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary

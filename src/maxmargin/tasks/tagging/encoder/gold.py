@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.encoders import checks
-from maxmargin.encoders.labels import Labels
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.labels import Labels
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows

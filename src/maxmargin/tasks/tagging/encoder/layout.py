@@ -19,9 +19,9 @@ from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.structures.chain import Chain
-from maxmargin.structures.second_order import SecondOrderChain
-from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.structures.chains.chain import Chain
+from maxmargin.structures.chains.second_order import SecondOrderChain
+from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows

@@ -11,15 +11,15 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._sparse import sp
-from maxmargin.encoders import checks
 from maxmargin.encoders.base import Batch, Encoder, State
-from maxmargin.encoders.inputs import FeatureSequence
-from maxmargin.encoders.labels import distinct, label_from_json, label_to_json, sequence
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.inputs import FeatureSequence
+from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json, sequence
 from maxmargin.features.supported import Support
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray
+from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.structures.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.encoder.constraints import check_gold, check_unchanged, transition_constraints
 from maxmargin.tasks.tagging.encoder.extraction import (
     EXTRACTORS,

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from maxmargin.encoders.labels import Labels
+from maxmargin.encoders.data.labels import Labels
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common import resampling
 from maxmargin.tasks.common.resampling import Comparison, Interval

@@ -1,7 +1,7 @@
 """Base of general graphs and associative networks: labeled nodes, pairwise edges, relaxed to a local polytope.
 
-Every node lies in a simplex, ``sum_k z_i(k) = 1``; :mod:`~maxmargin.structures.graph` and
-:mod:`~maxmargin.structures.associative` say what an edge adds. For both
+Every node lies in a simplex, ``sum_k z_i(k) = 1``; :mod:`~maxmargin.structures.networks.graph` and
+:mod:`~maxmargin.structures.networks.associative` say what an edge adds. For both
 
     max_z scores'z <= sum_i max_k node_i(k) + sum_e max edge_e
 

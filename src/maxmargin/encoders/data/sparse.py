@@ -2,7 +2,7 @@
 
 scipy's conversions trust index arrays, which anybody may have set: an index outside the matrix makes them write outside
 their memory. The columns of CSR matrices are checked where all examples are stacked, in
-:class:`maxmargin.encoders.checks.Rows`.
+:class:`maxmargin.encoders.data.checks.Rows`.
 """
 
 from __future__ import annotations

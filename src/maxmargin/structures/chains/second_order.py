@@ -28,12 +28,12 @@ import numpy.typing as npt
 
 from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
-from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, offsets_of, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points
-from maxmargin.structures.sequences import LabelSequences
+from maxmargin.structures.chains.sequences import LabelSequences
+from maxmargin.structures.chains.transitions import TransitionConstraints
+from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.structures.transitions import TransitionConstraints
 
 _Flags = npt.NDArray[np.uint8]
 _Batch = tuple[IntArray, int, _Flags, _Flags, _Flags, FloatArray, FloatArray, FloatArray]
@@ -44,7 +44,7 @@ MOST_LABELS = 512
 class SecondOrderChain(LabelSequences):
     """A batch of label sequences whose scores see three labels in a row.
 
-    The arguments are those of :class:`~maxmargin.structures.sequences.LabelSequences`, with at most 512 labels.
+    The arguments are those of :class:`~maxmargin.structures.chains.sequences.LabelSequences`, with at most 512 labels.
 
     A score of ``-inf`` forbids a label, a pair or a triple; an example with every output forbidden has value ``-inf``
     and status ABSENT. Among outputs of equal score the argmax takes the lowest last label, then the lowest label before

@@ -1,7 +1,7 @@
 """Transition constraints: which labels of a sequence may follow each other, come first and come last.
 
-A :class:`~maxmargin.structures.chain.Chain` with constraints has only the label sequences that satisfy them: others are
-never predicted, have no probability, and are refused as gold outputs.
+A :class:`~maxmargin.structures.chains.chain.Chain` with constraints has only the label sequences that satisfy them:
+others are never predicted, have no probability, and are refused as gold outputs.
 """
 
 from __future__ import annotations

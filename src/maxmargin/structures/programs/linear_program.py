@@ -10,7 +10,7 @@ whole outputs by branch and bound.
 from the basis of an earlier call if one is given. Costs are scaled example by example, so that the solver's absolute
 tolerance is relative to each example's own scores. About 0.2 ms from scratch and 0.06 ms warm for an example of 64
 parts and 12 rows; the cost grows like that of the simplex method. ``project`` is
-:mod:`maxmargin.structures.linear_projection`.
+:mod:`maxmargin.structures.programs.linear_projection`.
 
 Reference: Huangfu and Hall, "Parallelizing the dual revised simplex method", 2018 (HiGHS).
 """
@@ -26,9 +26,10 @@ import numpy.typing as npt
 
 from maxmargin import _checks as checks
 from maxmargin._sparse import sp
-from maxmargin.structures import generic, linear_projection
 from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
+from maxmargin.structures.fallbacks import generic
+from maxmargin.structures.programs import linear_projection
 from maxmargin.structures.sparse import SparsePoint
 
 GROUP = 2048
@@ -243,7 +244,7 @@ class LinearProgram(Structure):
 
         ``warm``: the multipliers of an earlier projection of the same batch, one per row of constraints. Examples that
         Newton's method on the multipliers does not finish go to the active set over vertices
-        (:func:`maxmargin.structures.generic.project`).
+        (:func:`maxmargin.structures.fallbacks.generic.project`).
         """
         packed = vector(point, self.n_parts, "point")
         tol = checks.number("tol", tol, least=0)

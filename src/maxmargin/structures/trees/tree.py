@@ -9,10 +9,11 @@ Output ``y`` of an example with nodes ``v`` of ``K_v`` labels has the parts
 Nodes are eliminated leaf by leaf, in an order worked out once. Cost per example, with ``N`` entries in its edge tables:
 argmax ``N`` additions and maxima (max-product, Pearl 1982); ``marginals`` ``N`` exponentials (sum-product); ``k_best``
 one argmax and then at most one new list entry per node and rank, found on demand (Huang and Chiang, "Better k-best
-parsing", 2005); ``project`` one argmax per vertex that enters the active set (:mod:`maxmargin.structures.generic`);
-``slack_argmax`` max-product over fronts of (loss, score), with Hamming loss up to ``n N`` steps for ``n`` nodes.
+parsing", 2005); ``project`` one argmax per vertex that enters the active set
+(:mod:`maxmargin.structures.fallbacks.generic`); ``slack_argmax`` max-product over fronts of (loss, score), with Hamming
+loss up to ``n N`` steps for ``n`` nodes.
 
-A tree is a :class:`maxmargin.structures.junction.JunctionTree` of width one; both share everything here.
+A tree is a :class:`maxmargin.structures.trees.junction.JunctionTree` of width one; both share everything here.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ import numpy.typing as npt
 
 from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
-from maxmargin.structures import generic
 from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, ranges, vector
 from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
-from maxmargin.structures.cliques import MOST_JOINT, Cliques
+from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
+from maxmargin.structures.trees.cliques import MOST_JOINT, Cliques
 
 MOST_LABELS = 1 << 15
 """Labels of one node."""

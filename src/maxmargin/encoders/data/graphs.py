@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from maxmargin._sparse import sp
-from maxmargin.encoders import checks
-from maxmargin.encoders.inputs import Graph
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.inputs import Graph
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
-from maxmargin.structures.cliques import read_cliques
+from maxmargin.structures.trees.cliques import read_cliques
 
 
 @dataclass(frozen=True, eq=False)

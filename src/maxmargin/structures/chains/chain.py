@@ -10,12 +10,13 @@ Output ``y`` of an example with ``T`` positions and ``K`` labels has the parts
 Cost per example: argmax and ``labels`` ``T K^2`` additions and maxima (Viterbi 1967, running maxima in registers,
 predecessors found again on the way back), ``max_marginals`` ``2 T K^2``; ``k_best`` ``O(T K^2 k)`` at worst, by lists
 of the ``k`` best prefixes per label; ``project`` one Viterbi pass per vertex that enters the active set (see
-:mod:`maxmargin.structures.generic`); ``marginals`` ``3 T K^2`` multiplications and ``T K + K^2`` exponentials (Baum and
-others 1970, in scaled probabilities). Where potentials spread so far (a standard deviation above 120) that these might
-underflow: another ``2 T K^2`` maxima, and log-sum-exp over the labels that these leave, about one in ten for potentials
-of size 300, one or two for larger ones; ``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with Hamming loss
-(Viterbi with the number of errors as a second state), and as a tree (:mod:`maxmargin.structures.tree`) where costs are
-not whole multiples of one unit. Constraints (:mod:`maxmargin.structures.transitions`) cost one copy of the scores.
+:mod:`maxmargin.structures.fallbacks.generic`); ``marginals`` ``3 T K^2`` multiplications and ``T K + K^2`` exponentials
+(Baum and others 1970, in scaled probabilities). Where potentials spread so far (a standard deviation above 120) that
+these might underflow: another ``2 T K^2`` maxima, and log-sum-exp over the labels that these leave, about one in ten
+for potentials of size 300, one or two for larger ones; ``slack_argmax`` ``T^2 K^2 / 2`` additions and maxima with
+Hamming loss (Viterbi with the number of errors as a second state), and as a tree
+(:mod:`maxmargin.structures.trees.tree`) where costs are not whole multiples of one unit. Constraints
+(:mod:`maxmargin.structures.chains.transitions`) cost one copy of the scores.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ import numpy.typing as npt
 
 from maxmargin import _checks as checks
 from maxmargin import _kernels, _threads
-from maxmargin.structures import generic
 from maxmargin.structures._arrays import example_numbers, offsets_of, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points
-from maxmargin.structures.sequences import LabelSequences
+from maxmargin.structures.chains.sequences import LabelSequences
+from maxmargin.structures.chains.transitions import TransitionConstraints
+from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.structures.transitions import TransitionConstraints
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.trees.tree import Tree
 
 Transitions = Literal["shared", "each"]
 
@@ -47,7 +48,7 @@ class Chain(LabelSequences):
     """A batch of label sequences.
 
     Args:
-        lengths, n_labels, constraints: as for :class:`~maxmargin.structures.sequences.LabelSequences`.
+        lengths, n_labels, constraints: as for :class:`~maxmargin.structures.chains.sequences.LabelSequences`.
         transitions: ``"shared"`` for one transition matrix per example, ``"each"`` for one per edge.
 
     A score of ``-inf`` also forbids a label or a pair; an example without a possible output has value ``-inf`` and

@@ -10,7 +10,8 @@ grid at best. Least fill-in finds good orders, not always the best one.
 ``"cliques"``, and lies within a cluster.
 
 Cost per example: argmax and ``marginals`` the entries of all clusters (``K^(width + 1)`` per node) times the tables
-that meet there; the rest as :mod:`maxmargin.structures.tree`. The polytope is the hull of the outputs, not relaxed.
+that meet there; the rest as :mod:`maxmargin.structures.trees.tree`. The polytope is the hull of the outputs, not
+relaxed.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures._arrays import integers
-from maxmargin.structures.cliques import MOST_JOINT, Cliques
-from maxmargin.structures.tree import Tree
+from maxmargin.structures.trees.cliques import MOST_JOINT, Cliques
+from maxmargin.structures.trees.tree import Tree
 
 
 class JunctionTree(Tree):

@@ -14,7 +14,7 @@ from maxmargin import _threads
 from maxmargin.structures._arrays import assembled, lengths_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import FloatArray, IntArray, Labeling, Polytope, Ragged, Structure
-from maxmargin.structures.transitions import TransitionConstraints
+from maxmargin.structures.chains.transitions import TransitionConstraints
 
 
 class LabelSequences(Structure):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin._sparse import sp
-from maxmargin.encoders import sparse
+from maxmargin.encoders.data import sparse
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 

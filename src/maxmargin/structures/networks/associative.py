@@ -12,7 +12,7 @@ fractional. Where an edge score is negative, ``z_e(k)`` is 0 in a maximum even i
 ``predict`` starts from the relaxed maximum, from what messages decode and from each node's best label, improves each by
 expansion moves (Boykov, Veksler and Zabih 2001), every one an exact minimum cut over the whole graph, and takes the
 best: never worse than rounding the relaxation. Negative edge scores count as 0 inside a move and as they are when moves
-are judged. Other methods and costs: :mod:`maxmargin.structures.network`, with ``K`` parts per edge.
+are judged. Other methods and costs: :mod:`maxmargin.structures.networks.network`, with ``K`` parts per edge.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import IntArray
-from maxmargin.structures.network import Network
+from maxmargin.structures.networks.network import Network
 
 
 class Associative(Network):
     """A packed batch of graphs whose edges reward equal labels; blocks ``nodes`` and ``edges`` (``K`` per edge).
 
-    The arguments are those of :class:`~maxmargin.structures.network.Network`; edges have no direction.
+    The arguments are those of :class:`~maxmargin.structures.networks.network.Network`; edges have no direction.
     """
 
     name = "associative network"

@@ -1,0 +1,1 @@
+"""User data: classes of inputs, checks whose errors name the example, labels, graphs and sparse matrices."""

@@ -1,0 +1,1 @@
+"""Graphs with cycles: associative and general networks, by linear relaxation."""

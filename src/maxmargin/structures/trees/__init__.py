@@ -1,0 +1,1 @@
+"""Trees, cliques and junction trees of small treewidth."""
