@@ -6,6 +6,7 @@ import io
 import json
 import os
 import threading
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _threads
+from maxmargin.encoders import ChainEncoder
+from maxmargin.estimators.base import SettingsArguments
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import JsonLines, ProgressBar, Start, Validation, solve
+from maxmargin.training import Settings, train, train_examples
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -133,6 +137,36 @@ def test_metadata_describe_the_weights_of_the_model(kind, tmp_path):
     assert (metadata["primal"], metadata["dual"]) == (kept.primal, model.solution_.certificate.dual)
     assert metadata["dev_score"] == model.score(*held_out) == max(score for _, score in model.dev_scores_)
     assert (metadata["dev_iteration"], metadata["dev_score"]) in model.dev_scores_
+
+
+@pytest.mark.parametrize(
+    "bad", [{"rescaling": "x"}, {"slack": "x"}, {"radius": -1}, {"random_state": "a"}, {"n_jobs": 0}, {"norm": "l3"}]
+)
+def test_settings_are_checked_before_any_data(bad):
+    with pytest.raises(ValueError, match=f"{next(iter(bad))} must be"):
+        Settings(**bad)
+
+
+def test_settings_of_estimators_are_those_of_training():
+    assert {field.name for field in fields(Settings)} == {*SettingsArguments.__annotations__} - {"warm_start"}
+
+
+def test_train_removes_its_checkpoint(tmp_path):
+    X, y = chains(6)
+    train(ChainEncoder(), X, y, Settings(solver=mm.BlockFrankWolfe(), checkpoint=tmp_path / "run"))
+    assert not list(tmp_path.iterdir())
+    with pytest.warns(ConvergenceWarning):
+        train(ChainEncoder(), X, y, Settings(solver=mm.BlockFrankWolfe(), checkpoint=tmp_path / "run", max_iter=1))
+    assert (tmp_path / "run").exists()
+
+
+def test_folds_of_examples_with_several_good_outputs():
+    rng = np.random.default_rng(0)
+    X, y = [rng.normal(size=(4, 2)) for _ in range(6)], [[0, 2]] * 6
+    model = mm.CandidatesSVM(formulation="all", rescaling="none", norm="l1", C=1.0)
+    folds = model._examples(X, y, None, None).select(np.array([1, 4])), model._examples(X[1::3], y[1::3], None, None)
+    found = [train_examples(fold, model._settings()).training.solution.certificate for fold in folds]
+    assert found[0] == found[1]
 
 
 def test_dev_metric():

@@ -62,7 +62,8 @@ class Training:
         dev_scores: pairs of iteration and dev score; empty without dev data.
         tried: each C with its best dev score.
         interrupted: whether Ctrl-C ended training, perhaps before other values of C or rounds of completion.
-        checkpoints: the checkpoints of all runs, to be removed once the model is stored.
+        checkpoints: the checkpoints of all runs. Their files are removed, unless a larger budget or another try after
+            Ctrl-C could resume from them, or they are to be kept.
     """
 
     solution: Solution
@@ -76,16 +77,6 @@ class Training:
     def best_dev_score(self) -> float:
         """The dev score of the weights that were kept; minus infinity without dev data."""
         return max((score for _, score in self.dev_scores), default=-np.inf)
-
-    @property
-    def resumable(self) -> bool:
-        """Whether a larger budget, or another try after Ctrl-C, could resume from the checkpoints."""
-        return self.interrupted or self.solution.status in ("budget", "interrupted")
-
-    def remove_checkpoints(self) -> None:
-        """Delete the checkpoint files."""
-        for checkpoint in self.checkpoints:
-            checkpoint.remove()
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +121,7 @@ class Model:
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:
-        """Where a model chooses among labels: all of them, in the order of the weights' columns."""
+        """All labels, in the order of the weights' columns; AttributeError if outputs are not made of labels."""
         if self.encoder.classes is None:
             raise AttributeError(f"a {self.encoder.kind} model has no classes_")
         return self.encoder.classes

@@ -48,7 +48,7 @@ class SettingsArguments(TypedDict, total=False):
     tol: float
     max_iter: int | None
     max_seconds: float | None
-    metric: Metric | None
+    metric: Metric | str | None
     patience: int | None
     n_jobs: int | None
     random_state: int | None
@@ -195,8 +195,6 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.model_ = replace(model, metadata={"estimator": type(self).__name__, **model.metadata})
         self.solution_, self.coef_, self.dev_scores_ = training.solution, model.weights, training.dev_scores
-        if not training.resumable and not getattr(self.checkpoint, "keep", False):
-            training.remove_checkpoints()
         return self
 
     def _examples(

@@ -69,6 +69,7 @@ class Examples:
             batch=batch,
             gold=self.gold.select(examples, batch.structure),
             example_weight=None if self.example_weight is None else self.example_weight[examples],
+            good=None if self.good is None else self.good.select(structure.parts_of(examples)),
             loss_weight=None
             if self.loss_weight is None
             else np.concatenate([np.zeros(0), *(self.loss_weight[offsets[i] : offsets[i + 1]] for i in examples)]),

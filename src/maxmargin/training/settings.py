@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin import _checks, _threads
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback, ProgressBar
 from maxmargin.optimization.checkpoint import Checkpoint
+from maxmargin.optimization.loop import generator
 from maxmargin.optimization.stopping import Stop
-from maxmargin.problem import Problem
+from maxmargin.problem import RESCALINGS, SLACKS, Problem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import BlockFrankWolfe, choose
 
@@ -73,7 +74,11 @@ class Settings:
     def __post_init__(self) -> None:
         _checks.flag("verbose", self.verbose)
         _checks.one_of("norm", self.norm, ("l2", "l1"))
-        _ = self.stop, self.grid
+        _checks.one_of("rescaling", self.rescaling, RESCALINGS)
+        _checks.one_of("slack", self.slack, SLACKS)
+        if self.radius is not None:
+            _checks.positive("radius", self.radius, infinite=True, hint="a larger radius means less regularization")
+        _ = self.stop, self.grid, generator(self.random_state), _threads.resolve(self.n_jobs)
         if self.loss is not None and not isinstance(self.loss, Loss):
             raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {self.loss!r}")
         given: Any = self.solver

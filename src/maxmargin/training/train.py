@@ -113,7 +113,12 @@ def train_examples(
             state = replace(_record(best), checkpoints=checkpoints, interrupted=_record(model).interrupted)
             best = replace(best, training=state)
             turn += 1
-        return replace(best, calibration=hooks.calibrate(best))
+        best = replace(best, calibration=hooks.calibrate(best))
+        if not _record(best).interrupted and _record(best).solution.status is not Status.BUDGET:
+            for checkpoint in _record(best).checkpoints:
+                if not checkpoint.keep:
+                    checkpoint.remove()
+        return best
 
 
 def _record(model: Model) -> Training:
@@ -141,12 +146,12 @@ def _round(
         region = settings.region(examples.encoder, problem.n_weights, C)
         checkpoint = settings.checkpoint_of(f"{stage}-{number}" if several or stage else "")
         checkpoints += [checkpoint] if checkpoint is not None else []
-        # Every C starts as the first one did: from the solution before, dev scores would begin with those of that one.
-        model = _run(examples, replace(problem, region=region), settings, score, start, checkpoint, hooks)
-        record = replace(_record(model), C=C)
+        # Every C has the same start: started from the solution for another C, its first dev score would be of that one.
+        model = _run(examples, replace(problem, region=region), C, settings, score, start, checkpoint, hooks)
+        record = _record(model)
         tried.append((C, record.best_dev_score))
         if best is None or record.best_dev_score > _record(best).best_dev_score:
-            best = replace(model, training=record)
+            best = model
         if record.interrupted:
             break
     assert best is not None
@@ -158,6 +163,7 @@ def _round(
 def _run(
     examples: Examples,
     problem: Problem,
+    C: float,
     settings: Settings,
     score: Score | None,
     start: Start,
@@ -190,7 +196,7 @@ def _run(
         metadata |= _dev_metadata(chooser, solution)
     encoder, weights = examples.encoder.to_model(examples.weights_of(weights))
     interrupted = solution.status is Status.INTERRUPTED
-    record = Training(solution, 0.0, dev_scores, interrupted=interrupted)
+    record = Training(solution, C, dev_scores, interrupted=interrupted)
     return replace(shell, weights=weights, encoder=encoder, metadata=metadata, training=record)
 
 

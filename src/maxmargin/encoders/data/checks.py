@@ -210,7 +210,7 @@ def per_variable(value: Any, counts: IntArray, name: str = "loss_weight") -> Flo
         raise ValueError(f"{name} must have {len(counts)} entries, one per example, got {len(entries)}")
     found = []
     for index, (entry, count) in enumerate(zip(entries, counts.tolist(), strict=True)):
-        wanted = f"{count} finite numbers >= 0, one per decision"
+        wanted = f"{count} finite numbers >= 0, one per variable"
         vector = array(entry, index, name, "fiub", wanted).astype(np.float64)
         if vector.shape != (count,) or not np.isfinite(vector).all() or (vector < 0).any():
             raise ValueError(f"example {index}: {name} must be {wanted}, got shape {vector.shape}")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin.encoders.data import checks
-from maxmargin.model import Model, Training
+from maxmargin.model import Metric, Model, Training
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import Calibration
@@ -137,6 +137,27 @@ class AlignerModel(Model):
         sums = counts.T @ (np.ones(len(pairs)) if weight is None else weight)
         predicted, sure, _, predicted_sure, predicted_possible = sums.tolist()
         return (predicted_sure + predicted_possible) / (predicted + sure) if predicted + sure > 0 else 1.0
+
+    def scorer(
+        self,
+        X: Iterable[Any],
+        y: Sequence[Any],
+        sample_weight: npt.ArrayLike | None = None,
+        metric: Metric | str | None = None,
+    ) -> Callable[[Model], float]:
+        """A function of aligners: their :meth:`score`, or ``metric``, on sentence pairs."""
+        pairs = as_pairs(X)
+
+        def score(model: Model) -> float:
+            if callable(metric):
+                return float(metric(list(y), model.predict(pairs)))
+            return model.score(pairs, y, sample_weight)
+
+        return score
+
+    def decision_function(self, X: Sequence[Any]) -> FloatArray:
+        """Refused: the score of an alignment depends on the pairs that the translation models adapt to."""
+        raise ValueError("an aligner has no decision_function; align(X) gives links with confidences")
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """Refused: outputs that differ in their fertility slots alone would be the same alignment."""

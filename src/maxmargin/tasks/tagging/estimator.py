@@ -241,8 +241,6 @@ class SequenceTagger(Predictor):
         assert training is not None
         # Nothing can fail from here on: an estimator is fitted completely or not changed.
         self.model_, self.solution_, self.dev_scores_ = model, training.solution, training.dev_scores
-        if not training.resumable and not getattr(self.checkpoint, "keep", False):
-            training.remove_checkpoints()
         return self
 
     def _model(self) -> TaggerModel:

@@ -81,7 +81,7 @@ def train_tagger(
             that of this objective. Its labels, order and constraints are kept.
 
     Returns:
-        The model; ``model.training`` says how training went. Checkpoints are left, for ``remove_checkpoints``.
+        The model; ``model.training`` says how training went.
     """
     with _threads.threads(settings.n_jobs):
         encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
