@@ -322,7 +322,7 @@ def test_completion_agrees_with_known_labels():
     completed = tagger.predict(X, known=hidden)
     pairs = [pair for one in zip(hidden, completed, strict=True) for pair in zip(*one, strict=True)]
     assert all(label in (None, found) for label, found in pairs)
-    # Completions came again, so this one is of the problem whose certificate is told: wrong labels cost nothing at
+    # Completions came again, so this one is of the problem whose certificate is reported: wrong labels cost nothing at
     # unknown tokens there.
     metadata = tagger.model_.metadata
     assert metadata["primal"] >= metadata["dual"]

@@ -103,7 +103,7 @@ class PyBlockFrankWolfe {
     }
     // The arguments of restore(): atoms by their differences from the gold output, which comes first, then vectors.
     // Differences are float32 if that is exact; vectors are views into `self`, valid until the next pass.
-    auto freeze(nb::handle self) const {
+    auto state(nb::handle self) const {
         auto out = unlocked([&] {
             return Outputs<float>(examples_.get().size(),
                                   [&](std::int64_t i, auto&& body) { descent_.each_atom(i, body); });
@@ -215,7 +215,7 @@ void bind_block_frank_wolfe(nb::module_& module) {
         .def("seed", &PyBlockFrankWolfe::seed<std::uint8_t>, "starts"_array, "mass"_array, "part_starts"_array,
              "part"_array, "value"_array)
         .def("active_set", &PyBlockFrankWolfe::active_set)
-        .def("freeze", [](nb::handle self) { return nb::cast<PyBlockFrankWolfe&>(self).freeze(self); })
+        .def("state", [](nb::handle self) { return nb::cast<PyBlockFrankWolfe&>(self).state(self); })
         .def("restore", &PyBlockFrankWolfe::restore, "starts"_array, "mass"_array, "idle"_array, "part_starts"_array,
              "part"_array, "value"_array, "g"_array, "late"_array, "w"_array, "gap"_array, "asked"_array, "older"_array,
              "newer"_array, "numbers"_array)

@@ -20,7 +20,7 @@ Layout layout_of(int layout) {
     return static_cast<Layout>(layout);
 }
 
-nb::tuple told(const Problem& problem) {
+nb::tuple as_tuple(const Problem& problem) {
     return nb::make_tuple(static_cast<int>(problem.fault), problem.line, problem.found, problem.begin, problem.end);
 }
 
@@ -42,7 +42,7 @@ nb::tuple scan(const In<std::uint8_t>& text, int layout, Out<std::int64_t> begin
     if (token_scan::sentence_a_line(chosen))
         require(width == (chosen == Layout::words ? 1 : 2), "words have one cell, tagged words two");
     const Cells cells{view(begin), view(end), view(lines), view(sentences), width};
-    return told(unlocked([&] { return token_scan::scan(view(text), chosen, cells); }));
+    return as_tuple(unlocked([&] { return token_scan::scan(view(text), chosen, cells); }));
 }
 
 nb::tuple count_attributes(const In<std::uint8_t>& text) {
@@ -60,7 +60,7 @@ nb::tuple scan_attributes(Out<std::uint8_t> text, Out<std::int64_t> begin, Out<s
     require(sentences.size() >= 1, "sentences must have one more entry than there are sentences");
     const Attributes out{view(begin),       view(end),       view(weight), view(starts),
                          view(label_begin), view(label_end), view(lines),  view(sentences)};
-    return told(unlocked([&] { return token_scan::scan_attributes(view(text), out); }));
+    return as_tuple(unlocked([&] { return token_scan::scan_attributes(view(text), out); }));
 }
 
 std::int64_t splice(const In<std::uint8_t>& text, const In<std::int64_t>& begin, const In<std::int64_t>& end,

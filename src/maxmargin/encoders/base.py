@@ -36,7 +36,7 @@ class Batch:
         return Batch(self.structure.select(examples), self.features.select(examples))
 
     def pieces(self) -> Iterator[tuple[IntArray, Batch]]:
-        """Consecutive examples, their numbers and their batch, so few that packed vectors of a piece are small."""
+        """Numbers and batch of consecutive examples, piece by piece, small enough for packed vectors."""
         pieces = list(self.structure.consecutive())
         for examples in pieces:
             yield examples, self if len(pieces) == 1 else self.select(examples)

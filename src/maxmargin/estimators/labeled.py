@@ -11,7 +11,7 @@ from maxmargin.model import Relaxation
 
 
 class LabeledSVM(StructuredSVM):
-    """A label for each position or node: the vocabulary of the named ones."""
+    """Base of the estimators whose positions or nodes have one label each."""
 
     @takes_settings
     def __init__(self, *, classes: Sequence[Hashable] | None = None, **settings: Unpack[SettingsArguments]) -> None:
@@ -28,7 +28,7 @@ class LabeledSVM(StructuredSVM):
 
 
 class NetworkSVM(LabeledSVM):
-    """Labels of graphs' nodes by a linear relaxation: settings and methods of the named ones."""
+    """Base of the estimators that label the nodes of graphs by a linear relaxation."""
 
     def relaxation(self, X: Sequence[Any]) -> list[Relaxation]:
         """For each example its labels, and what the relaxation says of them; see :meth:`maxmargin.Model.relaxation`."""

@@ -135,7 +135,7 @@ def test_round_trip():
 
 
 def restored_or_refused(name, damaged):
-    """Damage is told, or what comes back can be used."""
+    """Damage is refused, or what comes back can be used."""
     try:
         models = BitextModels.from_state({**STATE, name: damaged})
     except (ValueError, KeyError):

@@ -18,12 +18,12 @@ struct SlackUnits {
 
     // Variable d has size(d) costs, one after the other; false if they are not multiples of one unit.
     template <class Size>
-    bool measure(const double* costs, std::int64_t decisions, Size&& size) {
+    bool measure(const double* costs, std::int64_t variables, Size&& size) {
         base = unit = 0.0;
-        most.assign(static_cast<std::size_t>(decisions), 0);
+        most.assign(static_cast<std::size_t>(variables), 0);
         std::int64_t total = 0;
         const double* own = costs;
-        for (std::int64_t d = 0; d < decisions; own += size(d), ++d) {
+        for (std::int64_t d = 0; d < variables; own += size(d), ++d) {
             const double least = *std::min_element(own, own + size(d));
             base += least;
             total += size(d);
@@ -34,7 +34,7 @@ struct SlackUnits {
         if (unit == 0.0) return true;
         std::int32_t* out = units.data();
         own = costs;
-        for (std::int64_t d = 0; d < decisions; own += size(d), out += size(d), ++d) {
+        for (std::int64_t d = 0; d < variables; own += size(d), out += size(d), ++d) {
             const double least = *std::min_element(own, own + size(d));
             for (std::int64_t x = 0; x < size(d); ++x) {
                 const double ratio = (own[x] - least) / unit, whole = std::rint(ratio);

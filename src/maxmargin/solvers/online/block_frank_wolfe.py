@@ -63,7 +63,7 @@ _BLOCKS = (
     *("starts", "alpha", "idle", "part_starts", "part", "change"),
     *("g", "late", "w", "gap", "asked", "older", "newer", "numbers"),
 )
-"""The arrays of the compiled blocks, in the order of their ``freeze`` and ``restore``."""
+"""The arrays of the compiled blocks, in the order of their ``state`` and ``restore``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class BlockFrankWolfe(OnlineSolver):
     def state_dict(self, state: BlockState) -> StateDict:
         """The kept outputs by the parts in which they differ from the gold ones, and the sums."""
         return {
-            **dict(zip(_BLOCKS, state.blocks.freeze(), strict=True)),
+            **dict(zip(_BLOCKS, state.blocks.state(), strict=True)),
             "memory": np.asarray(state.blocks.examples.memory()),
             "passes": state.passes,
         }
