@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -102,7 +103,8 @@ class Model:
     @staticmethod
     def of(encoder: Encoder, n_jobs: int | None = None) -> Model:
         """A model of the encoder's class that has no weights yet."""
-        model: Model = (encoder.model_class or Model)(np.zeros(0), encoder, n_jobs=n_jobs)
+        module, _, name = encoder.model_class.partition(":")
+        model: Model = getattr(import_module(module), name)(np.zeros(0), encoder, n_jobs=n_jobs)
         return model
 
     @classmethod

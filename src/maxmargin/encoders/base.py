@@ -71,8 +71,8 @@ class Encoder(ABC):
     kind: ClassVar[str]
     """The word for this encoder in model files, by which :func:`maxmargin.load` finds it."""
 
-    model_class: ClassVar[Any] = None
-    """The :class:`maxmargin.Model` subclass of its models; None for that class itself."""
+    model_class: ClassVar[str] = "maxmargin.model:Model"
+    """Where the class of its models is defined, as ``module:class``; by name, as models stand above encoders."""
 
     metrics: ClassVar[tuple[str, ...]] = ()
     """Names of dev scores that its models know, besides functions of gold and predicted outputs."""

@@ -27,7 +27,6 @@ from maxmargin.tasks.alignment.io.sentences import (
     warn_of_long,
 )
 from maxmargin.tasks.alignment.metrics.scores import evaluate
-from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.adaptation import adapt
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import LONGEST_LEARNED, values_at
@@ -77,7 +76,7 @@ class AlignmentEncoder(Encoder):
     """
 
     kind = "word alignment"
-    model_class = AlignerModel
+    model_class = "maxmargin.tasks.alignment.model:AlignerModel"
 
     link_model: LinkModel
     models: BitextModels

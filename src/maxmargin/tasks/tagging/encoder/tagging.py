@@ -36,7 +36,6 @@ from maxmargin.tasks.tagging.encoder.presets import Defaults, default_preset, de
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.io.files import column_names
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
-from maxmargin.tasks.tagging.model import TaggerModel
 
 SUPPORTS = ("negative", "observed", "all")
 
@@ -71,7 +70,7 @@ class TaggingEncoder(Encoder):
     pieces: bool = False
 
     kind = "sequence tagging"
-    model_class = TaggerModel
+    model_class = "maxmargin.tasks.tagging.model:TaggerModel"
     metrics = ("auto", "accuracy", "f1", "sentence_accuracy")
 
     def __post_init__(self) -> None:
