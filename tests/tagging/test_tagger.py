@@ -94,7 +94,7 @@ def test_dense_and_sparse_matrices(corpus):
         assert wanted.predict(given) == wanted.predict(dense)
     assert wanted.attributes_ == [f"feature {i}" for i in range(4)]
     edged = SequenceTagger().fit(matrices(X, edges=True), y)
-    assert edged.model_.layout.edge_support is not None
+    assert edged.model_.weight_layout.edge_support is not None
     assert edged.model_.extractor.edge_name(1) == "edge feature 1"
 
 
@@ -333,12 +333,12 @@ def test_a_tagger_stays_as_it_was_where_fit_fails(corpus):
 
 def test_rules_are_recognized():
     X, y = chunked(12)
-    assert SequenceTagger(template=WORDS).fit(X, y).model_.layout.constraints == TransitionConstraints.bio(
+    assert SequenceTagger(template=WORDS).fit(X, y).model_.weight_layout.constraints == TransitionConstraints.bio(
         ["B-X", "I-X", "O"]
     )
-    assert SequenceTagger(template=WORDS, constraints=None).fit(X, y).model_.layout.constraints is None
+    assert SequenceTagger(template=WORDS, constraints=None).fit(X, y).model_.weight_layout.constraints is None
     broken = [["I-X"] * len(labels) for labels in y[:1]] + y[1:]
-    assert SequenceTagger(template=WORDS).fit(X, broken).model_.layout.constraints is None
+    assert SequenceTagger(template=WORDS).fit(X, broken).model_.weight_layout.constraints is None
     with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' violates the constraints"):
         SequenceTagger(template=WORDS, constraints="bio").fit(X, broken)
     with pytest.raises(
@@ -347,12 +347,12 @@ def test_rules_are_recognized():
     ):
         SequenceTagger(template=WORDS, constraints="bio").fit([["x"], ["x", "y"]], [["O"], ["O", "I-X"]])
     strict = SequenceTagger(template=WORDS).fit([["a", "b", "c", "d"]], [["B-X", "E-X", "S-X", "O"]])
-    assert strict.model_.layout.constraints == TransitionConstraints.iobes(list(strict.classes_))
+    assert strict.model_.weight_layout.constraints == TransitionConstraints.iobes(list(strict.classes_))
     given = TransitionConstraints.forbid(["B-X", "I-X", "O"], [("O", "I-X")])
-    assert SequenceTagger(template=WORDS, constraints=given).fit(X, y).model_.layout.constraints == given
+    assert SequenceTagger(template=WORDS, constraints=given).fit(X, y).model_.weight_layout.constraints == given
     both = SequenceTagger(template=WORDS, forbidden=[("I-X", None)], constraints="bio")
     kept = [i for i, labels in enumerate(y) if labels[-1] != "I-X"]
-    constraints = both.fit([X[i] for i in kept], [y[i] for i in kept]).model_.layout.constraints
+    constraints = both.fit([X[i] for i in kept], [y[i] for i in kept]).model_.weight_layout.constraints
     assert not constraints.last[1]
     assert not constraints.first[1]
 
@@ -455,7 +455,7 @@ def test_features_of_weights(corpus):
     tagger = SequenceTagger(template=WORDS, tol=1e-3).fit(X, y)
     model = tagger.model_
     assert sum(map(abs, tagger.state_features_.values())) == pytest.approx(
-        np.abs(model.layout.split(model.weights)[0]).sum()
+        np.abs(model.weight_layout.split(model.weights)[0]).sum()
     )
     assert tagger.state_features_["U00:w00", "a"] > tagger.state_features_.get(("U00:w00", "b"), 0.0)
     assert tagger.transition_features_["a", "b"] > tagger.transition_features_["b", "a"]

@@ -83,8 +83,8 @@ class Predictor(BaseEstimator):  # type: ignore[misc]
     def state_features_(self) -> dict[tuple[str, Hashable], float]:
         """Weights of pairs of an attribute and a label."""
         model = self._model()
-        support, names, labels = model.layout.support, self.attributes_, model.labels
-        weights = model.layout.split(model.weights)[0]
+        support, names, labels = model.weight_layout.support, self.attributes_, model.labels
+        weights = model.weight_layout.split(model.weights)[0]
         pairs = zip(support.features.tolist(), support.columns.tolist(), weights.tolist(), strict=True)
         return {(names[f], labels[c]): w for f, c, w in pairs}
 
@@ -92,7 +92,7 @@ class Predictor(BaseEstimator):  # type: ignore[misc]
     def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
         """Weights of allowed transitions."""
         model = self._model()
-        pairs, constraints = model.layout.split(model.weights)[1], model.layout.constraints
+        pairs, constraints = model.weight_layout.split(model.weights)[1], model.weight_layout.constraints
         return {
             (a, b): float(pairs[i, j])
             for i, a in enumerate(model.labels)
@@ -256,6 +256,6 @@ class SequenceTagger(Predictor):
         Settings are those of the constructor; the order defaults to that of the model.
         """
         model = TaggerModel.load(path)
-        tagger = cls(**{"order": model.layout.order, **settings})
+        tagger = cls(**{"order": model.weight_layout.order, **settings})
         tagger.model_ = model
         return tagger

@@ -36,7 +36,7 @@ from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.io.table import Codes
-from maxmargin.tasks.tagging.metrics.held_out import HeldOut
+from maxmargin.tasks.tagging.metrics.dev import DevSentences
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.training import Examples, Hooks, Settings, train_examples
 from maxmargin.training.train import dev_score
@@ -90,8 +90,8 @@ def train_tagger(
         data = replace(data, sentence_weight=weight, token_weight=per_token)
         began = time.perf_counter()
         default_C = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
-        held_out = cast(HeldOut | None, dev_score(encoder, dev, settings))
-        if held_out is not None and not len(held_out.codes):
+        dev_sentences = cast(DevSentences | None, dev_score(encoder, dev, settings))
+        if dev_sentences is not None and not len(dev_sentences.codes):
             raise ValueError("dev data: no tokens; give sentences with tokens, or no dev data")
         settings = replace(
             settings,
@@ -99,9 +99,9 @@ def train_tagger(
             loss=settings.loss if cost is None else _loss(cost, encoder.classes or ()),
             patience=None if dev is None else settings.patience,
         )
-        hooks = TaggingHooks(encoder, data, settings, held_out, before)
+        hooks = TaggingHooks(encoder, data, settings, dev_sentences, before)
         try:
-            model = train_examples(hooks.first, settings, score=held_out, hooks=hooks)
+            model = train_examples(hooks.first, settings, score=dev_sentences, hooks=hooks)
         except NonFiniteError:
             raise ValueError("values of attributes are too large; scale them down") from None
     metadata = {
@@ -122,7 +122,7 @@ class TaggingHooks(Hooks):
         encoder: knows labels and attributes; its layout has the weights that must exist.
         data: labeled sentences.
         settings: how to train.
-        held_out: dev data to calibrate on; None for none.
+        dev: dev data to calibrate on; None for none.
         before: a model to stay close to; None for none.
     """
 
@@ -131,10 +131,10 @@ class TaggingHooks(Hooks):
         encoder: TaggingEncoder,
         data: LabeledRows,
         settings: Settings,
-        held_out: HeldOut | None = None,
+        dev: DevSentences | None = None,
         before: TaggerModel | None = None,
     ) -> None:
-        self.encoder, self.given, self.settings, self.held_out, self.before = encoder, data, settings, held_out, before
+        self.encoder, self.given, self.settings, self.dev, self.before = encoder, data, settings, dev, before
         self.data = data.runs() if data.incomplete else data
         self.completed: Codes | None = None
 
@@ -152,7 +152,7 @@ class TaggingHooks(Hooks):
     def _anchored(self, examples: Examples, encoder: TaggingEncoder) -> Examples:
         if self.before is None:
             return examples
-        anchor = self.before.layout.carried(self.before.weights, encoder.weight_layout)
+        anchor = self.before.weight_layout.carried(self.before.weights, encoder.weight_layout)
         return replace(examples, anchor=anchor)
 
     def solver(self, problem: Problem) -> tuple[Solver, str]:
@@ -191,7 +191,7 @@ class TaggingHooks(Hooks):
 
     def calibrate(self, model: Model) -> dict[str, float]:
         """Fit the temperature to the dev data."""
-        found = None if self.held_out is None else self.held_out.temperature(model)
+        found = None if self.dev is None else self.dev.temperature(model)
         return {} if found is None else {"temperature": found}
 
 
