@@ -264,9 +264,9 @@ def test_two_arrays_are_two_sentences():
         ({"support": "x"}, "support must be one of 'negative', 'observed', 'all', got 'x'"),
         ({"C": 0}, "C must be a number > 0 or infinity, got 0"),
         ({"C": float("inf")}, 'support="negative" is not possible, as it needs'),
-        ({"cost": {"z": 1}}, "cost names 'z', which is not a label; there are a, b, c"),
-        ({"cost": {"a": -1}}, "finite costs >= 0"),
-        ({"cost": [[0, 1], [1, 0]]}, "LabelCost needs a (3, 3) matrix"),
+        ({"loss": {"z": 1}}, "loss names 'z', which is not a label; there are a, b, c"),
+        ({"loss": {"a": -1}}, "finite costs >= 0"),
+        ({"loss": [[0, 1], [1, 0]]}, "LabelCost needs a (3, 3) matrix"),
         ({"solver": "x"}, 'solver must be "auto" or a solver object'),
         ({"metric": "x"}, "metric must be one of"),
         ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer"),
@@ -295,9 +295,9 @@ def test_weights_are_checked(corpus):
     for settings, message in [
         ({"sample_weight": np.ones(3)}, "sample_weight must be numbers of shape (12,)"),
         ({"sample_weight": -np.ones(12)}, "example 0: sample_weight must be finite and >= 0"),
-        ({"token_weight": [[1.0]]}, "token_weight must have 12 entries"),
-        ({"token_weight": [[1.0] * 9] * 12}, "example 0: token_weight must be"),
-        ({"token_weight": [[np.nan] * len(x) for x in X]}, "example 0: token_weight must be"),
+        ({"loss_weight": [[1.0]]}, "loss_weight must have 12 entries"),
+        ({"loss_weight": [[1.0] * 9] * 12}, "example 0: loss_weight must be"),
+        ({"loss_weight": [[np.nan] * len(x) for x in X]}, "example 0: loss_weight must be"),
     ]:
         with pytest.raises(ValueError, match=re.escape(message)):
             tagger.fit(X, y, **settings)

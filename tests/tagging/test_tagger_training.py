@@ -39,10 +39,10 @@ def explicit(tagger, X):
     return [mm.FeatureSequence(x, edges[a:b]) for x, a, b in zip(found, at[:-1], at[1:], strict=True)]
 
 
-def problem_of(tagger, X, y, *, loss=None, sample_weight=None, token_weight=None):
+def problem_of(tagger, X, y, *, loss=None, sample_weight=None, loss_weight=None):
     """The problem that the weights of a trained tagger solve."""
     encoder, batch = tagger.model_.encoder, tagger.model_.encoder.transform(X)
-    per_part = None if token_weight is None else np.repeat(token_weight, len(tagger.classes_))
+    per_part = None if loss_weight is None else np.repeat(loss_weight, len(tagger.classes_))
     examples = Examples(encoder, batch, encoder.encode(batch, y), sample_weight, per_part)
     return examples.problem(Settings(loss=loss), tagger.model_.metadata["C"])
 
@@ -118,11 +118,11 @@ def test_weights_and_costs():
         (matrix, LabelCost(matrix)),
         (LabelCost(matrix), LabelCost(matrix)),
     ]:
-        tagger = base.set_params(cost=given_cost).fit(X, y, sample_weight=samples, token_weight=tokens)
+        tagger = base.set_params(loss=given_cost).fit(X, y, sample_weight=samples, loss_weight=tokens)
         svm = mm.ChainSVM(C=0.3, loss=loss, solver=mm.Exact())
         svm.fit(explicit(tagger, X), y, sample_weight=samples, loss_weight=tokens)
         assert tagger.model_.metadata["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
-        problem = problem_of(tagger, X, y, loss=loss, sample_weight=samples, token_weight=np.concatenate(tokens))
+        problem = problem_of(tagger, X, y, loss=loss, sample_weight=samples, loss_weight=np.concatenate(tokens))
         assert problem.objective(tagger.model_.weights) == pytest.approx(tagger.model_.metadata["primal"], rel=1e-9)
 
 
@@ -276,7 +276,7 @@ def test_runs(data):
     flat = [t for _, run in wanted for t in run]
     np.testing.assert_array_equal(runs.codes, codes[flat])
     np.testing.assert_array_equal(runs.sentence_weight, weight[[i for i, _ in wanted]])
-    np.testing.assert_array_equal(runs.token_weight, tokens[flat])
+    np.testing.assert_array_equal(runs.loss_weight, tokens[flat])
     np.testing.assert_array_equal(runs.rows.tokens.matrix.toarray(), whole.rows.tokens.matrix.toarray()[flat])
     if edges and X:
         starts = whole.rows.offsets
@@ -326,7 +326,7 @@ def test_completion_agrees_with_known_labels():
     # unknown tokens there.
     metadata = tagger.model_.metadata
     assert metadata["primal"] >= metadata["dual"]
-    problem = problem_of(tagger, X, completed, token_weight=np.array([label is not None for label, _ in pairs]) * 1.0)
+    problem = problem_of(tagger, X, completed, loss_weight=np.array([label is not None for label, _ in pairs]) * 1.0)
     assert problem.objective(tagger.model_.weights) == pytest.approx(metadata["primal"], rel=1e-9)
 
 

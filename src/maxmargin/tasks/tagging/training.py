@@ -50,8 +50,8 @@ NEGATIVE_PIECE = 256
 ROUNDS = 4
 """Maximal number of rounds that complete unknown labels."""
 
-Cost = Mapping[Hashable, float] | npt.ArrayLike | Loss
-"""Cost of errors, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes it."""
+TagLoss = Mapping[Hashable, float] | npt.ArrayLike | Loss
+"""A loss, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes it."""
 
 
 def train_tagger(
@@ -62,8 +62,8 @@ def train_tagger(
     *,
     dev: tuple[Any, Any] | None = None,
     sample_weight: npt.ArrayLike | None = None,
-    token_weight: Sequence[npt.ArrayLike] | None = None,
-    cost: Cost | None = None,
+    loss_weight: Sequence[npt.ArrayLike] | None = None,
+    loss: TagLoss | None = None,
     before: TaggerModel | None = None,
 ) -> TaggerModel:
     """Train a tagger.
@@ -75,8 +75,8 @@ def train_tagger(
         settings: how to train; the solver "auto" is block-coordinate Frank-Wolfe.
         dev: sentences and labels that choose the stopping point and C, and calibrate probabilities.
         sample_weight: weight of each sentence, shape ``(n_sentences,)``.
-        token_weight: cost of an error at each token, an array per sentence.
-        cost: cost of errors; None for the loss of the settings.
+        loss_weight: cost of an error at each token, an array per sentence.
+        loss: cost of errors, as SequenceTagger takes it; None for the loss of the settings.
         before: a model to stay close to: the penalty is then ``1/(2C) ||w - w_before||^2``, and the certificate is
             that of this objective. Its labels, order and constraints are kept.
 
@@ -86,8 +86,8 @@ def train_tagger(
     with _threads.threads(settings.n_jobs):
         encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
         weight = checks.weights(sample_weight, len(data.lengths))
-        per_token = None if token_weight is None else checks.per_variable(token_weight, data.lengths, "token_weight")
-        data = replace(data, sentence_weight=weight, token_weight=per_token)
+        per_token = None if loss_weight is None else checks.per_variable(loss_weight, data.lengths)
+        data = replace(data, sentence_weight=weight, loss_weight=per_token)
         began = time.perf_counter()
         default_C = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
         dev_sentences = cast(DevSentences | None, dev_score(encoder, dev, settings))
@@ -96,7 +96,7 @@ def train_tagger(
         settings = replace(
             settings,
             C=default_C if settings.C is None else settings.C,
-            loss=settings.loss if cost is None else _loss(cost, encoder.classes or ()),
+            loss=settings.loss if loss is None else _loss(loss, encoder.classes or ()),
             patience=None if dev is None else settings.patience,
         )
         hooks = TaggingHooks(encoder, data, settings, dev_sentences, before)
@@ -145,7 +145,7 @@ class TaggingHooks(Hooks):
 
     def _examples(self, *, pieces: bool) -> Examples:
         encoder, batch, gold = self.encoder.encoded(self.data, pieces=pieces)
-        weight = self.data.token_weight
+        weight = self.data.loss_weight
         per_part = None if weight is None else np.repeat(weight, encoder.weight_layout.n_labels)
         return self._anchored(Examples(encoder, batch, gold, self.data.sentence_weight, per_part), encoder)
 
@@ -185,8 +185,8 @@ class TaggingHooks(Hooks):
         if self.completed is not None and np.array_equal(codes, self.completed):
             return None
         self.completed = codes
-        weight = np.ones(len(codes)) if self.given.token_weight is None else self.given.token_weight
-        self.data = replace(self.given, codes=codes, token_weight=np.where(self.given.codes >= 0, weight, 0.0))
+        weight = np.ones(len(codes)) if self.given.loss_weight is None else self.given.loss_weight
+        self.data = replace(self.given, codes=codes, loss_weight=np.where(self.given.codes >= 0, weight, 0.0))
         return self._examples(pieces=False)
 
     def calibrate(self, model: Model) -> dict[str, float]:
@@ -195,16 +195,16 @@ class TaggingHooks(Hooks):
         return {} if found is None else {"temperature": found}
 
 
-def _loss(cost: Cost, labels: tuple[Hashable, ...]) -> Loss:
-    if isinstance(cost, Loss):
-        return cost
-    if isinstance(cost, Mapping):
-        for label in cost:
+def _loss(given: TagLoss, labels: tuple[Hashable, ...]) -> Loss:
+    if isinstance(given, Loss):
+        return given
+    if isinstance(given, Mapping):
+        for label in given:
             if label not in labels:
-                raise ValueError(f"cost names {label!r}, which is not a label; there are {', '.join(map(str, labels))}")
-        row = np.array([float(cost.get(label, 1.0)) for label in labels])
+                raise ValueError(f"loss names {label!r}, which is not a label; there are {', '.join(map(str, labels))}")
+        row = np.array([float(given.get(label, 1.0)) for label in labels])
         return LabelCost(row[:, None] * (1.0 - np.eye(len(labels))))
-    return LabelCost(cost)
+    return LabelCost(given)
 
 
 def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:
