@@ -389,7 +389,7 @@ def test_unfitted(corpus, tmp_path):
             use(X)
     with pytest.raises(NotFittedError):
         tagger.save(tmp_path / "model")
-    for name in ("classes_", "attributes_", "state_features_", "transition_features_"):
+    for name in ("classes_", "coef_", "attributes_", "state_features_", "transition_features_"):
         assert not hasattr(tagger, name)
 
 
@@ -418,11 +418,19 @@ def test_search_and_cross_validation(corpus):
 def test_score_is_accuracy(corpus):
     X, y = corpus
     tagger = SequenceTagger(template=WORDS).fit(X, y)
+    assert tagger.coef_ is tagger.model_.weights
     found = tagger.predict(X)
     right = sum(a == b for one, two in zip(found, y, strict=True) for a, b in zip(one, two, strict=True))
     assert tagger.score(X, y) == right / sum(map(len, y))
     assert tagger.evaluate(X, y).accuracy == tagger.score(X, y)
-    with pytest.raises(ValueError, match="sentence 0 has"):
+    unseen = [["new", *labels[1:]] for labels in y]
+    assert tagger.evaluate(X, unseen).accuracy == tagger.score(X, unseen) < tagger.score(X, y)
+    weight = np.arange(len(y)) % 2
+    odd = [sentences[1::2] for sentences in (X, y)]
+    assert tagger.score(X, y, sample_weight=weight) == tagger.score(*odd)
+    with pytest.raises(ValueError, match="labels are unknown; leave such sentences out"):
+        tagger.score(X, [[None] * len(labels) for labels in y])
+    with pytest.raises(ValueError, match=f"sentence 0: {len(y[0]) + 1} labels for {len(y[0])} tokens"):
         tagger.score(X, [[*y[0], "a"], *y[1:]])
 
 

@@ -150,6 +150,7 @@ class SequenceTagger(Predictor):
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
 
     Attributes:
+        coef_: the weights, shape ``(n_weights,)``.
         model_: the trained :class:`TaggerModel`.
         solution_: certificate, status, history and counters of the run.
         dev_scores_: pairs of iteration and dev score; empty without dev data.
