@@ -242,9 +242,7 @@ def _numbered(line: str, columns: dict[str, str]) -> str:
 
 
 def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
-    from maxmargin.tasks.tagging.io.files import read_tagged
-    from maxmargin.tasks.tagging.model import TaggerModel
+    from maxmargin.tasks.tagging import TaggerModel, TaggingEncoder, read_tagged
     from maxmargin.tasks.tagging.training import SETTINGS, train_tagger  # SequenceTagger without scikit-learn
 
     preset = settings.pop("preset", None)

@@ -93,9 +93,9 @@ KINDS = _kinds()
 
 def legal_outputs(model, length, known=None):
     """All label sequences of a length that the constraints and the known labels allow."""
-    constraints = model.layout.constraints
+    constraints = model.weight_layout.constraints
     found = []
-    for codes in product(range(model.layout.n_labels), repeat=length):
+    for codes in product(range(model.weight_layout.n_labels), repeat=length):
         if known is not None and any(k >= 0 and c != k for k, c in zip(known, codes, strict=True)):
             continue
         if constraints is not None and codes:
@@ -108,7 +108,7 @@ def legal_outputs(model, length, known=None):
 
 def score_of(model, rows, sentence, codes):
     """The score of one label sequence from the weights, attribute by attribute."""
-    layout, k = model.layout, model.layout.n_labels
+    layout, k = model.weight_layout, model.weight_layout.n_labels
     own, pairs, rest = layout.split(model.weights)
 
     def attributes(of, support, weights, row, column):

@@ -196,6 +196,7 @@ def test_untrained(tmp_path):
         with pytest.raises(NotFittedError, match="call fit"):
             use(X)
     assert not hasattr(crf, "classes_")
+    assert not hasattr(crf, "coef_")
     for name, message in (("tagger_", "no pycrfsuite.Tagger"), ("training_log_", "no log of CRFsuite")):
         with pytest.raises(AttributeError, match=message):
             getattr(crf, name)

@@ -94,7 +94,7 @@ def test_dense_and_sparse_matrices(corpus):
         assert wanted.predict(given) == wanted.predict(dense)
     assert wanted.attributes_ == [f"feature {i}" for i in range(4)]
     edged = SequenceTagger().fit(matrices(X, edges=True), y)
-    assert edged.model_.layout.edge_support is not None
+    assert edged.model_.weight_layout.edge_support is not None
     assert edged.model_.extractor.edge_name(1) == "edge feature 1"
 
 
@@ -264,9 +264,9 @@ def test_two_arrays_are_two_sentences():
         ({"support": "x"}, "support must be one of 'negative', 'observed', 'all', got 'x'"),
         ({"C": 0}, "C must be a number > 0 or infinity, got 0"),
         ({"C": float("inf")}, 'support="negative" is not possible, as it needs'),
-        ({"cost": {"z": 1}}, "cost names 'z', which is not a label; there are a, b, c"),
-        ({"cost": {"a": -1}}, "finite costs >= 0"),
-        ({"cost": [[0, 1], [1, 0]]}, "LabelCost needs a (3, 3) matrix"),
+        ({"loss": {"z": 1}}, "loss names 'z', which is not a label; there are a, b, c"),
+        ({"loss": {"a": -1}}, "finite costs >= 0"),
+        ({"loss": [[0, 1], [1, 0]]}, "LabelCost needs a (3, 3) matrix"),
         ({"solver": "x"}, 'solver must be "auto" or a solver object'),
         ({"metric": "x"}, "metric must be one of"),
         ({"n_jobs": 0}, "n_jobs must be None or a non-zero integer"),
@@ -295,9 +295,9 @@ def test_weights_are_checked(corpus):
     for settings, message in [
         ({"sample_weight": np.ones(3)}, "sample_weight must be numbers of shape (12,)"),
         ({"sample_weight": -np.ones(12)}, "example 0: sample_weight must be finite and >= 0"),
-        ({"token_weight": [[1.0]]}, "token_weight must have 12 entries"),
-        ({"token_weight": [[1.0] * 9] * 12}, "example 0: token_weight must be"),
-        ({"token_weight": [[np.nan] * len(x) for x in X]}, "example 0: token_weight must be"),
+        ({"loss_weight": [[1.0]]}, "loss_weight must have 12 entries"),
+        ({"loss_weight": [[1.0] * 9] * 12}, "example 0: loss_weight must be"),
+        ({"loss_weight": [[np.nan] * len(x) for x in X]}, "example 0: loss_weight must be"),
     ]:
         with pytest.raises(ValueError, match=re.escape(message)):
             tagger.fit(X, y, **settings)
@@ -333,12 +333,12 @@ def test_a_tagger_stays_as_it_was_where_fit_fails(corpus):
 
 def test_rules_are_recognized():
     X, y = chunked(12)
-    assert SequenceTagger(template=WORDS).fit(X, y).model_.layout.constraints == TransitionConstraints.bio(
+    assert SequenceTagger(template=WORDS).fit(X, y).model_.weight_layout.constraints == TransitionConstraints.bio(
         ["B-X", "I-X", "O"]
     )
-    assert SequenceTagger(template=WORDS, constraints=None).fit(X, y).model_.layout.constraints is None
+    assert SequenceTagger(template=WORDS, constraints=None).fit(X, y).model_.weight_layout.constraints is None
     broken = [["I-X"] * len(labels) for labels in y[:1]] + y[1:]
-    assert SequenceTagger(template=WORDS).fit(X, broken).model_.layout.constraints is None
+    assert SequenceTagger(template=WORDS).fit(X, broken).model_.weight_layout.constraints is None
     with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' violates the constraints"):
         SequenceTagger(template=WORDS, constraints="bio").fit(X, broken)
     with pytest.raises(
@@ -347,12 +347,12 @@ def test_rules_are_recognized():
     ):
         SequenceTagger(template=WORDS, constraints="bio").fit([["x"], ["x", "y"]], [["O"], ["O", "I-X"]])
     strict = SequenceTagger(template=WORDS).fit([["a", "b", "c", "d"]], [["B-X", "E-X", "S-X", "O"]])
-    assert strict.model_.layout.constraints == TransitionConstraints.iobes(list(strict.classes_))
+    assert strict.model_.weight_layout.constraints == TransitionConstraints.iobes(list(strict.classes_))
     given = TransitionConstraints.forbid(["B-X", "I-X", "O"], [("O", "I-X")])
-    assert SequenceTagger(template=WORDS, constraints=given).fit(X, y).model_.layout.constraints == given
+    assert SequenceTagger(template=WORDS, constraints=given).fit(X, y).model_.weight_layout.constraints == given
     both = SequenceTagger(template=WORDS, forbidden=[("I-X", None)], constraints="bio")
     kept = [i for i, labels in enumerate(y) if labels[-1] != "I-X"]
-    constraints = both.fit([X[i] for i in kept], [y[i] for i in kept]).model_.layout.constraints
+    constraints = both.fit([X[i] for i in kept], [y[i] for i in kept]).model_.weight_layout.constraints
     assert not constraints.last[1]
     assert not constraints.first[1]
 
@@ -389,7 +389,7 @@ def test_unfitted(corpus, tmp_path):
             use(X)
     with pytest.raises(NotFittedError):
         tagger.save(tmp_path / "model")
-    for name in ("classes_", "attributes_", "state_features_", "transition_features_"):
+    for name in ("classes_", "coef_", "attributes_", "state_features_", "transition_features_"):
         assert not hasattr(tagger, name)
 
 
@@ -418,11 +418,19 @@ def test_search_and_cross_validation(corpus):
 def test_score_is_accuracy(corpus):
     X, y = corpus
     tagger = SequenceTagger(template=WORDS).fit(X, y)
+    assert tagger.coef_ is tagger.model_.weights
     found = tagger.predict(X)
     right = sum(a == b for one, two in zip(found, y, strict=True) for a, b in zip(one, two, strict=True))
     assert tagger.score(X, y) == right / sum(map(len, y))
     assert tagger.evaluate(X, y).accuracy == tagger.score(X, y)
-    with pytest.raises(ValueError, match="sentence 0 has"):
+    unseen = [["new", *labels[1:]] for labels in y]
+    assert tagger.evaluate(X, unseen).accuracy == tagger.score(X, unseen) < tagger.score(X, y)
+    weight = np.arange(len(y)) % 2
+    odd = [sentences[1::2] for sentences in (X, y)]
+    assert tagger.score(X, y, sample_weight=weight) == tagger.score(*odd)
+    with pytest.raises(ValueError, match="labels are unknown; leave such sentences out"):
+        tagger.score(X, [[None] * len(labels) for labels in y])
+    with pytest.raises(ValueError, match=f"sentence 0: {len(y[0]) + 1} labels for {len(y[0])} tokens"):
         tagger.score(X, [[*y[0], "a"], *y[1:]])
 
 
@@ -455,7 +463,7 @@ def test_features_of_weights(corpus):
     tagger = SequenceTagger(template=WORDS, tol=1e-3).fit(X, y)
     model = tagger.model_
     assert sum(map(abs, tagger.state_features_.values())) == pytest.approx(
-        np.abs(model.layout.split(model.weights)[0]).sum()
+        np.abs(model.weight_layout.split(model.weights)[0]).sum()
     )
     assert tagger.state_features_["U00:w00", "a"] > tagger.state_features_.get(("U00:w00", "b"), 0.0)
     assert tagger.transition_features_["a", "b"] > tagger.transition_features_["b", "a"]

@@ -10,7 +10,7 @@ from corpora import KINDS, PAIRS, WORDS, chunked, markov, matrices, table_of_sco
 
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.encoder import layout
-from maxmargin.tasks.tagging.metrics.held_out import COLDEST, HOTTEST
+from maxmargin.tasks.tagging.metrics.dev import COLDEST, HOTTEST
 
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
@@ -120,9 +120,9 @@ def test_sentences_without_an_allowed_labeling(settings, piece):
     odd, gold = [["e0"], ["b0", "e0"], [], ["b1", "e0", "e1"], ["b0"]], [["E-X"], *y[:1], [], ["B-X"] * 3, ["B-X"]]
     tagger = SequenceTagger(**{"template": WORDS, **settings}).fit(X, y, dev=(odd, gold))
     model = tagger.model_
-    assert model.layout.constraints is not None
+    assert model.weight_layout.constraints is not None
     model = replace(model, weights=model.weights + 0.3 * np.random.default_rng(1).standard_normal(len(model.weights)))
-    free = replace(model, encoder=replace(model.encoder, weight_layout=replace(model.layout, constraints=None)))
+    free = replace(model, encoder=replace(model.encoder, weight_layout=replace(model.weight_layout, constraints=None)))
     for one in range(len(odd)):
         this = free if len(odd[one]) % 2 else model
         alone = odd[one : one + 1]
@@ -166,7 +166,7 @@ def test_unseen_attributes_are_left_out():
     X, y = markov(20)
     tagger = SequenceTagger(template="U:%x[0,0]\n", tol=1e-3).fit(X, y)
     bias = tagger.k_best([["never"] * 3], 1)[0][0]
-    pairs = tagger.model_.layout.split(tagger.model_.weights)[1]
+    pairs = tagger.model_.weight_layout.split(tagger.model_.weights)[1]
     place = {label: code for code, label in enumerate(tagger.classes_)}
     assert bias[1] == pytest.approx(sum(pairs[place[a], place[b]] for a, b in zip(bias[0], bias[0][1:], strict=False)))
 

@@ -22,7 +22,7 @@ from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.encoder.extraction import MatrixExtractor
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
-from maxmargin.tasks.tagging.metrics.held_out import HeldOut
+from maxmargin.tasks.tagging.metrics.dev import DevSentences
 from maxmargin.training import Examples, Settings
 
 FINE = {"tol": 1e-8, "max_iter": 20000}
@@ -39,10 +39,10 @@ def explicit(tagger, X):
     return [mm.FeatureSequence(x, edges[a:b]) for x, a, b in zip(found, at[:-1], at[1:], strict=True)]
 
 
-def problem_of(tagger, X, y, *, loss=None, sample_weight=None, token_weight=None):
+def problem_of(tagger, X, y, *, loss=None, sample_weight=None, loss_weight=None):
     """The problem that the weights of a trained tagger solve."""
     encoder, batch = tagger.model_.encoder, tagger.model_.encoder.transform(X)
-    per_part = None if token_weight is None else np.repeat(token_weight, len(tagger.classes_))
+    per_part = None if loss_weight is None else np.repeat(loss_weight, len(tagger.classes_))
     examples = Examples(encoder, batch, encoder.encode(batch, y), sample_weight, per_part)
     return examples.problem(Settings(loss=loss), tagger.model_.metadata["C"])
 
@@ -62,7 +62,7 @@ def test_full_support_is_the_problem_of_chain_svm(kind):
     exact = solve(problem, Exact()).certificate
     assert exact.primal == pytest.approx(tagger.model_.metadata["primal"], rel=1e-6)
     # Weights of tokens are label after label in both; the objective is strictly convex, so that they agree.
-    own, pairs, _ = tagger.model_.layout.split(tagger.model_.weights)
+    own, pairs, _ = tagger.model_.weight_layout.split(tagger.model_.weights)
     d, k = tagger.model_.extractor.n_attributes, len(tagger.classes_)
     np.testing.assert_allclose(svm.coef_[: d * k].reshape(d, k), own.reshape(d, k), atol=2e-4)
     if kind == "first":
@@ -87,7 +87,7 @@ def test_less_support_is_the_same_problem_with_weights_removed(support):
     X, y = markov(10, seed=3, longest=4)
     tagger = SequenceTagger(template=WORDS, support=support, C=0.3, **FINE).fit(X, y)
     whole = SequenceTagger(template=WORDS, support="all", C=0.3, **FINE).fit(X, y)
-    few, every = tagger.model_.layout, whole.model_.layout
+    few, every = tagger.model_.weight_layout, whole.model_.weight_layout
     assert few.n_weights < every.n_weights
     seen = {
         (word, label) for words, labels in zip(X, y, strict=True) for word, label in zip(words, labels, strict=True)
@@ -118,11 +118,11 @@ def test_weights_and_costs():
         (matrix, LabelCost(matrix)),
         (LabelCost(matrix), LabelCost(matrix)),
     ]:
-        tagger = base.set_params(cost=given_cost).fit(X, y, sample_weight=samples, token_weight=tokens)
+        tagger = base.set_params(loss=given_cost).fit(X, y, sample_weight=samples, loss_weight=tokens)
         svm = mm.ChainSVM(C=0.3, loss=loss, solver=mm.Exact())
         svm.fit(explicit(tagger, X), y, sample_weight=samples, loss_weight=tokens)
         assert tagger.model_.metadata["primal"] == pytest.approx(svm.solution_.certificate.primal, rel=1e-6)
-        problem = problem_of(tagger, X, y, loss=loss, sample_weight=samples, token_weight=np.concatenate(tokens))
+        problem = problem_of(tagger, X, y, loss=loss, sample_weight=samples, loss_weight=np.concatenate(tokens))
         assert problem.objective(tagger.model_.weights) == pytest.approx(tagger.model_.metadata["primal"], rel=1e-9)
 
 
@@ -276,7 +276,7 @@ def test_runs(data):
     flat = [t for _, run in wanted for t in run]
     np.testing.assert_array_equal(runs.codes, codes[flat])
     np.testing.assert_array_equal(runs.sentence_weight, weight[[i for i, _ in wanted]])
-    np.testing.assert_array_equal(runs.token_weight, tokens[flat])
+    np.testing.assert_array_equal(runs.loss_weight, tokens[flat])
     np.testing.assert_array_equal(runs.rows.tokens.matrix.toarray(), whole.rows.tokens.matrix.toarray()[flat])
     if edges and X:
         starts = whole.rows.offsets
@@ -326,13 +326,15 @@ def test_completion_agrees_with_known_labels():
     # unknown tokens there.
     metadata = tagger.model_.metadata
     assert metadata["primal"] >= metadata["dual"]
-    problem = problem_of(tagger, X, completed, token_weight=np.array([label is not None for label, _ in pairs]) * 1.0)
+    problem = problem_of(tagger, X, completed, loss_weight=np.array([label is not None for label, _ in pairs]) * 1.0)
     assert problem.objective(tagger.model_.weights) == pytest.approx(metadata["primal"], rel=1e-9)
 
 
 def test_the_best_round_on_dev_data_is_kept(monkeypatch):
-    reported, score = [], HeldOut.__call__
-    monkeypatch.setattr(HeldOut, "__call__", lambda self, model: reported.append(score(self, model)) or reported[-1])
+    reported, score = [], DevSentences.__call__
+    monkeypatch.setattr(
+        DevSentences, "__call__", lambda self, model: reported.append(score(self, model)) or reported[-1]
+    )
     for seed in range(8):
         make, labels = (markov, ["a", "b", "c"]) if seed % 2 else (chunked, ["B-X", "I-X", "O"])
         X, y = make(12, seed=30 + seed)
@@ -370,15 +372,15 @@ def test_unknown_labels_and_constraints():
     assert any(label == "I-X" for labels in hidden for label in labels)
     for constraints in ("bio", "auto"):
         tagger = SequenceTagger(template=WORDS, constraints=constraints, classes=["B-X", "I-X", "O"]).fit(X, hidden)
-        assert tagger.model_.layout.constraints is not None
-        assert not tagger.model_.layout.constraints.first[1]
+        assert tagger.model_.weight_layout.constraints is not None
+        assert not tagger.model_.weight_layout.constraints.first[1]
         for labels in tagger.predict(X):
             assert all(b != "I-X" or a != "O" for a, b in zip(["O", *labels], labels, strict=False))
     broken = [["I-X", None, "O"], ["O", "B-X", "I-X"], ["O", None, None]]
     words = [["a", "b", "c"]] * 3
     with pytest.raises(ValueError, match="sentence 0, token 0: the label 'I-X' violates the constraints of labels"):
         SequenceTagger(template=WORDS, constraints="bio").fit(words, broken)
-    assert SequenceTagger(template=WORDS).fit(words, broken).model_.layout.constraints is None
+    assert SequenceTagger(template=WORDS).fit(words, broken).model_.weight_layout.constraints is None
     stuck = [["B-X", None, "O"], ["B-X", "E-X", "O"], ["O", None, "E-X"], ["B-X", "B-X", None]]
     with pytest.raises(ValueError, match="sentence 3, token 1: the label 'B-X' after 'B-X' violates the constraints"):
         SequenceTagger(template=WORDS, constraints="iobes").fit([*words, words[0]], stuck)
@@ -422,15 +424,15 @@ def test_partial_fit_minimizes_what_it_says(support, template):
     tagger.partial_fit(more, gold)
     after = tagger.model_
     assert "U00:" + more[0][0] in tagger.attributes_
-    old, new = before.layout, after.layout
+    old, new = before.weight_layout, after.weight_layout
     assert old.n_weights < new.n_weights
 
     def named(model):
         """Weights by what they are about."""
-        tokens, pairs, rest = model.layout.split(model.weights)
+        tokens, pairs, rest = model.weight_layout.split(model.weights)
         found = {("pair", *at): pairs[at] for at in np.ndindex(*pairs.shape)}
-        of_tokens = model.layout.support, model.extractor.name, tokens
-        of_edges = model.layout.edge_support, model.extractor.edge_name, rest
+        of_tokens = model.weight_layout.support, model.extractor.name, tokens
+        of_edges = model.weight_layout.edge_support, model.extractor.edge_name, rest
         for kind, (support, name, weights) in (("token", of_tokens), ("edge", of_edges)):
             if support is not None:
                 for f, c, w in zip(support.features, support.columns, weights, strict=True):
@@ -451,7 +453,7 @@ def test_partial_fit_minimizes_what_it_says(support, template):
 
 def _in_order(model):
     """What each weight is about, in the order of the weights."""
-    k, support, edges = model.layout.n_labels, model.layout.support, model.layout.edge_support
+    k, support, edges = model.weight_layout.n_labels, model.weight_layout.support, model.weight_layout.edge_support
     found = [("token", model.extractor.name(f), c) for f, c in zip(support.features, support.columns, strict=True)]
     found += [("pair", a, b) for a in range(k) for b in range(k)]
     if edges is not None:
@@ -476,7 +478,7 @@ def test_negative_support_of_further_sentences_is_that_of_the_old_weights():
     tagger.model_ = replace(tagger.model_, weights=10 * tagger.model_.weights)
     before = tagger.model_
     tagger.set_params(support="negative").partial_fit(X[:5], y[:5])
-    assert tagger.model_.layout.n_weights == before.layout.n_weights
+    assert tagger.model_.weight_layout.n_weights == before.weight_layout.n_weights
     assert tagger.model_.weights.tobytes() == before.weights.tobytes()
     assert tagger.model_.metadata["primal"] == pytest.approx(0.0, abs=1e-9)
 
@@ -542,12 +544,12 @@ def test_partial_fit_of_other_inputs(tmp_path):
 def test_partial_fit_keeps_constraints():
     X, y = chunked(12)
     tagger = SequenceTagger(template=WORDS).fit(X, y)
-    assert tagger.model_.layout.constraints is not None
+    assert tagger.model_.weight_layout.constraints is not None
     said = "sentence 0, token 0: the label 'I-X' violates the constraints of the model; correct the data"
     with pytest.raises(ValueError, match=said):
         tagger.partial_fit([["i0"]], [["I-X"]])
     tagger.partial_fit([["b0", "i0", "i0"]], [["B-X", None, "I-X"]])
-    assert tagger.model_.layout.constraints is not None
+    assert tagger.model_.weight_layout.constraints is not None
 
 
 ILLEGAL = [("O", "I-X"), (None, "I-X")]
@@ -619,7 +621,7 @@ def test_random_corpora_and_settings(data):
     assert metadata["primal"] >= metadata["dual"] - 1e-9 * (1 + abs(metadata["primal"]))
     found = tagger.predict(X)
     assert [len(labels) for labels in found] == [len(labels) for labels in y]
-    constraints = tagger.model_.layout.constraints
+    constraints = tagger.model_.weight_layout.constraints
     if constraints is not None:
         codes = np.array([tagger.model_.codes[label] for labels in found for label in labels], dtype=np.int64)
         assert not constraints.broken(codes, [len(labels) for labels in found]).any()

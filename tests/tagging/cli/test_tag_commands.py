@@ -94,8 +94,8 @@ def test_options_of_training(files, options):
     metadata = trained(files, *options)
     assert metadata["status"] == "converged"
     model = mm.load(files / "other")
-    assert model.layout.order == (2 if "2" in options and "--order" in options else 1)
-    assert (model.layout.constraints is None) == ("none" in options)
+    assert model.weight_layout.order == (2 if "2" in options and "--order" in options else 1)
+    assert (model.weight_layout.constraints is None) == ("none" in options)
     assert model.metadata["support"] == (options[1] if options[0] == "--support" else "negative")
 
 
@@ -108,8 +108,8 @@ def test_labels_that_are_not_known(files, tmp_path):
     )
     model = mm.load(files / "other")
     assert "?" not in model.labels
-    assert model.layout.constraints is not None
-    assert model.layout.constraints.first.sum() < len(model.labels)
+    assert model.weight_layout.constraints is not None
+    assert model.weight_layout.constraints.first.sum() < len(model.labels)
     assert metadata["tokens"] == sum(map(bool, lines))
     assert json.loads(run("tag", "evaluate", str(files / "other"), str(files / "test"), "--json"))["accuracy"] > 0.8
 

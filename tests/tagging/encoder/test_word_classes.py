@@ -62,13 +62,13 @@ def slow(text):
 @given(texts, texts)
 def test_classes_are_those_of_counting(text, new):
     table, labels = split(text)
-    lexicon = WordClasses.learn(table, labels)
+    classes = WordClasses.learn(table, labels)
     class_of = slow(text)
-    found = lexicon.columns(split(new)[0], name="kind")
+    found = classes.columns(split(new)[0], name="kind")
     assert found.columns == ("word", "kind")
     assert found.cells(0) == [word for sentence in new for word, _ in sentence]
     assert found.cells(1) == [class_of(word) for sentence in new for word, _ in sentence]
-    back = WordClasses.from_arrays(lexicon.to_arrays(), lexicon.names, lexicon.source)
+    back = WordClasses.from_arrays(classes.to_arrays(), classes.names, classes.source)
     assert back.columns(found).cells(2) == found.cells(1)
 
 
@@ -95,16 +95,16 @@ def test_a_sentence_does_not_see_its_own_labels():
 
 def test_seldom_labels_are_left_out_and_unknown_words_go_by_their_ending():
     text = [[("saw", 0)] * 11 + [("saw", 1)], [(f"{letter}ation", 0) for letter in "abcdef"]]
-    lexicon = WordClasses.learn(*split(text))
+    classes = WordClasses.learn(*split(text))
     new = TokenTable.of_lists([["Saw", "nation", "Nation", "zzz"]], ("word",))
-    assert lexicon.columns(new).cells(1) == ["N", "?N", "?", "?N"]
-    assert repr(lexicon) == "WordClasses(7 words, 3 classes)"
+    assert classes.columns(new).cells(1) == ["N", "?N", "?", "?N"]
+    assert repr(classes) == "WordClasses(7 words, 3 classes)"
 
 
 def test_empty_texts_have_no_classes():
     empty, labels = split([])
-    lexicon = WordClasses.learn(empty, labels)
-    assert lexicon.columns(TokenTable.of_lists([["a"]], ("word",))).cells(1) == [NO_CLASS]
+    classes = WordClasses.learn(empty, labels)
+    assert classes.columns(TokenTable.of_lists([["a"]], ("word",))).cells(1) == [NO_CLASS]
     assert WordClasses.crossed(empty, labels).columns == ("word", "class")
     one, labels = split([[("a", 0)]])
     assert WordClasses.crossed(one, labels).cells(1) == [NO_CLASS]
@@ -135,16 +135,16 @@ def test_bad_input_is_refused():
 
 @pytest.mark.parametrize("key", ["words.text", "words.ends", "endings.text", "word_classes", "ending_classes"])
 def test_damaged_arrays_are_refused(key):
-    lexicon = WordClasses.learn(*split([[(f"{letter}ation", 0) for letter in "abcdef"]]))
-    arrays = lexicon.to_arrays()
+    classes = WordClasses.learn(*split([[(f"{letter}ation", 0) for letter in "abcdef"]]))
+    arrays = classes.to_arrays()
     for damaged in (None, arrays[key][:-1], arrays[key].astype(np.float64)):
         broken = {**arrays, key: damaged}
         if damaged is None:
             del broken[key]
         with pytest.raises(ValueError):
-            WordClasses.from_arrays(broken, lexicon.names)
+            WordClasses.from_arrays(broken, classes.names)
     if key.endswith("classes"):
         with pytest.raises(ValueError, match="a class without a name"):
-            WordClasses.from_arrays({**arrays, key: arrays[key] + 5}, lexicon.names)
+            WordClasses.from_arrays({**arrays, key: arrays[key] + 5}, classes.names)
     with pytest.raises(ValueError, match="the word classes have no names"):
         WordClasses.from_arrays(arrays, ())

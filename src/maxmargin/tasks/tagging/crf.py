@@ -47,13 +47,6 @@ class CRF(Predictor):
         sequence_tagger_: the trained :class:`SequenceTagger`, with certificate, k-best lists, margins and files.
     """
 
-    algorithm: str | None
-    all_possible_states: bool | None
-    c1: float | None
-    max_iterations: int | None
-    verbose: bool
-    model_filename: str | Path | None
-
     def __init__(
         self,
         algorithm: str | None = None,
@@ -85,7 +78,16 @@ class CRF(Predictor):
         keep_tempfiles: bool = False,
         trainer_cls: Any = None,
     ) -> None:
-        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
+        self.algorithm, self.min_freq, self.all_possible_states = algorithm, min_freq, all_possible_states
+        self.all_possible_transitions, self.c1, self.c2 = all_possible_transitions, c1, c2
+        self.max_iterations, self.num_memories, self.epsilon = max_iterations, num_memories, epsilon
+        self.period, self.delta, self.linesearch, self.max_linesearch = period, delta, linesearch, max_linesearch
+        self.calibration_eta, self.calibration_rate = calibration_eta, calibration_rate
+        self.calibration_samples, self.calibration_candidates = calibration_samples, calibration_candidates
+        self.calibration_max_trials, self.pa_type, self.c = calibration_max_trials, pa_type, c
+        self.error_sensitive, self.averaging, self.variance, self.gamma = error_sensitive, averaging, variance, gamma
+        self.verbose, self.model_filename, self.keep_tempfiles = verbose, model_filename, keep_tempfiles
+        self.trainer_cls = trainer_cls
 
     def _settings(self) -> dict[str, Any]:
         """Return the equivalent settings of SequenceTagger."""

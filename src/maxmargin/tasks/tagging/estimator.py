@@ -21,7 +21,7 @@ from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate
 from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.tasks.tagging.training import Cost, train_tagger
+from maxmargin.tasks.tagging.training import TagLoss, train_tagger
 from maxmargin.training import Settings
 
 
@@ -35,6 +35,11 @@ class Predictor(BaseEstimator):  # type: ignore[misc]
     def classes_(self) -> list[Hashable]:
         """All labels, in the order of the columns of probabilities."""
         return list(self._model().labels)
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights, shape ``(n_weights,)``."""
+        return self._model().weights
 
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
         """Return the best labels of each sentence; see :meth:`TaggerModel.predict`."""
@@ -69,9 +74,9 @@ class Predictor(BaseEstimator):  # type: ignore[misc]
         """Return all scores of the predictions; gold labels unseen in training count as errors."""
         return evaluate(list(y), self.predict(X), known=self._model().labels)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return the token accuracy."""
-        return self.evaluate(X, y).accuracy
+    def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the token accuracy; gold labels unseen in training count as errors."""
+        return self._model().score(X, y, sample_weight)
 
     @property
     def attributes_(self) -> list[str]:
@@ -83,8 +88,8 @@ class Predictor(BaseEstimator):  # type: ignore[misc]
     def state_features_(self) -> dict[tuple[str, Hashable], float]:
         """Weights of pairs of an attribute and a label."""
         model = self._model()
-        support, names, labels = model.layout.support, self.attributes_, model.labels
-        weights = model.layout.split(model.weights)[0]
+        support, names, labels = model.weight_layout.support, self.attributes_, model.labels
+        weights = model.weight_layout.split(model.weights)[0]
         pairs = zip(support.features.tolist(), support.columns.tolist(), weights.tolist(), strict=True)
         return {(names[f], labels[c]): w for f, c, w in pairs}
 
@@ -92,7 +97,7 @@ class Predictor(BaseEstimator):  # type: ignore[misc]
     def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
         """Weights of allowed transitions."""
         model = self._model()
-        pairs, constraints = model.layout.split(model.weights)[1], model.layout.constraints
+        pairs, constraints = model.weight_layout.split(model.weights)[1], model.weight_layout.constraints
         return {
             (a, b): float(pairs[i, j])
             for i, a in enumerate(model.labels)
@@ -129,7 +134,7 @@ class SequenceTagger(Predictor):
             the first passes predict), "observed" (those that occur) or "all".
         C: larger means less regularization; of a list, the best on the dev data is chosen; None for the default of the
             preset, or 0.1.
-        cost: cost of errors: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)`` matrix
+        loss: cost of errors: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)`` matrix
             with gold labels as rows; or a loss of :mod:`maxmargin.losses`.
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto" for block-coordinate Frank-Wolfe.
         tol: relative duality gap at which training stops.
@@ -145,15 +150,13 @@ class SequenceTagger(Predictor):
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
 
     Attributes:
+        coef_: the weights, shape ``(n_weights,)``.
         model_: the trained :class:`TaggerModel`.
         solution_: certificate, status, history and counters of the run.
         dev_scores_: pairs of iteration and dev score; empty without dev data.
     """
 
     model_: TaggerModel
-    cost: Cost | None
-    n_jobs: int | None
-    checkpoint: str | Path | Checkpoint | None
 
     def __init__(
         self,
@@ -169,7 +172,7 @@ class SequenceTagger(Predictor):
         min_count: int | None = None,
         support: str = "negative",
         C: float | Sequence[float] | None = None,
-        cost: Cost | None = None,
+        loss: TagLoss | None = None,
         solver: Solver | str = "auto",
         tol: float = 1e-2,
         max_iter: int | None = None,
@@ -182,7 +185,12 @@ class SequenceTagger(Predictor):
         verbose: bool = False,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
+        self.preset, self.template, self.columns, self.order = preset, template, columns, order
+        self.constraints, self.forbidden, self.classes, self.unknown = constraints, forbidden, classes, unknown
+        self.min_count, self.support, self.C, self.loss = min_count, support, C, loss
+        self.solver, self.tol, self.max_iter, self.max_seconds = solver, tol, max_iter, max_seconds
+        self.metric, self.patience, self.n_jobs, self.random_state = metric, patience, n_jobs, random_state
+        self.checkpoint, self.verbose, self.callbacks = checkpoint, verbose, callbacks
 
     def fit(
         self,
@@ -191,7 +199,7 @@ class SequenceTagger(Predictor):
         *,
         dev: tuple[Any, Any] | None = None,
         sample_weight: npt.ArrayLike | None = None,
-        token_weight: Sequence[npt.ArrayLike] | None = None,
+        loss_weight: Sequence[npt.ArrayLike] | None = None,
     ) -> Self:
         """Train.
 
@@ -201,12 +209,12 @@ class SequenceTagger(Predictor):
             dev: held-out sentences and labels ``(X, y)`` that choose the stopping point (and C, if there are several)
                 and calibrate probabilities.
             sample_weight: weight of each sentence, shape ``(n_sentences,)``.
-            token_weight: cost of an error at each token, an array per sentence.
+            loss_weight: cost of an error at each token, an array per sentence.
 
         Returns:
             The tagger. Issues a ConvergenceWarning if the gap is not closed.
         """
-        data = {"dev": dev, "sample_weight": sample_weight, "token_weight": token_weight}
+        data = {"dev": dev, "sample_weight": sample_weight, "loss_weight": loss_weight}
         return self._fit(self._chosen(TaggingEncoder), X, y, None, **data)
 
     def partial_fit(
@@ -217,7 +225,7 @@ class SequenceTagger(Predictor):
         dev: tuple[Any, Any] | None = None,
         classes: Sequence[Hashable] | None = None,
         sample_weight: npt.ArrayLike | None = None,
-        token_weight: Sequence[npt.ArrayLike] | None = None,
+        loss_weight: Sequence[npt.ArrayLike] | None = None,
     ) -> Self:
         """Continue training with further sentences, close to the current weights.
 
@@ -228,15 +236,16 @@ class SequenceTagger(Predictor):
         encoder, before = self._chosen(TaggingEncoder), getattr(self, "model_", None)
         if classes is not None and before is None:
             encoder = replace(encoder, classes=tuple(classes))
-        return self._fit(encoder, X, y, before, dev=dev, sample_weight=sample_weight, token_weight=token_weight)
+        return self._fit(encoder, X, y, before, dev=dev, sample_weight=sample_weight, loss_weight=loss_weight)
 
-    def _chosen(self, kind: Any) -> Any:
-        """Return the settings of a kind that are among those of this estimator."""
-        return kind(**{field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)})
+    def _chosen(self, kind: Any, **given: Any) -> Any:
+        """Return the settings of a kind: those given, and others that this estimator has."""
+        own = {field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)}
+        return kind(**{**own, **given})
 
     def _fit(self, encoder: TaggingEncoder, X: Any, y: Any, before: TaggerModel | None, **data: Any) -> Self:
-        settings = self._chosen(Settings)
-        model = train_tagger(encoder, X, y, settings, cost=self.cost, before=before, **data)
+        settings = self._chosen(Settings, loss=None)  # a dictionary becomes a loss when the labels are known
+        model = train_tagger(encoder, X, y, settings, loss=self.loss, before=before, **data)
         training = model.training
         assert training is not None
         # Nothing can fail from here on: an estimator is fitted completely or not changed.
@@ -254,6 +263,6 @@ class SequenceTagger(Predictor):
         Settings are those of the constructor; the order defaults to that of the model.
         """
         model = TaggerModel.load(path)
-        tagger = cls(**{"order": model.layout.order, **settings})
+        tagger = cls(**{"order": model.weight_layout.order, **settings})
         tagger.model_ = model
         return tagger

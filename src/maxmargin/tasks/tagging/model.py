@@ -25,7 +25,7 @@ from maxmargin.tasks.tagging.io.table import Codes
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
-    from maxmargin.tasks.tagging.metrics.held_out import HeldOut
+    from maxmargin.tasks.tagging.metrics.dev import DevSentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class TaggerModel(Model):
         return self.encoder.extractor
 
     @property
-    def layout(self) -> WeightLayout:
+    def weight_layout(self) -> WeightLayout:
         """Meaning of the weights."""
         return self.encoder.weight_layout
 
@@ -66,7 +66,7 @@ class TaggerModel(Model):
     @cached_property
     def decoder(self) -> Decoder:
         """Finds labels of rows by the weights."""
-        return Decoder(self.layout, self.weights, self.n_jobs)
+        return Decoder(self.weight_layout, self.weights, self.n_jobs)
 
     # Predictions as users write them: lists per sentence.
 
@@ -150,7 +150,7 @@ class TaggerModel(Model):
 
     def scorer(
         self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None, metric: Metric | str | None = None
-    ) -> HeldOut:
+    ) -> DevSentences:
         """Return the function of models that is their score on sentences which are encoded once.
 
         Labels that training has not seen count as errors.
@@ -162,7 +162,7 @@ class TaggerModel(Model):
             metric: "accuracy", "f1" (of chunks), "sentence_accuracy", "auto" (F1 if the labels look like chunks), or a
                 function of gold and predicted labels; None for accuracy.
         """
-        from maxmargin.tasks.tagging.metrics.held_out import HeldOut  # predictions do without it
+        from maxmargin.tasks.tagging.metrics.dev import DevSentences  # predictions do without it
 
         rows = self.extractor.rows(X)
         given = GoldLabels.parse(y, self.encoder.unknown)
@@ -171,7 +171,7 @@ class TaggerModel(Model):
             raise ValueError("labels are unknown; leave such sentences out")
         names = (*self.labels, *(name for name in given.names if name not in self.codes))
         codes = given.codes(names).astype(np.int64)
-        return HeldOut(rows, codes, names, metric or "accuracy", checks.weights(sample_weight, len(rows.lengths)))
+        return DevSentences(rows, codes, names, metric or "accuracy", checks.weights(sample_weight, len(rows.lengths)))
 
     # Inspection.
 
@@ -188,7 +188,7 @@ class TaggerModel(Model):
             top: number of weights of each sign.
             labels: only these labels, and transitions to or from them; empty for all.
         """
-        names, layout = [str(one) for one in self.labels], self.layout
+        names, layout = [str(one) for one in self.labels], self.weight_layout
         for one in labels:
             if one not in names:
                 raise ValueError(f"no label {one!r}; there are {', '.join(names)}")

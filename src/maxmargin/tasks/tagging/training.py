@@ -36,7 +36,7 @@ from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.io.table import Codes
-from maxmargin.tasks.tagging.metrics.held_out import HeldOut
+from maxmargin.tasks.tagging.metrics.dev import DevSentences
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.training import Examples, Hooks, Settings, train_examples
 from maxmargin.training.train import dev_score
@@ -50,8 +50,8 @@ NEGATIVE_PIECE = 256
 ROUNDS = 4
 """Maximal number of rounds that complete unknown labels."""
 
-Cost = Mapping[Hashable, float] | npt.ArrayLike | Loss
-"""Cost of errors, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes it."""
+TagLoss = Mapping[Hashable, float] | npt.ArrayLike | Loss
+"""A loss, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes it."""
 
 
 def train_tagger(
@@ -62,8 +62,8 @@ def train_tagger(
     *,
     dev: tuple[Any, Any] | None = None,
     sample_weight: npt.ArrayLike | None = None,
-    token_weight: Sequence[npt.ArrayLike] | None = None,
-    cost: Cost | None = None,
+    loss_weight: Sequence[npt.ArrayLike] | None = None,
+    loss: TagLoss | None = None,
     before: TaggerModel | None = None,
 ) -> TaggerModel:
     """Train a tagger.
@@ -75,8 +75,8 @@ def train_tagger(
         settings: how to train; the solver "auto" is block-coordinate Frank-Wolfe.
         dev: sentences and labels that choose the stopping point and C, and calibrate probabilities.
         sample_weight: weight of each sentence, shape ``(n_sentences,)``.
-        token_weight: cost of an error at each token, an array per sentence.
-        cost: cost of errors; None for the loss of the settings.
+        loss_weight: cost of an error at each token, an array per sentence.
+        loss: cost of errors, as SequenceTagger takes it; None for the loss of the settings.
         before: a model to stay close to: the penalty is then ``1/(2C) ||w - w_before||^2``, and the certificate is
             that of this objective. Its labels, order and constraints are kept.
 
@@ -86,22 +86,22 @@ def train_tagger(
     with _threads.threads(settings.n_jobs):
         encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
         weight = checks.weights(sample_weight, len(data.lengths))
-        per_token = None if token_weight is None else checks.per_variable(token_weight, data.lengths, "token_weight")
-        data = replace(data, sentence_weight=weight, token_weight=per_token)
+        per_token = None if loss_weight is None else checks.per_variable(loss_weight, data.lengths)
+        data = replace(data, sentence_weight=weight, loss_weight=per_token)
         began = time.perf_counter()
         default_C = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
-        held_out = cast(HeldOut | None, dev_score(encoder, dev, settings))
-        if held_out is not None and not len(held_out.codes):
+        dev_sentences = cast(DevSentences | None, dev_score(encoder, dev, settings))
+        if dev_sentences is not None and not len(dev_sentences.codes):
             raise ValueError("dev data: no tokens; give sentences with tokens, or no dev data")
         settings = replace(
             settings,
             C=default_C if settings.C is None else settings.C,
-            loss=settings.loss if cost is None else _loss(cost, encoder.classes or ()),
+            loss=settings.loss if loss is None else _loss(loss, encoder.classes or ()),
             patience=None if dev is None else settings.patience,
         )
-        hooks = TaggingHooks(encoder, data, settings, held_out, before)
+        hooks = TaggingHooks(encoder, data, settings, dev_sentences, before)
         try:
-            model = train_examples(hooks.first, settings, score=held_out, hooks=hooks)
+            model = train_examples(hooks.first, settings, score=dev_sentences, hooks=hooks)
         except NonFiniteError:
             raise ValueError("values of attributes are too large; scale them down") from None
     metadata = {
@@ -122,7 +122,7 @@ class TaggingHooks(Hooks):
         encoder: knows labels and attributes; its layout has the weights that must exist.
         data: labeled sentences.
         settings: how to train.
-        held_out: dev data to calibrate on; None for none.
+        dev: dev data to calibrate on; None for none.
         before: a model to stay close to; None for none.
     """
 
@@ -131,10 +131,10 @@ class TaggingHooks(Hooks):
         encoder: TaggingEncoder,
         data: LabeledRows,
         settings: Settings,
-        held_out: HeldOut | None = None,
+        dev: DevSentences | None = None,
         before: TaggerModel | None = None,
     ) -> None:
-        self.encoder, self.given, self.settings, self.held_out, self.before = encoder, data, settings, held_out, before
+        self.encoder, self.given, self.settings, self.dev, self.before = encoder, data, settings, dev, before
         self.data = data.runs() if data.incomplete else data
         self.completed: Codes | None = None
 
@@ -145,14 +145,14 @@ class TaggingHooks(Hooks):
 
     def _examples(self, *, pieces: bool) -> Examples:
         encoder, batch, gold = self.encoder.encoded(self.data, pieces=pieces)
-        weight = self.data.token_weight
+        weight = self.data.loss_weight
         per_part = None if weight is None else np.repeat(weight, encoder.weight_layout.n_labels)
         return self._anchored(Examples(encoder, batch, gold, self.data.sentence_weight, per_part), encoder)
 
     def _anchored(self, examples: Examples, encoder: TaggingEncoder) -> Examples:
         if self.before is None:
             return examples
-        anchor = self.before.layout.carried(self.before.weights, encoder.weight_layout)
+        anchor = self.before.weight_layout.carried(self.before.weights, encoder.weight_layout)
         return replace(examples, anchor=anchor)
 
     def solver(self, problem: Problem) -> tuple[Solver, str]:
@@ -185,26 +185,26 @@ class TaggingHooks(Hooks):
         if self.completed is not None and np.array_equal(codes, self.completed):
             return None
         self.completed = codes
-        weight = np.ones(len(codes)) if self.given.token_weight is None else self.given.token_weight
-        self.data = replace(self.given, codes=codes, token_weight=np.where(self.given.codes >= 0, weight, 0.0))
+        weight = np.ones(len(codes)) if self.given.loss_weight is None else self.given.loss_weight
+        self.data = replace(self.given, codes=codes, loss_weight=np.where(self.given.codes >= 0, weight, 0.0))
         return self._examples(pieces=False)
 
     def calibrate(self, model: Model) -> dict[str, float]:
         """Fit the temperature to the dev data."""
-        found = None if self.held_out is None else self.held_out.temperature(model)
+        found = None if self.dev is None else self.dev.temperature(model)
         return {} if found is None else {"temperature": found}
 
 
-def _loss(cost: Cost, labels: tuple[Hashable, ...]) -> Loss:
-    if isinstance(cost, Loss):
-        return cost
-    if isinstance(cost, Mapping):
-        for label in cost:
+def _loss(given: TagLoss, labels: tuple[Hashable, ...]) -> Loss:
+    if isinstance(given, Loss):
+        return given
+    if isinstance(given, Mapping):
+        for label in given:
             if label not in labels:
-                raise ValueError(f"cost names {label!r}, which is not a label; there are {', '.join(map(str, labels))}")
-        row = np.array([float(cost.get(label, 1.0)) for label in labels])
+                raise ValueError(f"loss names {label!r}, which is not a label; there are {', '.join(map(str, labels))}")
+        row = np.array([float(given.get(label, 1.0)) for label in labels])
         return LabelCost(row[:, None] * (1.0 - np.eye(len(labels))))
-    return LabelCost(cost)
+    return LabelCost(given)
 
 
 def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:

@@ -237,7 +237,7 @@ class TemplateExtractor(_NamedExtractor):
         """See :meth:`Extractor.state`."""
         state: State = {"template": str(self.template), "columns": list(self.template.columns)}
         if self.classes is not None:
-            state |= {"word_classes": list(self.classes.names), **_named("lexicon", self.classes.to_arrays())}
+            state |= {"word_class_names": list(self.classes.names), **_named("word_classes", self.classes.to_arrays())}
         edges = {} if self.edges is None else _named("edge_attributes", self.edges.to_arrays())
         return state | _named("attributes", self.tokens.to_arrays()) | edges
 
@@ -251,8 +251,9 @@ class TemplateExtractor(_NamedExtractor):
         edges = _vocabulary("edge_attributes", state) if template.edges else None
         classes = None
         if template.learned is not None:
-            own = {name.removeprefix("lexicon_"): array for name, array in state.items() if name.startswith("lexicon_")}
-            classes = WordClasses.from_arrays(own, state["word_classes"], template.learned[1])
+            prefix = "word_classes_"
+            own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+            classes = WordClasses.from_arrays(own, state["word_class_names"], template.learned[1])
         return cls(_vocabulary("attributes", state), edges, template=template, classes=classes)
 
 

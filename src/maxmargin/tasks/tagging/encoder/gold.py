@@ -93,13 +93,13 @@ class LabeledRows:
         rows: attributes of the sentences.
         codes: labels of all tokens, :data:`UNKNOWN` for unknown ones, shape ``(n_tokens,)``.
         sentence_weight: weight of each sentence, shape ``(n_sentences,)``; None for 1.
-        token_weight: cost of a wrong label at each token, shape ``(n_tokens,)``; None for 1.
+        loss_weight: cost of a wrong label at each token, shape ``(n_tokens,)``; None for 1.
     """
 
     rows: TokenRows
     codes: Codes
     sentence_weight: FloatArray | None = None
-    token_weight: FloatArray | None = None
+    loss_weight: FloatArray | None = None
 
     @property
     def lengths(self) -> IntArray:
@@ -130,7 +130,7 @@ class LabeledRows:
         rows = TokenRows(self.rows.tokens.select(np.flatnonzero(known), lengths), edges)
         weight = None if self.sentence_weight is None else self.sentence_weight[sentence[np.flatnonzero(begins)]]
         return LabeledRows(
-            rows, self.codes[known], weight, None if self.token_weight is None else self.token_weight[known]
+            rows, self.codes[known], weight, None if self.loss_weight is None else self.loss_weight[known]
         )
 
 

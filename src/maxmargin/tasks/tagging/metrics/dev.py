@@ -1,4 +1,4 @@
-"""Scores and calibration on held-out sentences, which are encoded once.
+"""Scores and calibration on dev sentences, which are encoded once.
 
 One temperature ``t`` calibrates probabilities: it minimizes the mean negative log-likelihood of the gold labels under
 the token marginals of ``p(y) ~ exp(score(y) / t)`` (Guo and others, *On calibration of modern neural networks*, 2017,
@@ -28,8 +28,8 @@ _LEAST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Held-out sentences: a function of models that is their score.
+class DevSentences:
+    """Dev sentences: a function of models that is their score.
 
     Attributes:
         rows: attributes of the sentences.
