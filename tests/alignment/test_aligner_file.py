@@ -197,7 +197,10 @@ def test_contents_that_make_no_sense(small, tmp_path, section, change, message):
     assert answer.stderr.startswith(f"error: {tmp_path / 'model'} cannot be loaded: ")
 
 
-def test_no_k_best(aligner, few):
+def test_no_k_best_or_scores_of_outputs(aligner, few):
     with pytest.raises(ValueError, match=r"an aligner has no k_best; align\(X, threshold"):
         aligner.model_.k_best(few[0], 2)
-    assert aligner.model_.decision_function(few[0][:3]).shape == (3,)
+    with pytest.raises(ValueError, match=r"an aligner has no decision_function; align\(X\) gives links"):
+        aligner.model_.decision_function(few[0])
+    assert aligner.model_.scorer(*few)(aligner.model_) == aligner.score(*few)
+    assert aligner.model_.scorer(*few, metric=lambda gold, found: len(found))(aligner.model_) == len(few[0])

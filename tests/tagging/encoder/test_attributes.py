@@ -212,7 +212,7 @@ def test_arrays_and_pickles():
         (b"ab", None, "has no array 'ends'"),
         (b"ab", np.array([1.0, 2.0]), "must be one-dimensional int64"),
         (b"aa", np.array([1, 2]), "different"),
-        (b"ab", np.array([1, 3]), "pass the end"),
+        (b"ab", np.array([1, 3]), "end where the text does"),
         (b"\xff", np.array([1]), "save the model again"),
         ("ü".encode(), np.array([1, 2]), "inside a character"),
     ],

@@ -76,7 +76,7 @@ class Predictor(BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the token accuracy; gold labels unseen in training count as errors."""
-        return self._model().score(X, y, sample_weight)
+        return self.evaluate(X, y).accuracy if sample_weight is None else self._model().score(X, y, sample_weight)
 
     @property
     def attributes_(self) -> list[str]:
