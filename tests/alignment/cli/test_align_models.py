@@ -117,7 +117,7 @@ def test_the_report(tmp_path):
 
 def test_train_with_dev(tmp_path):
     dev = "--dev-source", "dev.en", "--dev-target", "dev.fr", "--dev-gold", "dev.naacl"
-    several = "--C", "0.03", "--C", "0.1", "--false-negative", "2", "--tol", "0.05"
+    several = "--C", "0.03,0.1", "--false-negative", "2", "--tol", "0.05"
     metadata = json.loads(
         run("train", *TRAIN, *dev, *several, "--out", str(tmp_path / "model"), "--json", "--jobs", "2")
     )
@@ -261,6 +261,8 @@ OUT = "--out", "never"
         ((*TRAIN, "--reuse", "missing", *OUT), "missing: No such file"),
         ((*TRAIN, "--C", "-1", *OUT), "C must be a finite number > 0"),
         ((*TRAIN, "--C", "nan", *OUT), "C must be a finite number > 0"),
+        ((*TRAIN, "--C", "0.1,x", *OUT), "--C 0.1,x: give a number, or several separated by commas, as 0.1,0.3,1"),
+        ((*TRAIN, "--false-negative", "", *OUT), "--false-negative : give a number, or several separated by commas"),
         ((*TRAIN, "--false-negative", "0", *OUT), "false_negative must be a finite number > 0"),
         ((*TRAIN, "--jobs", "0", *OUT), "n_jobs must be None or a non-zero integer"),
         (("--source", "none", "--gold", "none", *OUT), "no sentence pairs to learn from"),
@@ -370,7 +372,7 @@ def test_warnings_come_before_the_error(monkeypatch):
 
 
 def test_settings_that_are_not_chosen_are_told(tmp_path):
-    one = ("--source", "one.both", "--gold", "one.pharaoh", "--reuse", "model", "--C", "0.1", "--C", "0.2")
+    one = ("--source", "one.both", "--gold", "one.pharaoh", "--reuse", "model", "--C", "0.1,0.2")
     Path("one.both").write_text("the house ||| la maison\n", encoding="utf-8")
     Path("one.pharaoh").write_text("0-0 1-1\n", encoding="utf-8")
     answer = runner.invoke(app, ["align", "train", *one, "--out", str(tmp_path / "model")])

@@ -15,7 +15,7 @@ import typer
 
 from maxmargin._terminal import fail, printable, report
 from maxmargin.tasks.common.commands import errors_as_lines, once, writable
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol
+from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
 
 if TYPE_CHECKING:
@@ -79,10 +79,8 @@ def train(
     ] = "negative",
     C: Annotated[
         str | None,
-        typer.Option(
-            "--C",
-            help="Larger means less regularization. Of several, as 0.1,0.3,1, the best on --dev is chosen.",
-            show_default="by preset, or 0.1",
+        numbers_option(
+            "--C", "Larger means less regularization. Of several, the best on --dev is chosen.", "by preset, or 0.1"
         ),
     ] = None,
     solver: Annotated[str, typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.")] = "block-frank-wolfe",
@@ -114,7 +112,9 @@ def train(
         with errors_as_lines():
             once([train, dev, template])
             algorithm = _solver(solver)
-            grid = _grid(C, dev)
+            grid = numbers("--C", C)
+            if grid is not None and len(grid) > 1 and dev is None:
+                fail("several values of --C are compared on dev data; give --dev, or one value")
             if constraints not in CONSTRAINTS:
                 fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
             from maxmargin.tasks.tagging.io.reading import ReadOptions, file_metadata, labels_of
@@ -218,18 +218,6 @@ def _solver(name: str) -> Solver:
         fail(f"no solver {name!r}; choose one of {', '.join(SOLVERS)}")
     found: Solver = getattr(solvers, SOLVERS[name])()
     return found
-
-
-def _grid(given: str | None, dev: str | None) -> tuple[float, ...] | None:
-    if given is None:
-        return None
-    try:
-        grid = tuple(float(value) for value in given.split(","))
-    except ValueError:
-        fail(f"--C {given}: give a number, or several separated by commas, as 0.1,0.3,1")
-    if len(grid) > 1 and dev is None:
-        fail("several values of --C are compared on dev data; give --dev, or one value")
-    return grid
 
 
 def features_of(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
