@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import commands
@@ -224,6 +225,31 @@ def test_bootstrap_of_other_sentences():
 
 
 OUT = "--out", "never"
+FEW = "bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "20"
+
+
+@pytest.mark.parametrize(
+    ("at", "arguments"),
+    [(1, ("train", *TRAIN, *FAST, *OUT)), (16, ("train", *TRAIN, *FAST, *OUT)), (4, (*FEW, *OUT)), (6, FEW)],
+)
+def test_nothing_is_written_if_training_is_interrupted(at, arguments, folder, monkeypatch):
+    """Ctrl-C in the first run, which chooses settings, or in the last three, whose weights are those of the model."""
+    training = import_module("maxmargin.training.train")
+    solve, runs = training.solve, []
+
+    def interrupt(record):
+        if len(runs) == at:
+            raise KeyboardInterrupt
+
+    def watched(*given, callbacks, **settings):
+        runs.append(given)
+        return solve(*given, callbacks=[*callbacks, interrupt], **settings)
+
+    monkeypatch.setattr(training, "solve", watched)
+    answer = runner.invoke(app, ["align", *arguments])
+    assert (answer.exit_code, answer.stdout, len(runs)) == (130, "", at)
+    assert answer.stderr == "interrupted; nothing was written\n"
+    assert not (folder / "never").exists()
 
 
 @pytest.mark.parametrize(

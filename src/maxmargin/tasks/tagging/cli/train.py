@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin._terminal import fail, printable, report
-from maxmargin.tasks.common.commands import errors_as_lines, once, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
 
@@ -35,9 +35,6 @@ SOLVERS = {
 """Names of ``--solver`` and their classes."""
 
 CONSTRAINTS = ("auto", "bio", "iobes", "none")
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
 
 PRESET_COLUMNS = ("word", "pos")
 """The columns that presets may use."""
@@ -108,71 +105,65 @@ def train(
     began = time.perf_counter()
     writable(out, keep=[train, dev, template])
     checkpoints = Checkpoints(out)
-    try:
-        with errors_as_lines():
-            once([train, dev, template])
-            algorithm = _solver(solver)
-            grid = numbers("--C", C)
-            if grid is not None and len(grid) > 1 and dev is None:
-                fail("several values of --C are compared on dev data; give --dev, or one value")
-            if constraints not in CONSTRAINTS:
-                fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
-            from maxmargin.tasks.tagging.io.reading import ReadOptions, file_metadata, labels_of
+    with errors_as_lines(checkpoints.summary):
+        once([train, dev, template])
+        algorithm = _solver(solver)
+        grid = numbers("--C", C)
+        if grid is not None and len(grid) > 1 and dev is None:
+            fail("several values of --C are compared on dev data; give --dev, or one value")
+        if constraints not in CONSTRAINTS:
+            fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
+        from maxmargin.tasks.tagging.io.reading import ReadOptions, file_metadata, labels_of
 
-            options = ReadOptions(form, columns, label, join)
-            texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
-            data = [(text.tokens, labels_of(text, unknown)) for text in texts]
-            features = features_of(texts[0], template, preset)
-            reading = time.perf_counter() - began
-        with errors_as_lines():
-            from maxmargin.solvers import Checkpoint
-            from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
-            from maxmargin.tasks.tagging.training import train_tagger
-            from maxmargin.training import Settings
+        options = ReadOptions(form, columns, label, join)
+        texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
+        data = [(text.tokens, labels_of(text, unknown)) for text in texts]
+        features = features_of(texts[0], template, preset)
+        reading = time.perf_counter() - began
+    with errors_as_lines(checkpoints.summary):
+        from maxmargin.solvers import Checkpoint
+        from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+        from maxmargin.tasks.tagging.training import train_tagger
+        from maxmargin.training import Settings
 
-            encoding: dict[str, Any] = {
-                **features,
-                "order": order,
-                "constraints": None if constraints == "none" else constraints,
-                "unknown": unknown,
-                "min_count": min_count,
-                "support": support,
-            }
-            checkpoint = None
-            if not algorithm.checkpoint_unsupported:
-                choices = {**encoding, "C": grid, "metric": metric, "patience": patience, "random_state": seed}
-                fingerprint = _fingerprint(texts, choices)
-                checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint)
-            elif resume:
-                fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
-            settings = Settings(
-                C=grid,
-                solver=algorithm,
-                tol=tol,
-                max_iter=max_iter,
-                max_seconds=max_seconds,
-                metric=metric,
-                patience=patience,
-                n_jobs=jobs,
-                random_state=seed,
-                checkpoint=checkpoint,
-                verbose=True,
-            )
-            encoder = TaggingEncoder(**encoding)
-            checkpoints.begin(resume)
-            fitting = time.perf_counter()
-            held_out = data[1] if dev is not None else None
-            model = train_tagger(encoder, *data[0], settings, dev=held_out)
-            fitted = time.perf_counter() - fitting
-            if model.training is not None and model.training.interrupted:
-                raise KeyboardInterrupt
-            model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
-            model.save(out)
-            checkpoints.remove()
-            report(_metadata(model, out, reading, fitted, began), as_json=as_json)
-    except KeyboardInterrupt:
-        print(f"interrupted; {checkpoints.summary()}", file=sys.stderr)
-        raise typer.Exit(code=INTERRUPTED) from None
+        encoding: dict[str, Any] = {
+            **features,
+            "order": order,
+            "constraints": None if constraints == "none" else constraints,
+            "unknown": unknown,
+            "min_count": min_count,
+            "support": support,
+        }
+        checkpoint = None
+        if not algorithm.checkpoint_unsupported:
+            choices = {**encoding, "C": grid, "metric": metric, "patience": patience, "random_state": seed}
+            fingerprint = _fingerprint(texts, choices)
+            checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint)
+        elif resume:
+            fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
+        settings = Settings(
+            C=grid,
+            solver=algorithm,
+            tol=tol,
+            max_iter=max_iter,
+            max_seconds=max_seconds,
+            metric=metric,
+            patience=patience,
+            n_jobs=jobs,
+            random_state=seed,
+            checkpoint=checkpoint,
+            verbose=True,
+        )
+        encoder = TaggingEncoder(**encoding)
+        checkpoints.begin(resume)
+        fitting = time.perf_counter()
+        held_out = data[1] if dev is not None else None
+        model = uninterrupted(train_tagger(encoder, *data[0], settings, dev=held_out))
+        fitted = time.perf_counter() - fitting
+        model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
+        model.save(out)
+        checkpoints.remove()
+        report(_metadata(model, out, reading, fitted, began), as_json=as_json)
 
 
 class Checkpoints:
@@ -204,11 +195,11 @@ class Checkpoints:
             path.unlink(missing_ok=True)
 
     def summary(self) -> str:
-        """Return what training can be resumed from."""
+        """Return what an interruption leaves behind: what training can be resumed from."""
         there = self.found()
         if not there:
-            return "no checkpoint was saved yet"
-        return printable(f"{there[-1]} is kept: the same command with --resume resumes from it")
+            return "nothing was written, and no checkpoint was saved yet"
+        return f"no model was written; {there[-1]} is kept: the same command with --resume resumes from it"
 
 
 def _solver(name: str) -> Solver:
