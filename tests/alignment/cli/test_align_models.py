@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import partial
@@ -226,6 +227,21 @@ def test_bootstrap_of_other_sentences():
 
 OUT = "--out", "never"
 FEW = "bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "20"
+
+
+def test_inspection(folder):
+    found = json.loads(run("inspect", "model", "--top", "3", "--json"))
+    model = mm.load(folder / "model")
+    assert found["metadata"] == model.describe()
+    assert not any(" " in key for key in found["metadata"])
+    weights = dict(zip(model.feature_names, model.weights.tolist(), strict=True))
+    ranked = sorted(weights, key=weights.__getitem__)
+    assert [one["feature"] for one in found["weights"]["positive"]] == ranked[:-4:-1]
+    assert found["weights"]["negative"] == [{"feature": name, "weight": weights[name]} for name in ranked[:3]]
+    shown = run("inspect", "model", "--top", "3")
+    assert "trained_relative_gap" in shown
+    assert all(f"{weights[name]:+.4f} {name}" in re.sub(" +", " ", shown) for name in (*ranked[:3], *ranked[-3:]))
+    assert "train.en is not a maxmargin model file" in failed("inspect", "train.en")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Conf
 ModelOut = Annotated[Path, typer.Option("--out", help="Model file to write.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Top = Annotated[int, typer.Option("--top", min=1, help="Number of the strongest weights of each sign.")]
 Tol = Annotated[float, typer.Option("--tol", min=0.0, help="Relative duality gap at which training stops.")]
 
 

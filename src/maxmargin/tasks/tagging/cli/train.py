@@ -256,7 +256,7 @@ def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, beg
     metadata, described = model.metadata, model.describe()
     names = "preset", "C", "solver", "status", "iterations", "relative_gap"
     of_dev = "run_relative_gap", "dev_score", "dev_iteration"
-    more = ["attributes of pairs"] if described["attributes of pairs"] else []
+    more = ["attributes_of_pairs"] if described["attributes_of_pairs"] else []
     return {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,
@@ -266,8 +266,8 @@ def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, beg
         **{name: metadata[name] for name in names},
         **{name: metadata[name] for name in of_dev if name in metadata},
         "temperature": model.temperature,
-        "seconds reading": reading,
-        "seconds features": fitting - metadata["seconds"],
-        "seconds training": metadata["seconds"],
+        "seconds_reading": reading,
+        "seconds_features": fitting - metadata["seconds"],
+        "seconds_training": metadata["seconds"],
         "seconds": time.perf_counter() - began,
     }
