@@ -413,6 +413,16 @@ def test_warnings_come_before_the_error(monkeypatch):
     assert answer.stderr == LONG + "error: No space left on device\n"
 
 
+def test_predictions_that_are_interrupted(monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(options, "write_links", stop)
+    for verb in (("predict", "model", *PAIRS), ("symmetrize", "--forward", "links20", "--backward", "links20")):
+        answer = runner.invoke(app, ["align", *verb])
+        assert (answer.exit_code, answer.stderr) == (130, "interrupted; the output is incomplete\n")
+
+
 def test_settings_that_are_not_chosen_are_told(tmp_path):
     one = ("--source", "one.both", "--gold", "one.pharaoh", "--reuse", "model", "--C", "0.1,0.2")
     Path("one.both").write_text("the house ||| la maison\n", encoding="utf-8")
