@@ -43,9 +43,10 @@ def test_inspect(models, kind):
 def test_inspect_as_json(models, kind):
     metadata = json.loads(run("inspect", str(models / kind), "--json"))
     assert metadata["kind"] == kind
+    assert not any(" " in key for key in metadata)
     assert metadata["weights"] > 0
-    assert metadata["trained status"] == "converged"
-    assert metadata["trained C"] == (1.0 if kind == "parts" else 0.5)
+    assert metadata["trained_status"] == "converged"
+    assert metadata["trained_C"] == (1.0 if kind == "parts" else 0.5)
     assert ("labels" in metadata) == (kind in ("chain", "tree"))
 
 
@@ -61,14 +62,14 @@ def test_inspect_a_word_aligner(tmp_path):
     WordAligner(C=0.1, false_negative=1.0, folds=0, rounds=0).fit(pairs, corpus.references).save(tmp_path / "aligner")
     metadata = json.loads(run("inspect", str(tmp_path / "aligner"), "--json"))
     assert metadata["kind"] == "word alignment"
-    assert metadata["trained C"] == 0.1
-    assert (metadata["bitext_pairs"], metadata["fertility"], metadata["trained status"]) == (12, 2, "converged")
+    assert metadata["trained_C"] == 0.1
+    assert (metadata["bitext_pairs"], metadata["fertility"], metadata["trained_status"]) == (12, 2, "converged")
     assert "hmm" in metadata["features"]
     lines = [re.split(r"\s{2,}", line.strip()) for line in run("inspect", str(tmp_path / "aligner")).splitlines()]
     rows = {line[0]: line[-1] for line in lines}
-    assert metadata["trained held_out_aer"] is None
-    assert rows["trained held_out_aer"] == "-"
-    assert rows["trained relative_gap"] == f"{metadata['trained relative_gap']:.4g}"
+    assert metadata["trained_held_out_aer"] is None
+    assert rows["trained_held_out_aer"] == "-"
+    assert rows["trained_relative_gap"] == f"{metadata['trained_relative_gap']:.4g}"
     assert rows["extra_columns"] == "-"
     model = mm.load(tmp_path / "aligner")
     assert model.describe() == metadata

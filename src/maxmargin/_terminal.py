@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def fail(message: str) -> NoReturn:
@@ -31,16 +34,22 @@ def shown(value: object) -> str:
     return printable(value)
 
 
+def console() -> Console:
+    """Return a console for tables; in pipes and files, lines are not wrapped."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 10_000, highlight=False)
+
+
 def report(metadata: dict[str, Any], *, as_json: bool) -> None:
-    """Print facts, one JSON object or a table."""
+    """Print metadata, one JSON object or a table."""
     if as_json:
         print(json.dumps(metadata), flush=True)
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(show_header=False, box=None)
+    table = Table(show_header=False, box=None, pad_edge=False)
     for key, value in metadata.items():
         table.add_row(Text(key), Text(shown(value)))
-    Console().print(table)
+    console().print(table)

@@ -40,7 +40,7 @@ def _add_task(name: str, module: str, help: str) -> None:
     app.add_typer(typer.Typer(cls=Task, help=help, no_args_is_help=True), name=name)
 
 
-_add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, look at links.")
+_add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, inspect, look at links.")
 _add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, predict, evaluate, inspect.")
 
 

@@ -259,7 +259,7 @@ class Model:
             "nonzero": int((self.weights != 0).sum()),
             **self.encoder.describe(),
             **self.calibration,
-            **{f"trained {key}": value for key, value in self.metadata.items()},
+            **{f"trained_{key}": value for key, value in self.metadata.items()},
         }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import commands
@@ -117,7 +119,7 @@ def test_the_report(tmp_path):
 
 def test_train_with_dev(tmp_path):
     dev = "--dev-source", "dev.en", "--dev-target", "dev.fr", "--dev-gold", "dev.naacl"
-    several = "--C", "0.03", "--C", "0.1", "--false-negative", "2", "--tol", "0.05"
+    several = "--C", "0.03,0.1", "--false-negative", "2", "--tol", "0.05"
     metadata = json.loads(
         run("train", *TRAIN, *dev, *several, "--out", str(tmp_path / "model"), "--json", "--jobs", "2")
     )
@@ -224,6 +226,46 @@ def test_bootstrap_of_other_sentences():
 
 
 OUT = "--out", "never"
+FEW = "bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "20"
+
+
+def test_inspection(folder):
+    found = json.loads(run("inspect", "model", "--top", "3", "--json"))
+    model = mm.load(folder / "model")
+    assert found["metadata"] == model.describe()
+    assert not any(" " in key for key in found["metadata"])
+    weights = dict(zip(model.feature_names, model.weights.tolist(), strict=True))
+    ranked = sorted(weights, key=weights.__getitem__)
+    assert [one["feature"] for one in found["weights"]["positive"]] == ranked[:-4:-1]
+    assert found["weights"]["negative"] == [{"feature": name, "weight": weights[name]} for name in ranked[:3]]
+    shown = run("inspect", "model", "--top", "3")
+    assert "trained_relative_gap" in shown
+    assert all(f"{weights[name]:+.4f} {name}" in re.sub(" +", " ", shown) for name in (*ranked[:3], *ranked[-3:]))
+    assert "train.en is not a maxmargin model file" in failed("inspect", "train.en")
+
+
+@pytest.mark.parametrize(
+    ("at", "arguments"),
+    [(1, ("train", *TRAIN, *FAST, *OUT)), (16, ("train", *TRAIN, *FAST, *OUT)), (4, (*FEW, *OUT)), (6, FEW)],
+)
+def test_nothing_is_written_if_training_is_interrupted(at, arguments, folder, monkeypatch):
+    """Ctrl-C in the first run, which chooses settings, or in the last three, whose weights are those of the model."""
+    training = import_module("maxmargin.training.train")
+    solve, runs = training.solve, []
+
+    def interrupt(record):
+        if len(runs) == at:
+            raise KeyboardInterrupt
+
+    def watched(*given, callbacks, **settings):
+        runs.append(given)
+        return solve(*given, callbacks=[*callbacks, interrupt], **settings)
+
+    monkeypatch.setattr(training, "solve", watched)
+    answer = runner.invoke(app, ["align", *arguments])
+    assert (answer.exit_code, answer.stdout, len(runs)) == (130, "", at)
+    assert answer.stderr == "interrupted; nothing was written\n"
+    assert not (folder / "never").exists()
 
 
 @pytest.mark.parametrize(
@@ -261,6 +303,8 @@ OUT = "--out", "never"
         ((*TRAIN, "--reuse", "missing", *OUT), "missing: No such file"),
         ((*TRAIN, "--C", "-1", *OUT), "C must be a finite number > 0"),
         ((*TRAIN, "--C", "nan", *OUT), "C must be a finite number > 0"),
+        ((*TRAIN, "--C", "0.1,x", *OUT), "--C 0.1,x: give a number, or several separated by commas, as 0.1,0.3,1"),
+        ((*TRAIN, "--false-negative", "", *OUT), "--false-negative : give a number, or several separated by commas"),
         ((*TRAIN, "--false-negative", "0", *OUT), "false_negative must be a finite number > 0"),
         ((*TRAIN, "--jobs", "0", *OUT), "n_jobs must be None or a non-zero integer"),
         (("--source", "none", "--gold", "none", *OUT), "no sentence pairs to learn from"),
@@ -369,8 +413,18 @@ def test_warnings_come_before_the_error(monkeypatch):
     assert answer.stderr == LONG + "error: No space left on device\n"
 
 
+def test_predictions_that_are_interrupted(monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(options, "write_links", stop)
+    for verb in (("predict", "model", *PAIRS), ("symmetrize", "--forward", "links20", "--backward", "links20")):
+        answer = runner.invoke(app, ["align", *verb])
+        assert (answer.exit_code, answer.stderr) == (130, "interrupted; the output is incomplete\n")
+
+
 def test_settings_that_are_not_chosen_are_told(tmp_path):
-    one = ("--source", "one.both", "--gold", "one.pharaoh", "--reuse", "model", "--C", "0.1", "--C", "0.2")
+    one = ("--source", "one.both", "--gold", "one.pharaoh", "--reuse", "model", "--C", "0.1,0.2")
     Path("one.both").write_text("the house ||| la maison\n", encoding="utf-8")
     Path("one.pharaoh").write_text("0-0 1-1\n", encoding="utf-8")
     answer = runner.invoke(app, ["align", "train", *one, "--out", str(tmp_path / "model")])

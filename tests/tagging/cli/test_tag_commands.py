@@ -71,7 +71,7 @@ def test_training_reports_and_predictions_are_those_of_python(files):
 
 def test_the_table_of_facts(files):
     shown = run("tag", "train", str(files / "train"), "--out", str(files / "shown"))
-    for word in ("relative_gap", "seconds reading", "seconds features", "seconds training", "converged"):
+    for word in ("relative_gap", "seconds_reading", "seconds_features", "seconds_training", "converged"):
         assert word in shown
     assert "run_relative_gap" not in shown
 
@@ -411,6 +411,8 @@ def test_inspection(files):
     tagger = mm.load(model)
     assert [one["label"] for one in found["labels"]] == list(tagger.labels)
     assert found["metadata"]["weights"] == len(tagger.weights)
+    assert found["metadata"]["trained_on_columns"] == ["word", "pos", "label"]
+    assert not any(" " in key for key in (*found, *found["metadata"]))
     estimator = SequenceTagger.load(model)
     state, pairs = estimator.state_features_, estimator.transition_features_
     for one in found["labels"]:
@@ -423,7 +425,7 @@ def test_inspection(files):
     assert all("B-NP" in (entry["from"], entry["to"]) for entry in one["transitions"]["positive"])
     shown = run("tag", "inspect", model)
     assert "transitions" in shown
-    assert "trained relative_gap" in shown
+    assert "trained_relative_gap" in shown
     assert "no label 'X'; there are" in failed("tag", "inspect", model, "--label", "X")
     assert json.loads(run("inspect", model, "--json"))["kind"] == "sequence tagging"
 
@@ -432,7 +434,7 @@ def test_inspection_of_pairs_and_triples(files, tmp_path):
     (tmp_path / "template").write_text(TEMPLATE + "B1:%x[0,pos]\n")
     trained(files, "--template", str(tmp_path / "template"))
     found = json.loads(run("tag", "inspect", str(files / "other"), "--json"))
-    assert found["attributes of pairs"]["positive"][0]["attribute"].startswith("B1:")
+    assert found["attributes_of_pairs"]["positive"][0]["attribute"].startswith("B1:")
     assert "attributes of pairs" in run("tag", "inspect", str(files / "other"))
     trained(files, "--order", "2")
     found = json.loads(run("tag", "inspect", str(files / "other"), "--json"))

@@ -21,6 +21,7 @@ from maxmargin.tasks.tagging.cli.train import Checkpoints
 from maxmargin.tasks.tagging.io.corpus import load_corpus
 
 LONG = ("--tol", "1e-9", "--max-iter", "200", "--save-every", "0", "--columns", "word,pos,label,_", "--label", "label")
+NONE = "nothing was written, and no checkpoint was saved yet"
 
 
 @pytest.fixture(scope="module")
@@ -160,17 +161,17 @@ def test_an_interruption_before_anything_was_saved(files, tmp_path, monkeypatch)
 
     monkeypatch.setattr("maxmargin.tasks.tagging.training.train_tagger", stop)
     answer = runner.invoke(app, arguments(files, tmp_path / "model"))
-    assert (answer.exit_code, answer.stderr) == (130, "interrupted; no checkpoint was saved yet\n")
+    assert (answer.exit_code, answer.stderr) == (130, f"interrupted; {NONE}\n")
 
 
 def test_the_newest_checkpoint_is_the_one_that_is_named(tmp_path):
     saves = Checkpoints(tmp_path / "model")
-    assert saves.summary() == "no checkpoint was saved yet"
+    assert saves.summary() == NONE
     for age, end in enumerate(("", "-10", "-9", "-0-2")):
         path = tmp_path / f"model.checkpoint{end}"
         path.touch()
         os.utime(path, ns=(0, 10**18 + age))
     (tmp_path / "model.checkpoint-else").touch()
-    assert saves.summary().startswith(f"{tmp_path / 'model.checkpoint-0-2'} is kept")
+    assert saves.summary().startswith(f"no model was written; {tmp_path / 'model.checkpoint-0-2'} is kept")
     os.utime(tmp_path / "model.checkpoint-9", ns=(0, 2 * 10**18))
-    assert saves.summary().startswith(f"{tmp_path / 'model.checkpoint-9'} is kept")
+    assert saves.summary().startswith(f"no model was written; {tmp_path / 'model.checkpoint-9'} is kept")

@@ -1,1 +1,1 @@
-"""Parts that several tasks share: text files, corpora, commands and their options, progress, tables, resampling."""
+"""Parts that several tasks share: text files, corpora, commands, options, progress, tables, weights, resampling."""

@@ -1,26 +1,47 @@
-"""Helpers of commands: errors as lines, checks of output files, standard input read once."""
+"""Helpers of commands: errors and interruptions as lines, checks of output files, standard input read once."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
 
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.common.text import STANDARD_INPUT, FileError
 
+if TYPE_CHECKING:
+    from maxmargin.model import Model
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+PART_WRITTEN = "the output is incomplete"
+"""What Ctrl-C leaves behind in commands that write as they go."""
+
+Trained = TypeVar("Trained", bound="Model")
+
 
 @contextmanager
-def errors_as_lines() -> Iterator[None]:
-    """Print warnings, then the error if there is one, as one line each; an error ends the command."""
+def errors_as_lines(left: str | Callable[[], str] = "nothing was written") -> Iterator[None]:
+    """Print warnings, then the error if there is one, as one line each; an error or Ctrl-C ends the command.
+
+    Args:
+        left: what Ctrl-C leaves behind, or a function that returns it.
+    """
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 yield
+            except KeyboardInterrupt:
+                caught.clear()  # the warning that the best weights so far are kept: they are not
+                raise
             finally:
                 for warning in caught:
                     print(f"warning: {printable(warning.message)}", file=sys.stderr)
@@ -30,6 +51,16 @@ def errors_as_lines() -> Iterator[None]:
         fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
     except ValueError as error:
         fail(str(error))
+    except KeyboardInterrupt:
+        print(f"interrupted; {printable(left() if callable(left) else left)}", file=sys.stderr)
+        raise typer.Exit(code=INTERRUPTED) from None
+
+
+def uninterrupted(model: Trained) -> Trained:
+    """Return a model whose training was not interrupted; otherwise Ctrl-C ends the command, too."""
+    if model.training is not None and model.training.interrupted:
+        raise KeyboardInterrupt
+    return model
 
 
 def writable(path: Path, keep: Sequence[str | None] = ()) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,4 +13,18 @@ Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Conf
 ModelOut = Annotated[Path, typer.Option("--out", help="Model file to write.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Top = Annotated[int, typer.Option("--top", min=1, help="Number of the strongest weights of each sign.")]
 Tol = Annotated[float, typer.Option("--tol", min=0.0, help="Relative duality gap at which training stops.")]
+
+
+def numbers_option(name: str, help: str, default: str) -> Any:
+    """Return the option of a number, or of several to choose from; :func:`numbers` reads its value."""
+    return typer.Option(name, metavar="NUMBERS", help=help, show_default=default)
+
+
+def numbers(name: str, given: str | None) -> tuple[float, ...] | None:
+    """Return the numbers that were given for an option; None if it was not given."""
+    try:
+        return None if given is None else tuple(map(float, given.split(",")))
+    except ValueError:
+        raise ValueError(f"{name} {given}: give a number, or several separated by commas, as 0.1,0.3,1") from None

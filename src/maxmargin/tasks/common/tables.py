@@ -1,15 +1,14 @@
-"""Tables of scores for a terminal."""
+"""Tables of scores and weights for a terminal."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from maxmargin._terminal import printable, shown
+from maxmargin._terminal import console, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 
@@ -32,17 +31,6 @@ def numbers_table(*heads: str) -> Table:
     for at, head in enumerate(heads):
         cell = Text(printable(head), overflow="fold")
         table.add_column(cell, justify="right" if at else "left", overflow="fold")
-    return table
-
-
-def metadata_table(metadata: Mapping[str, Any]) -> Table:
-    """Return a table with one row per entry."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for key, value in metadata.items():
-        table.add_row(Text(key), Text(shown(value)))
     return table
 
 
@@ -69,8 +57,21 @@ def add_comparisons(
     table.add_row("  p value", "", *(f"{one['p_value']:.4f}" for one in found))
 
 
-def console() -> Console:
-    """Return a console for tables; in pipes and files, lines are not wrapped."""
-    from rich.console import Console
+def print_weights(
+    title: str, weights: Mapping[str, Sequence[Mapping[str, Any]]], name: Callable[[Mapping[str, Any]], str]
+) -> None:
+    """Print what :func:`~maxmargin.tasks.common.weights.strongest_weights` returns, below a title."""
+    from rich.table import Table
+    from rich.text import Text
 
-    return Console(width=None if sys.stdout.isatty() else 10_000, highlight=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(2):
+        table.add_column(justify="right")
+        table.add_column()
+    for sides in zip_longest(weights["positive"], weights["negative"]):
+        cells = [cell for one in sides for cell in ((f"{one['weight']:+.4f}", name(one)) if one else ("", ""))]
+        table.add_row(*(Text(printable(cell), overflow="fold") for cell in cells))
+    terminal = console()
+    terminal.print()
+    terminal.print(Text(printable(title)), style="bold")
+    terminal.print(table)

@@ -6,7 +6,7 @@ It imports neither training nor scikit-learn, so that commands that only predict
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.weights import strongest_weights
 from maxmargin.tasks.tagging.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows
 from maxmargin.tasks.tagging.encoder.gold import UNKNOWN, GoldLabels
@@ -178,8 +179,8 @@ class TaggerModel(Model):
     def describe(self) -> dict[str, Any]:
         """Return a summary of the model, as plain JSON values."""
         found = super().describe()
-        file = found.pop("trained file", None)
-        return found | ({f"trained on {key}": value for key, value in file.items()} if isinstance(file, dict) else {})
+        file = found.pop("trained_file", None)
+        return found | ({f"trained_on_{key}": value for key, value in file.items()} if isinstance(file, dict) else {})
 
     def strongest(self, top: int = 10, labels: Sequence[str] = ()) -> dict[str, Any]:
         """Return the strongest weights of each label and of transitions.
@@ -205,18 +206,20 @@ class TaggerModel(Model):
             def attribute(at: int, own: IntArray = own) -> dict[str, Any]:
                 return {"attribute": self.extractor.name(int(features[own[at]]))}
 
-            by_label.append({"label": names[code], "weights": len(own), **_extremes(tokens[own], top, attribute)})
+            by_label.append(
+                {"label": names[code], "weights": len(own), **strongest_weights(tokens[own], top, attribute)}
+            )
         allowed = np.ones((k, k), dtype=bool) if layout.constraints is None else layout.constraints.pairs
         wanted = np.flatnonzero(allowed & (seen[:, None] | seen[None, :]))
         found: dict[str, Any] = {
             "labels": by_label,
-            "transitions": _extremes(
+            "transitions": strongest_weights(
                 pairs.ravel()[wanted], top, lambda at: {"from": names[wanted[at] // k], "to": names[wanted[at] % k]}
             ),
         }
         if layout.order == 2:
             triples = np.flatnonzero((allowed[:, :, None] & allowed[None, :, :]).ravel())
-            found["triples"] = _extremes(
+            found["triples"] = strongest_weights(
                 rest.ravel()[triples],
                 top,
                 lambda at: {"labels": [names[code] for code in np.unravel_index(triples[at], (k, k, k))]},
@@ -224,7 +227,7 @@ class TaggerModel(Model):
         support = layout.edge_support
         if support is not None:
             of_pair = support.columns.astype(np.int64)
-            found["attributes of pairs"] = _extremes(
+            found["attributes_of_pairs"] = strongest_weights(
                 rest,
                 top,
                 lambda at: {
@@ -234,14 +237,3 @@ class TaggerModel(Model):
                 },
             )
         return found
-
-
-def _extremes(weights: FloatArray, top: int, named: Callable[[int], dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the largest positive and the smallest negative weights, strongest first."""
-    found = {}
-    for name, signed in (("positive", -weights), ("negative", weights)):
-        few = np.arange(len(signed)) if len(signed) <= top else np.argpartition(signed, top - 1)[:top]
-        few = few[signed[few] < 0]
-        few = few[np.lexsort((few, signed[few]))]
-        found[name] = [{**named(int(at)), "weight": float(weights[at])} for at in few]
-    return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from maxmargin.tasks.alignment.cli import bootstrap, evaluate, predict, show, symmetrize, train
+from maxmargin.tasks.alignment.cli import bootstrap, evaluate, inspect, predict, show, symmetrize, train
 
-app = typer.Typer(help="Word alignment: train, predict, evaluate, look at links.", no_args_is_help=True)
+app = typer.Typer(help="Word alignment: train, predict, evaluate, inspect, look at links.", no_args_is_help=True)
 app.command()(train.train)
 app.command()(predict.predict)
 app.command()(bootstrap.bootstrap)
 app.command()(evaluate.evaluate)
+app.command()(inspect.inspect)
 app.command()(show.show)
 app.command()(symmetrize.symmetrize)

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from maxmargin._terminal import console
 from maxmargin.tasks.alignment.cli.options import RECOGNIZED, GoldFormat, OptionalSource, Target, optional_bitext
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.metrics import tables
 from maxmargin.tasks.alignment.metrics.files import evaluate_files
 from maxmargin.tasks.common.commands import errors_as_lines, once
 from maxmargin.tasks.common.options import AsJson, Level, ResamplingSeed
-from maxmargin.tasks.common.tables import console
 from maxmargin.tasks.common.text import name_of
 
 

@@ -21,7 +21,7 @@ from maxmargin.tasks.alignment.cli.options import (
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
-from maxmargin.tasks.common.commands import errors_as_lines, once
+from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
 from maxmargin.tasks.common.options import Jobs
 
 
@@ -45,5 +45,5 @@ def predict(
         once([source, target, *extras.values()])
         aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
         pairs = read_pairs(source, target, extra=extras)
-    with errors_as_lines():
+    with errors_as_lines(PART_WRITTEN):
         align(aligner, pairs, form, method=method, confidence=confidence, threshold=threshold, adapt=adapt)

@@ -10,7 +10,7 @@ from maxmargin.tasks.alignment.cli.options import RECOGNIZED, OptionalSource, Ta
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.metrics.files import symmetrize_files
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
-from maxmargin.tasks.common.commands import errors_as_lines, once
+from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
 
 
 def symmetrize(
@@ -32,4 +32,5 @@ def symmetrize(
         once([forward, backward, source, target])
         bitext = optional_bitext(source, target)
         links = symmetrize_files(forward, backward, method.value, reverse=reverse, bitext=bitext, format=form)
-    write(links, out)
+    with errors_as_lines(PART_WRITTEN):
+        write(links, out)

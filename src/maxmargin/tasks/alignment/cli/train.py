@@ -20,8 +20,8 @@ from maxmargin.tasks.alignment.cli.options import (
     save,
 )
 from maxmargin.tasks.alignment.io.sentences import read_annotated
-from maxmargin.tasks.common.commands import errors_as_lines, once, writable
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol
+from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
+from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 
 
 def train(
@@ -41,14 +41,12 @@ def train(
     dev_gold: Annotated[str | None, typer.Option("--dev-gold", help="Links of --dev-source.")] = None,
     fertility: Fertility = 2,
     C: Annotated[
-        list[float] | None,
-        typer.Option("--C", help="Regularization; repeat to choose from several.", show_default="0.03 0.1 0.3"),
+        str | None,
+        numbers_option("--C", "Larger means less regularization. Of several, the best is chosen.", "0.03,0.1,0.3"),
     ] = None,
     false_negative: Annotated[
-        list[float] | None,
-        typer.Option(
-            "--false-negative", help="Cost of a missed link; repeat to choose from several.", show_default="1 2 3"
-        ),
+        str | None,
+        numbers_option("--false-negative", "Cost of a missed link. Of several, the best is chosen.", "1,2,3"),
     ] = None,
     extra: Extra = None,
     dev_extra: Annotated[
@@ -67,6 +65,7 @@ def train(
     began = time.perf_counter()
     writable(out)
     with errors_as_lines():
+        given = {"C": numbers("--C", C), "false_negative": numbers("--false-negative", false_negative)}
         extras, dev_extras = extra_files(extra), extra_files(dev_extra, "--dev-extra")
         bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
         once([*bitexts, gold, dev_gold, *extras.values(), *dev_extras.values()])
@@ -84,11 +83,10 @@ def train(
         if dev_source is not None and dev_gold is not None:
             dev = read_annotated(dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form)
     with errors_as_lines():
-        choices = ("C", C), ("false_negative", false_negative)
-        settings: dict[str, Any] = {name: tuple(value) for name, value in choices if value}
+        settings: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
         how = AlignerSettings(
             fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=reused(reuse), verbose=True, **settings
         )
-        model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
+        model = uninterrupted(train_aligner(pairs, references, how, bitext=bitext or (), dev=dev))
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
         save(model, out, began, annotated=annotated, as_json=as_json)

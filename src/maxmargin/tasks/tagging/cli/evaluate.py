@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from maxmargin._terminal import fail
+from maxmargin._terminal import console, fail
 from maxmargin.tasks.common.commands import errors_as_lines, once
 from maxmargin.tasks.common.options import AsJson, Jobs, Level, ResamplingSeed
 from maxmargin.tasks.common.text import name_of
@@ -68,8 +68,6 @@ def evaluate(
     if as_json:
         print(json.dumps({"interval_level": metadata["interval_level"], **one}), flush=True)
         return
-    from maxmargin.tasks.common.tables import console
-
     found = [tables.scores_table([name_of(predicted)], metadata)]
     if one["chunks"] is not None:
         found.append(tables.rates_table(one["chunks"]["types"], "type"))

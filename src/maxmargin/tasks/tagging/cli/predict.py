@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from maxmargin._terminal import fail
-from maxmargin.tasks.common.commands import errors_as_lines, writable
+from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, writable
 from maxmargin.tasks.common.options import Jobs
 from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join
@@ -57,7 +57,7 @@ def predict(
         fail("--k-best, --scores and --probabilities exclude each other; give one of them")
     if out != STANDARD_INPUT:
         writable(Path(out), keep=[str(model)])
-    with errors_as_lines():
+    with errors_as_lines(PART_WRITTEN):
         from maxmargin.tasks.tagging.io.reading import ReadOptions
         from maxmargin.tasks.tagging.model import TaggerModel
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin._terminal import fail, printable, report
-from maxmargin.tasks.common.commands import errors_as_lines, once, writable
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol
+from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
+from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ SOLVERS = {
 """Names of ``--solver`` and their classes."""
 
 CONSTRAINTS = ("auto", "bio", "iobes", "none")
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
 
 PRESET_COLUMNS = ("word", "pos")
 """The columns that presets may use."""
@@ -79,10 +76,8 @@ def train(
     ] = "negative",
     C: Annotated[
         str | None,
-        typer.Option(
-            "--C",
-            help="Larger means less regularization. Of several, as 0.1,0.3,1, the best on --dev is chosen.",
-            show_default="by preset, or 0.1",
+        numbers_option(
+            "--C", "Larger means less regularization. Of several, the best on --dev is chosen.", "by preset, or 0.1"
         ),
     ] = None,
     solver: Annotated[str, typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.")] = "block-frank-wolfe",
@@ -110,69 +105,65 @@ def train(
     began = time.perf_counter()
     writable(out, keep=[train, dev, template])
     checkpoints = Checkpoints(out)
-    try:
-        with errors_as_lines():
-            once([train, dev, template])
-            algorithm = _solver(solver)
-            grid = _grid(C, dev)
-            if constraints not in CONSTRAINTS:
-                fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
-            from maxmargin.tasks.tagging.io.reading import ReadOptions, file_metadata, labels_of
+    with errors_as_lines(checkpoints.summary):
+        once([train, dev, template])
+        algorithm = _solver(solver)
+        grid = numbers("--C", C)
+        if grid is not None and len(grid) > 1 and dev is None:
+            fail("several values of --C are compared on dev data; give --dev, or one value")
+        if constraints not in CONSTRAINTS:
+            fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
+        from maxmargin.tasks.tagging.io.reading import ReadOptions, file_metadata, labels_of
 
-            options = ReadOptions(form, columns, label, join)
-            texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
-            data = [(text.tokens, labels_of(text, unknown)) for text in texts]
-            features = features_of(texts[0], template, preset)
-            reading = time.perf_counter() - began
-        with errors_as_lines():
-            from maxmargin.solvers import Checkpoint
-            from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
-            from maxmargin.tasks.tagging.training import train_tagger
-            from maxmargin.training import Settings
+        options = ReadOptions(form, columns, label, join)
+        texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
+        data = [(text.tokens, labels_of(text, unknown)) for text in texts]
+        features = features_of(texts[0], template, preset)
+        reading = time.perf_counter() - began
+    with errors_as_lines(checkpoints.summary):
+        from maxmargin.solvers import Checkpoint
+        from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+        from maxmargin.tasks.tagging.training import train_tagger
+        from maxmargin.training import Settings
 
-            encoding: dict[str, Any] = {
-                **features,
-                "order": order,
-                "constraints": None if constraints == "none" else constraints,
-                "unknown": unknown,
-                "min_count": min_count,
-                "support": support,
-            }
-            checkpoint = None
-            if not algorithm.checkpoint_unsupported:
-                choices = {**encoding, "C": grid, "metric": metric, "patience": patience, "random_state": seed}
-                fingerprint = _fingerprint(texts, choices)
-                checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint)
-            elif resume:
-                fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
-            settings = Settings(
-                C=grid,
-                solver=algorithm,
-                tol=tol,
-                max_iter=max_iter,
-                max_seconds=max_seconds,
-                metric=metric,
-                patience=patience,
-                n_jobs=jobs,
-                random_state=seed,
-                checkpoint=checkpoint,
-                verbose=True,
-            )
-            encoder = TaggingEncoder(**encoding)
-            checkpoints.begin(resume)
-            fitting = time.perf_counter()
-            held_out = data[1] if dev is not None else None
-            model = train_tagger(encoder, *data[0], settings, dev=held_out)
-            fitted = time.perf_counter() - fitting
-            if model.training is not None and model.training.interrupted:
-                raise KeyboardInterrupt
-            model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
-            model.save(out)
-            checkpoints.remove()
-            report(_metadata(model, out, reading, fitted, began), as_json=as_json)
-    except KeyboardInterrupt:
-        print(f"interrupted; {checkpoints.summary()}", file=sys.stderr)
-        raise typer.Exit(code=INTERRUPTED) from None
+        encoding: dict[str, Any] = {
+            **features,
+            "order": order,
+            "constraints": None if constraints == "none" else constraints,
+            "unknown": unknown,
+            "min_count": min_count,
+            "support": support,
+        }
+        checkpoint = None
+        if not algorithm.checkpoint_unsupported:
+            choices = {**encoding, "C": grid, "metric": metric, "patience": patience, "random_state": seed}
+            fingerprint = _fingerprint(texts, choices)
+            checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint)
+        elif resume:
+            fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
+        settings = Settings(
+            C=grid,
+            solver=algorithm,
+            tol=tol,
+            max_iter=max_iter,
+            max_seconds=max_seconds,
+            metric=metric,
+            patience=patience,
+            n_jobs=jobs,
+            random_state=seed,
+            checkpoint=checkpoint,
+            verbose=True,
+        )
+        encoder = TaggingEncoder(**encoding)
+        checkpoints.begin(resume)
+        fitting = time.perf_counter()
+        held_out = data[1] if dev is not None else None
+        model = uninterrupted(train_tagger(encoder, *data[0], settings, dev=held_out))
+        fitted = time.perf_counter() - fitting
+        model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
+        model.save(out)
+        checkpoints.remove()
+        report(_metadata(model, out, reading, fitted, began), as_json=as_json)
 
 
 class Checkpoints:
@@ -204,11 +195,11 @@ class Checkpoints:
             path.unlink(missing_ok=True)
 
     def summary(self) -> str:
-        """Return what training can be resumed from."""
+        """Return what an interruption leaves behind: what training can be resumed from."""
         there = self.found()
         if not there:
-            return "no checkpoint was saved yet"
-        return printable(f"{there[-1]} is kept: the same command with --resume resumes from it")
+            return "nothing was written, and no checkpoint was saved yet"
+        return f"no model was written; {there[-1]} is kept: the same command with --resume resumes from it"
 
 
 def _solver(name: str) -> Solver:
@@ -218,18 +209,6 @@ def _solver(name: str) -> Solver:
         fail(f"no solver {name!r}; choose one of {', '.join(SOLVERS)}")
     found: Solver = getattr(solvers, SOLVERS[name])()
     return found
-
-
-def _grid(given: str | None, dev: str | None) -> tuple[float, ...] | None:
-    if given is None:
-        return None
-    try:
-        grid = tuple(float(value) for value in given.split(","))
-    except ValueError:
-        fail(f"--C {given}: give a number, or several separated by commas, as 0.1,0.3,1")
-    if len(grid) > 1 and dev is None:
-        fail("several values of --C are compared on dev data; give --dev, or one value")
-    return grid
 
 
 def features_of(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
@@ -277,7 +256,7 @@ def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, beg
     metadata, described = model.metadata, model.describe()
     names = "preset", "C", "solver", "status", "iterations", "relative_gap"
     of_dev = "run_relative_gap", "dev_score", "dev_iteration"
-    more = ["attributes of pairs"] if described["attributes of pairs"] else []
+    more = ["attributes_of_pairs"] if described["attributes_of_pairs"] else []
     return {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,
@@ -287,8 +266,8 @@ def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, beg
         **{name: metadata[name] for name in names},
         **{name: metadata[name] for name in of_dev if name in metadata},
         "temperature": model.temperature,
-        "seconds reading": reading,
-        "seconds features": fitting - metadata["seconds"],
-        "seconds training": metadata["seconds"],
+        "seconds_reading": reading,
+        "seconds_features": fitting - metadata["seconds"],
+        "seconds_training": metadata["seconds"],
         "seconds": time.perf_counter() - began,
     }

@@ -260,8 +260,8 @@ class TaggingEncoder(Encoder):
             "constraints": self.weight_layout.constraints_text,
             "input": extractor.kind,
             "attributes": extractor.n_attributes,
-            "attributes of pairs": extractor.n_edge_attributes,
-            "columns needed": [] if template is None else list(template.columns_used),
+            "attributes_of_pairs": extractor.n_edge_attributes,
+            "columns_needed": [] if template is None else list(template.columns_used),
         }
 
     def state(self) -> State:
