@@ -9,8 +9,8 @@ import pytest
 from corpora import KINDS, PAIRS, WORDS, chunked, markov, matrices, table_of_scores
 
 from maxmargin.tasks.tagging import SequenceTagger
+from maxmargin.tasks.tagging.dev import COLDEST, HOTTEST
 from maxmargin.tasks.tagging.encoder import layout
-from maxmargin.tasks.tagging.metrics.dev import COLDEST, HOTTEST
 
 
 @pytest.fixture(scope="module", params=sorted(KINDS))

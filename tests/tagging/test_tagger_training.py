@@ -20,9 +20,9 @@ from maxmargin.regions import L2
 from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
+from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.extraction import MatrixExtractor
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
-from maxmargin.tasks.tagging.metrics.dev import DevSentences
 from maxmargin.training import Examples, Settings
 
 FINE = {"tol": 1e-8, "max_iter": 20000}

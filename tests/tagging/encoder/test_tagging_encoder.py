@@ -16,7 +16,7 @@ kinds = pytest.mark.parametrize("kind", sorted(KINDS))
 @kinds
 def test_outputs_there_and_back(kind):
     X, y, settings = KINDS[kind]
-    encoder = TaggingEncoder(**settings)
+    encoder = TaggingEncoder(support="observed", **settings)
     learned, batch, gold = encoder.fit(X, y)
     assert learned.decode(batch, batch.structure.decode(gold.dense())) == y
     again = learned.transform(X)
@@ -43,10 +43,16 @@ def test_the_core_trains_it_as_the_estimator_does(kind):
 
 def test_unknown_labels_are_cut_out():
     X, y = [["w", "v", "w", "u"], ["v"]], [["a", None, "b", "?"], [None]]
-    encoder, batch, gold = TaggingEncoder(template=WORDS, unknown="?").fit(X, y)
+    given = TaggingEncoder(template=WORDS, unknown="?", support="observed")
+    learned, data = given.learned(X, y)
+    encoder, batch, gold = learned.encoded(data.runs(), pieces=True)
     assert encoder.pieces
     assert encoder.decode(batch, batch.structure.decode(gold.dense())) == [["a"], ["b"]]
     assert not encoder.to_model(np.zeros(encoder.n_weights))[0].pieces
+    with pytest.raises(ValueError, match="some labels are unknown: use train_tagger"):
+        train(given, X, y)
+    with pytest.raises(ValueError, match=r'support="negative" is found by training: use train_tagger'):
+        train(TaggingEncoder(template=WORDS), X, [["a", "b", "a", "b"], ["a"]])
 
 
 def test_scores_of_models():

@@ -18,15 +18,15 @@ from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.weights import strongest_weights
-from maxmargin.tasks.tagging.decoder import Decoder
+from maxmargin.tasks.tagging.encoder.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows
 from maxmargin.tasks.tagging.encoder.gold import UNKNOWN, GoldLabels
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.io.table import Codes
 
 if TYPE_CHECKING:
+    from maxmargin.tasks.tagging.dev import DevSentences
     from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
-    from maxmargin.tasks.tagging.metrics.dev import DevSentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class TaggerModel(Model):
             metric: "accuracy", "f1" (of chunks), "sentence_accuracy", "auto" (F1 if the labels look like chunks), or a
                 function of gold and predicted labels; None for accuracy.
         """
-        from maxmargin.tasks.tagging.metrics.dev import DevSentences  # predictions do without it
+        from maxmargin.tasks.tagging.dev import DevSentences  # predictions do without it
 
         rows = self.extractor.rows(X)
         given = GoldLabels.parse(y, self.encoder.unknown)

@@ -32,11 +32,11 @@ from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.loop import generator
 from maxmargin.problem import Problem
 from maxmargin.solvers import BlockFrankWolfe
+from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.io.table import Codes
-from maxmargin.tasks.tagging.metrics.dev import DevSentences
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.training import Examples, Hooks, Settings, train_examples
 from maxmargin.training.train import dev_score

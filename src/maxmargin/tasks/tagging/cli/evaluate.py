@@ -45,10 +45,10 @@ def evaluate(
     """Score labels: accuracy of tokens and sentences, chunks as conlleval counts them, confusions."""
     with errors_as_lines():
         once([predicted, gold])
-        from maxmargin.tasks.tagging.io.reading import ReadOptions
+        from maxmargin.tasks.tagging.evaluation import is_model, score_file, score_model
         from maxmargin.tasks.tagging.metrics import tables
-        from maxmargin.tasks.tagging.metrics.files import is_model, score_file, score_model
         from maxmargin.tasks.tagging.model import TaggerModel
+        from maxmargin.tasks.tagging.reading import ReadOptions
 
         options = ReadOptions(form, columns, label, join)
         if is_model(predicted):

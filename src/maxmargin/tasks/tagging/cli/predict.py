@@ -58,8 +58,8 @@ def predict(
     if out != STANDARD_INPUT:
         writable(Path(out), keep=[str(model)])
     with errors_as_lines(PART_WRITTEN):
-        from maxmargin.tasks.tagging.io.reading import ReadOptions
         from maxmargin.tasks.tagging.model import TaggerModel
+        from maxmargin.tasks.tagging.reading import ReadOptions
 
         tagger = TaggerModel.load(model, n_jobs=jobs)
         text = ReadOptions(form, columns, label, join).read_for(input, tagger, labeled=None)
@@ -90,7 +90,7 @@ def predict_file(
     import numpy as np
 
     from maxmargin.tasks.tagging.io.files import write_k_best, write_tagged
-    from maxmargin.tasks.tagging.io.reading import rows_of
+    from maxmargin.tasks.tagging.reading import rows_of
 
     try:
         rows = rows_of(model, text)

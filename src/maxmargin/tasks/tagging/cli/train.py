@@ -113,7 +113,7 @@ def train(
             fail("several values of --C are compared on dev data; give --dev, or one value")
         if constraints not in CONSTRAINTS:
             fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
-        from maxmargin.tasks.tagging.io.reading import ReadOptions, file_metadata, labels_of
+        from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata, labels_of
 
         options = ReadOptions(form, columns, label, join)
         texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]

@@ -10,8 +10,8 @@ import numpy as np
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
-from maxmargin.tasks.tagging.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.attributes import Attributes
+from maxmargin.tasks.tagging.encoder.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout

@@ -105,9 +105,13 @@ class TaggingEncoder(Encoder):
     # From data to batches.
 
     def fit(self, X: Any, y: Any) -> tuple[Self, Batch, SparsePoint]:
-        """See :meth:`Encoder.fit`; if labels are unknown, the batch has the runs of known labels."""
+        """See :meth:`Encoder.fit`; refuses what only :func:`~maxmargin.tasks.tagging.train_tagger` can train."""
         fitted, data = self.learned(X, y)
-        return fitted.encoded(data.runs() if data.incomplete else data, pieces=data.incomplete)
+        if self.support == "negative":
+            raise ValueError('support="negative" is found by training: use train_tagger, or give support="observed"')
+        if data.incomplete:
+            raise ValueError("some labels are unknown: use train_tagger, which completes them")
+        return fitted.encoded(data)
 
     def transform(self, X: Any) -> Batch:
         """See :meth:`Encoder.transform`."""

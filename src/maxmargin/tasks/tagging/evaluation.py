@@ -9,9 +9,9 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import STANDARD_INPUT, FileError, count_of, problem
 from maxmargin.tasks.tagging.io.files import TaggedText, read_tagged
-from maxmargin.tasks.tagging.io.reading import ReadOptions, labels_of, rows_of
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.reading import ReadOptions, labels_of, rows_of
 
 
 def is_model(path: str) -> bool:
