@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin.structures.base import FloatArray, Structure
 
 
@@ -43,8 +43,8 @@ class Hamming(Loss):
 
     def costs(self, structure: Structure, gold: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See :meth:`Loss.costs`."""
-        plus = checks.number("false_positive", self.false_positive, least=0)
-        minus = checks.number("false_negative", self.false_negative, least=0)
+        plus = _checks.number("false_positive", self.false_positive, least=0)
+        minus = _checks.number("false_negative", self.false_negative, least=0)
         y = gold[structure.variable_parts]
         if structure.categorical:
             if plus != minus:

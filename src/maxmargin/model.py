@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads, model_file
+from maxmargin import _checks, _threads, model_file
 from maxmargin._callers import callers_level
 from maxmargin._version import __version__
 from maxmargin.encoders.base import Batch, Encoder, encoder_of_kind
@@ -135,7 +135,7 @@ class Model:
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
-        k = checks.integer(k, "k", at_least=1)
+        k = _checks.integer("k", k, least=1)
         lists: list[list[tuple[Any, float]]] = []
         with _threads.threads(self.n_jobs):
             for examples, piece in self.encoder.transform(X).pieces():
@@ -358,7 +358,7 @@ def load(
         if kind == PartsEncoder.kind:
             if structure is None:
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
-            encoder: Encoder = PartsEncoder(structure, checks.integer(state["n_features"], "n_features"))
+            encoder: Encoder = PartsEncoder(structure, _checks.integer("n_features", state["n_features"], least=0))
         else:
             encoder = encoder_of_kind(kind).from_state(state)
         weights = _restored(arrays, encoder.n_weights)

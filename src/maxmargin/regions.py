@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin._vectors import norm, squared
 from maxmargin.structures.base import FloatArray
@@ -192,8 +192,8 @@ class L2(Region):
     nonnegative: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        checks.positive("C", self.C, infinite=True, hint=_LARGER)
-        checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
+        _checks.positive("C", self.C, infinite=True, hint=_LARGER)
+        _checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
 
     @property
@@ -311,8 +311,8 @@ class L1(Region):
     curvature = 0.0
 
     def __post_init__(self) -> None:
-        checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
-        checks.positive("C", self.C, infinite=True, hint=_LARGER)
+        _checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
+        _checks.positive("C", self.C, infinite=True, hint=_LARGER)
         if np.isinf(self.radius) and np.isinf(self.C):
             raise ValueError(
                 "radius or C must be finite: an infinite L1 ball without a penalty does not regularize; "

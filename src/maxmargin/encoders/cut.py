@@ -21,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin._checks import one_of
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
@@ -150,7 +151,7 @@ class CutEncoder(KernelEncoder):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
-        nodes, edges = (checks.integer(state[key], key) for key in ("n_node_features", "n_edge_features"))
+        nodes, edges = (_checks.integer(key, state[key], least=0) for key in ("n_node_features", "n_edge_features"))
         return cls(nodes, edges, state["potentials"], *kernel_from_state(state, nodes))
 
 

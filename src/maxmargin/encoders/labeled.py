@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json, sequence
@@ -118,6 +119,6 @@ class LabeledEncoder(Encoder):
             raise ValueError("its labels are not a list")
         return cls(
             classes=distinct([label_from_json(label) for label in state["classes"]]),
-            n_features=checks.integer(state["n_features"], "n_features"),
-            n_edge_features=checks.integer(state["n_edge_features"], "n_edge_features"),
+            n_features=_checks.integer("n_features", state["n_features"], least=0),
+            n_edge_features=_checks.integer("n_edge_features", state["n_edge_features"], least=0),
         )

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Bipartite
@@ -42,7 +43,7 @@ class MatchingEncoder(KernelEncoder):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, value in (("left_capacity", self.left_capacity), ("right_capacity", self.right_capacity)):
-            checks.integer(value, name, at_least=1)
+            _checks.integer(name, value, least=1)
 
     def parse(self, X: list[Any]) -> tuple[list[Any], checks.Rows]:
         """The graphs, and the features of all their links."""
@@ -107,8 +108,8 @@ class MatchingEncoder(KernelEncoder):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
-        left, right = (checks.integer(state[key], key, at_least=1) for key in ("left_capacity", "right_capacity"))
-        n_features = checks.integer(state["n_features"], "n_features")
+        left, right = (_checks.integer(key, state[key], least=1) for key in ("left_capacity", "right_capacity"))
+        n_features = _checks.integer("n_features", state["n_features"], least=0)
         return cls(left, right, n_features, *kernel_from_state(state, n_features))
 
 

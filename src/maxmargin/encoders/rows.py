@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.encoders.base import Encoder, State
 from maxmargin.encoders.data import checks
 from maxmargin.features.base import Features
@@ -45,7 +46,7 @@ class RowsEncoder(Encoder):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
-        return cls(n_features=checks.integer(state["n_features"], "n_features"))  # type: ignore[call-arg]
+        return cls(n_features=_checks.integer("n_features", state["n_features"], least=0))  # type: ignore[call-arg]
 
 
 class KernelEncoder(Encoder):

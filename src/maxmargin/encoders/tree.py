@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
@@ -50,7 +51,7 @@ class TreeEncoder(LabeledEncoder):
     def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be), widths and sizes of cliques."""
         if self.width is not None:
-            checks.integer(self.width, "width", at_least=1)
+            _checks.integer("width", self.width, least=1)
         learned = self._learned(parsed.nodes, parsed.optional_edge_rows(), y)
         cliques, rows = graphs.cliques(parsed.inputs)
         for index, own in enumerate(cliques):
@@ -185,7 +186,7 @@ class TreeEncoder(LabeledEncoder):
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
         width = state["width"]
-        checked = None if width is None else checks.integer(width, "width", at_least=1)
+        checked = None if width is None else _checks.integer("width", width, least=1)
         sizes = state["clique_sizes"]
         if not isinstance(sizes, list) or any(isinstance(size, bool) or not isinstance(size, int) for size in sizes):
             raise ValueError("its sizes of cliques are not a list of integers")
@@ -195,7 +196,7 @@ class TreeEncoder(LabeledEncoder):
             super().from_state(state),
             width=checked,
             clique_sizes=tuple(sizes),
-            n_clique_features=checks.integer(state["n_clique_features"], "n_clique_features"),
+            n_clique_features=_checks.integer("n_clique_features", state["n_clique_features"], least=0),
         )
 
 

@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows
@@ -67,10 +67,10 @@ class Kernel:
             known = ", ".join(f'"{name}"' for name in NAMES)
             raise ValueError(f"a kernel must be one of {known} or a function of two matrices, got {self.function!r}")
         if self.gamma is not None:
-            checks.positive("gamma", self.gamma)
-        checks.number("coef0", self.coef0, least=0, hint="otherwise the kernel is not an inner product")
-        checks.integer("degree", self.degree, least=1)
-        checks.integer("max_parts", self.max_parts, least=1)
+            _checks.positive("gamma", self.gamma)
+        _checks.number("coef0", self.coef0, least=0, hint="otherwise the kernel is not an inner product")
+        _checks.integer("degree", self.degree, least=1)
+        _checks.integer("max_parts", self.max_parts, least=1)
 
     def resolved(self, n_features: int) -> Kernel:
         """The kernel with ``gamma`` in numbers."""

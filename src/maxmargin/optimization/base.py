@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import RESCALINGS, SLACKS, MostViolated, Problem
@@ -192,10 +192,10 @@ class Solver(ABC):
 
     def __post_init__(self) -> None:
         """Check ``max_iter`` and all flags; a subclass with more settings extends it."""
-        checks.integer("max_iter", self.max_iter, least=1)
+        _checks.integer("max_iter", self.max_iter, least=1)
         for one in fields(cast(Any, self)):
             if one.type in ("bool", bool):
-                checks.flag(one.name, getattr(self, one.name))
+                _checks.flag(one.name, getattr(self, one.name))
 
     remedy = "raise max_iter or max_seconds, raise tol, or regularize more (smaller C or radius)"
     """The advice when the gap did not close."""

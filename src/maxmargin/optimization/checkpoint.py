@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks as checks
-from maxmargin import model_file
+from maxmargin import _checks, model_file
 from maxmargin._callers import callers_level
 from maxmargin._version import __version__
 from maxmargin.optimization.base import Counters, Solver, StateDict, weight_sized
@@ -62,10 +61,10 @@ class Checkpoint:
         fingerprint: Any = self.fingerprint
         if not isinstance(path, (str, Path)) or not str(path):
             raise ValueError(f"the path of a checkpoint must be the name of a file, got {path!r}")
-        checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
+        _checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
         if not isinstance(fingerprint, str):
             raise ValueError(f"fingerprint must be a string, got {fingerprint!r}")
-        checks.flag("keep", self.keep)
+        _checks.flag("keep", self.keep)
 
     def beside(self, suffix: str) -> Checkpoint:
         """The same with a file whose name has a suffix more, for one of several runs."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.carry import Carry
@@ -44,11 +44,11 @@ class Stop:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice")
+        _checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice")
         if self.max_iter is not None:
-            checks.integer("max_iter", self.max_iter, least=1, hint="None takes the solver's own limit")
+            _checks.integer("max_iter", self.max_iter, least=1, hint="None takes the solver's own limit")
         if self.max_seconds is not None:
-            checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
+            _checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin.encoders.base import Encoder
 from maxmargin.model import Model
 from maxmargin.structures.base import FloatArray
@@ -85,7 +85,7 @@ class RegularizationPath:
 
     def points(self, which: Which) -> tuple[PathPoint, ...]:
         """The exact points or the iterates."""
-        checks.one_of("which", which, ("exact", "iterates"))
+        _checks.one_of("which", which, ("exact", "iterates"))
         return self.exact if which == "exact" else self.iterates
 
     def arrays(self, which: Which) -> dict[str, FloatArray]:

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin._digest import digest
 from maxmargin._sparse import sp
 from maxmargin._vectors import dot
@@ -93,8 +92,8 @@ class Problem:
             loss_weight: packed over the variables' parts, >= 0; scales the loss part by part.
             good: several good outputs per example, on lists of candidates; ``gold`` is then one of them.
         """
-        checks.one_of("rescaling", rescaling, RESCALINGS)
-        checks.one_of("slack", slack, SLACKS)
+        _checks.one_of("rescaling", rescaling, RESCALINGS)
+        _checks.one_of("slack", slack, SLACKS)
         if features.n_parts != structure.n_parts:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")
         if reason := region.unsupported(features.n_weights):

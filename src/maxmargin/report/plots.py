@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin.path import RegularizationPath
 from maxmargin.solvers import Solution
 from maxmargin.structures.base import IntArray
@@ -38,7 +38,7 @@ def plot_convergence(solutions: Mapping[str, Solution], *, axes: Any = None, aga
     """
     if not isinstance(solutions, Mapping) or not all(isinstance(found, Solution) for found in solutions.values()):
         raise ValueError("solutions must map names to solutions, for example {'C = 1': model.solution_}")
-    checks.one_of("against", against, ("seconds", "iteration", "projections"))
+    _checks.one_of("against", against, ("seconds", "iteration", "projections"))
     if axes is None:
         _, axes = _figure(7.0, 4.5)
     for name, solution in solutions.items():
@@ -89,8 +89,8 @@ def plot_path(
     """
     if not isinstance(path, RegularizationPath):
         raise ValueError(f"path must be what mm.regularization_path returns, got a {type(path).__name__}")
-    checks.one_of("against", against, ("norm", "l1_norm"))
-    checks.one_of("scale", scale, ("linear", "log"))
+    _checks.one_of("against", against, ("norm", "l1_norm"))
+    _checks.one_of("scale", scale, ("linear", "log"))
     figure, panels = _figure(9.0, 7.0, 2, 2)
     (loss, growth), (dev, test) = panels
     length = "norm of the weights" if against == "norm" else "sum of the absolute weights"

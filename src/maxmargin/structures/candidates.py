@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
@@ -126,7 +126,7 @@ class Candidates(Structure):
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` largest scores, by one sort."""
-        most, values = checks.integer("k", k, least=1), vector(scores, self.n_parts, "scores")
+        most, values = _checks.integer("k", k, least=1), vector(scores, self.n_parts, "scores")
         fine = self._finite(values)
         order = np.lexsort((-np.where(fine[self._owner], values, 0.0), self._owner))
         ranks = []
@@ -142,7 +142,7 @@ class Candidates(Structure):
 
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection onto the simplexes, exact to rounding."""
-        checks.number("tol", tol, least=0)
+        _checks.number("tol", tol, least=0)
         values = vector(point, self.n_parts, "point")
         fine = self._finite(values)
         safe = np.where(fine[self._owner], values, 0.0)

@@ -36,8 +36,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, vector
 from maxmargin.structures._labeled import check_edges, edge_lists
@@ -127,7 +126,7 @@ class Cut(Structure):
         of an earlier projection on the same graphs, shape ``(n_edges,)``.
         """
         packed = vector(point, self.n_parts, "point")
-        tol = checks.number("tol", tol, least=0)
+        tol = _checks.number("tol", tol, least=0)
         flow = started(warm, (len(self.edges),))
         z, value, status = self._buffers()
         gap = np.empty(self.n_examples)

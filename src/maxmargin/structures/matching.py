@@ -44,8 +44,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, started, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
@@ -267,7 +266,7 @@ class Matching(Structure):
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best matchings of every example, exactly; the first is the argmax, ties come in any order."""
-        ranks = min(checks.integer("k", k, least=1), self._most_outputs)
+        ranks = min(_checks.integer("k", k, least=1), self._most_outputs)
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         values = self._sorted(scores, "scores")
@@ -312,7 +311,7 @@ class Matching(Structure):
         duals = started(warm, (nodes,))
         z, value, status = self._buffers()
         steps = np.empty((self.n_examples, 2), dtype=np.int32)  # Newton steps and fallbacks, for benchmarks
-        arguments = (checks.number("tol", tol, least=0), warm is not None, duals, z, value, status, steps)
+        arguments = (_checks.number("tol", tol, least=0), warm is not None, duals, z, value, status, steps)
         _kernels.matching_project(self._batch, values, *arguments, _threads.current())
         return Points(self._unsorted(z), value, status, duals)
 

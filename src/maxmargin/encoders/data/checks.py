@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.encoders.data import sparse
 from maxmargin.structures._arrays import offsets_of
@@ -46,11 +45,6 @@ def array(value: Any, index: int, what: str, kinds: str, wanted: str) -> npt.NDA
     except (TypeError, ValueError):
         got = f"{got} with masked entries" if np.ma.is_masked(value) else f"{got} of unequal or odd entries"
     raise ValueError(f"example {index}: {what} must be {wanted}, got {got}")
-
-
-def integer(value: Any, what: str, *, at_least: int = 0) -> int:
-    """A plain integer (of Python or NumPy, not a bool) that is large enough."""
-    return _checks.integer(what, value, least=at_least)
 
 
 def matrix(value: Any, index: int, what: str) -> Any:

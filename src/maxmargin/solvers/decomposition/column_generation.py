@@ -39,7 +39,7 @@ from typing import Literal
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
@@ -138,11 +138,11 @@ class ColumnGeneration(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
-        checks.one_of("master_step", self.master_step, ("norm", "frobenius"))
-        checks.integer("k_best", self.k_best, least=1)
+        _checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
+        _checks.one_of("master_step", self.master_step, ("norm", "frobenius"))
+        _checks.integer("k_best", self.k_best, least=1)
         if self.age is not None:
-            checks.integer("age", self.age, least=1)
+            _checks.integer("age", self.age, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Linear programs: an L1 region, linear slack."""

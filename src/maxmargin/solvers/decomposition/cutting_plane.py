@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.solvers.decomposition.simplex_masters import Found, Iterate, MasterSolver
@@ -45,10 +45,10 @@ class CuttingPlane(MasterSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.one_of("slacks", self.slacks, ("n", "one"))
+        _checks.one_of("slacks", self.slacks, ("n", "one"))
         if self.eps is not None:
-            checks.positive("eps", self.eps)
-        checks.integer("solves_per_pass", self.solves_per_pass, least=1)
+            _checks.positive("eps", self.eps)
+        _checks.integer("solves_per_pass", self.solves_per_pass, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a ridge penalty; one slack must be linear."""

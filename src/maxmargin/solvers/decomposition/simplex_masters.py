@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin._vectors import squared
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
@@ -59,10 +58,10 @@ class MasterSolver(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.number("accuracy", self.accuracy, above=0, below=1)
-        checks.integer("joint", self.joint, least=1)
-        checks.integer("sweeps", self.sweeps, least=1)
-        checks.integer("age", self.age, least=0)
+        _checks.number("accuracy", self.accuracy, above=0, below=1)
+        _checks.integer("joint", self.joint, least=1)
+        _checks.integer("sweeps", self.sweeps, least=1)
+        _checks.integer("age", self.age, least=0)
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
         """The master's solution."""

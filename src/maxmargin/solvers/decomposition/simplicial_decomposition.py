@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.solvers.decomposition.simplex_masters import Iterate, MasterSolver
@@ -58,13 +58,13 @@ class SimplicialDecomposition(MasterSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.one_of("master", self.master, ("product", "one"))
-        checks.one_of("working_set", self.working_set, ("all", "cyclic", "violation"))
+        _checks.one_of("master", self.master, ("product", "one"))
+        _checks.one_of("working_set", self.working_set, ("all", "cyclic", "violation"))
         if self.r != np.inf:
-            checks.integer("r", self.r, least=1, hint="infinity keeps all points")
+            _checks.integer("r", self.r, least=1, hint="infinity keeps all points")
         if self.working_set_size is not None:
-            checks.integer("working_set_size", self.working_set_size, least=1)
-        checks.number("stabilize", self.stabilize, least=0, below=1)
+            _checks.integer("working_set_size", self.working_set_size, least=1)
+        _checks.number("stabilize", self.stabilize, least=0, below=1)
 
     def _size(self, problem: Problem) -> int:
         n = problem.structure.n_examples

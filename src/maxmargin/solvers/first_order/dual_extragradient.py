@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._vectors import dot
 from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Certificate, Proposal
@@ -157,8 +157,8 @@ class DualExtragradient(SaddlePointSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.positive("step_factor", self.step_factor)
-        checks.integer("shard_parts", self.shard_parts, least=1)
+        _checks.positive("step_factor", self.step_factor)
+        _checks.integer("shard_parts", self.shard_parts, least=1)
 
     @property
     def shard_size(self) -> int | None:

@@ -28,7 +28,7 @@ from typing import Literal
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._vectors import dot
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
@@ -86,10 +86,10 @@ class ExponentiatedGradient(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.number("growth", self.growth, least=1)
-        checks.integer("block_size", self.block_size, least=1)
+        _checks.number("growth", self.growth, least=1)
+        _checks.integer("block_size", self.block_size, least=1)
         if self.eta != "auto":
-            checks.positive("eta", self.eta)
+            _checks.positive("eta", self.eta)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel and a smooth dual."""

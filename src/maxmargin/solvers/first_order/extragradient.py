@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._vectors import dot, squared
 from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Proposal
@@ -69,9 +69,9 @@ class Extragradient(SaddlePointSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.positive("beta", self.beta)
-        checks.number("nu", self.nu, above=0, below=1)
-        checks.number("growth", self.growth, least=1)
+        _checks.positive("beta", self.beta)
+        _checks.number("nu", self.nu, above=0, below=1)
+        _checks.number("growth", self.growth, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """The penalty must have a gradient unless it is implicit."""

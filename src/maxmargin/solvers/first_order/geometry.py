@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._vectors import squared
 from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
@@ -79,8 +79,8 @@ class Entropic(Geometry):
     gold_potential: float = 0.0
 
     def __post_init__(self) -> None:
-        checks.flag("structures", self.structures)
-        checks.number("gold_potential", self.gold_potential, least=0)
+        _checks.flag("structures", self.structures)
+        _checks.number("gold_potential", self.gold_potential, least=0)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel, or an L1 ball."""

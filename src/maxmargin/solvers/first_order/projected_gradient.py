@@ -35,7 +35,7 @@ from typing import Literal
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._vectors import norm, squared
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
@@ -141,7 +141,7 @@ class ProjectedGradient(Solver):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.step_size != "auto":
-            checks.positive("step_size", self.step_size)
+            _checks.positive("step_size", self.step_size)
 
     def init(self, run: Run, start: Start) -> ProjectedGradientState:
         """Start at the given weights, by default zero."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin.optimization.base import Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
@@ -44,9 +44,9 @@ class SaddlePointSolver(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.number("inexact", self.inexact, least=0)
+        _checks.number("inexact", self.inexact, least=0)
         if self.balance != "auto":
-            checks.positive("balance", self.balance)
+            _checks.positive("balance", self.balance)
         if not isinstance(self.geometry, Geometry) and self.geometry != "auto":
             raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {self.geometry!r}')
 

@@ -34,8 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels
+from maxmargin import _checks, _kernels
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import Run, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
@@ -102,12 +101,12 @@ class BlockFrankWolfe(OnlineSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.one_of("direction", self.direction, DIRECTIONS)
-        checks.one_of("sampling", self.sampling, SAMPLINGS)
-        checks.integer("steps", self.steps, least=1)
-        checks.integer("kept_passes", self.kept_passes, least=0)
-        checks.integer("outputs", self.outputs, least=2)
-        checks.number("cache", self.cache, least=0, most=1)
+        _checks.one_of("direction", self.direction, DIRECTIONS)
+        _checks.one_of("sampling", self.sampling, SAMPLINGS)
+        _checks.integer("steps", self.steps, least=1)
+        _checks.integer("kept_passes", self.kept_passes, least=0)
+        _checks.integer("outputs", self.outputs, least=2)
+        _checks.number("cache", self.cache, least=0, most=1)
 
     def init(self, run: Run, start: Start) -> BlockState:
         """The gold outputs with weight 1 and zero weights; or the feasible outputs of the given active set."""

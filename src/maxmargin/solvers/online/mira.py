@@ -20,8 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels
+from maxmargin import _checks, _kernels
 from maxmargin.optimization.base import Run
 from maxmargin.problem import Problem
 from maxmargin.solvers.online.base import PassesState, signs_of
@@ -43,8 +42,8 @@ class Mira(AveragedPasses):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer("k", self.k, least=1)
-        checks.positive("aggressiveness", self.aggressiveness)
+        _checks.integer("k", self.k, least=1)
+        _checks.positive("aggressiveness", self.aggressiveness)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Lists of most violated outputs need the margin rescaled."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
@@ -58,9 +58,9 @@ class Exact(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.positive("accuracy", self.accuracy)
-        checks.integer("max_entries", self.max_entries, least=1)
-        checks.integer("max_constraints", self.max_constraints, least=1)
+        _checks.positive("accuracy", self.accuracy)
+        _checks.integer("max_entries", self.max_entries, least=1)
+        _checks.integer("max_constraints", self.max_constraints, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""

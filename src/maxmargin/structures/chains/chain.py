@@ -28,8 +28,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin.structures._arrays import example_numbers, offsets_of, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points
 from maxmargin.structures.chains.sequences import LabelSequences
@@ -203,7 +202,7 @@ class Chain(LabelSequences):
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best label sequences of every example, exactly; ties as for the argmax."""
-        ranks = min(checks.integer("k", k, least=1), self._most_outputs)
+        ranks = min(_checks.integer("k", k, least=1), self._most_outputs)
         if ranks * self.n_labels >= 1 << 31:
             raise ValueError(f"k must be below 2^31 over the number of labels, {self.n_labels}; got {k}")
         scores = self._masked(vector(scores, self.n_parts, "scores"))

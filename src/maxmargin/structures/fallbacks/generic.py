@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin.structures._arrays import pieces, vector
 from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus, Structure
 
@@ -57,7 +56,7 @@ class ActiveSets:
 
 def open_hull(structure: Structure, tol: float, warm: Any, key: object) -> Any:
     """The kernel object of one projection; ``warm`` is used if it came from a batch with the same ``key``."""
-    hull = _kernels.HullBatch(structure.sizes, checks.number("tol", tol, least=0))
+    hull = _kernels.HullBatch(structure.sizes, _checks.number("tol", tol, least=0))
     if isinstance(warm, ActiveSets) and (warm.key is key or (isinstance(key, tuple) and warm.key == key)):
         hull.load(*warm.arrays)
     return hull
@@ -135,7 +134,7 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
     Forcing a part adds or subtracts more than the spread of all scores of the example; values are always taken with the
     true scores. Variable parts must be those of the first block, and the other parts determined by them.
     """
-    ranks = checks.integer("k", k, least=1)
+    ranks = _checks.integer("k", k, least=1)
     scores = vector(scores, structure.n_parts, "scores")
     n = structure.n_examples
     listed: list[Points] = []

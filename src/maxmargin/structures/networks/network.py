@@ -34,8 +34,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, ranges, started, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
@@ -197,7 +196,7 @@ class Network(Structure):
         Stops at a duality gap of ``tol^2 / 2``, or at rounding; INEXACT if neither was reached. ``warm``: the
         multipliers of an earlier projection on the same graphs, shape ``(n_edges, 2, K)``.
         """
-        packed, tol = vector(point, self.n_parts, "point"), checks.number("tol", tol, least=0)
+        packed, tol = vector(point, self.n_parts, "point"), _checks.number("tol", tol, least=0)
         multipliers = started(warm, (len(self.edges), 2, self.n_labels))
         z, value, status = self._buffers()
         _kernels.graph_project(

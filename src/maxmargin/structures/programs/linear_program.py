@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
@@ -142,7 +142,7 @@ class LinearProgram(Structure):
         upper: Any = 1.0,
         relaxed: bool = False,
     ) -> None:
-        checks.flag("relaxed", relaxed)
+        _checks.flag("relaxed", relaxed)
         n = _length(A, "A")
         given = {"b": b, "A_eq": A_eq, "b_eq": b_eq}
         for name, value in given.items():
@@ -247,7 +247,7 @@ class LinearProgram(Structure):
         (:func:`maxmargin.structures.fallbacks.generic.project`).
         """
         packed = vector(point, self.n_parts, "point")
-        tol = checks.number("tol", tol, least=0)
+        tol = _checks.number("tol", tol, least=0)
         z, status, multipliers = self._newton.project(packed, tol, warm)
         left = np.flatnonzero(status == PointStatus.INEXACT)
         if left.size:
@@ -282,7 +282,7 @@ class LinearProgram(Structure):
         """The ``k`` best outputs; of a relaxed program the ``k`` best 0/1 points, one branch and bound each."""
         if not self.relaxed:
             return generic.k_best(self, scores, k)
-        ranks, packed = checks.integer("k", k, least=1), vector(scores, self.n_parts, "scores")
+        ranks, packed = _checks.integer("k", k, least=1), vector(scores, self.n_parts, "scores")
         if (self.part_bound > 1).any():
             raise ValueError("k_best of a relaxed linear program needs 0/1 parts; give upper <= 1")
         no_status, _ = self._scaled(packed)

@@ -27,8 +27,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks as checks
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _threads
 from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, ranges, vector
 from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
@@ -284,7 +283,7 @@ class Tree(Structure):
 
     def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best labelings of every example, exactly."""
-        ranks = min(checks.integer("k", k, least=1), self._most_outputs)
+        ranks = min(_checks.integer("k", k, least=1), self._most_outputs)
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         scores = vector(scores, self.n_parts, "scores")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model
 from maxmargin.structures.base import FloatArray, IntArray
@@ -82,7 +83,7 @@ class TaggerModel(Model):
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """Return the ``k`` best labelings of each sentence with their scores, best first, or all if there are fewer."""
-        k = checks.integer(k, "k", at_least=1)
+        k = _checks.integer("k", k, least=1)
         rows = self.extractor.rows(X)
         return list(self.ranked(rows, k, self.known_codes(known, rows.lengths)))
 

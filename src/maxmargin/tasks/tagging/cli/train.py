@@ -157,8 +157,8 @@ def train(
         encoder = TaggingEncoder(**encoding)
         checkpoints.begin(resume)
         fitting = time.perf_counter()
-        held_out = data[1] if dev is not None else None
-        model = uninterrupted(train_tagger(encoder, *data[0], settings, dev=held_out))
+        dev_data = data[1] if dev is not None else None
+        model = uninterrupted(train_tagger(encoder, *data[0], settings, dev=dev_data))
         fitted = time.perf_counter() - fitting
         model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
         model.save(out)

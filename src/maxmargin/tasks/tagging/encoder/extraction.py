@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import State
 from maxmargin.encoders.data import checks
@@ -364,7 +365,7 @@ class MatrixExtractor(Extractor):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Extractor.from_state`."""
-        return cls(*(checks.integer(state[name], name) for name in ("n_features", "n_edge_features")))
+        return cls(*(_checks.integer(name, state[name], least=0) for name in ("n_features", "n_edge_features")))
 
 
 def first_token(sentences: Sequence[Any]) -> Any:
