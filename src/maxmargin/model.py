@@ -112,7 +112,7 @@ class Model:
         """:func:`load` a model that must be of this class; ModelFileError if it is another."""
         found = load(path, n_jobs=n_jobs)
         if not isinstance(found, cls):
-            reason = f"it holds a model of kind {found.encoder.kind!r}, not a {cls.__name__}"
+            reason = f"it holds a model of kind {found.encoder.kind!r}; give the file of one of class {cls.__name__}"
             raise model_file.ModelFileError(f"{path} cannot be loaded: {reason}")
         return found
 
