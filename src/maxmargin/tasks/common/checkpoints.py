@@ -1,0 +1,45 @@
+"""Checkpoints of commands that train: kept beside the model until it is written."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from maxmargin._terminal import printable
+
+
+class Checkpoints:
+    """The checkpoints of a training run, in files beside the model."""
+
+    def __init__(self, out: Path) -> None:
+        self.path = out.with_name(f"{out.name}.checkpoint")
+        self._own = re.compile(re.escape(self.path.name) + r"(-[0-9]+){0,2}")
+
+    def found(self) -> list[Path]:
+        """Return the existing ones, the newest last."""
+        there = [path for path in self.path.parent.iterdir() if self._own.fullmatch(path.name)]
+        return sorted(there, key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+    def begin(self, resume: bool) -> None:
+        """Print where training starts from; without ``resume``, old checkpoints are removed."""
+        there = self.found()
+        if resume:
+            what = f"resumes from {there[-1]}" if there else f"starts from the beginning: there is no {self.path}"
+            print(f"note: training {printable(what)}", file=sys.stderr)
+        elif there:
+            what = f"{there[-1]} of an unfinished run is removed; --resume would have resumed from it"
+            print(f"note: {printable(what)}", file=sys.stderr)
+            self.remove()
+
+    def remove(self) -> None:
+        """Remove all checkpoints."""
+        for path in self.found():
+            path.unlink(missing_ok=True)
+
+    def summary(self) -> str:
+        """Return what an interruption leaves behind: what training can be resumed from."""
+        there = self.found()
+        if not there:
+            return "nothing was written, and no checkpoint was saved yet"
+        return f"no model was written; {there[-1]} is kept: the same command with --resume resumes from it"
