@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -25,11 +26,12 @@ from maxmargin.tasks.tagging.training import TagLoss, train_tagger
 from maxmargin.training import Settings
 
 
-class Predictor(BaseEstimator):  # type: ignore[misc]
+class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
     """The predictions and attributes of estimators that have a :class:`TaggerModel`."""
 
+    @abstractmethod
     def _model(self) -> TaggerModel:
-        raise NotImplementedError
+        """Return the trained model with the number of threads that is set now."""
 
     @property
     def classes_(self) -> list[Hashable]:
