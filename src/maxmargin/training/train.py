@@ -102,7 +102,9 @@ def train_examples(
     if score is None and settings.patience is not None:
         raise ValueError("patience counts dev scores: give dev data as well")
     with _threads.threads(settings.n_jobs):
-        model = best = _round(examples, settings, score, start or Start(), hooks, None, "")
+        waiting = [examples]
+        del examples  # a hook may replace them, and they are large
+        model = best = _round(waiting.pop(), settings, score, start or Start(), hooks, None, "")
         turn = 0
         while not _record(model).interrupted and (more := hooks.complete(model, turn)) is not None:
             chosen = replace(settings, C=_record(model).C)
