@@ -164,6 +164,22 @@ def test_an_interruption_before_anything_was_saved(files, tmp_path, monkeypatch)
     assert (answer.exit_code, answer.stderr) == (130, f"interrupted; {NONE}\n")
 
 
+def test_a_model_that_cannot_be_written_leaves_the_checkpoint(files, tmp_path, monkeypatch):
+    """A full disk must not cost the training: the checkpoint goes only once the model is there."""
+
+    def full(self, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mm.Model, "save", full)
+        answer = runner.invoke(app, arguments(files, tmp_path / "model"))
+        assert (answer.exit_code, "No space left" in answer.stderr) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.checkpoint"]
+    answer = runner.invoke(app, [*arguments(files, tmp_path / "model"), "--resume"])
+    assert answer.exit_code == 0, answer.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
 def test_the_newest_checkpoint_is_the_one_that_is_named(tmp_path):
     saves = Checkpoints(tmp_path / "model")
     assert saves.summary() == NONE

@@ -137,7 +137,7 @@ def train(
         if not algorithm.checkpoint_unsupported:
             choices = {**encoding, "C": grid, "metric": metric, "patience": patience, "random_state": seed}
             fingerprint = _fingerprint(texts, choices)
-            checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint)
+            checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
         elif resume:
             fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
         settings = Settings(
