@@ -86,14 +86,8 @@ class KernelEncoder(Encoder):
     @property
     def l1_unsupported(self) -> str:
         """See :meth:`Encoder.l1_unsupported`."""
-        return (
-            ""
-            if self.kernel is None
-            else (
-                "an L1 ball of kernel features would depend on the choice of coordinates in the kernel's space; "
-                'use norm="l2" (radius or C), or explicit features'
-            )
-        )
+        reason = "an L1 ball of kernel features would depend on the choice of coordinates in the kernel's space"
+        return "" if self.kernel is None else f'{reason}; use norm="l2" (radius or C), or explicit features'
 
     @property
     def signs_unsupported(self) -> str:
@@ -105,7 +99,7 @@ class KernelEncoder(Encoder):
         if self.support is None:
             return self, weights
         n = self.support.n_weights
-        support, dual = self.support.finish(weights[:n])
+        support, dual = self.support.to_model(weights[:n])
         return replace(cast(Any, self), support=support), np.concatenate([dual, weights[n:]])
 
     def to_training(self, trained: Encoder, weights: FloatArray) -> FloatArray:
@@ -114,7 +108,7 @@ class KernelEncoder(Encoder):
         if self.support is None or trained.support is None:
             return weights
         n = trained.support.n_weights
-        return np.concatenate([self.support.resume(trained.support, weights[:n]), weights[n:]])
+        return np.concatenate([self.support.to_training(trained.support, weights[:n]), weights[n:]])
 
     def _kernel_state(self) -> State:
         """The entries of the kernel in the state; none without a kernel."""

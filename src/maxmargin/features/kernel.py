@@ -197,14 +197,14 @@ class KernelMap:
             return GatheredFeatures(self.coordinates, numbers, offsets)
         return KernelFeatures(self.kernel, rows, offsets, self.rows[self.pivots], self._triangle)
 
-    def finish(self, weights: FloatArray) -> tuple[KernelMap, FloatArray]:
+    def to_model(self, weights: FloatArray) -> tuple[KernelMap, FloatArray]:
         """The trained map of the pivot rows, and the dual coefficients ``a`` of ``w``: ``L_pivots' a = w``."""
         if self.coordinates is None:
             return self, weights
         dual = _solve(self._triangle, weights, transposed=True)
         return replace(self, rows=self.rows[self.pivots], coordinates=None, pivots=None), dual
 
-    def resume(self, trained: KernelMap, dual: FloatArray) -> FloatArray:
+    def to_training(self, trained: KernelMap, dual: FloatArray) -> FloatArray:
         """The coordinates ``w = L'a`` of a model trained on the same rows."""
         numbers = self._known(trained.rows)
         assert self.coordinates is not None

@@ -32,7 +32,7 @@ class PassesState:
         total: the sum of all changes.
         late: the sum in which the change at visit t counts t - 1 times.
         visits: how many.
-        tally: another number, which the method says how to read.
+        tally: a number of the method's own: the losses met (subgradient), or changes in the last pass (the others).
     """
 
     examples: Any

@@ -1,4 +1,4 @@
-"""The verb ``bootstrap``."""
+"""The command ``bootstrap``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb ``evaluate``."""
+"""The command ``evaluate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb ``inspect``."""
+"""The command ``inspect``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb ``predict``."""
+"""The command ``predict``."""
 
 from __future__ import annotations
 

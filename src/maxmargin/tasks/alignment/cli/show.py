@@ -1,4 +1,4 @@
-"""The verb ``show``."""
+"""The command ``show``."""
 
 from __future__ import annotations
 

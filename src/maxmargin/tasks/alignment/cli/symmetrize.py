@@ -1,4 +1,4 @@
-"""The verb ``symmetrize``."""
+"""The command ``symmetrize``."""
 
 from __future__ import annotations
 

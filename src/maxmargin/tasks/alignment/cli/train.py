@@ -1,4 +1,4 @@
-"""The verb ``train``."""
+"""The command ``train``."""
 
 from __future__ import annotations
 
