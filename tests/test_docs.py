@@ -76,7 +76,7 @@ def test_links_resolve(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", sorted([*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/*.py")]), ids=lambda script: script.name
+    "script", sorted([*ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("examples/*.py")]), ids=lambda script: script.name
 )
 def test_scripts_can_be_imported(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Imports only; running the scripts takes too long for a test."""

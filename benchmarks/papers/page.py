@@ -1,0 +1,89 @@
+"""The page of a paper in ``docs/papers``: its tables, sentences with numbers and figures are those of one command.
+
+A page is written by hand, except between two markers:
+
+    <!-- measured: NAME -->
+    <!-- end -->
+
+A command measures block after block, prints all its numbers as one JSON object, and with ``--write`` puts the blocks
+and figures into its page. ``--only NAME ...`` measures some of them and leaves the others as they are. ``--small``, which
+the tests use, takes seconds, on data that the command makes itself, and never writes to the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("MAXMARGIN_DATA", ROOT.parent / "shared" / "data"))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
+
+
+class Page:
+    """What one run of a command has measured.
+
+    Attributes:
+        name: the page is ``docs/papers/NAME.md``, its figures ``docs/papers/NAME_*.png``.
+        numbers: everything measured, printed as JSON.
+        options: the command's arguments: ``data``, ``small``, ``jobs``, ``write``, ``only``.
+    """
+
+    def __init__(self, name: str, description: str, blocks: dict[str, Callable[[Page], None]]) -> None:
+        parser = argparse.ArgumentParser(description=description)
+        parser.add_argument("--data", type=Path, default=DATA, help="folder of the public data sets")
+        parser.add_argument("--small", action="store_true", help="seconds instead of minutes, on data made up here")
+        parser.add_argument("--jobs", type=int, default=2, help="threads")
+        parser.add_argument("--write", action="store_true", help=f"put the results into docs/papers/{name}.md")
+        parser.add_argument(
+            "--only", nargs="+", choices=list(blocks), default=list(blocks), help="the blocks to measure"
+        )
+        self.options = parser.parse_args()
+        if self.options.small and self.options.write:
+            parser.error("--write needs a full run, without --small")
+        self.name, self.blocks = name, blocks
+        self.numbers: dict[str, Any] = {}
+        self._texts: dict[str, str] = {}
+        self._figures: dict[str, Any] = {}
+
+    @property
+    def path(self) -> Path:
+        """The page's file."""
+        return ROOT / "docs" / "papers" / f"{self.name}.md"
+
+    def text(self, block: str, markdown: str) -> None:
+        """Set what stands between the block's markers."""
+        self._texts[block] = markdown.strip()
+
+    def figure(self, name: str, figure: Any) -> None:
+        """Keep a matplotlib figure, written as ``docs/papers/PAGE_NAME.png``."""
+        self._figures[name] = figure
+
+    def run(self) -> None:
+        """Measure the blocks asked for, write them to the page if asked to, and print the numbers."""
+        for block in self.options.only:
+            self.blocks[block](self)
+            if self.options.write:  # after every block, so that a run that is stopped leaves what it has measured
+                self._write()
+        print(json.dumps({"benchmark": self.name, **self.numbers}, indent=1))
+
+    def _write(self) -> None:
+        page = self.path.read_text(encoding="utf-8")
+        for block, markdown in self._texts.items():
+            marked = re.compile(rf"(<!-- measured: {re.escape(block)} -->\n).*?(<!-- end -->)", re.DOTALL)
+            page, found = marked.subn(lambda match, text=markdown: f"{match[1]}{text}\n{match[2]}", page)
+            if found != 1:
+                raise SystemExit(f'{self.path} has {found} blocks "measured: {block}", it must have one')
+        self.path.write_text(page, encoding="utf-8")
+        for name, figure in self._figures.items():
+            figure.savefig(self.path.with_name(f"{self.name}_{name}.png"), dpi=110)
