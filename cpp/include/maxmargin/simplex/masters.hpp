@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -45,7 +46,7 @@ struct Point {
     std::int64_t split = 0;  // how many are of weights
     double loss = 0.0;
     std::int64_t age = 0;
-    bool mixed = false;  // an earlier iterate, kept in place of points that were dropped
+    bool iterate = false;  // the block's first iterate, or a later one kept in place of points that were dropped
 
     std::int64_t size() const { return static_cast<std::int64_t>(index.size()); }
     bool same(const Point& other) const { return loss == other.loss && index == other.index && value == other.value; }
@@ -98,10 +99,12 @@ class Masters {
           sign_(nonnegative.begin(), nonnegative.end()), blocks_(static_cast<std::size_t>(n_blocks)),
           g_(static_cast<std::size_t>(n_coordinates_), 0.0), scatter_(static_cast<std::size_t>(n_coordinates_), 0.0) {
         if (!sign_.empty()) u_.assign(g_.size(), 0.0);
-        // A simplex starts at the gold output, whose differences and loss are zero.
+        // A simplex starts at the gold output, whose differences and loss are zero; a cone at its apex.
         if (!cone_)
             for (Block& block : blocks_) {
-                block.push(Point{}, 1.0);
+                Point gold;
+                gold.iterate = true;
+                block.push(std::move(gold), 1.0);
                 block.gram[0] = 0.0;
             }
     }
@@ -123,8 +126,9 @@ class Masters {
     }
     const std::vector<double>& weights_of(std::int64_t b) const { return blocks_[b].q; }
 
-    // Adds a point, unless its block has it already. Where the block has `limit` points (0: no limit) the lightest one
-    // makes room, and if it had weight, the current iterate stands in for all (Hearn, Lawphongpanich, Ventura 1987).
+    // Adds a point, unless its block has it already. Where the block has `limit` points (0: no limit) besides an
+    // iterate, the lightest one makes room, and the current iterate stands in for the one kept before, which is the
+    // gold output at first (Hearn, Lawphongpanich, Ventura 1987).
     bool add(std::int64_t b, std::span<const std::int32_t> index, std::span<const double> value, double factor,
              double loss, std::int64_t limit) {
         Block& block = blocks_[b];
@@ -146,10 +150,12 @@ class Masters {
         return true;
     }
 
-    // For every block, at weights w: the largest w'd_j + l_j (at least 0), and the value sum_j q_j (w'd_j + l_j).
+    // For every block, at weights w: the largest w'd_j + l_j (in a cone at least 0, the value of its apex), and the
+    // value sum_j q_j (w'd_j + l_j).
     void values(std::span<const double> w, std::span<double> best, std::span<double> current, int threads) const {
         parallel_each(n_blocks(), 16, threads, [&](int, std::int64_t b) {
-            best[b] = current[b] = 0.0;
+            best[b] = cone_ ? 0.0 : -std::numeric_limits<double>::infinity();
+            current[b] = 0.0;
             for (std::int64_t j = 0; j < blocks_[b].size(); ++j) {
                 const Point& point = blocks_[b].points[j];
                 const double v = gathered(point.index.data(), point.value.data(), point.split, w.data()) + point.loss;
@@ -274,42 +280,49 @@ class Masters {
     void make_room(Block& block, std::int64_t limit) {
         std::int64_t extreme = 0, lightest = -1;
         for (std::int64_t j = 0; j < block.size(); ++j) {
-            if (block.points[j].mixed) continue;
+            if (block.points[j].iterate) continue;
             ++extreme;
             if (lightest < 0 || block.q[j] < block.q[lightest]) lightest = j;
         }
         if (extreme < limit) return;
-        if (block.q[lightest] > 0.0) {
-            Point mixed;
-            mixed.mixed = true;
-            std::vector<std::int32_t> touched;
-            for (std::int64_t j = 0; j < block.size(); ++j) {
-                if (block.q[j] == 0.0) continue;
-                const Point& point = block.points[j];
-                mixed.loss += block.q[j] * point.loss;
-                for (std::int64_t k = 0; k < point.size(); ++k) {
-                    touched.push_back(point.index[k]);
-                    scatter_[point.index[k]] += block.q[j] * point.value[k];
-                }
+        const double sum = std::accumulate(block.q.begin(), block.q.end(), 0.0);
+        const auto heaviest = std::max_element(block.q.begin(), block.q.end()) - block.q.begin();
+        // Where one of the points has all the weight, it is the iterate, and no second copy is kept.
+        const bool mixed =
+            sum > 0.0 && (heaviest == lightest || block.q[heaviest] < sum || block.points[heaviest].iterate);
+        // A ray is kept at the length of those it is made of: lengths count where new rays are compared with it.
+        const double length = cone_ ? sum : 1.0;
+        Point now = mixed ? current(block, 1.0 / length) : Point{};
+        now.iterate = true;
+        block.erase(lightest);
+        for (std::int64_t j = block.size() - 1; j >= 0; --j)
+            if (block.points[j].iterate) block.erase(j);
+        if (!mixed) return;
+        std::fill(block.q.begin(), block.q.end(), 0.0);
+        insert(block, std::move(now), length);
+    }
+
+    // factor sum_j q_j (d_j, l_j)
+    Point current(const Block& block, double factor) {
+        Point point;
+        for (std::int64_t j = 0; j < block.size(); ++j) {
+            if (block.q[j] == 0.0) continue;
+            const Point& one = block.points[j];
+            point.loss += factor * block.q[j] * one.loss;
+            for (std::int64_t k = 0; k < one.size(); ++k) {
+                point.index.push_back(one.index[k]);
+                scatter_[one.index[k]] += factor * block.q[j] * one.value[k];
             }
-            std::sort(touched.begin(), touched.end());
-            touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-            for (const std::int32_t at : touched) {
-                if (scatter_[at] != 0.0) {
-                    mixed.index.push_back(at);
-                    mixed.value.push_back(scatter_[at]);
-                    mixed.split += at < n_weights_;
-                }
-                scatter_[at] = 0.0;
-            }
-            block.erase(lightest);
-            for (std::int64_t j = block.size() - 1; j >= 0; --j)
-                if (block.points[j].mixed) block.erase(j);
-            std::fill(block.q.begin(), block.q.end(), 0.0);
-            insert(block, std::move(mixed), 1.0);
-        } else {
-            block.erase(lightest);
         }
+        std::sort(point.index.begin(), point.index.end());
+        point.index.erase(std::unique(point.index.begin(), point.index.end()), point.index.end());
+        std::erase_if(point.index, [&](std::int32_t at) { return scatter_[at] == 0.0; });
+        for (const std::int32_t at : point.index) {
+            point.value.push_back(scatter_[at]);
+            point.split += at < n_weights_;
+            scatter_[at] = 0.0;
+        }
+        return point;
     }
 
     // By how much a block's part of the dual may be below its maximum, from the derivatives by its weights. Simplexes:

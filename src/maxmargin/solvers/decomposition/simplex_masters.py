@@ -12,7 +12,7 @@ points are rays, and ``- 1/2 sum_i s_i zeta_i^2`` is added, with the slack ``zet
 is kept as one more coordinate ``sqrt(s_i / C) zeta_i`` after the weights: ``C/2`` times its square is just that.
 
 The kernel solves masters of a few hundred points at once by a projected Newton method, larger ones block by block
-(``simplex_masters.hpp``). Memory: the entries of all points, and the Gram matrix of every block.
+(``simplex/masters.hpp``). Memory: the entries of all points, and the Gram matrix of every block.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointSt
 
 _NEWTON_STEPS = 100
 _ROUNDING = 1e-13
+_LEAST = 1e-15
+"""No sweep brings a gap, relative to the loss, below this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,23 +95,26 @@ class Iterate:
     best: tuple[float, FloatArray] | None = None
 
     @classmethod
-    def first(cls, run: Run, start: Start, group: int = 1) -> Iterate:
+    def first(cls, run: Run, start: Start, group: int = 1, unit_rays: bool = False) -> Iterate:
         """The gold outputs with weight 1, at the start weights."""
         run.caches_oracle = True
         problem = run.problem
-        state = cls(Masters(problem, group), start.weights_for(problem), np.zeros(problem.n_weights))
+        state = cls(Masters(problem, group, unit_rays), start.weights_for(problem), np.zeros(problem.n_weights))
         state.masters.evaluate(state.weights)
         return state
 
+    @property
+    def dual(self) -> float:
+        """The value of the dual problem."""
+        return self.masters.region.dual(self.g, self.loss, self.squares)
+
     def gap(self, hinge: float) -> float:
         """The gap at the weights, where ``H(w)`` is known."""
-        region = self.masters.region
-        return region.penalty(self.weights) + hinge - region.dual(self.g, self.loss, self.squares)
+        return self.masters.region.penalty(self.weights) + hinge - self.dual
 
     def aim(self, run: Run, gap: float, accuracy: float) -> float:
         """To which gap a master is to be solved, given the gap found: no closer than the run's tolerance asks for."""
-        dual = self.masters.region.dual(self.g, self.loss, self.squares)
-        return accuracy * max(gap, run.tol * dual, 0.0)
+        return accuracy * max(gap, run.tol * self.dual, 0.0)
 
     def moved(
         self, age: int, *, position: int = 0, added: int = 1, stabilize: float = 0.0, hinge: float = np.inf
@@ -161,14 +166,17 @@ class Masters:
     Args:
         problem: the whole problem.
         group: how many consecutive examples share a block; more than 1 keeps sums of points.
+        unit_rays: with quadratic slack, take rays along which the dual rises from the current point, all of length 1
+            (Yu and Rousu 2007, eq. 30); else those of all violated outputs, in sums each times its slack.
     """
 
-    def __init__(self, problem: Problem, group: int = 1) -> None:
+    def __init__(self, problem: Problem, group: int = 1, unit_rays: bool = False) -> None:
         region, ridge = problem.region, problem.region.ridge
         assert ridge is not None
         n = problem.structure.n_examples
         self.problem, self.region, self.C, self.group = problem, region, ridge.C, group
         self.quadratic = problem.slack == "quadratic"
+        self.unit_rays = unit_rays and self.quadratic
         self.n_blocks = -(-n // group)
         mask = np.zeros(0, dtype=np.bool_) if region.nonnegative is None else region.nonnegative
         self.kernel: Any = _kernels.Masters(
@@ -230,7 +238,10 @@ class Masters:
 
     def _sums(self, part: Problem, violated: MostViolated, first: int, hinges: FloatArray) -> Found:
         """One point per block: the sum over its examples, each times its ``zeta``."""
-        zeta, numbers = part.slack_slope(violated.value), first + np.arange(len(violated.value))
+        numbers = first + np.arange(len(violated.value))
+        zeta = part.slack_slope(violated.value)
+        if self.unit_rays:
+            zeta = self._rises(violated.value, first).astype(np.float64)
         blocks, of = np.unique(numbers // self.group, return_inverse=True)
         factor = zeta * violated.factor
         if len(blocks) == 1:
@@ -244,7 +255,8 @@ class Masters:
             )
             rows = sp.csr_array(sp.hstack([rows, zetas]))
         loss = _sums_of(of, zeta * violated.loss, len(blocks))
-        return Found(hinges, blocks, rows, np.ones(len(blocks)), loss)
+        some = _sums_of(of, zeta, len(blocks)) > 0.0
+        return Found(hinges, blocks[some], sp.csr_array(rows[some]), np.ones(int(some.sum())), loss[some])
 
     def add(self, found: Found, limit: float, chosen: npt.NDArray[np.bool_] | None = None) -> int:
         """Add points, those of the ``chosen`` blocks only; returns how many were new. Blocks keep ``limit`` points."""
@@ -290,11 +302,18 @@ class Masters:
     def beats(self, value: FloatArray, first: int, margin: float = 0.0) -> npt.NDArray[np.bool_]:
         """Which outputs found for consecutive examples, one a block, are above the best points of their blocks.
 
-        With quadratic slack too, whatever ``zeta`` is: at weights that are not the master's own, a ray of less value
-        than ``zeta`` may be the one that the master lacks.
+        With quadratic slack, where all points are rays of the same length, ``zeta`` does not matter unless
+        ``unit_rays``: at weights that are not the master's own, a ray of less value than ``zeta`` may be the one that
+        the master lacks.
         """
         best = self.best[first : first + len(value)]
-        return np.asarray(value > best + margin + _ROUNDING * np.abs(best))
+        above = np.asarray(value > best + margin + _ROUNDING * np.abs(best))
+        return above & self._rises(value, first) if self.unit_rays else above
+
+    def _rises(self, value: FloatArray, first: int) -> npt.NDArray[np.bool_]:
+        """Whether the dual rises along the rays found for consecutive examples: their values exceed ``s_i zeta_i``."""
+        examples = slice(first, first + len(value))
+        return np.asarray(value > np.sqrt(self.problem.scale[examples] * self.squares[examples]))
 
     def solve(self, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
         """Solve the master over some blocks, the others fixed, to a gap of ``aim``; returns an estimate of the gap.
@@ -307,6 +326,7 @@ class Masters:
         if len(blocks) == 1 or sizes[blocks].sum() <= joint:
             status, gap, _ = self.kernel.joint(blocks, aim, _NEWTON_STEPS)
         if status == PointStatus.INEXACT:  # too many points, or Newton steps that came to a halt
+            aim = max(aim, _LEAST * abs(self.kernel.loss()))
             status, gap = self._sweep(blocks[sizes[blocks] > 1 - int(self.quadratic)], aim, sweeps)
         if status == PointStatus.NONFINITE:
             raise NonFiniteError("a master problem met NaN or infinite numbers")

@@ -12,9 +12,18 @@ that is farthest along the gradient, and solves the *master* problem over the hu
 - a working set takes part of the examples a round, the others fixed. With ``master="one"`` examples are then put
   into groups of ``working_set_size``, each with a simplex on its sums.
 
-At most ``r`` points are kept a simplex; at the limit the one of least weight is dropped, and the current iterate kept
-instead. ``r = 1`` is the Frank-Wolfe method with exact line search, ``r = inf`` simplicial decomposition, which ends
-after finitely many rounds. Slack rescaling changes the points alone; with quadratic slack they are rays of cones.
+At most ``r`` points are kept a simplex, and one iterate, at first the gold outputs; at the limit the point of least
+weight is dropped, and the current iterate kept in place of the one before (footnote 1). ``r = 1`` is the Frank-Wolfe
+method with exact line search, ``r = inf`` simplicial decomposition, which ends after finitely many rounds. Slack
+rescaling changes the points alone; with quadratic slack they are rays of cones.
+
+The paper's objective is ``C`` times ours: its section 3 minimizes ``1/2 ||w||^2 + C sum_i xi_i``, with the same ``C``.
+Its variations I and II in section 4.2 have ``C/n`` for ``n`` examples where we have ``C``.
+
+Three things go beyond the paper, and ``SimplicialDecomposition.plain()`` is without them. *Stabilization*: points are
+looked for at weights between the master's and the best so far. *Inexact masters*, solved to a tenth of the gap, and
+points without weight dropped. *Scaled rays*: with quadratic slack and one simplex, each example's ray enters the sum
+with its slack at the current weights, which brings the sum nearer to the solution than rays of one length do.
 
 Cost of a round: one argmax pass (working set "cyclic": a fraction of one), feature differences of the new points, and
 the master. Stopping test: the certified gap, whose dual never falls.
@@ -23,6 +32,7 @@ the master. Stopping test: the certified gap, whose dual never falls.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,20 +43,24 @@ from maxmargin.solvers.decomposition.simplex_masters import Iterate, MasterSolve
 
 _EXACT = 1e-4
 """The accuracy of masters without a new point."""
+_ROUNDING = 1e-12
+"""With a limit, blocks whose gap is below this fraction of the dual get no points."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimplicialDecomposition(MasterSolver):
-    """Settings of restricted simplicial decomposition.
+    """Settings of restricted simplicial decomposition. ``SimplicialDecomposition.plain()`` is the paper's own version.
 
     Attributes:
         master: "product" of simplexes, one per example, or "one" simplex on sums.
-        r: points kept a simplex, at least 1; infinity for all.
+        r: points kept a simplex besides an iterate, at least 1; infinity for all.
         working_set: which examples a round is about: "all"; "cyclic", the next ones in turn; "violation", those with
             the largest gaps, which needs a pass over all.
         working_set_size: how many examples that is; None for a tenth.
         stabilize: with working set "all", the share of the best weights so far in those at which points are looked
             for, below 1; 0 is the paper's method.
+        rays: with quadratic slack, "scaled", the rays of all violated outputs, in sums each times its slack; or "unit",
+            the paper's (30): rays along which the dual rises from the current point, all of one length.
         accuracy, joint, sweeps, age, max_iter: see :class:`MasterSolver`.
     """
 
@@ -55,6 +69,7 @@ class SimplicialDecomposition(MasterSolver):
     working_set: str = "all"
     working_set_size: int | None = None
     stabilize: float = 0.5
+    rays: str = "scaled"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,6 +80,16 @@ class SimplicialDecomposition(MasterSolver):
         if self.working_set_size is not None:
             _checks.integer("working_set_size", self.working_set_size, least=1)
         _checks.number("stabilize", self.stabilize, least=0, below=1)
+        _checks.one_of("rays", self.rays, ("scaled", "unit"))
+
+    @classmethod
+    def plain(cls, **settings: Any) -> Self:
+        """The method as it was published: points at the master's own weights, exact masters, no point dropped before
+        the limit, rays of one length.
+        """
+        exact: dict[str, Any] = {"accuracy": 1e-15, "joint": 1000, "sweeps": 10_000}
+        paper: dict[str, Any] = {"stabilize": 0.0, "age": 0, "rays": "unit"}
+        return cls(**(exact | paper | settings))
 
     def _size(self, problem: Problem) -> int:
         n = problem.structure.n_examples
@@ -74,7 +99,8 @@ class SimplicialDecomposition(MasterSolver):
 
     def init(self, run: Run, start: Start) -> Iterate:
         """The gold outputs with weight 1."""
-        return Iterate.first(run, start, self._size(run.problem) if self.master == "one" else 1)
+        group = self._size(run.problem) if self.master == "one" else 1
+        return Iterate.first(run, start, group, unit_rays=self.rays == "unit")
 
     def step(self, run: Run, state: Iterate) -> Iterate:
         """Find points, solve the master."""
@@ -96,7 +122,8 @@ class SimplicialDecomposition(MasterSolver):
                 most = 1 if masters.group > 1 else size
                 blocks = np.sort(np.argsort(-gaps, kind="stable")[:most])
         chosen = np.zeros(masters.n_blocks, dtype=np.bool_)
-        chosen[blocks] = True
+        # At the limit a point takes another's place: one that rounding alone brings in would drive out a better one.
+        chosen[blocks] = np.isinf(self.r) or gaps[blocks] > _ROUNDING * state.dual
         added = masters.add(found, self.r, chosen)
         whole = len(blocks) == masters.n_blocks
         gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())
