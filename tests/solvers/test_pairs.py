@@ -30,6 +30,7 @@ from maxmargin.regions import L1, L2
 from maxmargin.solvers import Record, Solver, Status, Stop, solve
 from maxmargin.structures import Points, Structure
 from maxmargin.structures.base import FloatArray, Polytope
+from maxmargin.structures.chains.chain import Chain
 
 SD = mm.SimplicialDecomposition
 Reach = tuple[float, int] | None
@@ -85,7 +86,8 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "simplicial decomposition, cyclic": (SD(working_set="cyclic", **FEW), (1e-5, 400)),
     "simplicial decomposition, one, cyclic": (SD(master="one", working_set="cyclic", **FEW), (1e-5, 400)),
     "simplicial decomposition, one, violation": (SD(master="one", working_set="violation", **FEW), (1e-5, 400)),
-    "simplicial decomposition, plain": (SD(stabilize=0.0), (1e-5, 400)),
+    "simplicial decomposition, plain": (SD.plain(), (1e-5, 400)),
+    "simplicial decomposition, three points": (SD(r=3), (1e-3, 400)),
     "simplicial decomposition, violation": (SD(working_set="violation", **FEW), (1e-5, 400)),
 }
 ALL = SOLVERS | VARIANTS
@@ -224,6 +226,29 @@ def test_all_agree_with_the_enumerated_program(
                 assert certificate.dual <= optimum * (1 + 1e-6), name
                 assert certificate.primal >= optimum * (1 - 1e-6), name
                 assert certificate.relative_gap <= (tol if reach else 0.15), name
+
+
+LIMITS = {1: 0.05, 2: 1e-3, 3: 1e-4, np.inf: 1e-6}
+"""Points kept a simplex, and how near to the optimum a product of simplexes must come in 100 iterations."""
+
+
+@pytest.mark.parametrize("r", LIMITS)
+@pytest.mark.parametrize("slack", SLACKS)
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+def test_every_limit_of_points_reaches_the_enumerated_optimum(rescaling: str, slack: str, r: float) -> None:
+    rng, lengths = np.random.default_rng(0), np.full(10, 4)
+    structure, rows = Chain(lengths, 3), rng.normal(size=(40, 3))
+    gold = structure.encode(np.split((rows + rng.normal(size=(40, 3))).argmax(axis=1), 10))
+    features, region = ChainFeatures(rows, lengths, 3), L2(C=0.1)
+    problem = Problem.build(structure, features, gold, mm.losses.Hamming(), region, rescaling=rescaling, slack=slack)
+    optimum = training.optimum(problem)
+    for master in ("product", "one"):
+        room = LIMITS[r] if master == "product" or r == np.inf else 0.2  # one simplex of few points zigzags
+        for solver in (SD(master=master, r=r), SD(master=master, r=r, stabilize=0.0), SD.plain(master=master, r=r)):
+            certificate = run(problem, solver, tol=1e-7, max_iter=100 if r < np.inf else 300).certificate
+            case = f"{solver}, {certificate}, optimum {optimum}"
+            assert optimum * (1 - 1e-6) <= certificate.primal <= optimum * (1 + room), case
+            assert optimum * (1 - room) <= certificate.dual <= optimum * (1 + 1e-6), case
 
 
 @pytest.mark.parametrize(

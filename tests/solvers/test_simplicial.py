@@ -17,17 +17,21 @@ from hypothesis import strategies as st
 from problems import STRUCTURES, make
 
 import maxmargin as mm
+from maxmargin.features.parts import PartFeatures
 from maxmargin.optimization.base import Run, Start
+from maxmargin.problem import Problem
+from maxmargin.regions import L2
 from maxmargin.solvers import Solution, Solver, Status
 from maxmargin.solvers.decomposition.simplex_masters import Masters
 from maxmargin.structures.base import IntArray
+from maxmargin.structures.candidates import Candidates
 
 SD = mm.SimplicialDecomposition
 run = partial(problems.run, tol=1e-7, max_iter=400)
 SOLVERS: dict[str, Solver] = {
     "product": SD(),
     "product, example by example": SD(joint=1),
-    "product, plain": SD(stabilize=0.0),
+    "product, plain": SD.plain(),
     "product, cyclic": SD(working_set="cyclic", working_set_size=2),
     "product, violation": SD(working_set="violation", working_set_size=2),
     "one": SD(master="one"),
@@ -148,7 +152,7 @@ def test_the_bounds_hold_after_any_number_of_rounds(kind: str, region: str, solv
 def test_one_point_is_frank_wolfe(kind: str) -> None:
     problem = make(kind, n=6, region={"C": 0.05})
     C = problem.region.C  # type: ignore[attr-defined]
-    solver = SD(master="one", r=1, stabilize=0.0, accuracy=1e-12, age=0)
+    solver = SD.plain(master="one", r=1)
     runner = Run.of(problem, np.random.default_rng(0))
     state = solver.init(runner, Start())
     g, loss = np.zeros(problem.n_weights), 0.0
@@ -166,7 +170,7 @@ def test_one_point_is_frank_wolfe(kind: str) -> None:
 @pytest.mark.parametrize("master", ["one", "product"])
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_without_a_limit_it_ends_after_finitely_many_rounds(kind: str, master: str) -> None:
-    solution = run(make(kind), SD(master=master, stabilize=0.0, accuracy=1e-10, age=0), tol=1e-10, max_iter=100)
+    solution = run(make(kind), SD.plain(master=master), tol=1e-10, max_iter=100)
     assert solution.status is Status.CONVERGED
 
 
@@ -185,6 +189,22 @@ def test_limits_keep_masters_small(master: str, r: int) -> None:
         assert (sizes <= r + 1).all()
     agree(run(problem, solver, max_iter=60), optimum)
     assert run(problem, solver, max_iter=300).certificate.relative_gap < 0.1
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("r", [1, 2, 3])
+def test_gold_outputs_come_back_after_they_were_dropped(r: int, rescaling: str) -> None:
+    """Lists whose solution has weight on the gold outputs, which leave a simplex as soon as it is full."""
+    rng = np.random.default_rng(5)
+    structure = Candidates(rng.integers(6, 14, size=5))
+    features = PartFeatures(rng.normal(size=(structure.n_parts, 40)), structure.blocks[0].offsets)
+    gold, loss = structure.encode(rng.integers(0, 6, size=5)), mm.losses.Hamming()
+    problem = Problem.build(structure, features, gold, loss, L2(C=0.3), rescaling=rescaling)
+    optimum = run(problem, mm.Exact()).certificate.primal
+    for solver in (SD(r=r), SD.plain(r=r), SD(r=r, joint=1)):
+        solution = run(problem, solver, max_iter=200)
+        agree(solution, optimum)
+        assert solution.certificate.relative_gap < 0.1 / r, solver
 
 
 def test_the_product_needs_fewer_rounds_than_one_simplex() -> None:

@@ -6,8 +6,9 @@ with any hinge ``h_i`` of :mod:`maxmargin.problem.hinges`, each the largest of l
 output. One round finds, for every example, the output that violates the margin most and adds its row to a restricted
 master problem (``linear_masters.py``), whose solution gives the next weights and, by its multipliers, a lower bound of
 the objective. Rows are columns of the dual program, hence the name. With ``rescaling="none"`` this is
-LP (6) of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss
-in place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region.
+LP (6) of the paper divided by its C, which is our C: neither divides by the number of examples (2-best decoding finds
+the outputs), with "margin" and "slack" LP (6) with the loss in place of, or as a factor of, the margin of 1. There
+``w >= 0``; here signs are those of the region.
 
 Four things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its
 weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they

@@ -36,6 +36,8 @@ _NEWTON_STEPS = 100
 _ROUNDING = 1e-13
 _LEAST = 1e-15
 """No sweep brings a gap, relative to the loss, below this."""
+_STALLED = 20
+"""Sweeps end after so many over all blocks that did not make the gap smaller: rounding is all that is left."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,13 +336,15 @@ class Masters:
 
     def _sweep(self, blocks: IntArray, aim: float, limit: int) -> tuple[int, float]:
         """Sweeps over all blocks and, in between, over those that had much to gain."""
-        active, status, gap = blocks, 0, 0.0
+        active, status, gap, least, stalled = blocks, 0, 0.0, np.inf, 0
         enough = 0.1 * aim / max(1, len(blocks))
         for _ in range(limit):
             gaps = np.empty(len(active))
             status, gap, _ = self.kernel.sweep(active, enough, gaps)
             whole = len(active) == len(blocks)
-            if status != 0 or (whole and gap <= aim):
+            if whole:
+                least, stalled = min(gap, least), stalled + 1 if gap >= least else 0
+            if status != 0 or (whole and gap <= aim) or stalled == _STALLED:
                 break
             keep = active[gaps > 0.3 * max(gap, aim) / len(active)]
             active = blocks if gap <= 0.5 * aim or not len(keep) else keep

@@ -1,6 +1,7 @@
 """Dual extragradient (Nesterov 2003; Taskar, Lacoste-Julien and Jordan 2005), stored and memory-efficient.
 
-Per iteration, with the gradient operator ``G`` of the saddle point and projections ``P`` onto ``W x Z``:
+The report's problem (8) is the ball form, its ``gamma`` our ``radius``: the sum of the hinges, not their mean. Per
+iteration, with the gradient operator ``G`` of the saddle point and projections ``P`` onto ``W x Z``:
 
     v = P(center + eta s),   u = P(v - eta G(v)),   s <- s - G(u),   result: the average of u
 

@@ -1,6 +1,7 @@
 """Extragradient (Korpelevich 1976; Taskar, Lacoste-Julien and Jordan 2006) with an Armijo rule on the step.
 
-Problem: ``min_{w in W} max_{z in Z} penalty(w) + w'g(z) + sum_i c_i'z_i + d_i``. One iteration predicts
+Problem: ``min_{w in W} max_{z in Z} penalty(w) + w'g(z) + sum_i c_i'z_i + d_i``, the paper's (3) with its own ``C``:
+neither divides by the number of examples. One iteration predicts
 ``u_p = P(u - beta G(u))`` and corrects ``u_c = P(u - beta G(u_p))`` with the saddle point's gradient operator ``G``
 (eqs. 5 and 6); the step is accepted when ``beta ||G(u) - G(u_p)|| <= nu ||u - u_p||``, in a geometry with divergence
 ``d`` when ``beta (G(u_p) - G(u))'(u_p - u_c) <= nu (d(u, u_p) + d(u_p, u_c))``. Cost per iteration: two
