@@ -36,7 +36,7 @@ _NEWTON_STEPS = 100
 _ROUNDING = 1e-13
 _LEAST = 1e-15
 """No sweep brings a gap, relative to the loss, below this."""
-_STALLED = 20
+_STALLED = 60
 """Sweeps end after so many over all blocks that did not make the gap smaller: rounding is all that is left."""
 
 
