@@ -64,25 +64,23 @@ def twin(
         for b in turn:
             z, decided = zero, True
             for i in sets[b]:
-                value = rows[i] @ gradient
+                value, decided = rows[i] @ gradient, decided and clear(-rows[i] @ gradient)
                 z = z + rows[i][np.argmax(value)] * (not cone or value.max() > 1e-11)  # eqs. 9, 21; eq. 30
-                decided &= clear(-value)
             known = any(np.allclose(z, s, atol=1e-13) for s in S[b] + X[b])
             if gradient @ (z if cone else z - x[b]) > 1e-11 and not known:
                 if len(S[b]) == r:  # footnote 1; X stays empty where x is one of the points left
                     drop, mass = int(np.argmin(q[b][:r])), q[b].sum()
                     decided &= unique and clear(np.unique(q[b][:r]))
                     S[b], q[b] = S[b][:drop] + S[b][drop + 1 :], np.delete(q[b], drop)[: r - 1]
-                    one = q[b].max(initial=0.0) == mass
-                    X[b], q[b] = ([], q[b]) if one else ([x[b] / mass], mass * np.eye(r)[-1])
+                    same = q[b].max(initial=0.0) == mass
+                    X[b], q[b] = ([], q[b]) if same else ([x[b] / mass], mass * np.eye(r)[-1])
                 S[b], q[b] = [*S[b], z], np.insert(q[b], len(S[b]), 0.0)
                 if not decided:
                     return
         points = np.array([z for b in turn for z in (*S[b], *X[b])]).reshape(-1, len(zero))
         of = np.repeat(turn, [len(S[b]) + len(X[b]) for b in turn])
         simplex = np.array([of == b for b in turn if not cone], dtype=float).reshape(-1, len(of))
-        rest = x.sum(axis=0) - x[turn].sum(axis=0)
-        weights = master(points, rest, simplex, np.concatenate([q[b] for b in turn]))
+        weights = master(points, np.delete(x, turn, axis=0).sum(axis=0), simplex, np.concatenate([q[b] for b in turn]))
         for b in turn:
             q[b], x[b] = weights[of == b], weights[of == b] @ points[of == b]
         unique = independent(points, simplex, np.append(-x.sum(axis=0)[:-1], 1.0))
