@@ -158,6 +158,13 @@ class Region(ABC):
     def norm_bound(self, hinge_at_zero: float) -> float:
         """A radius that holds a solution, given ``H(0)``, in the region's own norm; infinity if none is known."""
 
+    def steepness(self, g: FloatArray) -> float | None:
+        """``max -w'g`` over the region's weights of length 1, ``||P_K(-g)||`` for a cone K; None where none is known.
+
+        Restricted gaps of runs without regularization need it.
+        """
+        return None
+
     def clip_norm(self, weights: FloatArray, bound: float) -> FloatArray:
         """The nearest weights of the region within a bound of :meth:`norm_bound`, for solvers to keep steps bounded.
 
@@ -246,13 +253,17 @@ class L2(Region):
         """``-P_K(-g)``: under signs only negative entries of g can be exploited."""
         return g if self.nonnegative is None else np.where(self.nonnegative, np.minimum(g, 0.0), g)
 
+    def steepness(self, g: FloatArray) -> float:
+        """``||g||``, with signs that of the entries that can be exploited."""
+        return norm(self._reduced(g))
+
     def dual(self, g: FloatArray, loss: float, squares: float = 0.0) -> float:
         """``theta loss - theta^2/2 squares + q^2/(2C) - q theta G``, best theta; ``G = ||P_K(-g)||``,
         ``q = min(radius, C theta G)``: the objective is concave, a parabola until the ball is reached and one beyond.
         """
         if loss <= 0.0:
             return 0.0
-        steepness = norm(self._reduced(g))
+        steepness = self.steepness(g)
         most = np.inf if squares > 0.0 else 1.0
 
         def value(theta: float) -> float:

@@ -89,7 +89,7 @@ class _Loop:
         self.rules = StopRules(problem, solver, stop)
         clock = Clock()  # cutting the problem into shards takes time as well
         run = Run.of(problem, generator(random_state), solver.shard_size, stop.tol)
-        self.carry = Carry(run, BestBounds(problem.relaxed, solver.minimizes), clock)
+        self.carry = Carry(run, BestBounds(problem, solver.minimizes), clock)
         self.watched = solver.minimizes or bool(callbacks)  # otherwise the certificate of the end is enough
 
     def solve(self, start: Start) -> Solution:
@@ -208,6 +208,7 @@ class _Loop:
             duals=None if state is None else solver.duals(state),
             potentials=None if state is None else solver.potentials(state),
             active_set=None if state is None else solver.active_set(state),
+            responses=carry.best.responses,
         )
 
 
