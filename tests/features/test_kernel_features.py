@@ -11,7 +11,7 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from data import chains, cuts, graphs, matchings, picks, same, trees
+from data import chains, cuts, matchings, picks, same, trees
 from oracles.enumeration import vertices
 from oracles.reference import conic
 from sealed_files import changed, parts, sealed
