@@ -23,15 +23,16 @@ from maxmargin.structures.base import warm_bytes
 UNSIGNED = [kind for kind in STRUCTURES if kind not in ("associative", "cut")]
 
 
-def kept(value: Any) -> int:
-    """Bytes of all arrays that a value holds, but for the problem."""
+def kept(value: Any, seen: set[int] | None = None) -> int:
+    """Bytes of all arrays that a value holds, each counted once, but for the problem."""
+    seen = set() if seen is None else seen
+    if id(value) in seen or isinstance(value, (Problem, Structure, WeightsPlayer)):
+        return 0
+    seen.add(id(value))
     if isinstance(value, np.ndarray):
         return value.nbytes
-    if isinstance(value, (tuple, list)):
-        return sum(map(kept, value))
-    if isinstance(value, (Problem, Structure, WeightsPlayer)) or not hasattr(value, "__dict__"):
-        return 0
-    return sum(map(kept, vars(value).values()))
+    members = value if isinstance(value, (tuple, list)) else vars(value).values() if hasattr(value, "__dict__") else ()
+    return sum(kept(member, seen) for member in members)
 
 
 def steps(problem: Problem, solver: mm.DualExtragradient, n: int, weights: Any = None):

@@ -6,7 +6,7 @@ A kernel may take the place of the features of positions or nodes; those of edge
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -38,8 +38,8 @@ class LabeledEncoder(KernelEncoder):
     classes: tuple[Hashable, ...] | None = None
     n_features: int | None = None
     n_edge_features: int | None = None
-    kernel: Kernel | None = None
-    support: KernelMap | None = None
+    kernel: Kernel | None = field(default=None, kw_only=True)
+    support: KernelMap | None = field(default=None, kw_only=True)
 
     edge_words: ClassVar[tuple[str, str]] = "graphs", "mm.Graph(node_features, edges, edge_features)"
     """Words of errors: for examples, and for how they hold edge features."""

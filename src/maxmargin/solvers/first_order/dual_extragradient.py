@@ -44,8 +44,8 @@ GROWTH = 1.25
 """The largest factor between adaptive steps."""
 
 MANY_WEIGHTS = 4
-"""From this many weights a part on, the weights player's vectors are kept as sums of features: a state then has about
-twenty vectors over the parts, else about eight over the weights and five over the parts."""
+"""From this many weights a part on, the weights player's vectors are kept as sums of features: in Euclidean geometry a
+state then has 20 vectors over the parts, else four and seven over the weights."""
 
 
 @dataclass(frozen=True, eq=False)
