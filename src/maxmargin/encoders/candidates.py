@@ -14,7 +14,6 @@ from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
-from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.sparse import SparsePoint
@@ -48,7 +47,7 @@ class CandidatesEncoder(KernelEncoder):
         """The lists of candidates."""
         rows = parsed[1]
         rows.require(self.n_features)
-        return Batch(Candidates(np.diff(rows.offsets)), PartFeatures(self._row_matrix(rows), rows.offsets))
+        return Batch(Candidates(np.diff(rows.offsets)), self._row_features(rows, rows.offsets))
 
     def good(self, batch: Batch, y: Sequence[Any]) -> npt.NDArray[np.bool_]:
         """Which candidates are good, packed, shape ``(n_parts,)``; ValueError naming the example if none is."""

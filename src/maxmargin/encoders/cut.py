@@ -27,7 +27,6 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
-from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
 from maxmargin.structures.base import FloatArray
@@ -90,7 +89,7 @@ class CutEncoder(KernelEncoder):
         )
         edge_rows, edge_offsets = parsed.edge_rows.matrix, parsed.edge_offsets
         structure = Cut(np.diff(parsed.nodes.offsets), parsed.edges, edge_offsets)
-        node_map: Features = PartFeatures(self._row_matrix(parsed.nodes), parsed.nodes.offsets)
+        node_map = self._row_features(parsed.nodes, parsed.nodes.offsets)
         if self.potentials == "regular":
             node_map = Beside(node_map, *_ends(structure, edge_rows))
         return Batch(structure, Stacked(node_map, PartFeatures(edge_rows, edge_offsets, sign=-1.0)))

@@ -15,7 +15,6 @@ from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Bipartite
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
-from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.sparse import SparsePoint
@@ -72,7 +71,7 @@ class MatchingEncoder(KernelEncoder):
             structure = Matching(shapes, edges, offsets, **capacities)
         else:
             structure = Matching.dense(shapes, **capacities)
-        return Batch(structure, PartFeatures(self._row_matrix(rows), offsets))
+        return Batch(structure, self._row_features(rows, offsets))
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """Links to 0/1 vertices."""

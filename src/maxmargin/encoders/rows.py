@@ -11,9 +11,11 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin.encoders.base import Encoder, State
 from maxmargin.encoders.data import checks
+from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
+from maxmargin.features.parts import PartFeatures
 from maxmargin.features.rows import Matrix, Rows
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 
 
 class RowsEncoder(Encoder):
@@ -78,6 +80,10 @@ class KernelEncoder(Encoder):
     def _row_matrix(self, rows: checks.Rows) -> Matrix | Rows:
         """The rows of features, or what the kernel puts in their place."""
         return rows.matrix if self.support is None else self.support.features(rows.matrix)
+
+    def _row_features(self, rows: checks.Rows, offsets: IntArray) -> Features:
+        """The features of parts with one row each."""
+        return PartFeatures(self._row_matrix(rows), offsets)
 
     def _n_row_weights(self, n_features: int | None) -> int:
         """One per feature (and column); with a kernel its dimension while training, then one per support row."""

@@ -237,11 +237,13 @@ class Solver(ABC):
                 )
         return None
 
-    checkpoint_unsupported = (
-        "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or AveragedPerceptron"
-    )
-    """The reason why a run cannot be saved in a checkpoint, and what to use instead. Empty for solvers with
-    :meth:`state_dict` and :meth:`load_state_dict`."""
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """The reason why a run cannot be saved in a checkpoint, and what to use instead.
+
+        Empty for solvers with :meth:`state_dict` and :meth:`load_state_dict`.
+        """
+        return "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or AveragedPerceptron"
 
     def state_dict(self, state: Any) -> StateDict:
         """The state as arrays and numbers, valid until the next step: they are written before it."""

@@ -89,9 +89,9 @@ class _Loop:
         self.rules = StopRules(problem, solver, stop)
         clock = Clock()  # cutting the problem into shards takes time as well
         run = Run.of(problem, generator(random_state), solver.shard_size, stop.tol)
-        run.warm_starts = solver.keeps_warm_starts
         self.carry = Carry(run, BestBounds(problem.relaxed, solver.minimizes), clock)
         self.watched = solver.minimizes or bool(callbacks)  # otherwise the certificate of the end is enough
+        run.warm_starts = solver.keeps_warm_starts
 
     def solve(self, start: Start) -> Solution:
         """Run to the end, whatever ends the run."""

@@ -29,9 +29,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin.optimization.base import NonFiniteError, Run, Start
+from maxmargin.optimization.base import NonFiniteError, Run, Start, StateDict
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import Problem
+from maxmargin.solvers.first_order.dual_extragradient_state import (
+    DualExtragradientState,
+    Epoch,
+    Last,
+    load_state_dict,
+    state_dict,
+)
 from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, adapted_balance
 from maxmargin.solvers.first_order.weight_vectors import ImpliedWeights, StoredWeights, WeightVectors
@@ -46,50 +53,6 @@ GROWTH = 1.25
 MANY_WEIGHTS = 4
 """From this many weights a part on, the weights player's vectors are kept as sums of features: in Euclidean geometry a
 state then has 20 vectors over the parts, else four and seven over the weights."""
-
-
-@dataclass(frozen=True, eq=False)
-class Epoch:
-    """The time since the last restart: where it began, the gap there, and the balance it uses.
-
-    Here and below, weights and vectors of their space are in the form of the run's :class:`WeightVectors`.
-
-    Attributes:
-        weights: where the weights player began.
-        structures: where the structures player began; None for the center of every shard (memory-efficient form).
-        proposal: that beginning as a candidate for certification.
-        balance: ratio of the players' steps.
-        gap: the certified gap of the beginning.
-    """
-
-    weights: WeightsPoint
-    structures: StructuresPoint | None
-    proposal: Proposal
-    balance: float
-    gap: float = np.inf
-
-
-@dataclass(frozen=True, eq=False)
-class Last:
-    """The results of the last step that later steps need.
-
-    Attributes:
-        weights: ``u_w``.
-        structures: ``u_z``; None in the memory-efficient form.
-        proposal: ``u`` as a candidate for certification.
-        eta: its step.
-        turn: ``G_w(u) - G_w(v)`` and ``u_w - v_w``; None unless steps are adaptive.
-        log_partition: of ``u_z``, summed.
-        divergence: ``d(v, u)``, balanced; for adaptive steps, 0 otherwise.
-    """
-
-    weights: WeightsPoint
-    structures: StructuresPoint | None
-    proposal: Proposal
-    eta: float
-    turn: tuple[FloatArray, FloatArray] | None
-    log_partition: float
-    divergence: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,28 +82,6 @@ def _divergence(vectors: WeightVectors, v_w: WeightsPoint, done: Pass, step: flo
     """``KL(u || v)`` of distributions whose potentials differ by ``step (F'v_w + c)``."""
     along = vectors.dot(v_w.weights, done.g_u + vectors.gold) + done.loss - vectors.problem.constant
     return max(0.0, step * along - done.log_partition_u + done.log_partition_v)
-
-
-@dataclass(frozen=True, eq=False)
-class DualExtragradientState:
-    """The accumulated gradients ``s = sum eta G(u)``, the average of ``u``, the last ``u`` and the step size.
-
-    ``sum_z`` is None in the memory-efficient form; ``warm`` holds what the next two projections of every shard start
-    from; ``before`` is the state before the last step, in case that turns out too long, and ``credit`` what adaptive
-    steps have left over of the proof's allowance.
-    """
-
-    vectors: WeightVectors
-    epoch: Epoch
-    average: Average
-    sum_w: FloatArray
-    sum_z: FloatArray | None
-    eta: float
-    warm: tuple[tuple[Any, Any], ...]
-    last: Last | None = None
-    before: DualExtragradientState | None = None
-    credit: float = 0.0
-    iteration: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -420,6 +361,23 @@ class DualExtragradient(SaddlePointSolver):
             far_z = structures.divergence(epoch.structures, z)
             balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
         return self._restarted(run, state, Epoch(w, structures.inward(run, z), proposal, balance, certificate.gap))
+
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """Without duals and warm starts a state is a few weight vectors."""
+        if not self.store_duals and self.warm_starts is False:
+            return ""
+        return f"{super().checkpoint_unsupported}, or DualExtragradient(store_duals=False, warm_starts=False)"
+
+    def state_dict(self, state: DualExtragradientState) -> StateDict:
+        """The vectors and numbers of the state."""
+        if self.checkpoint_unsupported:
+            return super().state_dict(state)
+        return state_dict(state)
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> DualExtragradientState:
+        """The same state of the same problem."""
+        return load_state_dict(run, StoredWeights(run.problem, self.players(run.problem)[0]), saved)
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""
