@@ -136,8 +136,8 @@ def test_resumed_from_every_certificate(kind, name, tmp_path):
 def test_dual_extragradient_in_an_l1_ball(kind, tmp_path):
     problem = make(kind, n=5, region={"l1": 1.0})
     assert resumed_from_each(problem, SOLVERS["dual-extragradient"], tmp_path) >= 3
-    for settings in ({"store_duals": False}, {"warm_starts": False}):
-        solver = DualExtragradient(**settings)
+    for choice in ({"store_duals": False}, {"warm_starts": False}):
+        solver = DualExtragradient(**choice)
         with pytest.raises(CheckpointError, match=r"or DualExtragradient\(store_duals=False, warm_starts=False\)"):
             run(problem, solver, tmp_path / "refused")
         with pytest.raises(TypeError, match="cannot be saved"):
