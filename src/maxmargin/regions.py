@@ -28,6 +28,7 @@ CAPABILITIES = {
     "lasso": 'sums of absolute weights, norm="l1" (regions.L1)',
     "l1_ball": "an L1 ball without a penalty",
     "conic": "a conic form of the penalty",
+    "rotation_invariant": "a set and a penalty that depend on ||w||_2 alone (an L2 region without sign constraints)",
 }
 """The attributes of a region that a solver may need (None or False where a region lacks one), and words for errors."""
 
@@ -100,6 +101,11 @@ class Region(ABC):
     def l1_ball(self) -> float | None:
         """The radius if this is an L1 ball without a penalty, else None."""
         return None
+
+    @property
+    def rotation_invariant(self) -> bool:
+        """Whether the set and the penalty depend on ``||w||_2`` alone, so that projections only scale weights."""
+        return False
 
     @property
     def conic(self) -> bool:
@@ -212,6 +218,11 @@ class L2(Region):
     def ridge(self) -> Ridge | None:
         """``C`` and ``radius`` if ``C`` is finite."""
         return Ridge(float(self.C), float(self.radius)) if np.isfinite(self.C) else None
+
+    @property
+    def rotation_invariant(self) -> bool:
+        """Unless there are sign constraints."""
+        return self.nonnegative is None
 
     def conic_form(self, n_weights: int) -> ConicForm:
         """Without auxiliary variables."""

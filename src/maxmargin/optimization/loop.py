@@ -91,6 +91,7 @@ class _Loop:
         run = Run.of(problem, generator(random_state), solver.shard_size, stop.tol)
         self.carry = Carry(run, BestBounds(problem, solver.minimizes), clock)
         self.watched = solver.minimizes or bool(callbacks)  # otherwise the certificate of the end is enough
+        run.warm_starts = solver.keeps_warm_starts
 
     def solve(self, start: Start) -> Solution:
         """Run to the end, whatever ends the run."""
