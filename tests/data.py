@@ -96,7 +96,8 @@ def graphs(n: int = 5, *, seed: int = 0, labels: tuple[Any, ...] = ("x", "y", "z
 def teams(n: int = 10, *, seed: int = 0, labels: tuple[Any, ...] = (0, 1), features: bool = False, most: int = 5):
     """Graphs in whose teams, the cliques, all nodes have one label, while edges say nothing; noisy node features.
 
-    A team has ``most`` nodes or a few less. With ``features`` some cliques are no teams, and the first of their two features is small.
+    A team has ``most`` nodes or a few less. With ``features`` some cliques are no teams, and the first of their two
+    features is small.
     """
     rng = np.random.default_rng(seed)
     X, y = [], []

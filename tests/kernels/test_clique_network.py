@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import grid, random_graphs
+from networks import certificate, grid, random_graphs
 from oracles import network, reference
 from oracles.enumeration import vertices
 from problems import random_cliques
 
+from maxmargin import _kernels
 from maxmargin.structures import Associative, CliqueCut, CliqueNetwork, PointStatus
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=30)
@@ -92,3 +93,67 @@ def test_labelings_of_squares_of_a_grid_are_near_the_bound() -> None:
             moved = found.copy()
             moved[nodes] = label
             assert scores @ structure.encode([moved]).dense() <= points.value[0] + 1e-9
+
+
+@SETTINGS
+@given(seed=st.integers(0, 10**6), labels=st.integers(1, 4), scale=st.sampled_from([0.3, 1.0, 30.0]))
+def test_projection_equals_interior_point(seed: int, labels: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    structure = random_batch(rng, 3, labels)
+    point = scale * rng.normal(0.2, 1.0, size=structure.n_parts)
+    points = structure.project(point, tol=1e-10)
+    assert not points.status.any()
+    if not structure.n_parts:
+        return
+    assert network.feasibility(structure, points.z) <= 1e-12
+    np.testing.assert_allclose(points.value, 0.5 * structure.by_example((points.z - point) ** 2), rtol=1e-12)
+    assert np.all(certificate(structure, point, points.z) <= 1e-8 * (1.0 + scale))
+    np.testing.assert_allclose(points.z, reference.project(structure, point), atol=1e-5 * (1.0 + scale))
+    warm = structure.project(point, tol=1e-10, warm=rng.normal(size=points.warm.shape))
+    np.testing.assert_allclose(warm.z, points.z, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.3, 3.0, 1e5])
+def test_large_projection_is_certified_by_its_argmax(scale: float) -> None:
+    rng = np.random.default_rng(5)
+    at = np.arange(100).reshape(10, 10)
+    squares = [at[i : i + 5, j : j + 5].ravel() for i in (0, 5) for j in (0, 5)]
+    structure = CliqueNetwork([100], grid(10, 10), [0, 180], 3, [[*squares, range(100)]])
+    point = scale * rng.normal(size=structure.n_parts) + 0.3
+    points = structure.project(point)
+    assert points.status[0] == PointStatus.OK
+    assert network.feasibility(structure, points.z) <= 1e-12
+    assert certificate(structure, point, points.z)[0] <= 1e-8 * (1.0 + np.abs(point - points.z).sum())
+    moved = point + 0.1 * scale * rng.normal(size=structure.n_parts)
+    cold, warm = structure.project(moved), structure.project(moved, warm=points.warm)
+    np.testing.assert_allclose(cold.z, warm.z, atol=1e-7)
+    np.testing.assert_allclose(structure.project(points.z).z, points.z, atol=1e-8)
+
+
+def test_kernel_refuses_what_it_could_not_read_safely() -> None:
+    good = [np.array(own, dtype=np.int64) for own in ([0, 2, 5], [0, 1, 2], [0, 0, 1], [0, 2, 4, 7])]
+    members = np.array([0, 1, 1, 2, 0, 1, 2], dtype=np.int32)
+    batch = _kernels.CliqueBatch(*good, members)
+    for position, wrong in (
+        (0, []),
+        (0, [0, 2, 4]),
+        (0, [0, 5]),
+        (1, [0, 2, 1]),
+        (1, [1, 1, 2]),
+        (2, [0, 0, 2]),
+        (3, [0, 2, 4]),
+        (3, [0, 2, 4, 8]),
+        (3, [0, 5, 4, 7]),
+    ):
+        changed = [*good[:position], np.array(wrong, dtype=np.int64), *good[position + 1 :]]
+        with pytest.raises(ValueError):
+            _kernels.CliqueBatch(*changed, members)
+    for wrong in (-1, 3):
+        with pytest.raises(ValueError, match="not a node of its example"):
+            _kernels.CliqueBatch(*good, np.array([0, 1, 1, 2, 0, 1, wrong], dtype=np.int32))
+    z, value, status = np.empty(16), np.empty(2), np.empty(2, dtype=np.int8)
+    rest = z, value, np.empty(2), status, 1
+    _kernels.clique_project(batch, 2, np.zeros(16), 1e-6, 10, np.zeros((7, 2)), *rest)
+    for labels, parts, tol, multipliers in ((0, 16, 0.0, 14), (2, 15, 0.0, 14), (2, 16, -1.0, 14), (2, 16, 0.0, 13)):
+        with pytest.raises(ValueError):
+            _kernels.clique_project(batch, labels, np.zeros(parts), tol, 10, np.zeros(multipliers), *rest)

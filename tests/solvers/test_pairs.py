@@ -129,8 +129,7 @@ def pose(kind: str, region: str = "ridge", rescaling: str = "margin", slack: str
 def cases(kind: str) -> Iterator[tuple[str, str, str]]:
     """Regions and hinges for a structure: all regions with the plain hinge, and a Latin square of the others."""
     others = [hinge for hinge in HINGES if hinge != PLAIN]
-    # The projections of networks with cliques are not compiled, and the other networks meet all regions.
-    yield from ((region, *PLAIN) for region in (WEIGHTS if kind == "clique-network" else WEIGHTS | MORE_WEIGHTS))
+    yield from ((region, *PLAIN) for region in WEIGHTS | MORE_WEIGHTS)
     for i, region in enumerate(WEIGHTS):
         yield (region, *others[(i + STRUCTURES.index(kind)) % len(others)])
 

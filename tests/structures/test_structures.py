@@ -33,8 +33,6 @@ from maxmargin.testing import check_structure
 
 EXACT = [kind for kind in STRUCTURES if kind not in RELAXED]
 KINDS = (*STRUCTURES, "program")
-PADDED = ("clique-network", "program")
-"""Kinds whose examples are projected together, padded to one size: the others in a batch decide the last bits."""
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
 
 
@@ -225,7 +223,7 @@ def test_same_bits_for_any_number_of_threads_and_in_any_company(kind: str) -> No
     np.testing.assert_array_equal(some.part_bound, structure.part_bound[parts])
     for name, points in picked.items():
         for one, two in zip(points, found[0][name], strict=False):
-            atol = 1e-9 if kind in PADDED or (kind in RELAXED and name != "project") else 0.0
+            atol = 1e-9 if kind == "program" or (kind in RELAXED and name != "project") else 0.0
             np.testing.assert_allclose(one.value, two.value[chosen], rtol=atol, atol=atol, err_msg=name)
             if not atol or name == "project":
                 np.testing.assert_allclose(one.z, two.z[parts], rtol=0.0, atol=atol, err_msg=name)
@@ -251,7 +249,7 @@ def test_numbers_that_are_not_finite_spoil_only_their_example(kind: str, bad: fl
                     assert points.status[sick] == NONFINITE, name
                     assert np.isnan(points.value[sick]) if kind in ENTROPIC else points.value[sick] == 0.0
                     assert not points.z[own].any(), name
-                    atol = 1e-9 * (kind in PADDED)
+                    atol = 1e-9 * (kind == "program")
                     np.testing.assert_allclose(points.z[others], clean.z[others], rtol=0.0, atol=atol)
                     np.testing.assert_allclose(points.value[fine], clean.value[fine], rtol=0.0, atol=atol)
                     np.testing.assert_array_equal(points.status[fine], clean.status[fine])

@@ -17,8 +17,8 @@ than all others at the nodes of the graph; the node of a clique of ``s`` members
 
 ``predict`` improves the rounded maximum, and each node's best label, by expansion moves (Boykov, Veksler and Zabih
 2001), every one an exact minimum cut with cliques (Kohli, Kumar and Torr 2007), in one batch over all examples.
-``project`` is Newton's method on dense multipliers (:mod:`maxmargin.structures.programs.linear_projection`), meant for
-graphs of up to a few hundred nodes, and an active set over maxima beyond.
+``project`` takes semismooth Newton steps (Qi and Sun 1993) on the multipliers of ``z_e(k) <= z_j(k)`` and
+``p_c(k) <= z_j(k)``, each by conjugate gradients; a product costs ``K`` for every member of an edge or clique.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, ranges, started, vector
 from maxmargin.structures._cliques import Cliques
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope
 from maxmargin.structures.clique_cut import CliqueCut
-from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.networks.associative import Associative
-from maxmargin.structures.programs.linear_projection import NewtonProjection
 from maxmargin.structures.sparse import SparsePoint
 
 MOST_ROUNDS = 20
 """Expansion moves of every label that one prediction may take."""
+
+_NEWTON_LIMIT = 300
 
 
 class CliqueNetwork(Associative):
@@ -250,25 +250,33 @@ class CliqueNetwork(Associative):
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection onto the polytope, feasible to rounding.
 
-        ``warm``: the multipliers of an earlier projection on the same graphs.
+        Stops at a duality gap of ``tol^2 / 2``, or at rounding; INEXACT if neither was reached. ``warm``: the
+        multipliers of an earlier projection on the same graphs, one for each member of an edge or clique and label.
         """
         packed, tol = vector(point, self.n_parts, "point"), _checks.number("tol", tol, least=0)
-        order = np.argsort(self.to_parts(np.arange(float(self.n_examples))), kind="stable")  # example after example
-        z = np.empty(self.n_parts)
-        z[order], status, multipliers = self._newton.project(packed[order], tol, warm)
-        left = np.flatnonzero(status == PointStatus.INEXACT)
-        if left.size:
-            within = self.parts_of(left)
-            rest = generic.project(self.select(left), packed[within], tol=tol)
-            z[within], status[left] = rest.z, rest.status
-        with np.errstate(all="ignore"):
-            value = 0.5 * self.by_example((z - packed) ** 2)
-        return Points(z, np.where(status == PointStatus.NONFINITE, 0.0, value), status, multipliers)
+        multipliers = started(warm, (2 * len(self.edges) + len(self.cliques.nodes), self.n_labels))
+        z, value, status = self._buffers()
+        _kernels.clique_project(
+            self._groups, self.n_labels, packed, tol, _NEWTON_LIMIT, multipliers, z, value, np.empty_like(value),
+            status, _threads.current(),
+        )  # fmt: skip
+        return Points(z, value, status, multipliers)
 
     @cached_property
-    def _newton(self) -> NewtonProjection:
-        singles = [self.select([i]).polytope() for i in range(self.n_examples)]
-        return NewtonProjection([(p.ub, p.ub_rhs, p.eq, p.eq_rhs, np.ones(p.lift.shape[1])) for p in singles])
+    def _groups(self) -> Any:
+        """The graphs as the projection takes them: in each example the ends of its edges, then its cliques."""
+        own = self.cliques
+        of_edge = np.repeat(np.arange(self.n_examples), np.diff(self.edge_offsets))
+        order = np.argsort(np.concatenate([of_edge, own.owner]), kind="stable")
+        begin = offsets_of(np.concatenate([np.full(len(self.edges), 2), own.sizes]))
+        nodes = np.concatenate([self.edges.ravel(), own.nodes]).astype(np.int32)
+        return _kernels.CliqueBatch(
+            own.node_offsets,
+            self.edge_offsets,
+            own.offsets,
+            offsets_of(np.diff(begin)[order]),
+            nodes[ranges(begin[order], begin[order + 1])],
+        )
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples; an example may come several times."""
