@@ -34,7 +34,7 @@ from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, ranges, started, vector
 from maxmargin.structures._cliques import Cliques
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Ragged
 from maxmargin.structures.clique_cut import CliqueCut
 from maxmargin.structures.networks.associative import Associative
 from maxmargin.structures.sparse import SparsePoint
@@ -169,13 +169,11 @@ class CliqueNetwork(Associative):
         points = self.argmax(packed)
         finite = points.status != PointStatus.NONFINITE
         usable = np.where(self.to_parts(finite.astype(np.float64)) > 0, packed, 0.0)
-        rounded = np.concatenate([np.zeros(0, dtype=np.int64), *self.decode(points.z)])
-        alone = usable[: self.starts[1]].reshape(-1, self.n_labels)
-        own_best = alone.argmax(axis=1) if len(alone) else rounded
         z = np.zeros(self.n_parts)
         value = np.full(self.n_examples, -np.inf)
-        for start in (rounded, own_best):
-            found, worth = self._expand(usable, start)
+        for nodes in (points.z, usable):  # the rounded maximum, and the best label of each node alone
+            labels = nodes[self.variable_parts].reshape(-1, self.n_labels).argmax(axis=1)
+            found, worth = self._expand(usable, labels)
             better = worth > value
             kept = self.to_parts(better.astype(np.float64)) > 0
             z[kept], value[better] = found[kept], worth[better]
@@ -203,7 +201,8 @@ class CliqueNetwork(Associative):
         return z, value
 
     def _valued(self, scores: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
-        z = self.encode(np.split(labels, np.cumsum(self.n_nodes)[:-1])[: self.n_examples]).dense()
+        """The packed vertex of a labeling of all nodes, and its scores."""
+        z = self.encode(Ragged(labels, self.cliques.node_offsets)).dense()
         return z, self.by_example(scores * z)
 
     def _takes(self, scores: FloatArray, labels: IntArray, wanted: int) -> npt.NDArray[np.bool_]:
