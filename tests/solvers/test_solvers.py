@@ -67,8 +67,8 @@ def test_memory_efficient_equals_stored(geometry: mm.solvers.Geometry, kind: str
     problem = make(kind, seed=seed, n=6, region=REGIONS[region])
     common = {"geometry": geometry, "inexact": 0.0, "restart": False}
     assume(mm.DualExtragradient(**common).unsupported(problem) is None)
-    stored, shards, whole = (
-        run(problem, mm.DualExtragradient(**settings, **common), max_iter=40)
+    stored, shards, whole = (  # at an optimum to rounding the best of equal weights would be a matter of chance
+        run(problem, mm.DualExtragradient(**settings, **common), tol=1e-6, max_iter=40)
         for settings in ({}, {"store_duals": False, "shard_parts": 25}, {"store_duals": False})
     )
     atol = 1e-9 if geometry == mm.Euclidean() else 1e-8

@@ -27,7 +27,7 @@ class GraphEncoder(LabeledEncoder):
 
     def parse(self, X: list[Any]) -> graphs.Graphs:
         """The graphs."""
-        return graphs.parse(X, labels="all nodes of a graph have all labels")
+        return graphs.parse(X, labels="all nodes of a graph have all labels", with_cliques=False)
 
     def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""

@@ -165,9 +165,9 @@ class Structure(ABC):
     loss_on_variables_only = False
     """Whether a loss outside the variable parts would make the argmax intractable (cuts: an edge must attract)."""
 
-    edge_sign = 0
+    edge_sign: int | tuple[int, ...] = 0
     """The sign that scores outside the variable parts must have for an argmax to be an output: -1 for cuts, 1 for
-    associative networks, 0 for any."""
+    associative networks, 0 for any; a tuple gives one for each block after the first."""
 
     @property
     def n_examples(self) -> int:
