@@ -32,7 +32,8 @@ class AssociativeSVM(NetworkSVM):
         classes: all labels, where training data may lack some; None takes those of the training data.
         per_label: whether each label has edge and clique weights of its own; False ties them (P^n Potts).
         features: a :class:`maxmargin.features.Kernel` in place of explicit features of nodes; those of edges
-            and cliques stay linear. ``coef_`` then begins with dual coefficients, shape ``(n_support, K)``, in place of ``W``.
+            and cliques stay linear. ``coef_`` then begins with dual coefficients, shape ``(n_support, K)``, in place of
+            ``W``.
 
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
