@@ -40,6 +40,7 @@ SOLVERS: dict[str, mm.solvers.Solver] = {
     "dual extragradient, memory-efficient": mm.DualExtragradient(store_duals=False),
     "exponentiated gradient": mm.ExponentiatedGradient(),
     "projected gradient": mm.ProjectedGradient(),
+    "projected subgradient": mm.ProjectedSubgradient(),
     "subgradient": mm.Subgradient(),
 }
 ONLINE: dict[str, mm.solvers.Solver] = {

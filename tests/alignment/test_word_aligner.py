@@ -462,7 +462,7 @@ SOLVERS = [
     mm.CuttingPlane(),
     mm.DualExtragradient(),
     mm.Extragradient(),
-    mm.ProjectedGradient(),
+    mm.ProjectedSubgradient(),
     mm.SimplicialDecomposition(),
     mm.Subgradient(),
 ]

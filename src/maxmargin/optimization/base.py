@@ -287,9 +287,9 @@ def alternatives(problem: Problem) -> str:
     """Solvers that take a problem which another one has refused."""
     region, linear = problem.region, problem.slack == "linear"
     if region.lasso is not None:
-        return "ColumnGeneration" if linear else "ProjectedGradient"
+        return "ColumnGeneration" if linear else "ProjectedSubgradient"
     if region.ridge is not None:
         return "SimplicialDecomposition or CuttingPlane" + (" or BlockFrankWolfe" if linear else "")
     if problem.rescaling == "margin" and linear:
         return "Extragradient" + (" or DualExtragradient" if region.smooth else "")
-    return "ProjectedGradient, or give C, which faster solvers need"
+    return "ProjectedSubgradient, or give C, which faster solvers need"

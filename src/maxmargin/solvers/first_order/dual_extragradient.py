@@ -28,8 +28,9 @@ from maxmargin._vectors import dot
 from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import Problem
+from maxmargin.solvers.first_order.geometry import Euclidean
 from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPlayer, WeightsPoint
-from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, adapted_balance
+from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance
 from maxmargin.structures.base import FloatArray
 
 USE = 0.8
@@ -132,7 +133,7 @@ class DualExtragradientState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualExtragradient(SaddlePointSolver):
+class DualExtragradient(BregmanSolver):
     """Settings of the dual extragradient method. ``DualExtragradient.plain()`` is the 2005 report's first version.
 
     Attributes:
@@ -144,7 +145,7 @@ class DualExtragradient(SaddlePointSolver):
         adaptive: whether in entropic geometry, where ``1/L`` is too careful by far, the step follows the condition of
             the method's proof instead of its bound.
         shard_parts: size of the shards of the memory-efficient form, in parts.
-        geometry, balance, inexact, max_iter: see :class:`SaddlePointSolver`.
+        geometry, balance, inexact, max_iter: see :class:`BregmanSolver`.
     """
 
     store_duals: bool = True
@@ -153,7 +154,7 @@ class DualExtragradient(SaddlePointSolver):
     adaptive: bool = True
     shard_parts: int = 1_000_000
     needs = ("smooth",)
-    published: ClassVar[dict[str, Any]] = {"restart": False, "adaptive": False}
+    published: ClassVar[dict[str, Any]] = {"geometry": Euclidean(), "restart": False, "adaptive": False}
 
     def __post_init__(self) -> None:
         super().__post_init__()

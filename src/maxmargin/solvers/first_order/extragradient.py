@@ -27,8 +27,9 @@ from maxmargin._vectors import dot, squared
 from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
+from maxmargin.solvers.first_order.geometry import Euclidean
 from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
-from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, adapted_balance
+from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance
 from maxmargin.structures.base import FloatArray
 
 LAST_ADAPTATION = 2048
@@ -50,7 +51,7 @@ class ExtragradientState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Extragradient(SaddlePointSolver):
+class Extragradient(BregmanSolver):
     """Settings of the extragradient method. ``Extragradient.plain()`` is the 2006 paper's own version.
 
     Attributes:
@@ -58,14 +59,14 @@ class Extragradient(SaddlePointSolver):
         nu: threshold of the Armijo rule, in (0, 1).
         growth: factor by which the step grows after an easy iteration; 1 never lets it grow.
         implicit_penalty: treat the penalty by its proximal step rather than by its gradient.
-        geometry, balance, inexact, max_iter: see :class:`SaddlePointSolver`.
+        geometry, balance, inexact, max_iter: see :class:`BregmanSolver`.
     """
 
     beta: float = 1.0
     nu: float = 0.9
     growth: float = 1.5
     implicit_penalty: bool = True
-    published: ClassVar[dict[str, Any]] = {"growth": 1.0, "implicit_penalty": False}
+    published: ClassVar[dict[str, Any]] = {"geometry": Euclidean(), "growth": 1.0, "implicit_penalty": False}
 
     def __post_init__(self) -> None:
         super().__post_init__()
