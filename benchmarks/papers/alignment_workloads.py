@@ -56,10 +56,14 @@ class Corpus:
 
     def machine_aligned(self, encoder: AlignmentEncoder, n: int) -> AnnotatedPairs:
         """The first ``n`` short pairs of the bitext with the links on which the HMMs of both directions agree."""
-        short = [pair for pair in self.bitext if 0 < min(map(len, pair[:2])) <= max(map(len, pair[:2])) <= LONGEST]
+        short = [pair for pair in self.bitext if pair.source and pair.target and max(map(len, _words(pair))) <= LONGEST]
         evidence = encoder.evidence(short[:n], indexed(short[:n]), encoder.translation())
         forward, backward = best_links(evidence)
         return AnnotatedPairs.of(encoder, encoder.pack(evidence), forward & backward, forward & backward)
+
+
+def _words(pair: SentencePair) -> tuple[list[str], list[str]]:
+    return pair.source, pair.target
 
 
 def hansards(data: Path, n_bitext: int | None = None) -> Corpus:
@@ -135,6 +139,3 @@ def _judge(pairs: AnnotatedPairs) -> Judge:
 
     return judge
 
-
-WITHHELD_GROUPS = WITHHELD
-"""The groups of features that restate the model of the machine's links."""

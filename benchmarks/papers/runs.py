@@ -126,26 +126,41 @@ class Rotation:
         return float(100 * (1 - right / all_))
 
 
-def trace(
-    work: Workload, solver: mm.solvers.Solver, iterations: int, *, jobs: int, scale: float = 1.0, seed: int = 0
-) -> Curve:
-    """The points of one run, at its certificates; weights are multiplied by ``scale``, the rate of a perceptron."""
+def trace(work: Workload, solver: mm.solvers.Solver, iterations: int, *, jobs: int, seed: int = 0) -> Curve:
+    """The points of one run, at its certificates."""
     points: list[tuple[float, float, float, float, np.ndarray, np.ndarray]] = []
     began, judging = time.process_time(), 0.0
 
     def record(now: Record) -> None:
         nonlocal judging
         reached = time.process_time()
-        weights = scale * now.weights
-        hinge = now.primal if scale == 1.0 else work.problem.hinge(weights)
-        points.append(
-            (now.iteration, scale * now.norm, hinge, reached - began - judging, work.dev(weights), work.test(weights))
-        )
+        judged = work.dev(now.weights), work.test(now.weights)
+        points.append((now.iteration, now.norm, now.primal, reached - began - judging, *judged))
         judging += time.process_time() - reached
 
     stop = Stop(tol=0.0, max_iter=iterations)
     mm.solve(work.problem, solver, stop=stop, callbacks=[record], n_jobs=jobs, random_state=seed)
     return Curve.of(points)
+
+
+def perceptron(work: Workload, solver: mm.AveragedPerceptron, passes: int, *, jobs: int, seed: int = 0) -> Curve:
+    """The points of a run of the perceptron, at the learning rate that gives its last weights the least hinge loss.
+
+    A perceptron that starts at zero predicts the same at any rate, which only multiplies its weights: norms and hinge
+    losses alone need one. It is a power of 2 times ``1/||F||_2``.
+    """
+    kept: list[np.ndarray] = []
+
+    def judge(weights: np.ndarray) -> np.ndarray:
+        kept.append(weights.copy())
+        return work.dev(weights)
+
+    run = trace(replace(work, dev=judge), solver, passes, jobs=jobs, seed=seed)
+    rates = work.step * 2.0 ** np.arange(-8, 9)
+    with mm.threads(jobs):
+        rate = min(rates, key=lambda one: work.problem.hinge(one * kept[-1]))
+        hinge = np.array([work.problem.hinge(rate * weights) for weights in kept])
+    return replace(run, norm=rate * run.norm, hinge=hinge)
 
 
 def exact(work: Workload, radii: Sequence[float], *, tol: float, jobs: int) -> Curve:
