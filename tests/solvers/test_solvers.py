@@ -338,7 +338,7 @@ BAD_SETTINGS = {
     },
     mm.Extragradient: {
         **{"nu": [1.5], "beta": [0.0, "large"], "balance": ["fast"], "inexact": [np.nan], "max_iter": [0]},
-        **{"geometry": ["entropic", None, mm.Entropic], "implicit_penalty": [1]},
+        **{"geometry": ["entropic", None, mm.Entropic], "implicit_penalty": [1], "distance": ["sup"], "average": [1]},
     },
     mm.Mira: {"k": [0], "aggressiveness": [-1.0]},
     mm.ProjectedGradient: {"step_size": [0.0, "big"], "last": [1], "balance": [0.0], "max_iter": [0]},
