@@ -11,7 +11,6 @@ from runs import Judge, Workload
 
 from maxmargin.losses import Hamming
 from maxmargin.tasks.alignment import BitextModels, Reference, SentencePair, read_bitext, read_references
-from maxmargin.tasks.alignment.bootstrap import WITHHELD
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 from maxmargin.tasks.alignment.encoder.evidence import best_links, indexed
 from maxmargin.tasks.alignment.encoder.features import GROUPS
@@ -22,7 +21,7 @@ LOSS = Hamming(false_positive=1.0, false_negative=3.0)
 """The costs of the 2005 report."""
 
 LONGEST = 18
-"""Pairs with more words on a side are not machine-aligned: 5,000 of the others have about the report's 555,000 links."""
+"""Longer sentences are not machine-aligned: 5,000 pairs then have about the 555,000 links of the report's."""
 
 DEV = 37
 """The last so many annotated pairs of the Hansards are their ``dev`` part."""
@@ -138,4 +137,3 @@ def _judge(pairs: AnnotatedPairs) -> Judge:
         return np.array([found.predicted_sure + found.predicted_possible, found.predicted + found.sure])
 
     return judge
-

@@ -92,7 +92,9 @@ class Curve:
 
     def padded(self, n: int) -> Curve:
         """With its last point repeated up to ``n`` points: a perceptron that makes no error any more stops."""
-        return Curve(*(np.concatenate([values, np.repeat(values[-1:], n - len(values), axis=0)]) for values in self._all))
+        return Curve(
+            *(np.concatenate([values, np.repeat(values[-1:], n - len(values), axis=0)]) for values in self._all)
+        )
 
     @property
     def _all(self) -> tuple[np.ndarray, ...]:
