@@ -1,4 +1,4 @@
-"""What the figures of the 2005 report have in common: styles of the methods, panels, and observations to check."""
+"""What the figures of 2005 and 2006 have in common: styles of the methods, panels, and observations to check."""
 
 from __future__ import annotations
 
@@ -29,17 +29,15 @@ class Claim(NamedTuple):
         return {**self._asdict(), "holds": bool(self.holds)}
 
 
-def claims(rows: Sequence[Claim]) -> str:
-    return table(
-        ["the report", "here", "numbers"], [(row.report, "yes" if row.holds else "no", row.numbers) for row in rows]
-    )
+def claims(rows: Sequence[Claim], paper: str = "the report") -> str:
+    return table([paper, "here", "numbers"], [(row.report, "yes" if row.holds else "no", row.numbers) for row in rows])
 
 
 def figure(width: float, height: float, rows: int, columns: int) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(width, height), layout="constrained")
-    panels = drawn.subplots(rows, columns)
+    panels = drawn.subplots(rows, columns, squeeze=False)
     for axes in panels.flat:
         axes.grid(True, alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
