@@ -136,7 +136,7 @@ def measure_kernels(page: Page) -> None:
         rows.append([name, explicit, dimension, same, f"{wrong:.1f}%", f"{cpu:.1f}", f"{megabytes:.0f}"])
     n = sum(x.shape[0] * x.shape[1] for x in X)
     page.numbers["kernels"] = {"links": n, "differences": numbers}
-    heading = ["kernel", "explicit features", "rank", "largest difference of scores", "links wrong", "CPU s", "peak MB"]
+    heading = ["kernel", "explicit features", "rank", "largest difference of scores", "1 - score", "CPU s", "peak MB"]
     page.text(
         "kernels",
         f"{len(X)} hand-aligned pairs of at most 14 words, {n:,} links, {X[0].shape[2]} Dice features, "
