@@ -26,12 +26,12 @@ def draw(gradient: Curve, online: Curve, parts: int, error: str, loss: str, titl
     for curve, color, name in ((online, PERCEPTRON, "averaged perceptron"), (gradient, ERROR, "extragradient")):
         axes.plot(curve.iteration[curve.moved], curve.test_error[curve.moved], color=color, label=f"{name}, {error}")
     least = min(curve.test_error[curve.moved].min() for curve in (gradient, online))
-    axes.set_ylim(0, 5 * least)
+    axes.set_ylim(0, 3.2 * least)
     axes.set_xlabel("iteration", fontsize=9)
     axes.set_ylabel(f"{error} (%)", fontsize=9)
     other = axes.twinx()
     other.plot(gradient.iteration, gradient.hinge / parts, color=LOSS, linestyle="--", label=f"extragradient, {loss}")
-    other.set_ylim(0, 5 * gradient.hinge.min() / parts)
+    other.set_ylim(0, min(0.5 * gradient.hinge[0], 12 * gradient.hinge.min()) / parts)
     other.set_ylabel(loss, fontsize=9)
     other.spines["top"].set_visible(False)
     other.tick_params(labelsize=8)
@@ -71,7 +71,8 @@ def measure(page: Page, block: str, work: Workload, solver: mm.AveragedPerceptro
         numbers[name] = {"chosen": curve.test_error[at], "median": float(np.median(values)), "cpu": cpu}
     ours, theirs = later(gradient, iterations), later(online, iterations)
     lower = ours < theirs
-    falls = np.diff(gradient.hinge) < 1e-3 * gradient.hinge[0]
+    steps = np.maximum(np.diff(gradient.hinge), 0.0) / gradient.hinge[0]
+    early, rises = (steps[part].sum() for part in (gradient.iteration[1:] <= 50, gradient.iteration[1:] > 50))
     observed = [
         Claim(
             f"extragradient has the lower {error} throughout",
@@ -79,15 +80,15 @@ def measure(page: Page, block: str, work: Workload, solver: mm.AveragedPerceptro
             f"in {100 * lower.mean():.0f}% of the last three quarters of the iterations",
         ),
         Claim(
-            f"by about {texts['by']} points",
+            f"by about {texts['by']}",
             bool(np.median(theirs) > np.median(ours)),
             f"medians there {np.median(ours):.1f}% and {np.median(theirs):.1f}%",
         ),
         Claim(
-            f"its {loss} falls steadily",
-            bool(falls.mean() > 0.9),
-            f"from {gradient.hinge[0] / parts:.3g} to {gradient.hinge[-1] / parts:.3g}, falling or level at "
-            f"{100 * falls.mean():.0f}% of the points",
+            f"its {loss} falls with the iterations",
+            bool(gradient.hinge[-1] < 1.01 * gradient.hinge.min()),
+            f"from {gradient.hinge[0] / parts:.3g} to {gradient.hinge[-1] / parts:.3g}, with rises that add up to "
+            f"{100 * early:.0f}% of the first value in the first 50 iterations and to {100 * rises:.1f}% after them",
         ),
     ]
     page.numbers[block] = {"methods": numbers, "claims": [claim.plain() for claim in observed]}
@@ -123,7 +124,7 @@ def measure_segmentation(page: Page) -> None:
         "title": "(a) Oakland laser scans: vegetation against the rest",
         "parts": nodes,
         "paper": {"extragradient": "about 3%", "averaged perceptron": "about 4%"},
-        "by": "1",
+        "by": "1 point",
         "about": f"{work.problem.structure.n_examples} scans, {nodes:,} nodes and "
         f"{work.problem.structure.n_parts - nodes:,} edges:",
     }
@@ -144,8 +145,8 @@ def measure_alignment(page: Page) -> None:
         "loss": "training loss per link",
         "title": f"(b) Hansards, {len(pairs):,} machine-aligned pairs",
         "parts": links,
-        "paper": {"extragradient": "", "averaged perceptron": "0.5 points more"},
-        "by": "0.5",
+        "paper": {"extragradient": "on axes from 6 to 15%", "averaged perceptron": "0.5 points more"},
+        "by": "0.5 points",
         "about": f"{len(pairs):,} pairs, {links:,} possible links:",
     }
     measure(page, "alignment", work, mm.AveragedPerceptron(), texts)
