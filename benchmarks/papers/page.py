@@ -6,8 +6,8 @@ A page is written by hand, except between two markers:
     <!-- end -->
 
 A command measures block after block, prints all its numbers as one JSON object, and with ``--write`` puts the blocks
-and figures into its page. ``--only NAME ...`` measures some of them and leaves the others as they are. ``--small`` takes
-seconds, on data that the command makes itself, and never writes to the page; the tests use it.
+and figures into its page. ``--only NAME ...`` measures some of them and leaves the others as they are. The tests use
+``--small``, which takes seconds, on data that the command makes itself, and never writes to the page.
 """
 
 from __future__ import annotations

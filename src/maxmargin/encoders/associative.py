@@ -50,14 +50,14 @@ class AssociativeEncoder(LabeledEncoder):
         return Batch(
             Associative(np.diff(node_offsets), parsed.edges, edge_offsets, k),
             Stacked(
-                TiedRows(parsed.nodes.matrix, node_offsets, k),
+                TiedRows(self._row_matrix(parsed.nodes), node_offsets, k),
                 TiedRows(parsed.edge_rows.matrix, edge_offsets, k, alike=not self.per_label),
             ),
         )
 
     @property
     def _n_node_weights(self) -> int:
-        return (self.n_features or 0) * self.n_labels
+        return self._n_row_weights(self.n_features)
 
     @property
     def n_weights(self) -> int:

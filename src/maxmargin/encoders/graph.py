@@ -39,5 +39,5 @@ class GraphEncoder(LabeledEncoder):
         offsets, edge_offsets = parsed.nodes.offsets, parsed.edge_offsets
         return Batch(
             PairwiseGraph(np.diff(offsets), parsed.edges, edge_offsets, self.n_labels),
-            PairwiseFeatures(parsed.nodes.matrix, offsets, edge_rows, edge_offsets, self.n_labels),
+            PairwiseFeatures(self._row_matrix(parsed.nodes), offsets, edge_rows, edge_offsets, self.n_labels),
         )

@@ -10,6 +10,7 @@ from maxmargin.encoders.associative import AssociativeEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.estimators.base import SettingsArguments, takes_settings
 from maxmargin.estimators.labeled import NetworkSVM
+from maxmargin.features.kernel import Kernel
 
 
 class AssociativeSVM(NetworkSVM):
@@ -26,6 +27,8 @@ class AssociativeSVM(NetworkSVM):
     Args:
         classes: all labels, where training data may lack some; None takes those of the training data.
         per_label: whether each label has edge weights of its own; False ties them.
+        features: a :class:`maxmargin.features.Kernel` in place of explicit features of nodes; those of edges stay
+            linear. ``coef_`` then begins with dual coefficients, shape ``(n_support, K)``, in place of ``W``.
 
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
@@ -36,10 +39,12 @@ class AssociativeSVM(NetworkSVM):
         *,
         classes: Sequence[Hashable] | None = None,
         per_label: bool = True,
+        features: Kernel | None = None,
         **settings: Unpack[SettingsArguments],
     ) -> None:
         self.classes = classes
         self.per_label = per_label
+        self.features = features
 
     def _encoder(self) -> Encoder:
-        return AssociativeEncoder(self._classes(), per_label=flag("per_label", self.per_label))
+        return AssociativeEncoder(self._classes(), kernel=self.features, per_label=flag("per_label", self.per_label))

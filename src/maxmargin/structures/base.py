@@ -54,13 +54,19 @@ class Points:
         z: packed vector, shape ``(n_parts,)``.
         value: shape ``(n_examples,)``; the score ``scores'z`` for an argmax, ``1/2 ||z - point||^2`` for a projection.
         status: shape ``(n_examples,)``, :class:`PointStatus` codes.
-        warm: what the next call of the same method may start from; opaque, sized by nodes or edges, or None.
+        warm: what the next call of the same method may start from, opaque but for its size in memory, ``nbytes``; or
+            None.
     """
 
     z: FloatArray
     value: FloatArray
     status: npt.NDArray[np.int8]
     warm: Any = None
+
+
+def warm_bytes(*warm: Any) -> float:
+    """The memory of warm starts: the sum of their ``nbytes``; infinite if one does not say."""
+    return sum(0 if one is None else getattr(one, "nbytes", np.inf) for one in warm)
 
 
 @dataclass(frozen=True, eq=False)

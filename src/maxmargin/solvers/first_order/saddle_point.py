@@ -161,9 +161,9 @@ class Average:
     z: FloatArray | None
 
     @classmethod
-    def empty(cls, problem: Problem, *, keep_z: bool) -> Average:
-        """Before the first point."""
-        zero = np.zeros(problem.n_weights)
+    def empty(cls, problem: Problem, *, keep_z: bool, zero: FloatArray | None = None) -> Average:
+        """Before the first point; ``zero``: the zero vector, where weights are kept in another form."""
+        zero = np.zeros(problem.n_weights) if zero is None else zero
         return cls(0.0, zero, zero, 0.0, np.zeros(problem.structure.n_parts) if keep_z else None)
 
     def add(self, amount: float, weights: FloatArray, g: FloatArray, loss: float, z: FloatArray | None) -> Average:
