@@ -75,6 +75,8 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
         mm.ColumnGeneration(master="extragradient", stabilize=False, age=None),
         (1e-7, 200),
     ),
+    "column generation, published": (mm.ColumnGeneration.plain(max_steps=100), None),
+    "column generation, published, exact masters": (mm.ColumnGeneration.plain(master="highs"), (1e-7, 200)),
     "cutting planes, once a pass": (mm.CuttingPlane(solves_per_pass=1), (1e-5, 400)),
     "dual extragradient, Euclidean": (mm.DualExtragradient(geometry=mm.Euclidean()), (0.05, 400)),
     "dual extragradient, plain, entropic": (mm.DualExtragradient.plain(geometry=GIBBS), None),
@@ -91,6 +93,7 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
 ALL = SOLVERS | VARIANTS
 SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "extragradient")
 SLOW = {
+    "column generation, published": 0.8,
     "dual extragradient, plain": 0.8,
     "dual extragradient, plain, entropic": 0.8,
     "extragradient, plain": 0.8,

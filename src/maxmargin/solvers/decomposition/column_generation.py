@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem, hinges
 from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, MasterProblem, OutputRows
+from maxmargin.solvers.decomposition.plain_column_generation import PlainColumnGeneration
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
 MANY = 300_000
@@ -135,6 +136,11 @@ class ColumnGeneration(Solver):
     needs = ("lasso",)
     takes_slack = ("linear",)
     shard_size = SHARD_PARTS
+
+    @classmethod
+    def plain(cls, **settings: Any) -> PlainColumnGeneration:
+        """The method as it was published; its settings are those of :class:`PlainColumnGeneration`."""
+        return PlainColumnGeneration(**settings)
 
     def __post_init__(self) -> None:
         super().__post_init__()
