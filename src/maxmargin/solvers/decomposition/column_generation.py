@@ -110,20 +110,17 @@ class ColumnGenerationState:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnGeneration(Solver):
-    """Settings of column generation.
+    """Settings of column generation. ``ColumnGeneration.plain()`` is the 2009 paper's own version.
 
     Attributes:
         master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (first-order steps, see
-            ``master_step``), or "auto", the second for many examples times weights without a ball, else the
-            first.
+            :mod:`~maxmargin.solvers.decomposition.linear_extragradient`), or "auto", the second for many examples times
+            weights without a ball, else the first.
         k_best: rows per example and round, from the ``k_best`` most violated outputs. More than one
             needs ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
         stabilize: keep each master's weights in a box around the best so far, a trust region, and decode halfway to
-            them too, after a warm-up where that is needed; False is the paper's method.
-        master_step: of the extragradient master: "norm", extrapolated steps (Chambolle and Pock 2011) of
-            ``0.99 / ||[A M]||_2`` in scaled and balanced coordinates; "frobenius", Algorithm 2 of the paper:
-            extragradient with its own, smaller step, without either.
+            them too, after a warm-up where that is needed.
         max_iter: limit of rounds when the caller gives none.
     """
 
@@ -131,7 +128,6 @@ class ColumnGeneration(Solver):
     k_best: int = 1
     age: int | None = 3
     stabilize: bool = True
-    master_step: Literal["norm", "frobenius"] = "norm"
     max_iter: int = 1000
     needs = ("lasso",)
     takes_slack = ("linear",)
@@ -145,7 +141,6 @@ class ColumnGeneration(Solver):
     def __post_init__(self) -> None:
         super().__post_init__()
         _checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
-        _checks.one_of("master_step", self.master_step, ("norm", "frobenius"))
         _checks.integer("k_best", self.k_best, least=1)
         if self.age is not None:
             _checks.integer("age", self.age, least=1)
@@ -170,7 +165,7 @@ class ColumnGeneration(Solver):
         assert region.lasso is not None
         many = n_examples * problem.n_weights > MANY and np.isinf(region.lasso.radius)
         if self.master == "extragradient" or (self.master == "auto" and many):
-            return ExtragradientMaster(region, n_examples, paper_step=self.master_step == "frobenius")
+            return ExtragradientMaster(region, n_examples)
         return HighsMaster(region, n_examples)
 
     def init(self, run: Run, start: Start) -> ColumnGenerationState:

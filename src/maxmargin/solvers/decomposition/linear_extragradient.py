@@ -1,21 +1,19 @@
-"""Master problems of column generation by extragradient: Algorithm 2 of Wang and Shawe-Taylor (2009), and faster steps.
+"""Master problems of column generation by first-order steps of the two players.
 
 The saddle point of
 
     min_{w, xi >= 0} max_{lambda >= 0}  1/C ||w||_1 + sum_i xi_i + lambda'(A w + b - M xi)
 
 is approached from the last master's solution, with multipliers of zero for fresh rows and ``xi`` raised to what they
-demand. ``master_step="frobenius"`` is the paper's Algorithm 2, extragradient with both players moving twice: its step
-has length ``(2 ||A||_F^2 + 2 ||M||_F^2)^-1/2`` and costs four passes over the non-zeros of ``A`` (compiled,
-``linear_master.hpp``).
-
-The default, ``master_step="norm"``, is not extragradient but its extrapolated relative (Chambolle and Pock 2011), where
-only the weights' move is predicted, at two passes. Its steps are ``0.99 / ||[A M]||_2``, with diagonal scaling of rows
-and columns (Pock and Chambolle 2011), a balance of the two players' steps, and restarts from the average where its gap
-has fallen enough (Applegate and others 2021), which make convergence linear. On a master of 1,496 rows and 105,953
-non-zeros extragradient with all of these took as many steps (5,376 and 5,440 to a gap of 0.005) in twice the time. It
-holds the columns with a weight and those whose reduced cost is nearly negative alone, until no other one's is: half of
-the non-zeros there, a quarter of the columns.
+demand. Algorithm 2 of Wang and Shawe-Taylor (2009) does so by extragradient, where both players move twice
+(:mod:`~maxmargin.solvers.decomposition.plain_column_generation`); here it is its extrapolated relative (Chambolle and
+Pock 2011), where only the weights' move is predicted, at half the passes over the non-zeros of ``A`` (compiled,
+``linear_master.hpp``). Steps are ``0.99 / ||[A M]||_2``, with diagonal scaling of rows and columns (Pock and Chambolle
+2011), a balance of the two players' steps, and restarts from the average where its gap has fallen enough (Applegate and
+others 2021), which make convergence linear. On a master of 1,496 rows and 105,953 non-zeros extragradient with all of
+these took as many steps (5,376 and 5,440 to a gap of 0.005) in twice the time. A master holds the columns with a weight
+and those whose reduced cost is nearly negative alone, until no other one's is: half of the non-zeros there, a quarter
+of the columns.
 
 The paper's two stopping tests pass at points far from a solution, where the multipliers are not feasible; here a
 master is solved when the gap of two feasible points has closed: weights with the ``xi`` they need, and multipliers
@@ -59,20 +57,17 @@ _Point = tuple[FloatArray, FloatArray, FloatArray]
 class _Program:
     """One master in the coordinates of its own columns and examples, scaled."""
 
-    def __init__(self, rows: OutputRows, region: Region, box: Box, columns: IntArray, *, scaled: bool) -> None:
+    def __init__(self, rows: OutputRows, region: Region, box: Box, columns: IntArray) -> None:
         assert region.lasso is not None
-        self.rows, self.price, self.scaled = rows, region.lasso.price, scaled
+        self.rows, self.price = rows, region.lasso.price
         self.columns = columns
         self.examples, owner = np.unique(rows.owner, return_inverse=True)
         self.owner = owner.astype(np.int32)
         matrix = sp.csr_array(rows.matrix[:, self.columns])
-        n_rows, n, m = matrix.shape[0], matrix.shape[1], len(self.examples)
-        self.of_rows, self.of_columns, self.of_examples = np.ones(n_rows), np.ones(n), np.ones(m)
-        if scaled:  # each scale is the root of the sum of absolute entries, those of M included
-            size = abs(matrix)
-            self.of_rows = 1.0 / np.sqrt(np.asarray(size.sum(axis=1)).ravel() + 1.0)
-            self.of_columns = 1.0 / np.sqrt(np.maximum(np.asarray(size.sum(axis=0)).ravel(), 1e-300))
-            self.of_examples = 1.0 / np.sqrt(np.bincount(self.owner, minlength=m))
+        size = abs(matrix)  # each scale is the root of the sum of absolute entries, those of M included
+        self.of_rows = 1.0 / np.sqrt(np.asarray(size.sum(axis=1)).ravel() + 1.0)
+        self.of_columns = 1.0 / np.sqrt(np.maximum(np.asarray(size.sum(axis=0)).ravel(), 1e-300))
+        self.of_examples = 1.0 / np.sqrt(np.bincount(self.owner, minlength=len(self.examples)))
         matrix = sp.csr_array(sp.diags_array(self.of_rows) @ matrix @ sp.diags_array(self.of_columns))
         matrix.sort_indices()
         self.matrix, self.transposed = matrix, sp.csr_array(matrix.T)
@@ -96,7 +91,7 @@ class _Program:
     def iterate(self, at: _Point, sums: _Point, primal_step: float, dual_step: float, steps: int) -> None:
         """Compiled steps; ``at`` and ``sums`` are changed in place."""
         program = (*self.compressed, self.b, self.link, self.owner, self.prices, *self.bounds, self.cost)
-        _kernels.linear_master_iterate(*program, *at, *sums, primal_step, dual_step, steps, not self.scaled)
+        _kernels.linear_master_iterate(*program, *at, *sums, primal_step, dual_step, steps, False)
 
     def primal(self, at: _Point) -> float:
         """The objective of the weights, with the slacks they need."""
@@ -130,21 +125,14 @@ class _Program:
 
         return operator_norm(normal, n + m)
 
-    def frobenius(self) -> float:
-        """The inverse of the paper's step."""
-        return float(np.sqrt(2.0 * (self.matrix.data @ self.matrix.data + self.link @ self.link)))
-
 
 class ExtragradientMaster(Master):
-    """Masters by extrapolated steps or, with ``paper_step``, by the paper's extragradient.
+    """Masters by extrapolated steps; what it remembers from one to the next is the balance of the steps."""
 
-    What it remembers from one to the next is the balance of the steps.
-    """
-
-    def __init__(self, region: Region, n_examples: int, *, paper_step: bool = False) -> None:
+    def __init__(self, region: Region, n_examples: int) -> None:
         assert region.lasso is not None
-        self.region, self.n_examples, self.price, self.paper_step = region, n_examples, region.lasso.price, paper_step
-        self.balance: float | None = 1.0 if paper_step else None
+        self.region, self.n_examples, self.price = region, n_examples, region.lasso.price
+        self.balance: float | None = None
 
     def solve(self, problem: MasterProblem) -> Answer:
         """Steps from the start until the gap is at most ``accuracy`` times the primal."""
@@ -153,7 +141,7 @@ class ExtragradientMaster(Master):
             return found
         columns = self._priced(rows, found.multipliers, (found.weights != 0.0) | (np.abs(box.center) > box.size))
         while True:
-            program = _Program(rows, self.region, box, columns, scaled=not self.paper_step)
+            program = _Program(rows, self.region, box, columns)
             found = self._solve(problem, program, found)
             work += found.work
             missing = np.setdiff1d(self._violated(rows, found.multipliers, 1.0 + 0.5 * problem.accuracy), columns)
@@ -169,13 +157,13 @@ class ExtragradientMaster(Master):
 
     def _priced(self, rows: OutputRows, multipliers: FloatArray, held: npt.NDArray[np.bool_]) -> IntArray:
         """The columns to begin with: all without multipliers to judge them by, else the held ones and the near ones."""
-        if not multipliers.any() or self.paper_step:
+        if not multipliers.any():
             return rows.columns
         return np.intersect1d(np.union1d(np.flatnonzero(held), self._violated(rows, multipliers, NEAR)), rows.columns)
 
     def _solve(self, problem: MasterProblem, program: _Program, start: Answer) -> Answer:
         at = program.point(start.weights, start.multipliers)
-        length = 1.0 / program.frobenius() if self.paper_step else 0.99 / max(program.norm(), 1e-300)
+        length = 0.99 / max(program.norm(), 1e-300)
         balance = self.balance
         if balance is None:
             costs = norm(np.concatenate([program.prices, program.cost]))
@@ -196,8 +184,7 @@ class ExtragradientMaster(Master):
             gap, candidate = min((best.see(point), rank) for rank, point in enumerate((mean, at)))
             if gap <= FALLEN * at_restart or (last < gap <= FALLEN_SOME * at_restart) or since >= LONG * done:
                 at = _copied((mean, at)[candidate])
-                if not self.paper_step:
-                    balance = _balanced(balance, at, origin)
+                balance = _balanced(balance, at, origin)
                 origin, sums, at_restart, last, since = _copied(at), _zeros(at), gap, gap, 0
             else:
                 last = gap

@@ -14,9 +14,9 @@ to what a fresh row demands and a fresh row's multiplier is zero, until
 The paper leaves four things open. *Tightening* "when the optimum is achieved": here both tolerances are divided by 10
 in every round that adds no row. *Hinges and signs*: rows are those of the problem's hinge, ``xi_i >= a_r'w + b_r``,
 which is LP (9), with ``b = 1``, for ``rescaling="none"`` (the second test has ``b'lambda``); weights without a sign
-constraint move by soft thresholds. *Rounding*: with exact masters, a row must be violated by more than 1e-9. *Rows found
-again*: a master that is not exact may leave one of its rows violated, which is then added once more, as the algorithm
-says.
+constraint move by soft thresholds. *Rounding*: with exact masters, a row must be violated by more than 1e-9. *Rows
+found again*: a master that is not exact may leave one of its rows violated, which is then added once more, as the
+algorithm says.
 
 **The two stopping tests pass falsely**: the multipliers are not feasible for the dual, so that the difference of the
 objectives bounds nothing, and is negative where the multipliers are too large; and steps become short long before the
