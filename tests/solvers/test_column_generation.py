@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import tracemalloc
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -243,6 +244,48 @@ def test_one_good_output_is_the_gold_formulation() -> None:
         good = GoodOutputs.build(base.structure, base.features, base.gold > 0.5, formulation)
         found = run(replace(plain, good=good), mm.ColumnGeneration())
         assert found.certificate.primal == pytest.approx(optimum, rel=1e-6)
+
+
+def sparse_lists(rng: np.random.Generator, n: int, size: int, width: int, filled: int) -> list[Any]:
+    """Lists of candidates that share a few of very many features."""
+    lists = []
+    for _ in range(n):
+        shared = rng.choice(width, size=4 * filled, replace=False)
+        columns = np.concatenate([rng.choice(shared, size=filled, replace=False) for _ in range(size)])
+        entries = rng.integers(-3, 4, size=len(columns)).astype(np.float64)
+        lists.append(sp.csr_array((entries, columns, np.arange(0, len(columns) + 1, filled)), shape=(size, width)))
+    return lists
+
+
+def l1_distance(good: Any, bad: Any) -> float:
+    return float(np.abs((good - bad).data).sum())
+
+
+@pytest.mark.parametrize("distance", [None, l1_distance])
+def test_the_nearest_of_sparse_candidates_is_found_without_dense_rows(distance: Any) -> None:
+    rng = np.random.default_rng(0)
+    n, size, width, filled = 8, 30, 400_000, 12
+    X = sparse_lists(rng, n, size, width, filled)
+    structure, offsets = Candidates([size] * n), np.arange(n + 1) * size
+    mask = rng.random(n * size) < 0.3
+    mask[::size] = True
+    features = PartFeatures(sp.csr_array(sp.vstack(X, format="csr")), offsets)
+    tracemalloc.start()
+    found = GoodOutputs.build(structure, features, mask, "nearest", distance)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000  # one dense row has 3.2 million bytes
+    assert found.nearest is not None
+    for i, x in enumerate(X):
+        own = x[:, np.unique(x.indices)].toarray()
+        good = np.flatnonzero(mask[offsets[i] : offsets[i + 1]])
+        order = 1 if distance else 2
+        apart = np.linalg.norm(own[:, None, :] - own[None, good, :], ord=order, axis=2)
+        np.testing.assert_array_equal(found.nearest[offsets[i] : offsets[i + 1]], good[np.argmin(apart, axis=1)])
+    y = [np.flatnonzero(mask[a:b]) for a, b in itertools.pairwise(offsets.tolist())]
+    settings = {"norm": "l1", "C": 1.0, "rescaling": "none", "formulation": "nearest", "distance": distance}
+    model = mm.CandidatesSVM(**settings).fit(X, y)
+    assert model.solution_.status is Status.CONVERGED
 
 
 def test_shards_of_good_sets_add_up() -> None:
