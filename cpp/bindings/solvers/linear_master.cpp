@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "arrays.hpp"
+#include "maxmargin/simplex/proximal_master.hpp"
 
 namespace maxmargin {
 
@@ -47,6 +48,31 @@ void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t
     linear_master::iterate(program, point, sums, primal_step, dual_step, steps, extragradient);
 }
 
+double proximal_master_ascend(const In<std::int32_t>& starts, const In<std::int32_t>& columns, const In<double>& values,
+                              const In<double>& b, const In<std::int32_t>& first, const In<double>& center,
+                              const In<double>& mu, const In<double>& lower, const In<std::int32_t>& order,
+                              Out<double>& w, Out<double>& g, Out<double>& lambda, double price, double enough,
+                              double aim, std::int64_t sweeps) {
+    const std::size_t n_rows = b.size(), n = center.size();
+    require(mu.size() == n && lower.size() == n, "center, mu and lower must have one entry per weight");
+    require(w.size() == n && g.size() == n, "w and g must have one entry per weight");
+    require(lambda.size() == n_rows, "multipliers must have one entry per row");
+    require(first.size() >= 1 && rises_to(view(first), n_rows), "first must rise from 0 to the number of rows");
+    require(within(view(order), 0, static_cast<std::int64_t>(first.size()) - 1), "an example's number is out of range");
+    const linear_master::Compressed rows = compressed(starts, columns, values, n_rows, n);
+    const proximal_master::Program program{rows.starts,  rows.at,  rows.values, view(b), view(first),
+                                           view(center), view(mu), view(lower), price};
+    const proximal_master::Point point{view(w), view(g), view(lambda)};
+    NoGil release;
+    proximal_master::Ascent ascent(program, point);
+    double gain = 0.0;
+    for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {
+        gain = ascent.sweep(view(order), enough);
+        if (!(gain > aim)) break;
+    }
+    return gain;
+}
+
 }  // namespace
 
 void bind_linear_master(nb::module_& module) {
@@ -57,6 +83,11 @@ void bind_linear_master(nb::module_& module) {
         "sum_w"_array, "sum_xi"_array, "sum_multipliers"_array, "primal_step"_a, "dual_step"_a, "steps"_a,
         "extragradient"_a,
         "Steps of two players on a linear program over a working set of rows; moves w, xi and multipliers in place.");
+    module.def("proximal_master_ascend", &proximal_master_ascend, "starts"_array, "columns"_array, "values"_array,
+               "b"_array, "first"_array, "center"_array, "mu"_array, "lower"_array, "order"_array, "w"_array, "g"_array,
+               "multipliers"_array, "price"_a, "enough"_a, "aim"_a, "sweeps"_a,
+               "Coordinate ascent on the dual of a linear program with a proximal term, until a sweep had no more than "
+               "aim to gain; moves w, g and multipliers in place. Returns what the last sweep had to gain.");
 }
 
 }  // namespace maxmargin

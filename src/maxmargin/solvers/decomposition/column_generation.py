@@ -44,14 +44,18 @@ from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem, hinges
-from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, MasterProblem, OutputRows
 from maxmargin.solvers.decomposition.plain_column_generation import PlainColumnGeneration
+from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
+from maxmargin.solvers.online.perceptron import AveragedPerceptron
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
 MANY = 300_000
 """From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
 early masters, and costly ones (figures above)."""
+
+PASSES = 10
+"""Passes of the averaged perceptron whose weights a run with proximal masters starts from."""
 
 RETURNS = 2
 """A row that was dropped and has come back so often stays."""
@@ -113,7 +117,7 @@ class ColumnGeneration(Solver):
     """Settings of column generation. ``ColumnGeneration.plain()`` is the 2009 paper's own version.
 
     Attributes:
-        master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (first-order steps, see
+        master: how master problems are solved: "highs" (dual simplex, warm), "proximal" (first-order steps, see
             :mod:`~maxmargin.solvers.decomposition.linear_extragradient`), or "auto", the second for many examples times
             weights without a ball, else the first.
         k_best: rows per example and round, from the ``k_best`` most violated outputs. More than one
@@ -124,7 +128,7 @@ class ColumnGeneration(Solver):
         max_iter: limit of rounds when the caller gives none.
     """
 
-    master: Literal["auto", "highs", "extragradient"] = "auto"
+    master: Literal["auto", "highs", "proximal"] = "auto"
     k_best: int = 1
     age: int | None = 3
     stabilize: bool = True
@@ -140,7 +144,7 @@ class ColumnGeneration(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
+        _checks.one_of("master", self.master, ("auto", "highs", "proximal"))
         _checks.integer("k_best", self.k_best, least=1)
         if self.age is not None:
             _checks.integer("age", self.age, least=1)
@@ -150,7 +154,7 @@ class ColumnGeneration(Solver):
         if reason := super().unsupported(problem):
             return reason
         lasso = problem.region.lasso
-        if self.master == "extragradient" and lasso is not None and np.isfinite(lasso.radius):
+        if self.master == "proximal" and lasso is not None and np.isfinite(lasso.radius):
             return 'the extragradient master does not support a ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
             return 'the k most violated outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
@@ -164,18 +168,41 @@ class ColumnGeneration(Solver):
         region, n_examples = problem.region, problem.structure.n_examples
         assert region.lasso is not None
         many = n_examples * problem.n_weights > MANY and np.isinf(region.lasso.radius)
-        if self.master == "extragradient" or (self.master == "auto" and many):
-            return ExtragradientMaster(region, n_examples)
+        if self.master == "proximal" or (self.master == "auto" and many):
+            return ProximalMaster(region, n_examples)
         return HighsMaster(region, n_examples)
 
     def init(self, run: Run, start: Start) -> ColumnGenerationState:
         """No rows, at the start weights."""
         problem = run.problem
-        state = self._empty(run, start.weights_for(problem))
-        if self.stabilize and start.weights is None and problem.rescaling == "none" and problem.good is None:
+        weights = start.weights_for(problem)
+        state = self._empty(run, weights)
+        if self.stabilize and state.master.stabilizes and start.weights is None and problem.good is None:
+            return replace(state, answer=Answer(self._perceptron(run), np.zeros(0)))
+        if self._boxed(state) and start.weights is None and problem.rescaling == "none" and problem.good is None:
             warm = _margin(run)
             return replace(state, warm=self._empty(warm, start.weights_for(problem)))
         return state
+
+    def _perceptron(self, run: Run) -> FloatArray:
+        """The weights of an averaged perceptron, times the power of two with the least objective."""
+        perceptron = AveragedPerceptron()
+        state = perceptron.init(run, Start())
+        for _ in range(PASSES):
+            state = perceptron.step(run, state)
+        weights = perceptron.propose(run, state)[0].weights
+        values = {exponent: self._decode(run, 2.0**exponent * weights)[1] for exponent in (0, -1)}
+        step = 1 if values[0] < values[-1] else -1
+        at = min(values, key=values.__getitem__)
+        while abs(at) < 20:
+            values[at + step] = self._decode(run, 2.0 ** (at + step) * weights)[1]
+            if values[at + step] >= values[at]:
+                break
+            at += step
+        return np.asarray(2.0**at * weights)
+
+    def _boxed(self, state: ColumnGenerationState) -> bool:
+        return self.stabilize and not state.master.stabilizes
 
     def _empty(self, run: Run, weights: FloatArray) -> ColumnGenerationState:
         problem = run.problem
@@ -196,14 +223,14 @@ class ColumnGeneration(Solver):
         found, primal = self._decode(run, state.answer.weights)
         best, least, box = self._judged(state, found, primal)
         fresh = self._violated(run, state, found, state.answer.weights, state.slacks)
-        if self.stabilize and np.isfinite(state.primal):
+        if self._boxed(state) and np.isfinite(state.primal):
             between = 0.5 * (state.best + state.answer.weights)
-            found, primal = self._decode(run, between)
+            found, value = self._decode(run, between)
             slacks = state.rows.slacks(between, problem.structure.n_examples)
             more = self._violated(run, state, found, between, slacks)
             fresh = fresh.joined(more.take(~np.isin(more.key, fresh.key)))
-            if primal < least:
-                best, least = between, primal
+            if value < least:
+                best, least = between, value
         gap = (least - problem.region.dual(state.g, state.loss)) / abs(least) if least else 0.0
         if gap <= run.tol:  # the next certificate ends the run
             return replace(state, best=best, primal=least)
@@ -232,7 +259,8 @@ class ColumnGeneration(Solver):
         tightness = state.tightness * (1.0 if len(fresh) else 0.1)
         accuracy = max(1e-10, min(CLOSER * tightness * gap, 0.1))
         bounds = Box(best, box)
-        answer = state.master.solve(MasterProblem(state.rows, kept, rows, state.answer, bounds, accuracy, run.deadline))
+        master = MasterProblem(state.rows, kept, rows, state.answer, bounds, accuracy, least, primal, run.deadline)
+        answer = state.master.solve(master)
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
         idle[answer.multipliers > 0.0] = 0
         g, loss = rows.aggregate(answer.multipliers)
@@ -288,7 +316,7 @@ class ColumnGeneration(Solver):
                 return state.answer.weights, primal, state.box
             sizes = np.asarray(abs(found.matrix).sum(axis=1)).ravel()
             held = sizes > 0.0
-            box = float(np.median(found.loss[held] / sizes[held])) if self.stabilize and held.any() else np.inf
+            box = float(np.median(found.loss[held] / sizes[held])) if self._boxed(state) and held.any() else np.inf
             return state.answer.weights, primal, box if box > 0.0 else np.inf
         promised, fell = state.primal - state.model, state.primal - primal
         box = state.box
@@ -336,11 +364,8 @@ class ColumnGeneration(Solver):
         return found.take(chosen[np.unique(found.key[chosen], return_index=True)[1]])
 
     def propose(self, run: Run, state: ColumnGenerationState) -> Sequence[Proposal]:
-        """The master's solution, with the bound by its multipliers; and the best weights of rounds not certified."""
-        weights = [state.answer.weights]
-        if np.isfinite(state.primal) and state.best is not state.answer.weights:
-            weights.append(state.best)
-        return [Proposal(found, state.g, state.loss) for found in weights]
+        """The best weights so far, the first ones before any, and the bound by the master's multipliers."""
+        return [Proposal(state.best, state.g, state.loss)]
 
 
 def _margin(run: Run) -> Run:

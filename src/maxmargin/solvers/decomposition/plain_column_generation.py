@@ -158,7 +158,7 @@ class PlainColumnGeneration(Solver):
         kept = np.ones(len(state.rows), dtype=bool)
         last = Answer(state.weights, state.multipliers / C)
         free = Box(np.zeros(run.problem.n_weights), np.inf)
-        answer = master.solve(MasterProblem(state.rows, kept, rows, last, free, 0.0, run.deadline))
+        answer = master.solve(MasterProblem(state.rows, kept, rows, last, free, 0.0, deadline=run.deadline))
         slacks = rows.slacks(answer.weights, run.problem.structure.n_examples)
         return PlainState(rows, answer.weights, slacks, C * answer.multipliers, 1.0, state.steps + answer.work, master)
 
