@@ -29,7 +29,7 @@ from __future__ import annotations
 import operator
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -205,7 +205,7 @@ class Network(Structure):
         )  # fmt: skip
         return Points(z, value, status, multipliers)
 
-    def k_best(self, scores: FloatArray, k: int) -> NoReturn:
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """Refused: a relaxation does not give the second best labeling of a graph with cycles."""
         raise ValueError(
             f"the k best labelings of {self.called} are not available, as it is relaxed; use predict, "
