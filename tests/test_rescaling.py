@@ -306,6 +306,7 @@ def test_estimators_keep_their_settings(tmp_path: object) -> None:
         assert again.predict(X) == model.predict(X)
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_a_linear_kernel_gives_the_same_model() -> None:
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(2, 2, 3)) for _ in range(4)]
