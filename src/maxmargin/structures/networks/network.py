@@ -220,6 +220,10 @@ class Network(Structure):
             self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first), self.n_labels
         )
 
+    def log_outputs(self) -> FloatArray:
+        """Every labeling is an output: ``ln K`` for each node."""
+        return np.asarray(np.log(float(self.n_labels)) * self.n_nodes)
+
     def polytope(self) -> Polytope:
         """``Z`` by its constraints, with ``q = z``: equations on tables, inequalities on parts of equal labels."""
         simplex, linked = self._constraints()
