@@ -355,7 +355,7 @@ def test_refusals_name_what_to_use_instead() -> None:
         (chain, mm.Extragradient(geometry=mm.Entropic(structures=False)), "only the weights in an L1 ball"),
         (chain, mm.ColumnGeneration(), 'norm="l1"'),
         (replace(l1_penalty, slack="quadratic"), mm.ColumnGeneration(), 'needs slack="linear", not "quadratic"'),
-        (replace(chain, region=L1(1.0, C=1.0)), mm.ColumnGeneration(master="extragradient"), 'use master="highs"'),
+        (replace(chain, region=L1(1.0, C=1.0)), mm.ColumnGeneration(master="proximal"), 'use master="highs"'),
         (replace(chain, region=L1(1.0, C=1.0)), mm.ColumnGeneration.plain(), "give C without a radius"),
         (replace(l1_penalty, rescaling="slack"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
         (make("graph", region={"l1": np.inf, "C": 1.0}), mm.ColumnGeneration(k_best=2), "use k_best=1"),

@@ -17,7 +17,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace maxmargin::proximal_master {
@@ -50,16 +53,42 @@ struct Point {
 
 class Ascent {
    public:
-    Ascent(const Program& program, const Point& point)
-        : program_(program), point_(point), change_(program.center.size(), 0.0), resting_(program.first.size() - 1, 0),
-          rest_(program.first.size() - 1, 0) {}
+    Ascent(const Program& program, const Point& point, std::uint32_t seed)
+        : program_(program), point_(point), change_(program.center.size(), 0.0), order_(program.first.size() - 1),
+          resting_(order_.size(), 0), rest_(order_.size(), 0), random_(seed) {
+        std::iota(order_.begin(), order_.end(), 0);
+    }
 
-    // One visit to each example in order; the sum of what their blocks had to gain, each bounded by the difference of
-    // its largest violation and the present one. An example with no more than `enough` to gain is left as it is, and
-    // rests for one sweep, then two, up to MOST_REST; what it has to gain while it rests does not count.
-    double sweep(std::span<const std::int32_t> order, double enough) {
+    // Sweeps over the examples, each in a new random order (one order for all took twice as many), until one had no
+    // more than `aim` to gain; what the last one had to gain. Examples with no more than `enough` rest.
+    double run(double enough, double aim, std::int64_t sweeps) {
         double gain = 0.0;
-        for (const std::int32_t i : order) {
+        for (std::int64_t s = 0; s < sweeps; ++s) {
+            for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random_() % i]);
+            gain = sweep(enough);
+            if (!(gain > aim)) break;
+        }
+        return gain;
+    }
+
+   private:
+    static constexpr int MOVES = 4;      // pairs of rows in one visit
+    static constexpr int MOST_REST = 3;  // sweeps
+    static constexpr int NONE = -1;      // the slack of an example's sum
+    const Program& program_;
+    const Point& point_;
+    std::vector<double> change_;  // zero between moves
+    std::vector<std::int32_t> touched_;
+    std::vector<std::int32_t> order_;
+    std::vector<int> resting_, rest_;  // of examples: sweeps that are left of this rest, and the length of the last one
+    std::minstd_rand random_;
+
+    // One visit to each example; the sum of what their blocks had to gain, each bounded by the difference of its
+    // largest violation and the present one. An example with no more than `enough` to gain is left as it is, and rests
+    // for one sweep, then two, up to MOST_REST; what it has to gain while it rests does not count.
+    double sweep(double enough) {
+        double gain = 0.0;
+        for (const std::int32_t i : order_) {
             if (resting_[i] > 0) {
                 --resting_[i];
                 continue;
@@ -71,16 +100,6 @@ class Ascent {
         }
         return gain;
     }
-
-   private:
-    static constexpr int MOVES = 4;      // pairs of rows in one visit
-    static constexpr int MOST_REST = 8;  // sweeps
-    static constexpr int NONE = -1;      // the slack of an example's sum
-    const Program& program_;
-    const Point& point_;
-    std::vector<double> change_;  // zero between moves
-    std::vector<std::int32_t> touched_;
-    std::vector<int> resting_, rest_;  // of examples: sweeps that are left of this rest, and the length of the last one
 
     double visit(std::int32_t first, std::int32_t last, double enough) {
         double begin = 0.0;

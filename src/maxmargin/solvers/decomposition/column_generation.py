@@ -9,31 +9,34 @@ the objective. Rows are columns of the dual program, hence the name. With ``resc
 LP (6) of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss
 in place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region.
 
-Four things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its
-weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they
-promise, shrinks where they are far off, and is removed where no weight reaches its bounds: then the master's
-multipliers are feasible without it and give the bound.
-*Between*: outputs are also decoded halfway from the best weights to the master's (Ben-Ameur and Neto 2007), which costs
-little beside a master and saves a third of the rounds.
-*Warm-up*: with ``rescaling="none"`` an example's hinge falls below that of zero weights only when its gold output is
-the best one of all, which says little about where to go from zero; so the first rounds solve the problem with the
-margin rescaled, roughly, whose weights are the first box's center and whose outputs the first rows.
-*Aging*: rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that
+Masters are solved in one of two ways, and what goes beyond the paper differs.
+
+*Exact masters* (HiGHS) jump from vertex to far vertex, so each keeps its weights in a box around the best so far
+(Marsten, Hogan and Blankenship 1975), which grows while masters keep what they promise, shrinks where they are far off,
+and is removed where no weight reaches its bounds: then the master's multipliers are feasible without it and give the
+bound. Outputs are also decoded halfway from the best weights to the master's (Ben-Ameur and Neto 2007), which costs
+little beside a master and saves a third of the rounds. With ``rescaling="none"`` an example's hinge falls below that of
+zero weights only when its gold output is the best one of all, which says little about where to go from zero; so the
+first rounds solve the problem with the margin rescaled, roughly, whose weights are the first box's center and whose
+outputs the first rows.
+
+*Proximal masters* (``proximal_master.py``) stay near their center by themselves. They start from the weights of an
+averaged perceptron, which halves the rounds.
+
+With both, rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that
 rounds are finite.
 
-Cost of a round: two argmax passes (and one or two for the certificate), the features of the rows, and the master, which
-is nearly all of it. Memory: the rows.
+Cost of a round: one or two argmax passes (and one for the certificate), the features of the rows, and the master, which
+is most of it. Memory: the rows. Figures: docs/column-generation.md.
 
-Which master (benchmarks/column_generation.py): with a few thousand weights both take about the same time; on 100
-sentences of CoNLL-2000 (130,928 weights) extragradient closed the gap to 1e-2 in 9.4 seconds, where HiGHS had a gap of
-0.82 after 30. Gaps of 1e-6 and less are for HiGHS, whose masters are exact.
-
-While the box is in use the lower bound is poor: a run that ends then has good weights and a large gap.
+While the box is in use, or the center moves, the lower bound is poor: a run that ends then has good weights and a large
+gap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -51,8 +54,8 @@ from maxmargin.solvers.online.perceptron import AveragedPerceptron
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
 MANY = 300_000
-"""From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
-early masters, and costly ones (figures above)."""
+"""From this many examples times weights on "auto" takes proximal masters: vertices are then a bad choice in early
+masters, and costly ones."""
 
 PASSES = 10
 """Passes of the averaged perceptron whose weights a run with proximal masters starts from."""
@@ -117,20 +120,21 @@ class ColumnGeneration(Solver):
     """Settings of column generation. ``ColumnGeneration.plain()`` is the 2009 paper's own version.
 
     Attributes:
-        master: how master problems are solved: "highs" (dual simplex, warm), "proximal" (first-order steps, see
-            :mod:`~maxmargin.solvers.decomposition.linear_extragradient`), or "auto", the second for many examples times
-            weights without a ball, else the first.
+        master: how master problems are solved: "highs" (dual simplex, warm), "proximal" (proximal steps by coordinate
+            ascent, see :mod:`~maxmargin.solvers.decomposition.proximal_master`), or "auto", the second for many
+            examples times weights without a ball, else the first.
         k_best: rows per example and round, from the ``k_best`` most violated outputs. More than one
             needs ``rescaling="margin"`` or "none".
-        age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
-        stabilize: keep each master's weights in a box around the best so far, a trust region, and decode halfway to
-            them too, after a warm-up where that is needed.
+        age: rounds after which a row without a multiplier leaves the master; None keeps all rows. "auto": 3 with exact
+            masters, 10 with proximal ones, where a row costs less.
+        stabilize: keep the weights of exact masters in a box around the best so far, a trust region, and decode halfway
+            to them too, after a warm-up where that is needed; start proximal ones from an averaged perceptron.
         max_iter: limit of rounds when the caller gives none.
     """
 
     master: Literal["auto", "highs", "proximal"] = "auto"
     k_best: int = 1
-    age: int | None = 3
+    age: int | Literal["auto"] | None = "auto"
     stabilize: bool = True
     max_iter: int = 1000
     needs = ("lasso",)
@@ -146,7 +150,7 @@ class ColumnGeneration(Solver):
         super().__post_init__()
         _checks.one_of("master", self.master, ("auto", "highs", "proximal"))
         _checks.integer("k_best", self.k_best, least=1)
-        if self.age is not None:
+        if self.age is not None and self.age != "auto":
             _checks.integer("age", self.age, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
@@ -178,7 +182,8 @@ class ColumnGeneration(Solver):
         weights = start.weights_for(problem)
         state = self._empty(run, weights)
         if self.stabilize and state.master.stabilizes and start.weights is None and problem.good is None:
-            return replace(state, answer=Answer(self._perceptron(run), np.zeros(0)))
+            with suppress(NonFiniteError):  # where that is the features' fault, the first step will say so
+                return replace(state, answer=Answer(self._perceptron(run), np.zeros(0)))
         if self._boxed(state) and start.weights is None and problem.rescaling == "none" and problem.good is None:
             warm = _margin(run)
             return replace(state, warm=self._empty(warm, start.weights_for(problem)))
@@ -239,9 +244,12 @@ class ColumnGeneration(Solver):
             box = np.inf
         if box > 2.0 * problem.region.norm_bound(least):  # nothing better than the best weights is outside
             box = np.inf
+        if not self._boxed(state):
+            box = np.inf
         kept = np.ones(len(state.rows), dtype=bool)
-        if self.age is not None:
-            kept = (state.idle < self.age) | (state.returned >= RETURNS)
+        age = state.master.age if self.age == "auto" else self.age
+        if age is not None:
+            kept = (state.idle < age) | (state.returned >= RETURNS)
         dropped, returns = state.dropped, state.returns
         if not kept.all():
             dropped = np.concatenate([dropped, state.rows.key[~kept]])

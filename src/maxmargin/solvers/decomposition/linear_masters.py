@@ -139,7 +139,7 @@ class OutputRows:
 class Answer:
     """A master's solution: weights, shape ``(n_weights,)``, and feasible multipliers, shape ``(n_rows,)``.
 
-    ``work`` counts simplex or extragradient iterations.
+    ``work`` counts simplex iterations or proximal steps.
     """
 
     weights: FloatArray
@@ -202,7 +202,10 @@ class Master(ABC):
     """Working memory of one master problem whose rows come and go."""
 
     stabilizes = False
-    """Whether its weights stay near the best ones by themselves, without a box."""
+    """Whether its weights stay near a center by themselves, without a box."""
+
+    age = 3
+    """Rounds after which idle rows leave, unless the solver says otherwise."""
 
     @abstractmethod
     def solve(self, problem: MasterProblem) -> Answer:

@@ -176,15 +176,14 @@ class PlainColumnGeneration(Solver):
         program = (
             *_compressed(matrix),
             *_compressed(sp.csr_array(matrix.T)),
-            *(rows.loss, np.ones(n_rows), rows.owner.astype(np.int32)),
-            *(np.ones(n), np.where(signed, -np.inf, 0.0), np.full(n, np.inf), np.full(m, C)),
+            *(rows.loss, rows.owner.astype(np.int32)),
+            *(np.ones(n), np.where(signed, -np.inf, 0.0), np.full(m, C)),
         )
         at = w[columns], xi.copy(), multipliers.copy()
-        sums = np.zeros(n), np.zeros(m), np.zeros(n_rows)  # the kernel adds up its points; not used here
         done, passed = 0, False
         while done < self.max_steps and not passed:
             before = tuple(part.copy() for part in at)
-            _kernels.linear_master_iterate(*program, *at, *sums, alpha, alpha, 1, True)
+            _kernels.linear_master_extragradient(*program, *at, alpha, 1)
             if not all(np.isfinite(part).all() for part in at):
                 raise NonFiniteError("a master problem met numbers that are not finite")
             moved = [norm(now - then) for now, then in zip(at, before, strict=True)]

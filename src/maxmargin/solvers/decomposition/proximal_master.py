@@ -6,16 +6,19 @@ A step of the proximal point method on the master problem of :mod:`linear_master
 
 has a smooth dual whose variables are the rows' multipliers, at most 1 per example: compiled visits to example after
 example raise it (``proximal_master.hpp``). The term keeps the weights near the center, as the box of exact masters
-does, and it is what the multipliers lack to be feasible for the linear program: at the optimum of a step they exceed its
-constraints by ``mu (w_k - center_k)``. So as long as the master promises more than the gap of its own linear program,
-one step from the best weights is enough; then the center follows the solution, step after step (the method of
-multipliers), which closes that gap. The weight of the term is doubled or halved until what the multipliers lack and what
-coordinate ascent has left are of one size.
+does, and it is what the multipliers lack to be feasible for the linear program: at the optimum of a step they exceed
+its constraints by ``mu (w_k - center_k)``. So as long as the master promises more than the gap of its own linear program,
+one step is enough, from a center that moves where the objective falls; then the center follows the solution, step after
+step (the method of multipliers), which closes that gap. The weight of the term is doubled or halved until what the
+multipliers lack and what coordinate ascent has left are of one size.
+
+Coordinate ascent is quick at gaps of a percent and slow at 1e-6. A run that aims there finds no fresh rows in the end,
+while the steps do not arrive: from then on masters are exact.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,19 +27,19 @@ from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError
 from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
-from maxmargin.solvers.decomposition.linear_masters import Answer, Master, MasterProblem, OutputRows
+from maxmargin.solvers.decomposition.linear_masters import Answer, HighsMaster, Master, MasterProblem, OutputRows
 from maxmargin.structures.base import FloatArray, IntArray
 
 PIECE = 50
 """Sweeps over the examples in one proximal step."""
 
 STEPS = 20
-"""Proximal steps in one master whose center follows the solution."""
+"""The most proximal steps in one master."""
 
 SERIOUS = 0.1
 """The share of what a master promised that the objective must fall for its solution to be the next center."""
 
-LEFT = 0.05
+LEFT = 0.005
 """What coordinate ascent may leave to gain, as a share of the gap aimed at."""
 
 APART = 2.0
@@ -99,7 +102,7 @@ class _Program:
         return self.price / max(typical, 1e-300)
 
     def ascend(
-        self, center: FloatArray, proximal_weight: float, multipliers: FloatArray, aim: float, order: IntArray
+        self, center: FloatArray, proximal_weight: float, multipliers: FloatArray, aim: float, seed: int
     ) -> _Step:
         """One proximal step; moves the multipliers in place."""
         mu = np.full(len(center), proximal_weight)
@@ -107,8 +110,8 @@ class _Program:
         pull = mu * center - g
         weights = np.maximum(np.copysign(np.maximum(np.abs(pull) - self.price, 0.0), pull) / mu, self.lower)
         left = _kernels.proximal_master_ascend(
-            *self.compressed, self.loss, self.first, center, mu, self.lower, order.astype(np.int32),
-            weights, g, multipliers, self.price, 0.1 * aim / max(1, self.n_examples), aim, PIECE,
+            *self.compressed, self.loss, self.first, center, mu, self.lower,
+            weights, g, multipliers, self.price, 0.1 * aim / max(1, self.n_examples), aim, PIECE, seed,
         )  # fmt: skip
         if not (np.isfinite(left) and np.isfinite(weights).all()):
             raise NonFiniteError("a master problem met numbers that are not finite")
@@ -123,39 +126,48 @@ class _Program:
 
 
 class ProximalMaster(Master):
-    """Masters by proximal steps; what it remembers from one to the next is the weight of the proximal term."""
+    """Masters by proximal steps, at first; exact ones where those do not arrive and no fresh rows are found.
+
+    What it remembers from one master to the next is the center, the objective there, and the weight of the proximal
+    term.
+    """
 
     stabilizes = True
+    age = 10
 
     def __init__(self, region: Region, n_examples: int) -> None:
         self.region, self.n_examples = region, n_examples
         self.proximal_weight = 0.0
         self.center: FloatArray | None = None
         self.at_center = self.model = np.inf
+        self.exact: HighsMaster | None = None
         self.random = np.random.default_rng(0)
 
     def solve(self, problem: MasterProblem) -> Answer:
-        """Proximal steps from the best weights until the gap of the master is at most what it promises or aims at."""
+        """Proximal steps until the gap of the master is at most what it promises or what is aimed at."""
+        if self.exact is not None:
+            return self.exact.solve(problem)
         begin, rows = problem.begin, problem.rows
-        if problem.over or not len(rows):
+        if problem.over:
             return begin
+        if not len(rows):
+            return Answer(np.zeros(len(begin.weights)), begin.multipliers)
         if self.center is None or problem.value <= self.at_center - SERIOUS * (self.at_center - self.model):
-            self.center, self.at_center = problem.start.weights, problem.value
+            self.center, self.at_center = begin.weights, problem.value
         program = _Program(rows, self.region, self.n_examples, self.center)
         center = self.center[program.columns]
         self.proximal_weight = self.proximal_weight or program.proximal_weight()
         multipliers = rows.feasible(begin.multipliers, self.n_examples)[program.order]
-        work = 0
+        size, work = min(abs(problem.primal), float(program.loss.sum())), 0
         while True:
-            aim = LEFT * problem.accuracy * abs(problem.primal)
-            order = self.random.permutation(self.n_examples)
-            step = program.ascend(center, self.proximal_weight, multipliers, aim, order)
-            work += 1
-            promised = problem.primal - step.model
+            aim = LEFT * problem.accuracy * size
+            step = program.ascend(center, self.proximal_weight, multipliers, aim, int(self.random.integers(1 << 31)))
+            size, work = abs(step.model), work + 1
             if step.left > max(aim, APART * step.lacking):
                 self.proximal_weight *= APART
-            enough = step.model - step.bound <= max(promised, problem.accuracy * abs(problem.primal))
-            if enough or work >= STEPS or problem.over:
+            promised = problem.primal - step.model if np.isfinite(problem.primal) else 0.0
+            arrived = step.model - step.bound <= max(promised, problem.accuracy * size)
+            if arrived or work >= STEPS or problem.over:
                 break
             if step.lacking > APART * step.left:
                 self.proximal_weight /= APART
@@ -167,4 +179,8 @@ class ProximalMaster(Master):
         weights[program.columns] = step.weights
         back = np.empty(len(rows))
         back[program.order] = multipliers
-        return Answer(self.region.project(weights), rows.feasible(back, self.n_examples), work)
+        answer = Answer(self.region.project(weights), rows.feasible(back, self.n_examples), work)
+        if arrived or problem.over or len(rows) > int(problem.kept.sum()):
+            return answer
+        self.exact = HighsMaster(self.region, self.n_examples)
+        return self.exact.solve(replace(problem, start=answer, before=rows, kept=np.ones(len(rows), dtype=bool)))
