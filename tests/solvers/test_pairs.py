@@ -40,7 +40,7 @@ SOLVERS: dict[str, tuple[Solver, Reach]] = {
     "block Frank-Wolfe": (mm.BlockFrankWolfe(), (1e-4, 3000)),
     "block Frank-Wolfe, gap sampling": (mm.BlockFrankWolfe(sampling="gap", cache=0.25), (1e-4, 3000)),
     "column generation": (mm.ColumnGeneration(), (1e-7, 200)),
-    "column generation, extragradient": (mm.ColumnGeneration(master="extragradient"), (1e-7, 200)),
+    "column generation, proximal": (mm.ColumnGeneration(master="proximal"), (1e-7, 200)),
     "cutting planes, n-slack": (mm.CuttingPlane(slacks="n"), (1e-5, 400)),
     "cutting planes, 1-slack": (mm.CuttingPlane(slacks="one"), (1e-5, 400)),
     "dual extragradient": (mm.DualExtragradient(), (0.02, 300)),
@@ -74,9 +74,11 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "column generation, aging at once": (mm.ColumnGeneration(master="highs", age=1), (1e-7, 200)),
     "column generation, plain": (mm.ColumnGeneration(master="highs", stabilize=False, age=None), (1e-7, 200)),
     "column generation, plain extragradient": (
-        mm.ColumnGeneration(master="extragradient", stabilize=False, age=None),
+        mm.ColumnGeneration(master="proximal", stabilize=False, age=None),
         (1e-7, 200),
     ),
+    "column generation, published": (mm.ColumnGeneration.plain(max_steps=100), None),
+    "column generation, published, exact masters": (mm.ColumnGeneration.plain(master="highs"), (1e-7, 200)),
     "cutting planes, once a pass": (mm.CuttingPlane(solves_per_pass=1), (1e-5, 400)),
     "dual extragradient, Euclidean": (mm.DualExtragradient(geometry=mm.Euclidean()), (0.05, 400)),
     "dual extragradient, plain, entropic": (mm.DualExtragradient.plain(geometry=GIBBS), None),
@@ -91,8 +93,9 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "simplicial decomposition, violation": (SD(working_set="violation", **FEW), (1e-5, 400)),
 }
 ALL = SOLVERS | VARIANTS
-SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "extragradient")
+SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "proximal")
 SLOW = {
+    "column generation, published": 0.8,
     "dual extragradient, plain": 0.8,
     "dual extragradient, plain, entropic": 0.8,
     "extragradient, plain": 0.8,

@@ -19,6 +19,7 @@ from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Certificate, Proposal, Solution, Solver, Status, Stop, certify, choose, solve
+from maxmargin.solvers.decomposition.plain_column_generation import PlainColumnGeneration
 
 SD, GIBBS = mm.SimplicialDecomposition, mm.Entropic()
 SOLVERS: dict[str, Solver] = {
@@ -320,8 +321,11 @@ BAD_SETTINGS = {
         **{"direction": ["sideways"], "steps": [0], "cache": [2.0], "outputs": [1], "sampling": ["often"]},
     },
     mm.ColumnGeneration: {
-        **{"master": ["simplex"], "master_step": ["long"], "k_best": [0, 1.5], "age": [0, 2.5], "stabilize": [1]},
+        **{"master": ["simplex"], "k_best": [0, 1.5], "age": [0, 2.5], "stabilize": [1]},
         "max_iter": [2.5, -1],
+    },
+    PlainColumnGeneration: {
+        **{"master": ["auto"], "start": ["one"], "epsilon_1": [0.0], "epsilon_2": [-1.0], "max_steps": [0]},
     },
     mm.CuttingPlane: {
         **{"slacks": ["two", 1], "sweeps": [2.5], "joint": [2.5], "max_iter": [2.5], "solves_per_pass": [2.5, 0]},
@@ -382,7 +386,8 @@ def test_refusals_name_what_to_use_instead() -> None:
         (chain, mm.Extragradient(geometry=mm.Entropic(structures=False)), "only the weights in an L1 ball"),
         (chain, mm.ColumnGeneration(), 'norm="l1"'),
         (replace(l1_penalty, slack="quadratic"), mm.ColumnGeneration(), 'needs slack="linear", not "quadratic"'),
-        (replace(chain, region=L1(1.0, C=1.0)), mm.ColumnGeneration(master="extragradient"), 'use master="highs"'),
+        (replace(chain, region=L1(1.0, C=1.0)), mm.ColumnGeneration(master="proximal"), 'use master="highs"'),
+        (replace(chain, region=L1(1.0, C=1.0)), mm.ColumnGeneration.plain(), "give C without a radius"),
         (replace(l1_penalty, rescaling="slack"), mm.ColumnGeneration(k_best=2), "use k_best=1"),
         (make("graph", region={"l1": np.inf, "C": 1.0}), mm.ColumnGeneration(k_best=2), "use k_best=1"),
         (l1_penalty, mm.DualExtragradient(), "use ColumnGeneration"),

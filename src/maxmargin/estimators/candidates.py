@@ -30,8 +30,8 @@ class CandidatesSVM(StructuredSVM):
         formulation: what a margin is between, where several candidates are good: "gold" takes one good candidate per
             example; "nearest" compares each bad one with the good one nearest to it, "all" with every good one. These
             two need ``rescaling="none"``.
-        distance: for "nearest", a function of two rows of features, the good one's first; None for the Euclidean
-            distance (with a kernel, that of its space).
+        distance: for "nearest", a function of two rows of features, the good one's first: vectors, or, if X is sparse,
+            CSR matrices of one row; None for the Euclidean distance (with a kernel, that of its space).
         features: a :class:`maxmargin.features.Kernel` in place of explicit features; ``coef_`` then holds the dual
             coefficients of the support candidates.
 

@@ -367,6 +367,15 @@ class Structure(ABC):
         """
         raise NotImplementedError(f"{self.called} has no marginals: {self.marginals_unsupported}")
 
+    def log_outputs(self) -> FloatArray:
+        """The natural logarithm of the number of outputs of each example, shape ``(n_examples,)``.
+
+        The fallback is the log-partition function of potentials that are all zero.
+        """
+        if self.marginals_unsupported:
+            raise ValueError(f"the number of outputs of {self.called} is not known; give it where it is asked for")
+        return self.marginals(np.zeros(self.n_parts)).value
+
     def polytope(self) -> Polytope | None:
         """The linear description of the batch, or None if there is none of polynomial size."""
         return None

@@ -153,6 +153,10 @@ class Cut(Structure):
         first, last = self.blocks[1].offsets[chosen], self.blocks[1].offsets[chosen + 1]
         return self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first)
 
+    def log_outputs(self) -> FloatArray:
+        """Every labeling is an output: ``ln 2`` for each node."""
+        return np.asarray(np.log(2.0) * self.n_nodes)
+
     def polytope(self) -> Polytope:
         """``Z`` by its inequalities, with ``q = z``."""
         nodes, parts = self.starts[1], self.starts[2]

@@ -29,7 +29,7 @@ from __future__ import annotations
 import operator
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -208,7 +208,7 @@ class Network(Structure):
         )  # fmt: skip
         return Points(z, value, status, multipliers)
 
-    def k_best(self, scores: FloatArray, k: int) -> NoReturn:
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """Refused: a relaxation does not give the second best labeling of a graph with cycles."""
         raise ValueError(
             f"the k best labelings of {self.called} are not available, as it is relaxed; use predict, "
@@ -222,6 +222,10 @@ class Network(Structure):
         return type(self)(
             self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first), self.n_labels
         )
+
+    def log_outputs(self) -> FloatArray:
+        """Every labeling is an output: ``ln K`` for each node."""
+        return np.asarray(np.log(float(self.n_labels)) * self.n_nodes)
 
     def polytope(self) -> Polytope:
         """``Z`` by its constraints, with ``q = z``: equations on tables, inequalities on parts of equal labels."""
