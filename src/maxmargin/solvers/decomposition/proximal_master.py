@@ -7,8 +7,8 @@ A step of the proximal point method on the master problem of :mod:`linear_master
 has a smooth dual whose variables are the rows' multipliers, at most 1 per example: compiled visits to example after
 example raise it (``proximal_master.hpp``). The term keeps the weights near the center, as the box of exact masters
 does, and it is what the multipliers lack to be feasible for the linear program: at the optimum of a step they exceed
-its constraints by ``mu (w_k - center_k)``. So while the master promises more than the gap of its own linear program, one
-step is enough, from a center that moves where the objective falls; then the center follows the solution, step after
+its constraints by ``mu (w_k - center_k)``. So while the master promises more than the gap of its own linear program,
+one step is enough, from a center that moves where the objective falls; then the center follows the solution, step after
 step (the method of multipliers), which closes that gap. The weight of the term is doubled or halved until what the
 multipliers lack and what coordinate ascent has left are of one size.
 
