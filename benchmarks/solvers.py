@@ -41,6 +41,7 @@ SOLVERS: dict[str, mm.solvers.Solver] = {
     "dual extragradient, memory-efficient": mm.DualExtragradient(store_duals=False),
     "exponentiated gradient": mm.ExponentiatedGradient(),
     "projected gradient": mm.ProjectedGradient(),
+    "projected subgradient": mm.ProjectedSubgradient(),
     "subgradient": mm.Subgradient(),
 }
 ONLINE: dict[str, mm.solvers.Solver] = {
@@ -62,8 +63,8 @@ def task(name: str, folder: Path) -> tuple[Any, list[Any], list[Any], tuple[list
 
 def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     estimator, X, y, test = task(name, options.data)
-    examples = Examples.fit(estimator._encoder(), X, y)
-    encoder, problem = examples.encoder, examples.problem(estimator._settings(), estimator.C)
+    examples, settings = Examples.fit(estimator._encoder(), X, y), estimator._settings()
+    encoder, problem = examples.encoder, examples.problem(settings, settings.C)
     stop = mm.Stop(tol=TOL, max_iter=10**7, max_seconds=options.seconds)
     solutions: dict[str, mm.Solution] = {}
     refused: dict[str, str] = {}

@@ -126,6 +126,7 @@ def test_sequences_with_edge_features():
         mm.ChainSVM().fit([X[0], plain[1]], y[:2])
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_sequences_of_length_one_and_one_label():
     assert mm.ChainSVM().fit([np.ones((1, 2))], [["a"]]).predict([np.ones((3, 2))]) == [["a"] * 3]
     X = [mm.FeatureSequence(np.ones((1, 2)), np.zeros((0, 1))), mm.FeatureSequence(np.ones((2, 2)), np.ones((1, 1)))]
@@ -342,6 +343,7 @@ def test_layouts_of_features(change):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, bool, np.float16])
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_dtypes_of_features(dtype):
     X, y = matchings(4)
     X = [np.round(np.abs(4 * x)).astype(dtype) for x in X]

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from data import graphs
+from oracles import training
 from oracles.enumeration import vertices
 from oracles.slack import best_mix, best_output, pairs
 from problems import REGIONS, RELAXED, STRUCTURES, make, rebuilt
@@ -49,6 +51,51 @@ def hinges_by_enumeration(problem: Problem, w: FloatArray) -> FloatArray:
             wrong = np.abs(outputs - gold[at]).sum(axis=1) > 0
             found.append(float(score[wrong].max(initial=0.0)))
     return np.array(found)
+
+
+def two_labels(seed: int, slack: str = "linear") -> Problem:
+    """An associative network of two labels, which is exact, with a margin of 1 to every wrong labeling."""
+    rng = np.random.default_rng(seed)
+    X, _ = graphs(4, seed=seed, labels=("x", "y"))
+    y = [["x" if flip else "y" for flip in rng.random(len(x.node_features)) < 0.5] for x in X]
+    encoder, batch, gold = mm.encoders.AssociativeEncoder().fit(X, y)
+    region = L2(C=0.5, nonnegative=encoder.nonnegative())
+    return Problem.build(batch.structure, batch.features, gold, Hamming(), region, rescaling="none", slack=slack)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_networks_of_two_labels_have_a_margin_of_one(seed: int) -> None:
+    for slack in ("linear", "quadratic"):
+        problem = two_labels(seed, slack)
+        for size in (0.0, 0.3, 3.0):
+            w = some_weights(problem, seed, size)
+            value = problem.most_violated(w).value
+            np.testing.assert_allclose(value, hinges_by_enumeration(problem, w), rtol=1e-9, atol=1e-9)
+        optimum = training.optimum(problem)
+        solvers = [mm.SimplicialDecomposition(), mm.CuttingPlane()]
+        for solver in [*solvers, mm.BlockFrankWolfe()] if slack == "linear" else solvers:
+            found = solve(problem, solver, stop=Stop(tol=1e-4, max_iter=2000))
+            assert found.status is Status.CONVERGED
+            assert found.certificate.dual - 1e-6 <= optimum <= found.certificate.primal + 1e-6
+    sparse = replace(two_labels(seed), region=L1(nonnegative=problem.region.nonnegative, C=2.0))
+    bounds = [
+        solve(sparse, solver, stop=Stop(tol=1e-6)).certificate
+        for solver in (mm.ColumnGeneration(), mm.ColumnGeneration(k_best=3), mm.ColumnGeneration.plain(master="highs"))
+    ]
+    assert max(found.dual for found in bounds) <= min(found.primal for found in bounds) * (1 + 1e-9)
+
+
+def test_networks_of_two_labels_learn_with_a_margin_of_one() -> None:
+    X, y = graphs(8, labels=("x", "y"))
+    model = mm.AssociativeSVM(C=1.0, rescaling="none").fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert not model.solution_.certificate.relaxed
+    (best, top), (second, next_best) = model.k_best(X[:1], 2)[0]
+    assert best == model.predict(X[:1])[0]
+    assert second != best
+    assert top >= next_best
+    with pytest.raises(ValueError, match=r'rescaling="none" needs the two best outputs.* use rescaling="margin"'):
+        mm.AssociativeSVM(rescaling="none").fit(*graphs(4))
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
@@ -259,6 +306,7 @@ def test_estimators_keep_their_settings(tmp_path: object) -> None:
         assert again.predict(X) == model.predict(X)
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_a_linear_kernel_gives_the_same_model() -> None:
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(2, 2, 3)) for _ in range(4)]

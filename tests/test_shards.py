@@ -116,6 +116,7 @@ def test_a_loss_outside_the_decisions_is_kept(small_pieces: None) -> None:
     assert sum(shard.hinge(w) for shard in shards) == pytest.approx(problem.hinge(w))
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_a_memory_efficient_run_makes_no_packed_vector_of_the_batch() -> None:
     rng = np.random.default_rng(0)
     n, length, labels = 8000, 6, 30

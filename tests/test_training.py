@@ -81,6 +81,7 @@ def test_a_weight_of_two_is_the_example_twice_and_of_zero_is_leaving_it_out(kind
 
 
 @kinds
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_loss_weights(kind):
     model, (X, y), _ = made(kind, solver=mm.Exact(), tol=1e-5)
     counts = [x.shape[0] * x.shape[1] for x in X] if kind == "matching" else [len(labels) for labels in y]
@@ -160,6 +161,7 @@ def test_train_removes_its_checkpoint(tmp_path):
     assert (tmp_path / "run").exists()
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_folds_of_examples_with_several_good_outputs():
     rng = np.random.default_rng(0)
     X, y = [rng.normal(size=(4, 2)) for _ in range(6)], [[0, 2]] * 6
@@ -314,6 +316,7 @@ def test_warm_start_needs_fewer_iterations(kind):
     assert warm < cold / 2
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_warm_start_on_other_data_keeps_the_certificate_true():
     # Both have four parts, but two links may be chosen among the first and only one among the second.
     first, second = [np.full((2, 2, 1), 0.1)], [np.full((1, 4, 1), 0.1)]
@@ -372,6 +375,7 @@ def test_start_weights_of_another_length_are_refused():
         solve(problem, mm.Extragradient(), start=Start(np.zeros(3)))
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_budgets_warn():
     X, y = matchings(6)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
@@ -433,6 +437,7 @@ def test_the_same_seed_gives_the_same_bits(kind):
     np.testing.assert_array_equal(model.fit(X, y).coef_, clone(model).fit(X, y).coef_)
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_nonnegative_weights():
     X, y = matchings(5)
     free = mm.MatchingSVM().fit(X, [[] for _ in y]).coef_
@@ -446,6 +451,7 @@ def test_nonnegative_weights():
 
 
 @kinds
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_arithmetic_that_overflows_is_a_status_or_an_error(kind):
     model, (X, y), _ = made(kind)
     if isinstance(X[0], mm.Graph):
@@ -458,6 +464,35 @@ def test_arithmetic_that_overflows_is_a_status_or_an_error(kind):
     assert np.isfinite(model.coef_).all()
     with pytest.raises(ValueError, match="give smaller weights"):
         model.set_params(loss=mm.losses.Hamming(10, 10)).fit(X, y, np.full(len(X), 1e308))
+
+
+def test_a_model_of_zeros_is_announced_whatever_the_status():
+    X, y = chains(8)
+    said = r"all weights of the model are zero.* raise C or the radius.* the run "
+    with pytest.warns(UserWarning, match=said + "converged") as caught:
+        model = mm.ChainSVM(norm="l1", C=1e-4).fit(X, y)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert not model.coef_.any()
+    assert model.solution_.status == "converged"
+    assert model.solution_.message == str(caught[0].message)
+    stop = {"callbacks": [lambda record: True], "solver": mm.Extragradient()}
+    with pytest.warns(UserWarning, match=said + "stopped by a callback"):
+        assert mm.ChainSVM(C=1.0, **stop).fit(X, y).solution_.status == "stopped"
+    with pytest.warns(UserWarning, match=r"all weights of the model are zero.* raise max_iter"):
+        mm.ChainSVM(C=np.inf, **stop).fit(X, y)
+    with pytest.warns(UserWarning, match=said + "converged"):
+        train(mm.encoders.ChainEncoder(), X, y, Settings(norm="l1", C=1e-4))
+
+
+def test_zeros_with_the_best_dev_score_are_announced():
+    X, y = chains(8)
+    ties = mm.ChainSVM(C=1.0, solver=mm.Extragradient(), callbacks=[lambda record: True])
+    with pytest.warns(UserWarning, match="all weights of the model are zero"):
+        first = ties.fit(X, y).predict(X)  # what weights of zero predict
+    with pytest.warns(UserWarning, match="all weights of the model are zero.* the run converged"):
+        model = mm.ChainSVM(C=1.0, solver=mm.Extragradient()).fit(X, y, dev=(X, first))
+    assert model.solution_.weights.any()
+    assert not model.coef_.any()
 
 
 def test_warnings_show_the_line_of_the_caller():

@@ -1,6 +1,7 @@
 from . import encoders as encoders
 from . import estimators as estimators
 from . import features as features
+from . import generalization as generalization
 from . import losses as losses
 from . import model as model
 from . import model_file as model_file
@@ -29,6 +30,8 @@ from .estimators import MatchingSVM as MatchingSVM
 from .estimators import ProgramSVM as ProgramSVM
 from .estimators import StructuredSVM as StructuredSVM
 from .estimators import TreeSVM as TreeSVM
+from .generalization import GeneralizationBound as GeneralizationBound
+from .generalization import generalization_bound as generalization_bound
 from .model import Model as Model
 from .model import Relaxation as Relaxation
 from .model import load as load
@@ -49,6 +52,7 @@ from .solvers import ExponentiatedGradient as ExponentiatedGradient
 from .solvers import Extragradient as Extragradient
 from .solvers import Mira as Mira
 from .solvers import ProjectedGradient as ProjectedGradient
+from .solvers import ProjectedSubgradient as ProjectedSubgradient
 from .solvers import SimplicialDecomposition as SimplicialDecomposition
 from .solvers import Solution as Solution
 from .solvers import Stop as Stop

@@ -77,6 +77,7 @@ def test_labels_allowed_at_a_node():
     assert model.solution_.certificate.primal == pytest.approx(exact.solution_.certificate.primal, rel=2e-4)
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_losses_where_nodes_have_different_labels():
     X, y = trees(5)
     some = [replace(x, labels=[sorted({label, "c"}) for label in labels]) for x, labels in zip(X, y, strict=True)]

@@ -11,6 +11,7 @@ from oracles import reference
 from oracles.enumeration import vertices
 
 from maxmargin.structures import Associative, Cut, PairwiseGraph, PointStatus
+from maxmargin.testing import check_structure
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=30)
 
@@ -74,6 +75,50 @@ def test_two_labels_are_exact_and_equal_a_cut(seed: int) -> None:
     assert not points.status.any()
     assert not structure.relaxed
     assert random_batch(rng, Associative, 1, 3).relaxed
+
+
+@SETTINGS
+@given(seed=st.integers(0, 10**6), labels=st.integers(1, 2), k=st.integers(1, 6), digits=st.integers(0, 3))
+def test_the_k_best_of_two_labels_are_those_of_all_labelings(seed: int, labels: int, k: int, digits: int) -> None:
+    rng = np.random.default_rng(seed)
+    structure = random_batch(rng, Associative, 4, labels, most=5)
+    scores = np.round(rng.normal(size=structure.n_parts), digits)  # with ties now and then
+    scores[structure.starts[1] :] = np.abs(scores[structure.starts[1] :])
+    ranks = structure.k_best(scores, k)
+    np.testing.assert_allclose(ranks[0].value, structure.argmax(scores).value, atol=1e-9)
+    for i, outputs in enumerate(vertices(structure)):
+        worth = np.sort(outputs @ scores[structure.parts_of([i])])[::-1]
+        seen = []
+        for r, points in enumerate(ranks):
+            if r >= len(worth):
+                assert points.status[i] == PointStatus.ABSENT
+                assert points.value[i] == -np.inf
+                continue
+            z = points.z[structure.parts_of([i])]
+            assert points.status[i] == PointStatus.OK
+            assert points.value[i] == pytest.approx(worth[r], abs=1e-9)
+            assert scores[structure.parts_of([i])] @ z == pytest.approx(worth[r], abs=1e-9)
+            assert (outputs == z).all(axis=1).any()
+            assert not any((z == other).all() for other in seen)
+            seen.append(z)
+
+
+def test_the_k_best_of_two_labels_keep_the_contract() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        check_structure(random_batch(rng, Associative, 3, 2), rng, k=4)
+    structure = one(Associative, 2, np.array([[0, 1]]), 2)
+    for bad in (np.nan, np.inf, -np.inf):
+        for part in range(structure.n_parts):
+            scores = np.zeros(structure.n_parts)
+            scores[part] = bad
+            assert [points.status[0] for points in structure.k_best(scores, 2)] == [PointStatus.NONFINITE]
+    negative = structure.k_best(np.array([0.0, 1.0, 0.0, 1.0, 0.0, -5.0]), 2)
+    assert [points.value[0] for points in negative] == [2.0, 1.0]  # as argmax has it: negative edges are not taken
+    with pytest.raises(ValueError, match="k best labelings of an associative network are not available"):
+        one(Associative, 2, np.array([[0, 1]]), 3).k_best(np.zeros(9), 2)
+    with pytest.raises(ValueError, match="k must be an integer >= 1"):
+        one(Associative, 2, np.array([[0, 1]]), 1).k_best(np.zeros(3), 0)
 
 
 def test_expansion_moves_beat_changes_of_single_nodes() -> None:

@@ -373,7 +373,7 @@ def test_what_is_refused(kind: type[network.Network]) -> None:
         kind([2], [[1, 1]], [0, 1], 2)
     with pytest.raises(ValueError, match="n_labels must be between"):
         kind([2], [[0, 1]], [0, 1], 0)
-    structure = kind([2], [[0, 1]], [0, 1], 2)
+    structure = kind([2], [[0, 1]], [0, 1], 3)
     with pytest.raises(ValueError, match=r"k best labelings of an? .* use predict"):
         structure.k_best(np.zeros(structure.n_parts), 2)
     with pytest.raises(NotImplementedError, match="#P-hard"):

@@ -530,6 +530,7 @@ def test_a_run_that_was_ended_keeps_its_checkpoint(corpus, tmp_path, end, status
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_corner_cases_of_sizes():
     one = SequenceTagger().fit([[["a"]]], [["x"]])
     assert one.predict([[["a"]], [["b"], ["c"]]]) == [["x"], ["x", "x"]]

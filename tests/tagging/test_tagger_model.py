@@ -104,6 +104,7 @@ def test_fewer_sequences_than_asked_for(trained):
         assert len(ranked) == min(len(outputs), 300)
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_margins_where_no_other_label_is_possible():
     X, y = [[{"a"}], [{"b"}, {"c"}]], [["x"], ["x", "x"]]
     tagger = SequenceTagger().fit(X, y)
@@ -113,6 +114,7 @@ def test_margins_where_no_other_label_is_possible():
 
 
 @pytest.mark.parametrize("settings", [{}, {"order": 2}, {"template": PAIRS}], ids=["first", "second", "pairs"])
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_sentences_without_an_allowed_labeling(settings, piece):
     """Chunks of two tokens each: sentences of odd lengths are labeled without the constraints."""
     X = [["b0", "e0"], ["b1", "e0", "b0", "e1"], ["b1", "e1"], ["e1", "e1"]]

@@ -593,6 +593,7 @@ def test_partial_fit_with_other_settings(first, then, message, tmp_path):
 
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(data=st.data())
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_random_corpora_and_settings(data):
     """No crash, a certificate that is true, allowed predictions."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**20)))

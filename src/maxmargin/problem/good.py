@@ -20,13 +20,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._sparse import sp
 from maxmargin.features.base import Features
+from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.candidates import Candidates
 
 FORMULATIONS = ("gold", "nearest", "all")
 
-Distance = Callable[[FloatArray, FloatArray], float]
+Distance = Callable[[Any, Any], float]
+"""Of two rows of features: vectors, or CSR matrices of one row where the features are sparse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +61,8 @@ class GoodOutputs:
             features: of its candidates.
             mask: packed, True for good candidates; at least one per example.
             formulation: "nearest" or "all".
-            distance: a function of two rows of features, the good one's first; None for the Euclidean distance.
+            distance: a function of two rows of features, the good one's first: vectors, or CSR matrices of shape
+                ``(1, n_features)`` where the features are sparse; None for the Euclidean distance.
         """
         if formulation not in FORMULATIONS[1:]:
             raise ValueError(f'formulation with good sets must be "nearest" or "all", got {formulation!r}')
@@ -77,11 +81,15 @@ class GoodOutputs:
             raise ValueError(f"distance must be a function of two rows of features, got {distance!r}")
         nearest = None
         if formulation == "nearest":
-            rows = features.to_sparse()
-            pieces = [
-                _nearest(rows[first:last].toarray(), good[first:last], distance, index)
-                for index, (first, last) in enumerate(pairwise(structure.blocks[0].offsets.tolist()))
-            ]
+            rows, dense = features.to_sparse(), isinstance(features, PartFeatures) and features.rows.dense is not None
+            pieces = []
+            for index, (first, last) in enumerate(pairwise(structure.blocks[0].offsets.tolist())):
+                own = sp.csr_array(rows[first:last])
+                own.sum_duplicates()  # with sorted columns differences of rows take no memory of their own
+                if distance is None:
+                    pieces.append(_nearest(own, good[first:last]))
+                else:
+                    pieces.append(_nearest_by(distance, own, good[first:last], index, dense=dense))
             nearest = np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
         return cls(good, nearest)
 
@@ -117,16 +125,29 @@ class GoodOutputs:
         return bad, reference[bad], value
 
 
-def _nearest(rows: FloatArray, good: npt.NDArray[np.bool_], distance: Distance | None, index: int) -> IntArray:
-    """For each candidate of one example the number of the nearest good one, the first of equally near ones."""
+def _nearest(rows: sp.csr_array, good: npt.NDArray[np.bool_]) -> IntArray:
+    """For each candidate of one example the number of the nearest good one, the first of equally near ones.
+
+    By inner products over the features that the list has: no row is ever as long as there are features.
+    """
     at = np.flatnonzero(good)
-    if distance is None:
-        squares = np.square(rows).sum(axis=1)
-        distances: Any = squares[:, None] - 2.0 * (rows @ rows[at].T) + squares[at]
+    columns, within = np.unique(rows.indices, return_inverse=True)
+    own = sp.csr_array((rows.data, within.astype(rows.indptr.dtype), rows.indptr), shape=(len(good), len(columns)))
+    if 2 * own.nnz >= len(good) * len(columns):
+        table = own.toarray()
+        squares, products = np.square(table).sum(axis=1), table @ table[at].T
     else:
-        distances = np.array([[distance(rows[g], row) for g in at] for row in rows], dtype=np.float64)
-        if distances.shape != (len(rows), len(at)) or np.isnan(distances).any():
-            raise ValueError(
-                f"example {index}: the distance must give one number, and no NaN, for two rows of features"
-            )
+        squares, products = np.asarray(own.multiply(own).sum(axis=1)).ravel(), (own @ own[at].T).toarray()
+    return np.asarray(at[np.argmin(squares[:, None] - 2.0 * products + squares[at], axis=1)], dtype=np.int64)
+
+
+def _nearest_by(
+    distance: Distance, rows: sp.csr_array, good: npt.NDArray[np.bool_], index: int, *, dense: bool
+) -> IntArray:
+    """The same by a distance of the caller's; of vectors, or of sparse rows."""
+    at = np.flatnonzero(good)
+    given: Any = rows.toarray() if dense else [rows[[i]] for i in range(len(good))]
+    distances = np.array([[distance(given[g], row) for g in at] for row in given], dtype=np.float64)
+    if distances.shape != (len(good), len(at)) or np.isnan(distances).any():
+        raise ValueError(f"example {index}: the distance must give one number, and no NaN, for two rows of features")
     return np.asarray(at[np.argmin(distances, axis=1)], dtype=np.int64)

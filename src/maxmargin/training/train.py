@@ -7,6 +7,7 @@ model has completed (the concave-convex procedure; Yu and Joachims 2009).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _threads
+from maxmargin._callers import callers_level
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming
 from maxmargin.model import Model, Training
@@ -25,6 +27,7 @@ from maxmargin.optimization.loop import solve
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.stopping import Status
 from maxmargin.problem import Problem
+from maxmargin.structures.base import FloatArray
 from maxmargin.training.examples import Examples
 from maxmargin.training.hooks import Hooks
 from maxmargin.training.settings import Settings
@@ -116,6 +119,8 @@ def train_examples(
             best = replace(best, training=state)
             turn += 1
         best = replace(best, calibration=hooks.calibrate(best))
+        if _nothing_learned(best.weights):
+            warnings.warn(_record(best).solution.message, UserWarning, stacklevel=callers_level())
         if not _record(best).interrupted and _record(best).solution.status is not Status.BUDGET:
             for checkpoint in _record(best).checkpoints:
                 if not checkpoint.keep:
@@ -196,10 +201,25 @@ def _run(
     if chooser is not None and chooser.best_weights is not None:
         weights, dev_scores = chooser.best_weights, tuple(chooser.history)
         metadata |= _dev_metadata(chooser, solution)
-    encoder, weights = examples.encoder.to_model(examples.weights_of(weights))
+    learned = examples.weights_of(weights)
+    if _nothing_learned(learned):
+        solution = replace(solution, message=f"{_remedy_of_zeros(problem)}; the run {solution.message}")
+    encoder, weights = examples.encoder.to_model(learned)
     interrupted = solution.status is Status.INTERRUPTED
     record = Training(solution, C, dev_scores, interrupted=interrupted)
     return replace(shell, weights=weights, encoder=encoder, metadata=metadata, training=record)
+
+
+def _nothing_learned(weights: FloatArray) -> bool:
+    return len(weights) > 0 and not weights.any()
+
+
+def _remedy_of_zeros(problem: Problem) -> str:
+    """The sentence that announces a model without any weight, whatever the status of its run."""
+    said = "all weights of the model are zero, so that all outputs of an example have the same score"
+    if not problem.region.certifies:
+        return f"{said}; raise max_iter, or check that the features tell outputs apart"
+    return f"{said}; raise C or the radius (less regularization), or check that the features tell outputs apart"
 
 
 def _metadata(settings: Settings, problem: Problem, solution: Solution) -> dict[str, Any]:
@@ -215,6 +235,7 @@ def _metadata(settings: Settings, problem: Problem, solution: Solution) -> dict[
         "primal": _number(certificate.primal),
         "dual": _number(certificate.dual),
         "relative_gap": _number(certificate.relative_gap),
+        **_restricted(solution, certificate.hinge, certificate.radius),
         **({"relaxed": True} if certificate.relaxed else {}),
         "iterations": solution.counters.iterations,
         "seconds": solution.seconds,
@@ -223,15 +244,21 @@ def _metadata(settings: Settings, problem: Problem, solution: Solution) -> dict[
 
 def _dev_metadata(chooser: Validation, solution: Solution) -> dict[str, Any]:
     """The certificate of the weights with the best dev score: their own objective, and the run's best bound."""
-    primal = next(one.primal for one in solution.history if one.iteration == chooser.best_iteration)
-    dual = solution.certificate.dual
+    chosen = next(one for one in solution.history if one.iteration == chooser.best_iteration)
+    primal, dual = chosen.primal, solution.certificate.dual
     return {
         "primal": _number(primal),
         "relative_gap": _number(max(primal - dual, 0.0) / abs(primal) if primal else 0.0),
+        **_restricted(solution, primal, None if solution.certificate.radius is None else chosen.norm),
         "run_relative_gap": _number(solution.certificate.relative_gap),
         "dev_iteration": chooser.best_iteration,
         "dev_score": chooser.best_score,
     }
+
+
+def _restricted(solution: Solution, hinge: float, radius: float | None) -> dict[str, Any]:
+    """Without regularization, the gap to weights no longer than these."""
+    return {} if radius is None else {"restricted_gap": _number(max(0.0, hinge - solution.responses.dual(radius)))}
 
 
 def _number(value: float | str) -> float | str:

@@ -99,6 +99,16 @@ def test_options_of_training(files, options):
     assert model.metadata["support"] == (options[1] if options[0] == "--support" else "negative")
 
 
+def test_a_model_without_a_weight_is_announced(files):
+    lines = (files / "train").read_text().split("\n")
+    alike = [f"{line.rpartition(' ')[0]} O" if line else line for line in lines]
+    (files / "alike").write_text("\n".join(alike))
+    answer = runner.invoke(app, ["tag", "train", str(files / "alike"), "--out", str(files / "zeros")])
+    assert answer.exit_code == 0
+    assert answer.stderr.startswith("warning: all weights of the model are zero, so that all outputs")
+    assert not weights(files / "zeros").any()
+
+
 def test_labels_that_are_not_known(files, tmp_path):
     lines = (files / "train").read_text().split("\n")
     hidden = [f"{line.rpartition(' ')[0]} ?" if line and at % 7 == 3 else line for at, line in enumerate(lines)]

@@ -31,6 +31,7 @@ def test_outputs_there_and_back(kind):
 
 
 @kinds
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_the_core_trains_it_as_the_estimator_does(kind):
     X, y, settings = KINDS[kind]
     tagger = SequenceTagger(support="observed", **settings)

@@ -13,6 +13,10 @@ fractional. Where an edge score is negative, ``z_e(k)`` is 0 in a maximum even i
 expansion moves (Boykov, Veksler and Zabih 2001), every one an exact minimum cut over the whole graph, and takes the
 best: never worse than rounding the relaxation. Negative edge scores count as 0 inside a move and as they are when moves
 are judged. Other methods and costs: :mod:`maxmargin.structures.networks.network`, with ``K`` parts per edge.
+
+With two labels a network is a cut: nodes have the scores ``node(1) - node(0)`` and half of ``edge(1) - edge(0)`` of
+each of their edges, an edge between unequal labels costs half of ``edge(0) + edge(1)``. ``k_best`` lists the best cuts,
+each after the first by as many minimum cuts as there are nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures.base import IntArray
+from maxmargin import _checks
+from maxmargin.structures._arrays import vector
+from maxmargin.structures.base import FloatArray, IntArray, Points, PointStatus
 from maxmargin.structures.networks.network import Network
 
 
@@ -44,3 +50,34 @@ class Associative(Network):
     def _pair_parts(self, first: IntArray, second: IntArray) -> IntArray:
         alike = first == second
         return np.asarray(np.flatnonzero(alike) * self.n_labels + first[alike], dtype=np.int64)
+
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
+        """The ``k`` best labelings of networks with at most two labels, exactly; refused for more.
+
+        Negative edge scores count as 0, as in :meth:`argmax`.
+        """
+        if self.relaxed:
+            return super().k_best(scores, k)
+        packed, split, K = vector(scores, self.n_parts, "scores"), self.starts[1], self.n_labels
+        rewards = np.where(packed[split:] > -np.inf, np.maximum(packed[split:], 0.0), np.nan).reshape(-1, K)
+        nodes, ends = packed[:split].reshape(-1, K), self._graphs._ends()
+        if K == 1:  # one labeling, the empty cut
+            once = min(1, _checks.integer("k", k, least=1))
+            ranks = self._graphs.k_best(np.where(np.isfinite(packed), -1.0, np.nan), once)
+        else:
+            node_scores = nodes[:, 1] - nodes[:, 0]
+            np.add.at(node_scores, ends, 0.5 * (rewards[:, 1] - rewards[:, 0])[:, None])
+            ranks = self._graphs.k_best(np.concatenate([node_scores, -0.5 * rewards.sum(axis=1)]), k)
+        return [self._labeled(packed, cut, ends) for cut in ranks]
+
+    def _labeled(self, scores: FloatArray, cut: Points, ends: IntArray) -> Points:
+        """The labelings of a cut of the same graphs, with their true scores."""
+        labels = (cut.z[: self._graphs.starts[1]] > 0.5).astype(np.int64)
+        z = np.zeros(self.n_parts)
+        z[np.arange(len(labels)) * self.n_labels + labels] = 1.0
+        z[self.starts[1] + self._pair_parts(labels[ends[:, 0]], labels[ends[:, 1]])] = 1.0
+        z[self.starts[1] :][~(scores[self.starts[1] :] >= 0.0)] = 0.0
+        there = cut.status <= PointStatus.INEXACT
+        z[self.to_parts(there.astype(np.float64)) == 0.0] = 0.0
+        value = self.by_example(np.where(z > 0.0, scores, 0.0))
+        return Points(z, np.where(there, value, cut.value), cut.status)

@@ -29,7 +29,7 @@ from __future__ import annotations
 import operator
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -166,8 +166,7 @@ class Network(Structure):
         points = self.argmax(packed)
         z, value, status = points.z.copy(), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
         _kernels.graph_round(*self._layout, packed, points.warm, z, value, status, _threads.current())
-        certain = points.value - value <= _CERTAIN * self._range(packed) + 1e-14 * self.by_example(np.abs(packed))
-        status[(status == PointStatus.OK) & ~certain] = PointStatus.INEXACT
+        status[(status == PointStatus.OK) & (points.value - value > self._certain(packed))] = PointStatus.INEXACT
         return points, Points(z, value, status)
 
     def predict(self, scores: FloatArray) -> Points:
@@ -177,6 +176,10 @@ class Network(Structure):
         change of a single node improves (status INEXACT).
         """
         return self.relax(scores)[1]
+
+    def _certain(self, scores: FloatArray) -> FloatArray:
+        """How near the score of a labeling must be to the bound for it to be the best one, for each example."""
+        return _CERTAIN * self._range(scores) + 1e-14 * self.by_example(np.abs(scores))
 
     def _range(self, scores: FloatArray) -> FloatArray:
         """How far scores of outputs can differ, at most, shape ``(n_examples,)``."""
@@ -205,7 +208,7 @@ class Network(Structure):
         )  # fmt: skip
         return Points(z, value, status, multipliers)
 
-    def k_best(self, scores: FloatArray, k: int) -> NoReturn:
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
         """Refused: a relaxation does not give the second best labeling of a graph with cycles."""
         raise ValueError(
             f"the k best labelings of {self.called} are not available, as it is relaxed; use predict, "
@@ -219,6 +222,10 @@ class Network(Structure):
         return type(self)(
             self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first), self.n_labels
         )
+
+    def log_outputs(self) -> FloatArray:
+        """Every labeling is an output: ``ln K`` for each node."""
+        return np.asarray(np.log(float(self.n_labels)) * self.n_nodes)
 
     def polytope(self) -> Polytope:
         """``Z`` by its constraints, with ``q = z``: equations on tables, inequalities on parts of equal labels."""
