@@ -87,7 +87,7 @@ SOLVERS: dict[str, mm.solvers.Solver | str] = {
     "dual extragradient": mm.DualExtragradient(),
     "dual extragradient, memory-efficient": mm.DualExtragradient(store_duals=False),
     "exponentiated gradient": mm.ExponentiatedGradient(),
-    "projected gradient": mm.ProjectedGradient(),
+    "projected subgradient": mm.ProjectedSubgradient(),
     "subgradient": mm.Subgradient(),
     "column generation": mm.ColumnGeneration(),
     "averaged perceptron": mm.AveragedPerceptron(),

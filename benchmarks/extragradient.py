@@ -1,4 +1,4 @@
-"""The papers' extragradient methods against the improved ones: iterations and seconds to a certified gap.
+"""The papers' saddle-point methods against the improved ones: iterations and seconds to a certified gap.
 
 Synthetic matchings, cuts and chains in penalty form, L2 and L1 balls. Each solver runs to a relative gap of 1e-3 or its
 budget, in its default geometry and, if that is not Euclidean, in Euclidean geometry too. The exact solver gives the
@@ -29,6 +29,8 @@ SOLVERS: dict[str, mm.solvers.Solver] = {
     "dual extragradient": mm.DualExtragradient(),
     "dual extragradient, plain": mm.DualExtragradient.plain(),
     "dual extragradient, memory-efficient": mm.DualExtragradient(store_duals=False),
+    "projected gradient": mm.ProjectedGradient(),
+    "projected gradient, plain": mm.ProjectedGradient.plain(),
 }
 EUCLIDEAN: dict[str, mm.solvers.Solver] = {
     "extragradient, Euclidean": mm.Extragradient(geometry=mm.Euclidean()),

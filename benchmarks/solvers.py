@@ -23,6 +23,7 @@ from tasks import DATA, hansards, horses, letters
 from timing import significant
 
 import maxmargin as mm
+from maxmargin.training import Examples
 
 TOL = 1e-4
 LEVELS = (1e-1, 1e-2, 1e-3)
@@ -40,6 +41,7 @@ SOLVERS: dict[str, mm.solvers.Solver] = {
     "dual extragradient, memory-efficient": mm.DualExtragradient(store_duals=False),
     "exponentiated gradient": mm.ExponentiatedGradient(),
     "projected gradient": mm.ProjectedGradient(),
+    "projected subgradient": mm.ProjectedSubgradient(),
     "subgradient": mm.Subgradient(),
 }
 ONLINE: dict[str, mm.solvers.Solver] = {
@@ -61,7 +63,8 @@ def task(name: str, folder: Path) -> tuple[Any, list[Any], list[Any], tuple[list
 
 def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     estimator, X, y, test = task(name, options.data)
-    encoder, problem = estimator._problem(X, y, None, None)
+    examples, settings = Examples.fit(estimator._encoder(), X, y), estimator._settings()
+    encoder, problem = examples.encoder, examples.problem(settings, settings.C)
     stop = mm.Stop(tol=TOL, max_iter=10**7, max_seconds=options.seconds)
     solutions: dict[str, mm.Solution] = {}
     refused: dict[str, str] = {}

@@ -36,15 +36,17 @@ def letters(folder: Path, folds: Iterable[int]) -> tuple[list[np.ndarray], list[
 
 
 def hansards(folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The 100 hand-aligned pairs with the features of examples/figure7_alignment.py."""
-    need(folder / "alignment/hansards")
-    sys.path.insert(0, str(ROOT / "examples"))
-    import _data
-    import figure7_alignment
+    """The 100 hand-aligned pairs with the features of ``dice_links``."""
+    from dice_links import Links, matching
 
-    links = figure7_alignment.Links(_data.bitext(folder))
-    pairs = _data.hansards(folder, "train")
-    return [links(pair) for pair in pairs], [pair.matching() for pair in pairs]
+    from maxmargin.tasks.alignment import read_bitext, read_references
+
+    base = need(folder / "alignment/hansards")
+    links = Links(read_bitext(base / "bitext.e.gz", base / "bitext.f.gz"))
+    pairs = read_bitext(base / "train.e", base / "train.f")
+    references = read_references(base / "train.wa", bitext=pairs)
+    X = [links(english, french) for english, french in pairs]
+    return X, [matching(one, x.shape[:2]) for one, x in zip(references, X, strict=True)]
 
 
 def grid_edges(height: int, width: int) -> np.ndarray:
@@ -55,11 +57,7 @@ def grid_edges(height: int, width: int) -> np.ndarray:
 
 
 def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) -> tuple[list[mm.Graph], list[Any]]:
-    """Images and masks reduced to grids of ``width`` columns.
-
-    Features of a cell: mean color, its squares and products, position, its squares and product, and 1. Features of an
-    edge: 1 and the similarity of the two colors.
-    """
+    """Images and masks reduced to grids of ``width`` columns, with the features of :func:`image_graph`."""
     from PIL import Image
 
     X, y = [], []
@@ -68,17 +66,25 @@ def horses(folder: Path, part: str = "train", count: int = 40, width: int = 40) 
         mask = Image.open(next((file.parents[1] / "figure_ground").glob(f"{file.stem}.*"))).convert("L")
         size = width, max(1, round(width * mask.height / mask.width))
         image = Image.open(file).convert("RGB").resize(size, Image.Resampling.BOX)
-        color = np.asarray(image).reshape(-1, 3) / 127.5 - 1
-        label = (np.asarray(mask.resize(size, Image.Resampling.BOX)) > 127).astype(np.int64)
-        axes = (np.linspace(-1, 1, n) for n in label.shape)
-        place = np.stack(np.meshgrid(*axes, indexing="ij"), axis=2).reshape(-1, 2)
-        products = np.stack([color[:, a] * color[:, b] for a in range(3) for b in range(a, 3)], axis=1)
-        nodes = np.column_stack([color, products, place, place**2, place.prod(axis=1), np.ones(len(color))])
-        edges = grid_edges(*label.shape)
-        alike = np.exp(-2.0 * ((color[edges[:, 0]] - color[edges[:, 1]]) ** 2).sum(axis=1))
-        X.append(mm.Graph(nodes, edges, np.column_stack([np.ones(len(edges)), alike])))
-        y.append(label.ravel())
+        X.append(image_graph(np.asarray(image) / 127.5 - 1))
+        y.append((np.asarray(mask.resize(size, Image.Resampling.BOX)) > 127).astype(np.int64).ravel())
     return X, y
+
+
+def image_graph(image: np.ndarray) -> mm.Graph:
+    """The grid of an image of colors in [-1, 1], shape ``(height, width, 3)``.
+
+    Features of a cell: color, its squares and products, position, its squares and product, and 1. Features of an
+    edge: 1 and the similarity of the two colors.
+    """
+    color = image.reshape(-1, 3)
+    axes = (np.linspace(-1, 1, n) for n in image.shape[:2])
+    place = np.stack(np.meshgrid(*axes, indexing="ij"), axis=2).reshape(-1, 2)
+    products = np.stack([color[:, a] * color[:, b] for a in range(3) for b in range(a, 3)], axis=1)
+    nodes = np.column_stack([color, products, place, place**2, place.prod(axis=1), np.ones(len(color))])
+    edges = grid_edges(*image.shape[:2])
+    alike = np.exp(-2.0 * ((color[edges[:, 0]] - color[edges[:, 1]]) ** 2).sum(axis=1))
+    return mm.Graph(nodes, edges, np.column_stack([np.ones(len(edges)), alike]))
 
 
 def chunking(

@@ -93,6 +93,31 @@ def graphs(n: int = 5, *, seed: int = 0, labels: tuple[Any, ...] = ("x", "y", "z
     return X, y
 
 
+def teams(n: int = 10, *, seed: int = 0, labels: tuple[Any, ...] = (0, 1), features: bool = False, most: int = 5):
+    """Graphs in whose teams, the cliques, all nodes have one label, while edges say nothing; noisy node features.
+
+    A team has ``most`` nodes or a few less. With ``features`` some cliques are no teams, and the first of their two
+    features is small.
+    """
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        sizes = rng.integers(most // 2 + 1, most + 1, size=3)
+        numbers = np.repeat(rng.integers(0, len(labels), size=3), sizes)
+        nodes = np.eye(len(labels))[numbers] + rng.standard_normal((len(numbers), len(labels)))
+        ends = np.cumsum(sizes)
+        cliques = [tuple(range(end - size, end)) for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+        rows = None
+        if features:
+            cliques.append(tuple(rng.permutation(len(numbers))[:4].tolist()))
+            alike = np.array([len(set(numbers[list(clique)].tolist())) == 1 for clique in cliques])
+            rows = np.stack([alike + 0.2 * rng.random(len(cliques)), rng.random(len(cliques))], axis=1)
+        edges = [(j, j + 1) for j in range(0, len(numbers) - 1, 2)]
+        X.append(mm.Graph(nodes, edges, cliques=cliques, clique_features=rows))
+        y.append(numbers if labels == (0, 1) else [labels[k] for k in numbers])
+    return X, y
+
+
 class PickOne(Structure):
     """A structure of a user's own: exactly one part of each example is chosen; an output is its number."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,11 @@ from maxmargin.structures.base import FloatArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.chains.chain import Chain
 from maxmargin.structures.chains.second_order import SecondOrderChain
+from maxmargin.structures.clique_cut import CliqueCut
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.networks.associative import Associative
+from maxmargin.structures.networks.cliques import CliqueNetwork
 from maxmargin.structures.networks.graph import PairwiseGraph
 from maxmargin.structures.trees.junction import JunctionTree
 from maxmargin.structures.trees.tree import Tree
@@ -43,8 +46,10 @@ STRUCTURES = (
     "matching-capacity",
     "second-order",
     "tree",
+    "clique-network",
+    "clique-cut",
 )
-RELAXED = ("associative", "graph")
+RELAXED = ("associative", "clique-network", "graph")
 REGIONS = {
     "ridge": {"C": 0.5},
     "small ridge": {"C": 0.01},
@@ -54,6 +59,15 @@ REGIONS = {
 }
 ENTROPIC = ("candidates", "chain", "chain-edges", "cliques", "second-order", "tree", "junction")
 """The structures with a sum-product kernel."""
+
+
+def random_cliques(rng: np.random.Generator, sizes: Sequence[int], most: int = 3) -> list[list[tuple[int, ...]]]:
+    """For each example of so many nodes up to ``most`` different sets of two or more of them."""
+    drawn = [
+        [rng.permutation(size)[: rng.integers(2, size + 1)] for _ in range(rng.integers(0, most + 1)) if size > 1]
+        for size in sizes
+    ]
+    return [list({frozenset(clique.tolist()): tuple(clique.tolist()) for clique in own}.values()) for own in drawn]
 
 
 def make(
@@ -96,20 +110,25 @@ def make(
         features = TreeFeatures(rng.normal(size=(int(sizes.sum()), 4)), structure, 3, edge_features=edge_features)
         if kind == "cliques":
             features = Stacked(features, CliqueFeatures(structure, 3, (1, 2, 3)))
-    elif kind == "cut":
+    elif kind in ("clique-cut", "cut"):
         nodes, edges, offsets = [], [], [0]
         for _ in range(n):
-            size = int(rng.integers(2, 6))
+            size = int(rng.integers(2, 6 if kind == "cut" else 5))
             pairs = [(j, k) for j in range(size) for k in range(j) if rng.random() < 0.6]
             nodes.append(size)
             edges += pairs
             offsets.append(len(edges))
-        structure = Cut(np.array(nodes), np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(offsets))
-        features = Stacked(
-            PartFeatures(rng.normal(size=(sum(nodes), 3)), structure.blocks[0].offsets),
-            PartFeatures(rng.random(size=(len(edges), 2)), structure.blocks[1].offsets, sign=-1.0),
+        shape = np.array(nodes), np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(offsets)
+        node_edge = (
+            PartFeatures(rng.normal(size=(sum(nodes), 3)), np.cumsum([0, *nodes])),
+            PartFeatures(rng.random(size=(len(edges), 2)), offsets, sign=-1.0),
         )
-    elif kind in ("associative", "graph"):
+        structure, features = Cut(*shape), Stacked(*node_edge)
+        if kind == "clique-cut":
+            structure = CliqueCut(*shape, random_cliques(rng, nodes))
+            own = structure.cliques.offsets
+            features = Stacked(*node_edge, TiedRows(rng.random(size=(int(own[-1]), 1)), own, 2))
+    elif kind in ("associative", "clique-network", "graph"):
         nodes, edges, offsets, n_labels = [], [], [0], 3
         for _ in range(n):
             size = int(rng.integers(2, 5))
@@ -125,6 +144,12 @@ def make(
             structure = Associative(nodes, pairs, offsets, n_labels)
             edge_features = TiedRows(rng.random(size=(len(edges), 2)), offsets, n_labels)
         features = Stacked(node_features, edge_features)
+        if kind == "clique-network":
+            structure = CliqueNetwork(nodes, pairs, offsets, n_labels, random_cliques(rng, nodes, most=2))
+            own = structure.cliques.offsets
+            features = Stacked(
+                node_features, edge_features, TiedRows(rng.random(size=(int(own[-1]), 1)), own, n_labels)
+            )
     else:
         shapes = rng.integers(1, 5, size=(n, 2))
         structure = Matching.dense(shapes)
@@ -135,8 +160,8 @@ def make(
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     hidden = rng.normal(size=features.n_weights)
     mask = None
-    if kind in ("associative", "cut"):
-        mask = np.arange(features.n_weights) >= (9 if kind == "associative" else 3)
+    if kind in ("associative", "clique-cut", "clique-network", "cut"):
+        mask = np.arange(features.n_weights) >= (3 if kind.endswith("cut") else 9)
         hidden[mask] = np.abs(hidden[mask])
     elif signs:
         mask = np.arange(features.n_weights) % 2 == 0

@@ -32,6 +32,8 @@ from maxmargin.solvers import (
     BlockFrankWolfe,
     Checkpoint,
     CheckpointError,
+    DualExtragradient,
+    Euclidean,
     Extragradient,
     Mira,
     Solution,
@@ -68,6 +70,10 @@ SOLVERS: dict[str, Solver] = {
     "perceptron": AveragedPerceptron(),
     "perceptron-batch": AveragedPerceptron(batch=True, average=False),
     "mira": Mira(k=2),
+    "dual-extragradient": DualExtragradient(store_duals=False, warm_starts=False, shard_parts=40),
+    "dual-extragradient-euclidean": DualExtragradient(
+        store_duals=False, warm_starts=False, geometry=Euclidean(), shard_parts=40
+    ),
 }
 STOP = Stop(tol=1e-6, max_iter=20)
 
@@ -124,6 +130,18 @@ def resumed_from_each(problem: Problem, solver: Solver, folder: Path, **options:
 def test_resumed_from_every_certificate(kind, name, tmp_path):
     problem = make(kind, n=8, seed=1)
     assert resumed_from_each(problem, SOLVERS[name], tmp_path) >= 3
+
+
+@pytest.mark.parametrize("kind", ["chain", "cut"])
+def test_dual_extragradient_in_an_l1_ball(kind, tmp_path):
+    problem = make(kind, n=5, region={"l1": 1.0})
+    assert resumed_from_each(problem, SOLVERS["dual-extragradient"], tmp_path) >= 3
+    for choice in ({"store_duals": False}, {"warm_starts": False}):
+        solver = DualExtragradient(**choice)
+        with pytest.raises(CheckpointError, match=r"or DualExtragradient\(store_duals=False, warm_starts=False\)"):
+            run(problem, solver, tmp_path / "refused")
+        with pytest.raises(TypeError, match="cannot be saved"):
+            solver.state_dict(None)
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)

@@ -439,21 +439,6 @@ def test_only_the_plot_needs_matplotlib():
     assert "maxmargin[plot]" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["figure6_segmentation", "figure7_alignment"])
-def test_examples_of_the_reports_figures(name, tmp_path):
-    script = ROOT / "examples" / f"{name}.py"
-    command = [sys.executable, "-W", "error", str(script), "--synthetic", "--quick", "--out", str(tmp_path / "new")]
-    done = subprocess.run([*command, "--jobs", "1"], capture_output=True, text=True, check=True)
-    assert done.stdout.count("agrees ") + done.stdout.count("DISAGREES") >= 5
-    figure = name.split("_")[0]
-    assert (tmp_path / "new" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
-    numbers = json.loads((tmp_path / "new" / f"{figure}.json").read_text())
-    assert all(set(line) == {"report", "agrees", "here"} for line in numbers["account"])
-    for path in numbers.get("paths", {"": numbers}).values():
-        assert path["iterates"][0]["norm"] == 0.0
-        assert all(point["status"] == "converged" for point in path["exact"])
-
-
 def test_a_kernel_model_of_a_path_saves_and_loads(tmp_path):
     X, y = matchings(8)
     estimator = mm.MatchingSVM(features=mm.features.Kernel("rbf"), tol=1e-2)

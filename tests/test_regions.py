@@ -248,8 +248,8 @@ class Borrowed(Region):
 
 @pytest.mark.parametrize(
     ("solver", "tol"),
-    [(mm.ExponentiatedGradient(), 1e-3), (mm.Extragradient(), 1e-2), (mm.ProjectedGradient(), 3e-2)],
-    ids=["exponentiated gradient", "extragradient", "projected gradient"],
+    [(mm.ExponentiatedGradient(), 1e-3), (mm.Extragradient(), 1e-2), (mm.ProjectedSubgradient(), 3e-2)],
+    ids=["exponentiated gradient", "extragradient", "projected subgradient"],
 )
 def test_a_penalty_of_your_own(solver, tol):
     problem = replace(make("chain", n=6), region=ElasticNet(0.5, 0.3))

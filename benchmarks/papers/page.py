@@ -6,8 +6,8 @@ A page is written by hand, except between two markers:
     <!-- end -->
 
 A command measures block after block, prints all its numbers as one JSON object, and with ``--write`` puts the blocks
-and figures into its page. ``--only NAME ...`` measures some of them and leaves the others as they are. ``--small``, which
-the tests use, takes seconds, on data that the command makes itself, and never writes to the page.
+and figures into its page. ``--only NAME ...`` measures some of them and leaves the others as they are. The tests use
+``--small``, which takes seconds, on data that the command makes itself, and never writes to the page.
 """
 
 from __future__ import annotations
@@ -86,4 +86,15 @@ class Page:
                 raise SystemExit(f'{self.path} has {found} blocks "measured: {block}", it must have one')
         self.path.write_text(page, encoding="utf-8")
         for name, figure in self._figures.items():
-            figure.savefig(self.path.with_name(f"{self.name}_{name}.png"), dpi=110)
+            file = self.path.with_name(f"{self.name}_{name}.png")
+            figure.savefig(file, dpi=110)
+            _with_palette(file)
+
+
+def _with_palette(file: Path) -> None:
+    """Write a figure again with 64 colors: lines and letters need no more, and the file is a third as large."""
+    from PIL import Image
+
+    with Image.open(file) as image:
+        reduced = image.convert("RGB").quantize(64)
+    reduced.save(file, optimize=True)

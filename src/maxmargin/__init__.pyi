@@ -52,6 +52,7 @@ from .solvers import ExponentiatedGradient as ExponentiatedGradient
 from .solvers import Extragradient as Extragradient
 from .solvers import Mira as Mira
 from .solvers import ProjectedGradient as ProjectedGradient
+from .solvers import ProjectedSubgradient as ProjectedSubgradient
 from .solvers import SimplicialDecomposition as SimplicialDecomposition
 from .solvers import Solution as Solution
 from .solvers import Stop as Stop

@@ -28,6 +28,7 @@ CAPABILITIES = {
     "lasso": 'sums of absolute weights, norm="l1" (regions.L1)',
     "l1_ball": "an L1 ball without a penalty",
     "conic": "a conic form of the penalty",
+    "rotation_invariant": "a set and a penalty that depend on ||w||_2 alone (an L2 region without sign constraints)",
 }
 """The attributes of a region that a solver may need (None or False where a region lacks one), and words for errors."""
 
@@ -102,6 +103,11 @@ class Region(ABC):
         return None
 
     @property
+    def rotation_invariant(self) -> bool:
+        """Whether the set and the penalty depend on ``||w||_2`` alone, so that projections only scale weights."""
+        return False
+
+    @property
     def conic(self) -> bool:
         """Whether there is a :meth:`conic_form`."""
         return type(self).conic_form is not Region.conic_form
@@ -158,6 +164,13 @@ class Region(ABC):
     def norm_bound(self, hinge_at_zero: float) -> float:
         """A radius that holds a solution, given ``H(0)``, in the region's own norm; infinity if none is known."""
 
+    def steepness(self, g: FloatArray) -> float | None:
+        """``max -w'g`` over the region's weights of length 1, ``||P_K(-g)||`` for a cone K; None where none is known.
+
+        Restricted gaps of runs without regularization need it.
+        """
+        return None
+
     def clip_norm(self, weights: FloatArray, bound: float) -> FloatArray:
         """The nearest weights of the region within a bound of :meth:`norm_bound`, for solvers to keep steps bounded.
 
@@ -206,6 +219,11 @@ class L2(Region):
         """``C`` and ``radius`` if ``C`` is finite."""
         return Ridge(float(self.C), float(self.radius)) if np.isfinite(self.C) else None
 
+    @property
+    def rotation_invariant(self) -> bool:
+        """Unless there are sign constraints."""
+        return self.nonnegative is None
+
     def conic_form(self, n_weights: int) -> ConicForm:
         """Without auxiliary variables."""
         return ConicForm(self.curvature, np.zeros(0), *self._sign_rows(n_weights), self.radius)
@@ -246,13 +264,17 @@ class L2(Region):
         """``-P_K(-g)``: under signs only negative entries of g can be exploited."""
         return g if self.nonnegative is None else np.where(self.nonnegative, np.minimum(g, 0.0), g)
 
+    def steepness(self, g: FloatArray) -> float:
+        """``||g||``, with signs that of the entries that can be exploited."""
+        return norm(self._reduced(g))
+
     def dual(self, g: FloatArray, loss: float, squares: float = 0.0) -> float:
         """``theta loss - theta^2/2 squares + q^2/(2C) - q theta G``, best theta; ``G = ||P_K(-g)||``,
         ``q = min(radius, C theta G)``: the objective is concave, a parabola until the ball is reached and one beyond.
         """
         if loss <= 0.0:
             return 0.0
-        steepness = norm(self._reduced(g))
+        steepness = self.steepness(g)
         most = np.inf if squares > 0.0 else 1.0
 
         def value(theta: float) -> float:

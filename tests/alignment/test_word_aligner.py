@@ -463,7 +463,7 @@ SOLVERS = [
     mm.CuttingPlane(),
     mm.DualExtragradient(),
     mm.Extragradient(),
-    mm.ProjectedGradient(),
+    mm.ProjectedSubgradient(),
     mm.SimplicialDecomposition(),
     mm.Subgradient(),
 ]

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from data import chains, cuts, graphs, matchings, same, trees
+from data import chains, cuts, graphs, matchings, same, teams, trees
 from sklearn.base import clone
 from test_programs import odd_cycles
 from test_tree_cliques import cliqued
@@ -17,10 +17,13 @@ import maxmargin as mm
 ESTIMATORS = {
     "associative": (mm.AssociativeSVM(), graphs()),
     "associative, one weight for all labels": (mm.AssociativeSVM(per_label=False), graphs()),
+    "associative, cliques": (mm.AssociativeSVM(per_label=False), teams(4, labels=("a", "b", "c"), features=True)),
     "chain": (mm.ChainSVM(), chains()),
     "cliques": (mm.TreeSVM(tol=1e-2), cliqued()),
     "cliques with features": (mm.TreeSVM(tol=1e-2), cliqued(features=True)),
     "cut": (mm.CutSVM(), cuts()),
+    "cut, cliques": (mm.CutSVM(), teams(5)),
+    "cut, cliques, regular": (mm.CutSVM(potentials="regular"), teams(5, features=True)),
     "cut, regular": (mm.CutSVM(potentials="regular", C=2.0), cuts()),
     "graph": (mm.GraphSVM(), graphs(signed=True)),
     "matching": (mm.MatchingSVM(), matchings()),

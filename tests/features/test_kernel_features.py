@@ -11,7 +11,7 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from data import cuts, matchings, same
+from data import chains, cuts, matchings, picks, same, trees
 from oracles.enumeration import vertices
 from oracles.reference import conic
 from sealed_files import changed, parts, sealed
@@ -23,12 +23,21 @@ from test_model_file import refused
 import maxmargin as mm
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.matching import MatchingEncoder
-from maxmargin.features import Kernel
-from maxmargin.features.kernel import GatheredFeatures, KernelFeatures, KernelMap
+from maxmargin.features import Kernel, PartFeatures, TiedRows
+from maxmargin.features.kernel import GatheredRows, KernelMap, KernelRows
+from maxmargin.features.rows import Rows
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.testing import check_features
 
-KINDS = {"matching": (mm.MatchingSVM, matchings), "cut": (mm.CutSVM, cuts)}
+KINDS = {
+    "matching": (mm.MatchingSVM, matchings),
+    "cut": (mm.CutSVM, cuts),
+    "chain": (mm.ChainSVM, chains),
+    "tree": (mm.TreeSVM, trees),
+    "list": (mm.CandidatesSVM, picks),
+}
+NODES = ("cut", "tree")
+"""Kinds whose inputs are graphs with features of nodes."""
 kinds = pytest.mark.parametrize("kind", list(KINDS))
 
 
@@ -38,9 +47,14 @@ def cosine(first, second):
     return (first @ second.T) ** 2 + 1.0
 
 
+def with_rows(kind, x, change):
+    """The same input with other features of its parts."""
+    return mm.Graph(change(x.node_features), x.edges, x.edge_features) if kind in NODES else change(x)
+
+
 def sparse_copy(kind, X):
-    if kind == "cut":
-        return [mm.Graph(sp.csr_array(x.node_features), x.edges, x.edge_features) for x in X]
+    if kind != "matching":
+        return [with_rows(kind, x, sp.csr_array) for x in X]
     shapes = [x.shape for x in X]
     return [
         mm.Bipartite(sp.csr_array(x.reshape(-1, s[2])), np.argwhere(np.ones(s[:2])), s[:2])
@@ -62,12 +76,14 @@ def test_a_linear_kernel_is_explicit_features(kind, settings, sparse):
     # Any weights: the kernel model of w scores as w does, on new inputs too.
     w = explicit.coef_
     encoder = estimator(features=Kernel("linear"))._encoder().fit(X, y)[0]
-    n = encoder.support.n_weights
     rows = encoder.support.rows
     rows = rows.toarray() if sp.issparse(rows) else rows
-    coordinates = np.linalg.lstsq(encoder.support.coordinates, rows @ w[: rows.shape[1]], rcond=None)[0]
-    assert n <= rows.shape[1]
-    full = np.concatenate([coordinates, w[rows.shape[1] :]])
+    n = encoder.n_weights - (explicit.model_.encoder.n_weights - rows.shape[1] * encoder._columns)
+    assert n == encoder.support.n_weights * encoder._columns <= rows.shape[1] * encoder._columns
+    own, others = np.split(w, [rows.shape[1] * encoder._columns])
+    wanted = rows @ own.reshape(rows.shape[1], -1)
+    coordinates = np.linalg.lstsq(encoder.support.coordinates, wanted, rcond=None)[0]
+    full = np.concatenate([coordinates.ravel(), others])
     trained, a = encoder.to_model(full)
     for inputs in (X, new):
         wanted = explicit.model_.encoder.transform(inputs).features.scores(w)
@@ -210,10 +226,11 @@ def test_kernels_learn_what_linear_features_cannot(kind):
             difference = left[:, None] - right[None, :]  # the sign says nothing, only the size does
             X.append(difference[:, :, None])
             y.append(np.stack([np.arange(4), order], axis=1))
-        else:
-            position = rng.uniform(-2, 2, size=6)
-            X.append(mm.Graph(position[:, None], [[j, j + 1] for j in range(5)]))
-            y.append((np.abs(position) < 1).astype(int))
+            continue
+        position = rng.uniform(-2, 2, size=6)
+        rows, inside = position[:, None], (np.abs(position) < 1).astype(int)
+        X.append(mm.Graph(rows, [[j, j + 1] for j in range(5)]) if kind in NODES else rows)
+        y.append(int(np.argmin(np.abs(position))) if kind == "list" else inside.tolist())
     estimator = KINDS[kind][0]
     curved = estimator(C=1.0, features=Kernel("rbf", gamma=2.0), tol=1e-2).fit(X[:25], y[:25])
     straight = estimator(C=1.0, tol=1e-2).fit(X[:25], y[:25])
@@ -234,9 +251,10 @@ def test_feature_maps_keep_their_promises(name, sparse):
         rows, other = sp.csr_array(rows), sp.csr_array(other)
     trained = KernelMap.learn(Kernel(name), rows)
     assert trained.rows.shape == (11, 4)
-    known, new = trained.features(rows, offsets), trained.features(other, np.array([0, 1, 6]))
-    assert isinstance(known, GatheredFeatures)
-    assert isinstance(new, KernelFeatures)
+    known, new = trained.features(rows), trained.features(other)
+    assert isinstance(known, GatheredRows)
+    assert isinstance(new, KernelRows)
+    known, new = PartFeatures(known, offsets), PartFeatures(new, np.array([0, 1, 6]))
     gram = trained.kernel.values(rows, rows)
     matrix = known.to_sparse().toarray()
     np.testing.assert_allclose(matrix @ matrix.T, gram, atol=1e-12)
@@ -244,13 +262,25 @@ def test_feature_maps_keep_their_promises(name, sparse):
     w = rng.normal(size=trained.n_weights)
     final, a = trained.to_model(w)
     assert final.to_model(a) == (final, a)
-    np.testing.assert_allclose(final.features(rows, offsets).scores(a), known.scores(w), atol=1e-9)
-    dual = final.features(other, np.array([0, 1, 6]))
+    trained_again = PartFeatures(final.features(rows), offsets)
+    np.testing.assert_allclose(trained_again.scores(a), known.scores(w), atol=1e-9)
+    dual = PartFeatures(final.features(other), np.array([0, 1, 6]))
     np.testing.assert_allclose(dual.scores(a), new.scores(w), atol=1e-9)
-    for features in (known, dual):
+    for features in (known, new, dual):
         check_features(features)
+    for matrix, bounds in ((trained.features(rows), offsets), (trained.features(other), [0, 1, 6])):
+        explicit = Rows(matrix.to_sparse(), "the same rows")
+        for m, constant, alike in ((3, False, False), (2, True, False), (2, False, True)):
+            tied, plain = (TiedRows(given, bounds, m, constant=constant, alike=alike) for given in (matrix, explicit))
+            check_features(tied)
+            w_tied, z = rng.normal(size=tied.n_weights), rng.normal(size=tied.n_parts)
+            np.testing.assert_allclose(tied.scores(w_tied), plain.scores(w_tied), atol=1e-9)
+            np.testing.assert_allclose(tied.adjoint(z), plain.adjoint(z), atol=1e-9)
+            for order in (2, np.inf):
+                np.testing.assert_allclose(tied.part_norms(order), plain.part_norms(order), atol=1e-9)
+            np.testing.assert_allclose(tied.weight_norms(z), plain.weight_norms(z), atol=1e-9)
     again = pickle.loads(pickle.dumps(trained))
-    np.testing.assert_array_equal(again.features(rows, offsets).scores(w), known.scores(w))
+    np.testing.assert_array_equal(PartFeatures(again.features(rows), offsets).scores(w), known.scores(w))
 
 
 def test_pieces_of_large_batches(monkeypatch):
@@ -258,14 +288,14 @@ def test_pieces_of_large_batches(monkeypatch):
     kernel = Kernel("rbf", gamma=1.0)
     rows, support, a = rng.normal(size=(50, 3)), rng.normal(size=(7, 3)), rng.normal(size=7)
     z = rng.normal(size=50)
-    whole = KernelFeatures(kernel, rows, [0, 50], support)
+    whole = PartFeatures(KernelRows(kernel, rows, support), [0, 50])
     wanted = whole.scores(a), whole.adjoint(z)
     monkeypatch.setattr("maxmargin.features.kernel.CHUNK", 40)
     monkeypatch.setattr("maxmargin.features.kernel.KEPT", 1)
-    pieces = KernelFeatures(kernel, rows, [0, 50], support)
+    pieces = PartFeatures(KernelRows(kernel, rows, support), [0, 50])
     np.testing.assert_allclose(pieces.scores(a), wanted[0], atol=1e-14)
     np.testing.assert_allclose(pieces.adjoint(z), wanted[1], atol=1e-14)
-    assert pieces._kept is None
+    assert pieces.rows._kept is None
 
 
 @kinds
@@ -405,7 +435,7 @@ def test_bad_kernel_features(kind, features, message):
     estimator, data = KINDS[kind]
     X, y = data()
     if message is None:
-        X = [mm.Graph(1e3 * x.node_features, x.edges, x.edge_features) if kind == "cut" else 1e3 * x for x in X]
+        X = [with_rows(kind, x, lambda rows: 1e3 * rows) for x in X]
         message = "not finite; scale the features"
     with pytest.raises(ValueError, match=message):
         estimator(features=features).fit(X, y)
@@ -419,8 +449,10 @@ def test_what_kernels_exclude(kind):
         estimator(features=Kernel("rbf"), nonnegative=[0]).fit(X, y)
     assert "L1 ball" in estimator(features=Kernel("rbf"))._encoder().l1_unsupported
     assert estimator()._encoder().l1_unsupported == ""
-    empty = [mm.Graph(np.zeros((2, 0)), [[0, 1]]) if kind == "cut" else np.zeros((2, 2, 0))]
-    gold = [[0, 1]] if kind == "cut" else [[[0, 1]]]
+    empty = [mm.Graph(np.zeros((2, 0)), [[0, 1]]) if kind in NODES else np.zeros((2, 0))]
+    gold = [0] if kind == "list" else [[0, 1]]
+    if kind == "matching":
+        empty, gold = [np.zeros((2, 2, 0))], [[[0, 1]]]
     with pytest.raises(ValueError, match="at least one feature"):
         estimator(features=Kernel("rbf")).fit(empty, gold)
 
@@ -432,9 +464,9 @@ def test_bad_inputs_to_a_kernel_model(kind):
     model = estimator(features=Kernel("poly", degree=3)).fit(X, y)
 
     def put(array):
-        return mm.Graph(array, X[0].edges, X[0].edge_features) if kind == "cut" else array
+        return with_rows(kind, X[0], lambda _: array)
 
-    array = X[0].node_features if kind == "cut" else X[0]
+    array = X[0].node_features if kind in NODES else X[0]
     with pytest.raises(ValueError, match=r"example 1: .*columns, expected"):
         model.predict([X[0], put(array[..., :1])])
     with pytest.raises(ValueError, match=r"example 1: .*NaN or infinity"):

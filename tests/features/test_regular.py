@@ -208,7 +208,7 @@ def test_files_hold_the_kind_of_potentials(tmp_path):
     np.testing.assert_array_equal(again.encoder.regular_weights(again.weights), model.regular_weights_)
     mm.CutSVM().fit(X, y).save(tmp_path / "potts")
     header, _ = parts((tmp_path / "potts").read_bytes())
-    assert set(header["encoder"]) == {"n_node_features", "n_edge_features", "potentials"}
+    assert set(header["encoder"]) == {"n_node_features", "n_edge_features", "n_clique_features", "potentials"}
     assert mm.load(tmp_path / "potts").encoder.potentials == "potts"
 
 

@@ -102,7 +102,8 @@ def test_relaxed_structures_by_the_dual(kind, size):
 
             own = one, scores[at], margin[i], costs[at], constants[i]
             bound = minimize_scalar(dual, args=own, bounds=(-6.0, 8.0), method="bounded", options={"xatol": 1e-9}).fun
-            assert bound * (1 - 1e-9) - 1e-9 <= points.value[i] <= bound * (1 + 1e-6) + 1e-9
+            # HiGHS stops at reduced costs of 1e-7, so the bound may be too low by that much.
+            assert bound * (1 - 1e-9) - 1e-9 <= points.value[i] <= bound * (1 + 1e-6) + 1e-7
         truth = [best_output(*own) for own in listed(problem.structure, *asked)]
         assert (points.value >= np.array(truth) - 1e-9).all()
 

@@ -27,8 +27,8 @@ from maxmargin.problem import GoodOutputs, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Status, Stop, choose, solve
-from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, MasterProblem, OutputRows
+from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
 from maxmargin.structures.candidates import Candidates
 
 run = partial(problems.run, tol=1e-7, max_iter=200)
@@ -65,7 +65,7 @@ def by_listing(problem: Problem) -> float:
 def test_a_margin_of_one_to_every_wrong_output(kind: str) -> None:
     problem = replace(within(make(kind, n=4), C=3.0), rescaling="none")
     optimum = by_listing(problem)
-    for master in ("highs", "extragradient"):
+    for master in ("highs", "proximal"):
         for k_best in (1, 2, 3):
             found = run(problem, mm.ColumnGeneration(master=master, k_best=k_best))
             assert found.status is Status.CONVERGED
@@ -85,7 +85,7 @@ def test_margin_with_several_rows_a_round(kind: str) -> None:
 def test_slack_rescaled_lists() -> None:
     problem = replace(within(make("candidates", n=8), C=3.0), rescaling="slack")
     optimum = by_listing(problem)
-    for master in ("highs", "extragradient"):
+    for master in ("highs", "proximal"):
         found = run(problem, mm.ColumnGeneration(master=master))
         assert found.certificate.primal == pytest.approx(optimum, rel=1e-6)
 
@@ -110,7 +110,7 @@ def test_example_weights() -> None:
 def test_the_masters_agree(seed: int, kind: str, signs: bool) -> None:
     problem = within(make(kind, seed=seed, n=8, signs=signs), C=10.0 ** (seed % 4 - 1))
     one, other = (
-        run(problem, mm.ColumnGeneration(master=master), tol=1e-8).certificate for master in ("highs", "extragradient")
+        run(problem, mm.ColumnGeneration(master=master), tol=1e-8).certificate for master in ("highs", "proximal")
     )
     assert abs(one.primal - other.primal) <= 1e-6 * one.primal
     assert max(one.dual, other.dual) <= min(one.primal, other.primal) * (1 + 1e-9)
@@ -122,18 +122,17 @@ def some_rows(seed: int, n_rows: int = 30, n: int = 12, n_examples: int = 6) -> 
     return OutputRows.of(matrix, rng.random(n_rows) + 0.5, rng.integers(0, n_examples, size=n_rows))
 
 
-@pytest.mark.parametrize("box", [np.inf, 0.3])
-@pytest.mark.parametrize("seed", range(4))
-def test_masters_one_by_one(seed: int, box: float) -> None:
+@pytest.mark.parametrize("seed", range(8))
+def test_masters_one_by_one(seed: int) -> None:
     rows = some_rows(seed)
     n = rows.matrix.shape[1]
     region = L1(C=0.8, nonnegative=np.arange(n) % 3 == 0)
-    bounds = Box(np.where(np.arange(n) % 3 == 0, 0.1, -0.05), box)
+    bounds = Box(np.zeros(n), np.inf)
     nothing = OutputRows.none(n)
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(n), np.zeros(0))
     exact = HighsMaster(region, 6).solve(MasterProblem(nothing, none, rows, start, bounds, 0.0))
-    accuracy = 1e-7
-    near = ExtragradientMaster(region, 6).solve(MasterProblem(nothing, none, rows, start, bounds, accuracy))
+    accuracy = 1e-3
+    near = ProximalMaster(region, 6).solve(MasterProblem(nothing, none, rows, start, bounds, accuracy))
 
     def value(answer: Answer) -> float:
         return region.penalty(answer.weights) + float(rows.slacks(answer.weights, 6).sum())
@@ -142,32 +141,10 @@ def test_masters_one_by_one(seed: int, box: float) -> None:
     assert value(near) <= value(exact) * (1 + 1.1 * accuracy)
     assert (np.bincount(rows.owner, near.multipliers, minlength=6) <= 1 + 1e-12).all()
     assert (near.multipliers >= 0).all()
-    if np.isinf(box):
-        g, loss = rows.aggregate(exact.multipliers)
-        assert region.dual(g, loss) == pytest.approx(value(exact), rel=1e-7)
-        g, loss = rows.aggregate(near.multipliers)
-        assert region.dual(g, loss) == pytest.approx(value(exact), rel=2 * accuracy)
-    else:
-        assert (np.abs(near.weights - bounds.center)[rows.columns] <= box + 1e-9).all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_columns_left_out_of_a_master_come_back(seed: int) -> None:
-    rows = some_rows(seed)
-    n = rows.matrix.shape[1]
-    region, free = L1(C=2.0), Box(np.zeros(n), np.inf)
-    few = np.zeros(len(rows))
-    few[0] = 1e-3  # by these multipliers no column is near its price
-    start = Answer(np.zeros(n), few)
-    master = ExtragradientMaster(region, 6)
-    assert len(master._priced(rows, few, start.weights != 0.0)) < len(rows.columns)
-    kept = np.ones(len(rows), dtype=bool)
-    found = master.solve(MasterProblem(rows, kept, rows, start, free, 1e-7))
-    exact = HighsMaster(region, 6).solve(MasterProblem(rows, kept, rows, start, free, 0.0))
-    value, least = (region.penalty(a.weights) + float(rows.slacks(a.weights, 6).sum()) for a in (found, exact))
-    assert value == pytest.approx(least, rel=1e-6)
-    g, loss = rows.aggregate(found.multipliers)
-    assert region.dual(g, loss) == pytest.approx(least, rel=1e-6)
+    g, loss = rows.aggregate(exact.multipliers)
+    assert region.dual(g, loss) == pytest.approx(value(exact), rel=1e-7)
+    g, loss = rows.aggregate(near.multipliers)
+    assert region.dual(g, loss) == pytest.approx(value(exact), rel=2 * accuracy)
 
 
 def test_a_master_that_lost_step_is_built_again() -> None:
@@ -227,10 +204,10 @@ def first_only(good: Any, bad: Any) -> float:
 
 
 PUBLISHED = mm.ColumnGeneration.plain(master="highs")
-MASTERS = [mm.ColumnGeneration(master="highs"), mm.ColumnGeneration(master="extragradient"), PUBLISHED]
+MASTERS = [mm.ColumnGeneration(master="highs"), mm.ColumnGeneration(master="proximal"), PUBLISHED]
 
 
-@pytest.mark.parametrize("solver", MASTERS, ids=["highs", "extragradient", "published"])
+@pytest.mark.parametrize("solver", MASTERS, ids=["highs", "proximal", "published"])
 @pytest.mark.parametrize(("formulation", "metric"), [("all", None), ("nearest", None), ("nearest", first_only)])
 def test_several_good_outputs(formulation: str, metric: Any, solver: Any) -> None:
     for seed in range(4):
@@ -449,13 +426,13 @@ def test_a_failed_master_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(problem, mm.ColumnGeneration(stabilize=False)).status is Status.NONFINITE
 
 
-@pytest.mark.parametrize("master", [HighsMaster, ExtragradientMaster])
-def test_a_master_ends_at_its_deadline_with_feasible_points(master: Any) -> None:
+@pytest.mark.parametrize(("master", "accuracy"), [(HighsMaster, 1e-8), (ProximalMaster, 1e-3)])
+def test_a_master_ends_at_its_deadline_with_feasible_points(master: Any, accuracy: float) -> None:
     rows, region, n = some_rows(0, 200, 40), L1(C=2.0), 40
     start, box = Answer(np.zeros(n), np.zeros(0)), Box(np.zeros(n), np.inf)
     kept = np.zeros(0, dtype=bool)
-    problem = MasterProblem(OutputRows.none(n), kept, rows, start, box, 1e-10)
-    optimum = master(region, 6).solve(problem)
+    problem = MasterProblem(OutputRows.none(n), kept, rows, start, box, accuracy)
+    optimum = HighsMaster(region, 6).solve(problem)
     best = region.penalty(optimum.weights) + rows.slacks(optimum.weights, 6).sum()
     for seconds in (-1.0, 0.0, 1e-4, 1e-3, 1e-2, 600.0):
         solver = master(region, 6)
@@ -468,13 +445,13 @@ def test_a_master_ends_at_its_deadline_with_feasible_points(master: Any) -> None
         if seconds < 0.0:
             assert found.work == 0
         again = solver.solve(problem)  # what was left undone is done
-        assert region.dual(*rows.aggregate(again.multipliers)) == pytest.approx(best, rel=1e-7)
+        assert region.dual(*rows.aggregate(again.multipliers)) == pytest.approx(best, rel=2 * accuracy)
 
 
-@pytest.mark.parametrize("master", ["highs", "extragradient"])
+@pytest.mark.parametrize("master", ["highs", "proximal"])
 def test_the_deadline_of_the_run_reaches_the_master(master: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    kind = HighsMaster if master == "highs" else ExtragradientMaster
+    kind = HighsMaster if master == "highs" else ProximalMaster
     solved = kind.solve
 
     def watched(self: Any, problem: MasterProblem) -> Answer:
@@ -492,8 +469,9 @@ def test_the_deadline_of_the_run_reaches_the_master(master: Any, monkeypatch: py
     assert set(seen) == {None}
 
 
-@pytest.mark.parametrize("master", ["highs", "extragradient"])
+@pytest.mark.parametrize("master", ["highs", "proximal"])
 @pytest.mark.parametrize("size", [1e200, 1e30])
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero:UserWarning")
 def test_features_too_large_for_a_linear_program_are_a_status(master: Any, size: float) -> None:
     X, y = ranking_data()
     with pytest.warns(ConvergenceWarning, match="scale the features down"):
@@ -508,7 +486,7 @@ def test_the_master_is_chosen_by_examples_times_weights(monkeypatch: pytest.Monk
 
     problem, solver = within(make("chain", n=12), C=5.0), mm.ColumnGeneration()
     size = 12 * problem.n_weights
-    for many, kind in ((size, HighsMaster), (size - 1, ExtragradientMaster)):
+    for many, kind in ((size, HighsMaster), (size - 1, ProximalMaster)):
         monkeypatch.setattr(column_generation, "MANY", many)
         assert type(solver._master(problem)) is kind
     assert type(solver._master(within(problem, C=5.0, radius=1.0))) is HighsMaster  # it alone knows balls
@@ -539,23 +517,6 @@ def test_small_features_are_as_good_as_others(size: float, radius: float | None)
     assert small.solution_.certificate.primal == pytest.approx(plain.solution_.certificate.primal, rel=1e-5)
 
 
-def test_a_master_in_a_small_box_promises_half_of_what_it_can() -> None:
-    for seed, size in itertools.product(range(5), (1e-4, 1e-2, 1.0)):
-        rows, region = some_rows(seed), L1(C=2.0)
-        start, box = Answer(np.zeros(12), np.zeros(0)), Box(np.zeros(12), size)
-        problem = MasterProblem(OutputRows.none(12), np.zeros(0, dtype=bool), rows, start, box, 0.0)
-        before, exact, near = (
-            region.penalty(w) + rows.slacks(w, 6).sum()
-            for w in (
-                np.zeros(12),
-                HighsMaster(region, 6).solve(problem).weights,
-                ExtragradientMaster(region, 6).solve(replace(problem, accuracy=0.1)).weights,
-            )
-        )
-        assert near <= before
-        assert before - near >= 0.5 * (before - exact) - 0.01 * before
-
-
 def test_separable_data_and_no_rows() -> None:
     structure = Candidates([2, 2])
     features = PartFeatures(np.array([[1.0], [0.0], [2.0], [0.0]]), structure.blocks[0].offsets)
@@ -568,7 +529,7 @@ def test_separable_data_and_no_rows() -> None:
     single = Problem.build(
         alone, PartFeatures(np.ones((2, 1)), alone.blocks[0].offsets), np.ones(2), mm.losses.Hamming(), L1(C=1.0)
     )
-    for master in ("highs", "extragradient"):
+    for master in ("highs", "proximal"):
         assert run(single, mm.ColumnGeneration(master=master)).status is Status.CONVERGED
 
 

@@ -25,9 +25,9 @@ RIDGES = [name for name, settings in REGIONS.items() if "C" in settings]
 
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(kind=st.sampled_from(STRUCTURES), radius=st.sampled_from([0.1, 0.7, 5.0]), seed=st.integers(0, 10_000))
-def test_projected_gradient_obeys_the_regret_bound_in_a_ball(kind: str, radius: float, seed: int) -> None:
+def test_projected_subgradient_obeys_the_regret_bound_in_a_ball(kind: str, radius: float, seed: int) -> None:
     problem = make(kind, seed=seed, region={"radius": radius})
-    runner, solver = Run.of(problem, np.random.default_rng(0)), mm.ProjectedGradient()
+    runner, solver = Run.of(problem, np.random.default_rng(0)), mm.ProjectedSubgradient()
     state = solver.init(runner, Start())
     for t in range(1, 31):
         state = solver.step(runner, state)
@@ -37,9 +37,9 @@ def test_projected_gradient_obeys_the_regret_bound_in_a_ball(kind: str, radius: 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(kind=st.sampled_from(STRUCTURES), seed=st.integers(0, 10_000))
-def test_projected_gradient_obeys_the_regret_bound_with_a_ridge(kind: str, seed: int) -> None:
+def test_projected_subgradient_obeys_the_regret_bound_with_a_ridge(kind: str, seed: int) -> None:
     problem = make(kind, seed=seed, region={"C": 1e-3})
-    runner, solver = Run.of(problem, np.random.default_rng(0)), mm.ProjectedGradient()
+    runner, solver = Run.of(problem, np.random.default_rng(0)), mm.ProjectedSubgradient()
     state, longest = solver.init(runner, Start()), 0.0
     for t in range(1, 31):
         before = state.squares
@@ -51,7 +51,7 @@ def test_projected_gradient_obeys_the_regret_bound_with_a_ridge(kind: str, seed:
 
 def test_with_a_ridge_the_last_weights_answer_the_average_outputs() -> None:
     problem = make("chain", region={"C": 0.05})
-    runner, solver = Run.of(problem, np.random.default_rng(0)), mm.ProjectedGradient()
+    runner, solver = Run.of(problem, np.random.default_rng(0)), mm.ProjectedSubgradient()
     state = solver.init(runner, Start())
     for _ in range(9):
         state = solver.step(runner, state)
@@ -59,29 +59,29 @@ def test_with_a_ridge_the_last_weights_answer_the_average_outputs() -> None:
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)
-def test_projected_gradient_in_shards(kind: str) -> None:
-    class Shards(mm.ProjectedGradient):
+def test_projected_subgradient_in_shards(kind: str) -> None:
+    class Shards(mm.ProjectedSubgradient):
         shard_size = 25  # type: ignore[assignment]
 
     for slack in SLACKS:
         problem = replace(make(kind, n=6), slack=slack)
-        whole, pieces = run(problem, mm.ProjectedGradient(), max_iter=20), run(problem, Shards(), max_iter=20)
+        whole, pieces = run(problem, mm.ProjectedSubgradient(), max_iter=20), run(problem, Shards(), max_iter=20)
         np.testing.assert_allclose(pieces.weights, whole.weights, rtol=1e-6, atol=1e-9)
         assert pieces.certificate.gap == pytest.approx(whole.certificate.gap, rel=1e-6)
         assert pieces.counters == whole.counters
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)
-def test_projected_gradient_without_regularization(kind: str) -> None:
+def test_projected_subgradient_without_regularization(kind: str) -> None:
     problem = make(kind, region={"C": np.inf})
-    solution = solve(problem, mm.ProjectedGradient(), stop=Stop(tol=1e-9, max_iter=60))
+    solution = solve(problem, mm.ProjectedSubgradient(), stop=Stop(tol=1e-9, max_iter=60))
     assert solution.certificate.hinge < 0.9 * problem.hinge(np.zeros(problem.n_weights))
 
 
 @pytest.mark.parametrize("region", REGIONS)
 def test_steps_of_the_paper(region: str) -> None:
     problem = make("matching", region=REGIONS[region], signs=True)
-    solution = run(problem, mm.ProjectedGradient(step_size=0.1), max_iter=400)
+    solution = run(problem, mm.ProjectedSubgradient(step_size=0.1), max_iter=400)
     optimum = run(problem, mm.Exact()).certificate.primal
     assert solution.certificate.dual <= optimum * (1 + 1e-7)
     assert solution.certificate.gap <= 0.05 * problem.hinge(np.zeros(problem.n_weights))
@@ -89,8 +89,8 @@ def test_steps_of_the_paper(region: str) -> None:
 
 def test_start_weights() -> None:
     problem = make("matching")
-    first = run(problem, mm.ProjectedGradient(), tol=1e-3, max_iter=1000)
-    again = run(problem, mm.ProjectedGradient(), start=Start(first.weights), max_iter=1)
+    first = run(problem, mm.ProjectedSubgradient(), tol=1e-3, max_iter=1000)
+    again = run(problem, mm.ProjectedSubgradient(), start=Start(first.weights), max_iter=1)
     assert again.certificate.primal <= first.certificate.primal
 
 
@@ -160,7 +160,7 @@ def test_example_weights() -> None:
     assert one.primal == pytest.approx(two.primal, rel=2e-4)
 
 
-@pytest.mark.parametrize("solver", [mm.ProjectedGradient(), mm.ExponentiatedGradient()])
+@pytest.mark.parametrize("solver", [mm.ProjectedSubgradient(), mm.ExponentiatedGradient()])
 def test_no_examples_and_no_features(solver: Solver) -> None:
     empty = make("chain").select([])
     assert run(empty, solver, max_iter=3).certificate.primal == 0.0
@@ -178,7 +178,7 @@ def test_through_estimators() -> None:
     assert model.solution_.status is Status.CONVERGED
     assert model.fit(X, y).solution_.counters.iterations == 0
     X, y = matchings(6)
-    model = mm.MatchingSVM(solver=mm.ProjectedGradient(), C=0.05, slack="quadratic", tol=0.05).fit(X, y)
+    model = mm.MatchingSVM(solver=mm.ProjectedSubgradient(), C=0.05, slack="quadratic", tol=0.05).fit(X, y)
     assert model.solution_.status is Status.CONVERGED
 
 
@@ -197,6 +197,6 @@ def test_features_of_any_size_do_not_overflow() -> None:
         rows = size * np.random.default_rng(0).normal(size=(base.structure.starts[1] // 3, 4))
         features = mm.features.ChainFeatures(rows, base.structure.n_variables, 3)
         problem = replace(base, features=features, region=region)
-        for solver in (mm.ExponentiatedGradient(block_size=2), mm.ProjectedGradient()):
+        for solver in (mm.ExponentiatedGradient(block_size=2), mm.ProjectedSubgradient()):
             assert run(problem, solver, max_iter=200, random_state=0).status is not Status.NONFINITE
-    assert run(replace(base, region=L1(1e-6)), mm.ProjectedGradient(), tol=1e-3).status is Status.CONVERGED
+    assert run(replace(base, region=L1(1e-6)), mm.ProjectedSubgradient(), tol=1e-3).status is Status.CONVERGED

@@ -40,7 +40,7 @@ SOLVERS: dict[str, tuple[Solver, Reach]] = {
     "block Frank-Wolfe": (mm.BlockFrankWolfe(), (1e-4, 3000)),
     "block Frank-Wolfe, gap sampling": (mm.BlockFrankWolfe(sampling="gap", cache=0.25), (1e-4, 3000)),
     "column generation": (mm.ColumnGeneration(), (1e-7, 200)),
-    "column generation, extragradient": (mm.ColumnGeneration(master="extragradient"), (1e-7, 200)),
+    "column generation, proximal": (mm.ColumnGeneration(master="proximal"), (1e-7, 200)),
     "cutting planes, n-slack": (mm.CuttingPlane(slacks="n"), (1e-5, 400)),
     "cutting planes, 1-slack": (mm.CuttingPlane(slacks="one"), (1e-5, 400)),
     "dual extragradient": (mm.DualExtragradient(), (0.02, 300)),
@@ -54,7 +54,9 @@ SOLVERS: dict[str, tuple[Solver, Reach]] = {
     "MIRA": (mm.Mira(), None),
     "MIRA, 3-best": (mm.Mira(k=3), None),
     "projected gradient": (mm.ProjectedGradient(), None),
-    "projected gradient, last weights": (mm.ProjectedGradient(average=False), None),
+    "projected gradient, plain": (mm.ProjectedGradient.plain(), None),
+    "projected subgradient": (mm.ProjectedSubgradient(), None),
+    "projected subgradient, last weights": (mm.ProjectedSubgradient(average=False), None),
     "simplicial decomposition, product": (SD(), (1e-5, 400)),
     "simplicial decomposition, one": (SD(master="one"), (1e-5, 400)),
     "simplicial decomposition, working set": (SD(working_set="cyclic"), (1e-5, 400)),
@@ -72,7 +74,7 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "column generation, aging at once": (mm.ColumnGeneration(master="highs", age=1), (1e-7, 200)),
     "column generation, plain": (mm.ColumnGeneration(master="highs", stabilize=False, age=None), (1e-7, 200)),
     "column generation, plain extragradient": (
-        mm.ColumnGeneration(master="extragradient", stabilize=False, age=None),
+        mm.ColumnGeneration(master="proximal", stabilize=False, age=None),
         (1e-7, 200),
     ),
     "column generation, published": (mm.ColumnGeneration.plain(max_steps=100), None),
@@ -91,7 +93,7 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "simplicial decomposition, violation": (SD(working_set="violation", **FEW), (1e-5, 400)),
 }
 ALL = SOLVERS | VARIANTS
-SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "extragradient")
+SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "proximal")
 SLOW = {
     "column generation, published": 0.8,
     "dual extragradient, plain": 0.8,
@@ -99,7 +101,9 @@ SLOW = {
     "extragradient, plain": 0.8,
     "extragradient, plain, entropic": 0.8,
     "projected gradient": 0.35,
-    "projected gradient, last weights": 0.35,
+    "projected gradient, plain": 0.8,
+    "projected subgradient": 0.35,
+    "projected subgradient, last weights": 0.35,
     "simplicial decomposition, working set": 0.3,
 }
 """The share of the hinge loss at zero weights that a slow solver's gap may be after ITERATIONS; 0.05 for others."""
@@ -141,7 +145,7 @@ def cases(kind: str) -> Iterator[tuple[str, str, str]]:
 def bounds(kind: str, region: str, rescaling: str, slack: str) -> tuple[float, float]:
     """An interval that holds the optimum: Exact's, or where it refuses a long run of projected subgradient steps."""
     problem = pose(kind, region, rescaling, slack)
-    solver: Solver = mm.Exact() if mm.Exact().unsupported(problem) is None else mm.ProjectedGradient()
+    solver: Solver = mm.Exact() if mm.Exact().unsupported(problem) is None else mm.ProjectedSubgradient()
     certificate = run(problem, solver, tol=1e-6, max_iter=400).certificate
     return certificate.dual, certificate.primal
 
@@ -219,7 +223,7 @@ def test_all_agree_with_the_enumerated_program(
         problem = rebuilt(base, example_weight=weight, rescaling=rescaling, slack=slack)
         optimum = training.optimum(problem)
         for name, (solver, reach) in ALL.items():
-            slow = name == "projected gradient" and not signs
+            slow = name == "projected subgradient" and not signs
             judged = slow or (kind == "chain" and name.startswith(("cutting", "simplicial")))
             if judged and solver.unsupported(problem) is None:
                 tol, iterations = reach or (1e-3, 500)

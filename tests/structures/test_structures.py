@@ -59,10 +59,11 @@ def methods(structure: Structure) -> dict[str, Callable[..., list[Points]]]:
 
 
 def scores_for(structure: Structure, rng: np.random.Generator) -> np.ndarray:
-    """Random scores, with ties now and then; on cuts the edges attract."""
+    """Random scores, with ties now and then; on cuts edges and cliques attract."""
     scores = np.round(rng.normal(size=structure.n_parts), int(rng.integers(0, 4)))
     if isinstance(structure, Cut):
-        scores[structure.starts[1] :] = -np.abs(scores[structure.starts[1] :])
+        edges, cliques = slice(structure.starts[1], structure.starts[2]), slice(structure.starts[2], None)
+        scores[edges], scores[cliques] = -np.abs(scores[edges]), np.abs(scores[cliques])
     return scores
 
 

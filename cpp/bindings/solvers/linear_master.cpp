@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "arrays.hpp"
+#include "maxmargin/simplex/proximal_master.hpp"
 
 namespace maxmargin {
 
@@ -16,47 +17,60 @@ linear_master::Compressed compressed(const In<std::int32_t>& starts, const In<st
     return {view(starts), view(at), view(values)};
 }
 
-void linear_master_iterate(const In<std::int32_t>& starts, const In<std::int32_t>& columns, const In<double>& values,
-                           const In<std::int32_t>& column_starts, const In<std::int32_t>& rows,
-                           const In<double>& column_values, const In<double>& b, const In<double>& link,
-                           const In<std::int32_t>& owner, const In<double>& price, const In<double>& lower,
-                           const In<double>& upper, const In<double>& cost, Out<double>& w, Out<double>& xi,
-                           Out<double>& lambda, Out<double>& sum_w, Out<double>& sum_xi, Out<double>& sum_lambda,
-                           double primal_step, double dual_step, std::int64_t steps, bool extragradient) {
+void linear_master_extragradient(const In<std::int32_t>& starts, const In<std::int32_t>& columns,
+                                 const In<double>& values, const In<std::int32_t>& column_starts,
+                                 const In<std::int32_t>& rows, const In<double>& column_values, const In<double>& b,
+                                 const In<std::int32_t>& owner, const In<double>& price, const In<double>& lower,
+                                 const In<double>& cost, Out<double>& w, Out<double>& xi, Out<double>& lambda,
+                                 double step, std::int64_t steps) {
     const std::size_t n_rows = b.size(), n = price.size(), m = cost.size();
-    require(link.size() == n_rows && owner.size() == n_rows, "b, link and owner must have one entry per row");
-    require(lower.size() == n && upper.size() == n, "price, lower and upper must have one entry per weight");
-    require(w.size() == n && sum_w.size() == n, "w and sum_w must have one entry per weight");
-    require(xi.size() == m && sum_xi.size() == m, "xi and sum_xi must have one entry per example");
-    require(lambda.size() == n_rows && sum_lambda.size() == n_rows,
-            "multipliers and sum_multipliers: one entry per row");
+    require(owner.size() == n_rows && lambda.size() == n_rows, "b, owner and multipliers: one entry per row");
+    require(lower.size() == n && w.size() == n, "price, lower and w must have one entry per weight");
+    require(xi.size() == m, "cost and xi must have one entry per example");
     require(within(view(owner), 0, static_cast<std::int64_t>(m)), "an owner is out of range");
-    require(steps >= 0 && std::isfinite(primal_step) && std::isfinite(dual_step), "steps must be finite");
+    require(steps >= 0 && std::isfinite(step), "the step must be finite");
     const linear_master::Program program{compressed(starts, columns, values, n_rows, n),
                                          compressed(column_starts, rows, column_values, n, n_rows),
                                          view(b),
-                                         view(link),
                                          view(owner),
                                          view(price),
                                          view(lower),
-                                         view(upper),
                                          view(cost)};
     const linear_master::Point point{view(w), view(xi), view(lambda)};
-    const linear_master::Point sums{view(sum_w), view(sum_xi), view(sum_lambda)};
     NoGil release;
-    linear_master::iterate(program, point, sums, primal_step, dual_step, steps, extragradient);
+    linear_master::extragradient(program, point, step, steps);
+}
+
+double proximal_master_ascend(const In<std::int32_t>& starts, const In<std::int32_t>& columns, const In<double>& values,
+                              const In<double>& b, const In<std::int32_t>& first, const In<double>& center,
+                              const In<double>& mu, const In<double>& lower, Out<double>& w, Out<double>& g,
+                              Out<double>& lambda, double price, double enough, double aim, std::int64_t sweeps,
+                              std::uint32_t seed) {
+    const std::size_t n_rows = b.size(), n = center.size();
+    require(mu.size() == n && lower.size() == n, "center, mu and lower must have one entry per weight");
+    require(w.size() == n && g.size() == n, "w and g must have one entry per weight");
+    require(lambda.size() == n_rows, "multipliers must have one entry per row");
+    require(first.size() >= 1 && rises_to(view(first), n_rows), "first must rise from 0 to the number of rows");
+    const linear_master::Compressed rows = compressed(starts, columns, values, n_rows, n);
+    const proximal_master::Program program{rows.starts,  rows.at,  rows.values, view(b), view(first),
+                                           view(center), view(mu), view(lower), price};
+    const proximal_master::Point point{view(w), view(g), view(lambda)};
+    NoGil release;
+    return proximal_master::Ascent(program, point, seed).run(enough, aim, sweeps);
 }
 
 }  // namespace
 
 void bind_linear_master(nb::module_& module) {
-    module.def(
-        "linear_master_iterate", &linear_master_iterate, "starts"_array, "columns"_array, "values"_array,
-        "column_starts"_array, "rows"_array, "column_values"_array, "b"_array, "link"_array, "owner"_array,
-        "price"_array, "lower"_array, "upper"_array, "cost"_array, "w"_array, "xi"_array, "multipliers"_array,
-        "sum_w"_array, "sum_xi"_array, "sum_multipliers"_array, "primal_step"_a, "dual_step"_a, "steps"_a,
-        "extragradient"_a,
-        "Steps of two players on a linear program over a working set of rows; moves w, xi and multipliers in place.");
+    module.def("linear_master_extragradient", &linear_master_extragradient, "starts"_array, "columns"_array,
+               "values"_array, "column_starts"_array, "rows"_array, "column_values"_array, "b"_array, "owner"_array,
+               "price"_array, "lower"_array, "cost"_array, "w"_array, "xi"_array, "multipliers"_array, "step"_a,
+               "steps"_a, "Steps of extragradient on a linear program; moves w, xi and multipliers in place.");
+    module.def("proximal_master_ascend", &proximal_master_ascend, "starts"_array, "columns"_array, "values"_array,
+               "b"_array, "first"_array, "center"_array, "mu"_array, "lower"_array, "w"_array, "g"_array,
+               "multipliers"_array, "price"_a, "enough"_a, "aim"_a, "sweeps"_a, "seed"_a,
+               "Coordinate ascent on the dual of a linear program with a proximal term, until a sweep had no more than "
+               "aim to gain; moves w, g and multipliers in place. Returns what the last sweep had to gain.");
 }
 
 }  // namespace maxmargin

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "arrays.hpp"
@@ -14,13 +15,15 @@ using cut::CutGraphs;
 void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations_per_arc, Out<double> flow,
             Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
     const CutGraphs g = batch.graphs();
-    const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
+    const CutLayout layout = batch.layout();
+    const auto parts = static_cast<std::size_t>(layout.size());
     const auto examples = static_cast<std::size_t>(g.examples());
     require(scores.size() == parts && z.size() == parts, "scores and z need one entry per part");
     require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
     require(value.size() == examples && status.size() == examples, "one value and status per example");
     const NoGil unlocked;
-    cut::argmax(g, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status), threads);
+    cut::argmax(g, layout, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status),
+                threads);
 }
 
 void order(const CutBatch& batch, Out<std::int32_t> order) {
@@ -34,7 +37,8 @@ void project(const CutBatch& batch, In<double> point, double tol, bool newton, s
              Out<double> flow, Out<double> z, Out<double> value, Out<double> gap, Out<std::int8_t> status,
              int threads) {
     const CutGraphs g = batch.graphs();
-    const auto parts = static_cast<std::size_t>(g.nodes() + g.edges());
+    const CutLayout layout = batch.layout();
+    const auto parts = static_cast<std::size_t>(layout.size());
     const auto examples = static_cast<std::size_t>(g.examples());
     require(batch.ordered, "a projection needs the orders of nodes and edges");
     require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
@@ -43,27 +47,31 @@ void project(const CutBatch& batch, In<double> point, double tol, bool newton, s
     require(value.size() == examples && gap.size() == examples && status.size() == examples,
             "one value, gap and status per example");
     const NoGil unlocked;
-    cut::project(g, batch.node_order, batch.edge_order, view(point), tol, newton, step_limit, view(flow), view(z),
-                 view(value), view(gap), view(status), threads);
+    cut::project(g, layout, batch.node_order, batch.edge_order, view(point), tol, newton, step_limit, view(flow),
+                 view(z), view(value), view(gap), view(status), threads);
 }
 
 // Minimum cuts of one example at a time; each starts from the flow of the last.
 class CutOracle final : public SingleBest {
    public:
     CutOracle(const CutBatch& batch, std::int64_t augmentations_per_arc)
-        : graphs_(batch.graphs()), augmentations_per_arc_(augmentations_per_arc),
+        : graphs_(batch.graphs()), layout_(batch.layout()), augmentations_per_arc_(augmentations_per_arc),
           flow_(static_cast<std::size_t>(graphs_.edges()), 0.0) {
-        const cut::Sizes sizes = cut::largest(graphs_);
-        scratch_.reserve(sizes);
-        z_.resize(static_cast<std::size_t>(sizes.nodes) + static_cast<std::size_t>(sizes.edges));
+        scratch_.reserve(cut::largest(graphs_));
+        std::int64_t most = 0;
+        for (std::int64_t i = 0; i < n_examples(); ++i) most = std::max(most, size(i));
+        z_.resize(static_cast<std::size_t>(most));
     }
     std::int64_t n_examples() const override { return graphs_.examples(); }
-    std::int64_t size(std::int64_t i) const override { return graphs_[i].nodes + graphs_[i].edges; }
+    std::int64_t size(std::int64_t i) const override {
+        const cut::Extent own = layout_[i];
+        return std::int64_t{own.nodes} + own.edges + 2 * std::int64_t{own.cliques};
+    }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
-        const cut::CutExample g = graphs_[i];
+        const cut::Extent own = layout_[i];
         double value;
-        if (cut::argmax_one(g, scores, scores + g.nodes, augmentations_per_arc_, scratch_,
-                            flow_.data() + graphs_.edge_offsets[i], z_.data(), z_.data() + g.nodes, value) != cut::ok)
+        if (cut::argmax_one(graphs_[i], own, cut::CutParts(own, scores), augmentations_per_arc_, scratch_,
+                            flow_.data() + graphs_.edge_offsets[i], cut::CutParts(own, z_.data()), value) != cut::ok)
             return online::Status::nonfinite;
         nonzeros(z_.data(), size(i), vertex);
         return online::Status::ok;
@@ -72,6 +80,7 @@ class CutOracle final : public SingleBest {
 
    private:
     CutGraphs graphs_;
+    CutLayout layout_;
     std::int64_t augmentations_per_arc_;
     std::vector<double> flow_, z_;
     cut::ArgmaxScratch scratch_;
@@ -88,7 +97,11 @@ void bind_cut(nb::module_& module) {
         .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
                       const Numbers&>(),
              "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array, "node_order"_array,
-             "edge_order"_array);
+             "edge_order"_array)
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
+                      const Numbers&, const Offsets&, const Offsets&, const Offsets&>(),
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array, "node_order"_array,
+             "edge_order"_array, "own_nodes"_array, "own_edges"_array, "cliques"_array);
     module.def("cut_argmax", &argmax, "batch"_a, "scores"_array, "augmentations_per_arc"_a, "flow"_array, "z"_array,
                "value"_array, "status"_array, "threads"_a);
     module.def("cut_order", &order, "batch"_a, "order"_array);

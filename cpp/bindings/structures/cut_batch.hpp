@@ -12,6 +12,7 @@ namespace maxmargin {
 
 using cut::CutExample;
 using cut::CutGraphs;
+using cut::CutLayout;
 
 inline void check_graphs(const CutGraphs& g) {
     require(!g.node_offsets.empty() && g.edge_offsets.size() == g.node_offsets.size(),
@@ -49,6 +50,36 @@ inline void check_order(std::span<const std::int64_t> offsets, std::span<const s
     }
 }
 
+// Each example's own nodes and edges come first, and every other edge joins one of its own nodes and one of a clique,
+// in the direction of that node's kind. Orders are empty where nodes and edges are in their places.
+inline void check_cliques(const CutGraphs& g, const CutLayout& layout, std::span<const std::int32_t> node_order,
+                          std::span<const std::int32_t> edge_order) {
+    for (const auto& offsets : {layout.nodes, layout.edges, layout.cliques})
+        require(offsets.size() == g.node_offsets.size() && rises_to(offsets, static_cast<std::size_t>(offsets.back())),
+                "offsets of cliques and of what is not theirs must rise from 0, one entry more than examples");
+    require(layout.nodes.back() + 2 * layout.cliques.back() == g.nodes() && layout.edges.back() <= g.edges(),
+            "cliques add two nodes each, and edges");
+    for (std::int64_t i = 0; i < g.examples(); ++i) {
+        const CutExample one = g[i];
+        const cut::Extent own = layout[i];
+        require(std::int64_t{own.nodes} + 2 * std::int64_t{own.cliques} == one.nodes && own.edges <= one.edges,
+                "a clique adds two nodes to its example");
+        const auto place = [&](std::int32_t node) {
+            return node_order.empty() ? node : node_order[static_cast<std::size_t>(g.node_offsets[i] + node)];
+        };
+        bool good = true;
+        for (std::int32_t e = 0; e < one.edges; ++e) {
+            const std::int32_t at =
+                edge_order.empty() ? e : edge_order[static_cast<std::size_t>(g.edge_offsets[i] + e)];
+            const std::int32_t first = place(one.ends[2 * e]), second = place(one.ends[2 * e + 1]);
+            const bool outward = first < own.nodes, inward = second < own.nodes;
+            const bool ones = cut::Extent::all_ones((outward ? second : first) - own.nodes);
+            good = good && (at < own.edges ? outward && inward : outward != inward && ones == inward);
+        }
+        require(good, "an edge of a clique must join one of its two nodes with a member");
+    }
+}
+
 // Graphs whose arrays are checked on construction. It owns copies that cannot change afterwards, so a call checks only
 // the lengths of its vectors: checking all arcs in every call cost a tenth of an argmax. A projection needs the two
 // orders as well.
@@ -57,13 +88,42 @@ class CutBatch {
     CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
              const In<std::int64_t>& start, const In<std::int32_t>& arcs)
         : node_offsets_(copied(node_offsets)), edge_offsets_(copied(edge_offsets)), start_(copied(start)),
-          ends_(copied(ends)), arcs_(copied(arcs)) {
+          none_(node_offsets_.size(), 0), ends_(copied(ends)), arcs_(copied(arcs)) {
         check_graphs(graphs());
     }
     CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
              const In<std::int64_t>& start, const In<std::int32_t>& arcs, const In<std::int32_t>& nodes,
              const In<std::int32_t>& edges)
         : CutBatch(node_offsets, edge_offsets, ends, start, arcs) {
+        set_orders(nodes, edges);
+    }
+
+    // The nodes and edges of an example that are not its own belong to cliques, see cut::Extent; orders as above or
+    // empty.
+    CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
+             const In<std::int64_t>& start, const In<std::int32_t>& arcs, const In<std::int32_t>& nodes,
+             const In<std::int32_t>& edges, const In<std::int64_t>& own_nodes, const In<std::int64_t>& own_edges,
+             const In<std::int64_t>& cliques)
+        : CutBatch(node_offsets, edge_offsets, ends, start, arcs) {
+        if (nodes.size() || edges.size() || node_offsets_.back() == 0) set_orders(nodes, edges);
+        own_nodes_ = copied(own_nodes);
+        own_edges_ = copied(own_edges);
+        cliques_ = copied(cliques);
+        check_cliques(graphs(), {own_nodes_, own_edges_, cliques_}, node_order, edge_order);
+    }
+
+    CutGraphs graphs() const { return {node_offsets_, edge_offsets_, ends_, start_, arcs_}; }
+
+    CutLayout layout() const {
+        if (cliques_.empty()) return {node_offsets_, edge_offsets_, none_};
+        return {own_nodes_, own_edges_, cliques_};
+    }
+
+    std::vector<std::int32_t> node_order, edge_order;
+    bool ordered = false;
+
+   private:
+    void set_orders(const In<std::int32_t>& nodes, const In<std::int32_t>& edges) {
         node_order = copied(nodes);
         edge_order = copied(edges);
         check_order(node_offsets_, node_order);
@@ -71,13 +131,7 @@ class CutBatch {
         ordered = true;
     }
 
-    CutGraphs graphs() const { return {node_offsets_, edge_offsets_, ends_, start_, arcs_}; }
-
-    std::vector<std::int32_t> node_order, edge_order;
-    bool ordered = false;
-
-   private:
-    std::vector<std::int64_t> node_offsets_, edge_offsets_, start_;
+    std::vector<std::int64_t> node_offsets_, edge_offsets_, start_, own_nodes_, own_edges_, cliques_, none_;
     std::vector<std::int32_t> ends_, arcs_;
 };
 

@@ -9,23 +9,30 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import graphs
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures.networks.associative import Associative
+from maxmargin.structures.networks.cliques import CliqueNetwork
 
 
 @dataclass(frozen=True, eq=False)
 class AssociativeEncoder(LabeledEncoder):
     """Graphs: score of labels ``y`` ``sum_i W[:, y_i]'x_i + sum_ij [y_i = y_j] V[:, y_i]'x_ij`` with ``V >= 0``.
 
+    Where graphs have cliques, ``sum_c [all of c have label l] U[:, l]'x_c`` with ``U >= 0`` comes on top.
+
     Attributes:
-        per_label: whether edge weights differ between labels; else all columns of ``V`` are one.
+        per_label: whether edge and clique weights differ between labels; else all columns of ``V``, and of ``U``, are
+            one.
+        n_clique_features: columns of the clique features; 0 without cliques.
     """
 
     per_label: bool = True
+    n_clique_features: int = 0
 
     kind = "associative"
 
@@ -35,7 +42,7 @@ class AssociativeEncoder(LabeledEncoder):
 
     def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
-        return self._learned(parsed.nodes, parsed.edge_rows, y)
+        return replace(self._learned(parsed.nodes, parsed.edge_rows, y), n_clique_features=parsed.clique_width())
 
     def batch(self, parsed: graphs.Graphs) -> Batch:
         """The nodes and edges of all graphs."""
@@ -46,40 +53,45 @@ class AssociativeEncoder(LabeledEncoder):
             "shift them, split a signed feature into its positive and negative part, or use GraphSVM",
         )
         node_offsets, edge_offsets = parsed.nodes.offsets, parsed.edge_offsets
-        k = self.n_labels
-        return Batch(
-            Associative(np.diff(node_offsets), parsed.edges, edge_offsets, k),
-            Stacked(
-                TiedRows(parsed.nodes.matrix, node_offsets, k),
-                TiedRows(parsed.edge_rows.matrix, edge_offsets, k, alike=not self.per_label),
-            ),
-        )
+        k, alike = self.n_labels, not self.per_label
+        shape = np.diff(node_offsets), parsed.edges, edge_offsets, k
+        maps = [
+            TiedRows(self._row_matrix(parsed.nodes), node_offsets, k),
+            TiedRows(parsed.edge_rows.matrix, edge_offsets, k, alike=alike),
+        ]
+        cliques, clique_rows = parsed.attracting_cliques(self.n_clique_features)
+        if not self.n_clique_features:
+            return Batch(Associative(*shape), Stacked(*maps))
+        maps.append(TiedRows(clique_rows.matrix, clique_rows.offsets, k, alike=alike))
+        return Batch(CliqueNetwork(*shape, cliques), Stacked(*maps))
 
     @property
     def _n_node_weights(self) -> int:
-        return (self.n_features or 0) * self.n_labels
+        return self._n_row_weights(self.n_features)
 
     @property
     def n_weights(self) -> int:
-        """Node weights, then edge weights."""
-        return self._n_node_weights + (self.n_edge_features or 0) * (self.n_labels if self.per_label else 1)
+        """Node weights, then edge weights, then clique weights."""
+        rewards = (self.n_edge_features or 0) + self.n_clique_features
+        return self._n_node_weights + rewards * (self.n_labels if self.per_label else 1)
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """Both widths, the labels in order, and whether edge weights differ between them."""
-        return *super().layout, self.per_label
+        """All widths, the labels in order, and whether edge weights differ between them."""
+        return *super().layout, self.per_label, self.n_clique_features
 
     def nonnegative(self) -> npt.NDArray[np.bool_]:
-        """The edge weights."""
+        """The edge and clique weights."""
         return np.arange(self.n_weights) >= self._n_node_weights
 
     def state(self) -> State:
         """Labels, widths, and whether edge weights differ between labels."""
-        return {**super().state(), "per_label": self.per_label}
+        return {**super().state(), "per_label": self.per_label, "n_clique_features": self.n_clique_features}
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
         if not isinstance(state["per_label"], bool):
             raise ValueError("its per_label is neither true nor false")
-        return replace(super().from_state(state), per_label=state["per_label"])
+        cliques = _checks.integer("n_clique_features", state["n_clique_features"], least=0)
+        return replace(super().from_state(state), per_label=state["per_label"], n_clique_features=cliques)

@@ -3,39 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders.base import Batch
+from maxmargin import _checks
+from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
-from maxmargin.encoders.rows import RowsEncoder
-from maxmargin.features.parts import PartFeatures
+from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
+from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class CandidatesEncoder(RowsEncoder):
+class CandidatesEncoder(KernelEncoder):
     """Encodes lists of candidates.
 
     Attributes:
         n_features: columns of the candidates' features.
+        kernel: a kernel in place of explicit features, or None.
+        support: with a kernel, the rows that it compares others with.
     """
 
     n_features: int | None = None
+    kernel: Kernel | None = None
+    support: KernelMap | None = None
 
     kind = "candidates"
-    empty = "no candidates"
+
+    def parse(self, X: list[Any]) -> tuple[list[Any], checks.Rows]:
+        """The examples as given, and the features of all candidates."""
+        return X, checks.rows(X, "features", "no candidates")
+
+    def learn(self, parsed: tuple[list[Any], checks.Rows], y: Sequence[Any]) -> Self:
+        """The number of features, and with a kernel the training candidates."""
+        return replace(self, n_features=parsed[1].width, support=self._support(parsed[1]))
 
     def batch(self, parsed: tuple[list[Any], checks.Rows]) -> Batch:
         """The lists of candidates."""
         rows = parsed[1]
         rows.require(self.n_features)
-        return Batch(Candidates(np.diff(rows.offsets)), PartFeatures(rows.matrix, rows.offsets))
+        return Batch(Candidates(np.diff(rows.offsets)), self._row_features(rows, rows.offsets))
 
     def good(self, batch: Batch, y: Sequence[Any]) -> npt.NDArray[np.bool_]:
         """Which candidates are good, packed, shape ``(n_parts,)``; ValueError naming the example if none is."""
@@ -57,6 +69,26 @@ class CandidatesEncoder(RowsEncoder):
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whether a good candidate was chosen."""
         return float(bool((good_numbers(gold, 0, None) == predicted).any())), 1.0
+
+    @property
+    def n_weights(self) -> int:
+        """Those of the candidates' features or of the kernel."""
+        return self._n_row_weights(self.n_features)
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """The width; with a kernel also its settings and the training rows."""
+        return self.kind, self.n_features, self._kernel_layout
+
+    def state(self) -> State:
+        """The number of features and the kernel."""
+        return {"n_features": self.n_features, **self._kernel_state()}
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        n_features = _checks.integer("n_features", state["n_features"], least=0)
+        return cls(n_features, *kernel_from_state(state, n_features))
 
 
 def good_numbers(given: Any, index: int, size: int | None) -> IntArray:

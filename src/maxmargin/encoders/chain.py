@@ -54,7 +54,7 @@ class ChainEncoder(LabeledEncoder):
         """The positions (and edges) of all sequences."""
         tokens, edges = parsed
         edge_rows = self._edge_matrix(tokens, edges)
-        rows, lengths = tokens.matrix, np.diff(tokens.offsets)
+        rows, lengths = self._row_matrix(tokens), np.diff(tokens.offsets)
         if edges is not None:
             wrong = np.flatnonzero(np.diff(edges.offsets) != lengths - 1)
             if wrong.size:

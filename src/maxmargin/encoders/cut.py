@@ -10,6 +10,8 @@ and ``(w00 + w01 + w10 + w11) / 2``, which changes no decision and is 0 at the o
     w00'x + z_j first'x + z_k second'x - z_jk edge'x,    edge >= 0:
 
 a Potts model whose nodes also have the summed features of the edges that begin, and of those that end in them.
+
+A clique ``c`` whose nodes all have label ``l`` scores ``u_l'x_c`` with ``u_l >= 0``; in Potts models ``u_0 = u_1``.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
+from maxmargin.features.tied import TiedRows
 from maxmargin.structures.base import FloatArray
+from maxmargin.structures.clique_cut import CliqueCut
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.sparse import SparsePoint
 
@@ -45,13 +49,16 @@ _L1_UNSUPPORTED = (
 class CutEncoder(KernelEncoder):
     """Encodes graphs: score of a labeling ``sum_j y_j w_n'x_j - sum_jk [y_j != y_k] w_e'x_jk`` with ``w_e >= 0``.
 
+    Where graphs have cliques, ``sum_c [all of c alike] w_c'x_c`` with ``w_c >= 0`` comes on top.
+
     Attributes:
         n_node_features: columns of the node features.
         n_edge_features: columns of the edge features.
         potentials: "potts" as above, or "regular": ``sum_j y_j w_n'x_j + sum_jk w_{y_j y_k}'x_jk``, up to the score of
-            labeling all nodes 0.
+            labeling all nodes 0, and cliques have weights for each label.
         kernel: a kernel in place of explicit node features, or None; edge features stay linear.
         support: with a kernel, the rows that it compares others with.
+        n_clique_features: columns of the clique features; 0 without cliques.
     """
 
     n_node_features: int | None = None
@@ -59,6 +66,7 @@ class CutEncoder(KernelEncoder):
     potentials: str = "potts"
     kernel: Kernel | None = None
     support: KernelMap | None = None
+    n_clique_features: int = 0
 
     kind = "cut"
 
@@ -76,6 +84,7 @@ class CutEncoder(KernelEncoder):
             self,
             n_node_features=parsed.nodes.width,
             n_edge_features=parsed.edge_rows.width,
+            n_clique_features=parsed.clique_width(),
             support=self._support(parsed.nodes),
         )
 
@@ -88,11 +97,17 @@ class CutEncoder(KernelEncoder):
             "shift them, or split a signed feature into its positive and negative part",
         )
         edge_rows, edge_offsets = parsed.edge_rows.matrix, parsed.edge_offsets
-        structure = Cut(np.diff(parsed.nodes.offsets), parsed.edges, edge_offsets)
+        shape = np.diff(parsed.nodes.offsets), parsed.edges, edge_offsets
+        cliques, clique_rows = parsed.attracting_cliques(self.n_clique_features)
+        structure = CliqueCut(*shape, cliques) if self.n_clique_features else Cut(*shape)
         node_map = self._row_features(parsed.nodes, parsed.nodes.offsets)
         if self.potentials == "regular":
             node_map = Beside(node_map, *_ends(structure, edge_rows))
-        return Batch(structure, Stacked(node_map, PartFeatures(edge_rows, edge_offsets, sign=-1.0)))
+        maps = [node_map, PartFeatures(edge_rows, edge_offsets, sign=-1.0)]
+        if self.n_clique_features:
+            alike = self.potentials == "potts"
+            maps.append(TiedRows(clique_rows.matrix, clique_rows.offsets, 2, alike=alike))
+        return Batch(structure, Stacked(*maps))
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """0/1 labels to vertices."""
@@ -107,14 +122,19 @@ class CutEncoder(KernelEncoder):
 
     @property
     def n_weights(self) -> int:
-        """Node weights, with regular potentials those of first and second ends, then edge weights."""
+        """Node weights, with regular potentials those of first and second ends, then edge and clique weights."""
         edges = (3 if self.potentials == "regular" else 1) * (self.n_edge_features or 0)
-        return self._n_row_weights(self.n_node_features) + edges
+        return self._n_row_weights(self.n_node_features) + edges + self._n_clique_weights
+
+    @property
+    def _n_clique_weights(self) -> int:
+        return self.n_clique_features * (2 if self.potentials == "regular" else 1)
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """Both widths: node and edge weights must not change places; the kernel, and its training rows."""
-        return self.kind, self.n_node_features, self.n_edge_features, self.potentials, self._kernel_layout
+        """All widths, as weights must not change places; the kernel, and its training rows."""
+        widths = self.n_node_features, self.n_edge_features, self.n_clique_features
+        return self.kind, *widths, self.potentials, self._kernel_layout
 
     @property
     def l1_unsupported(self) -> str:
@@ -122,28 +142,29 @@ class CutEncoder(KernelEncoder):
         return _L1_UNSUPPORTED if self.potentials == "regular" else super().l1_unsupported
 
     def nonnegative(self) -> npt.NDArray[np.bool_]:
-        """The edge weights."""
-        return np.arange(self.n_weights) >= self.n_weights - (self.n_edge_features or 0)
+        """The edge and clique weights."""
+        return np.arange(self.n_weights) >= self.n_weights - (self.n_edge_features or 0) - self._n_clique_weights
 
     def regular_weights(self, weights: FloatArray) -> FloatArray:
         """The four weight sets of regular potentials, rows w00, w01, w10, w11: shape ``(4, n_edge_features)``.
 
-        Their norm is that of the last ``3 d_e`` coordinates, and their sum is 0. Potts potentials are
+        Their norm is that of the ``3 d_e`` coordinates of edges, and their sum is 0. Potts potentials are
         regular too: ``w00 = w11 = w_e / 2``, ``w01 = w10 = -w_e / 2``.
         """
-        d = self.n_edge_features or 0
+        d, end = self.n_edge_features or 0, len(weights) - self._n_clique_weights
         if self.potentials == "potts":
-            return 0.5 * np.outer([1.0, -1.0, -1.0, 1.0], weights[len(weights) - d :])
-        first, second, edge = weights[len(weights) - 3 * d :].reshape(3, d)
+            return 0.5 * np.outer([1.0, -1.0, -1.0, 1.0], weights[end - d : end])
+        first, second, edge = weights[end - 3 * d : end].reshape(3, d)
         return 0.5 * np.stack(
             [-first - second + edge, -first + second - edge, first - second - edge, first + second + edge]
         )
 
     def state(self) -> State:
-        """Widths; potentials where they are not Potts; the kernel."""
+        """Widths, potentials, the kernel."""
         return {
             "n_node_features": self.n_node_features,
             "n_edge_features": self.n_edge_features,
+            "n_clique_features": self.n_clique_features,
             "potentials": self.potentials,
             **self._kernel_state(),
         }
@@ -151,8 +172,11 @@ class CutEncoder(KernelEncoder):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
-        nodes, edges = (_checks.integer(key, state[key], least=0) for key in ("n_node_features", "n_edge_features"))
-        return cls(nodes, edges, state["potentials"], *kernel_from_state(state, nodes))
+        nodes, edges, cliques = (
+            _checks.integer(key, state[key], least=0)
+            for key in ("n_node_features", "n_edge_features", "n_clique_features")
+        )
+        return cls(nodes, edges, state["potentials"], *kernel_from_state(state, nodes), cliques)
 
 
 def _ends(structure: Cut, edge_rows: Any) -> tuple[PartFeatures, PartFeatures]:

@@ -27,7 +27,7 @@ class GraphEncoder(LabeledEncoder):
 
     def parse(self, X: list[Any]) -> graphs.Graphs:
         """The graphs."""
-        return graphs.parse(X, labels="all nodes of a graph have all labels")
+        return graphs.parse(X, labels="all nodes of a graph have all labels", with_cliques=False)
 
     def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
@@ -39,5 +39,5 @@ class GraphEncoder(LabeledEncoder):
         offsets, edge_offsets = parsed.nodes.offsets, parsed.edge_offsets
         return Batch(
             PairwiseGraph(np.diff(offsets), parsed.edges, edge_offsets, self.n_labels),
-            PairwiseFeatures(parsed.nodes.matrix, offsets, edge_rows, edge_offsets, self.n_labels),
+            PairwiseFeatures(self._row_matrix(parsed.nodes), offsets, edge_rows, edge_offsets, self.n_labels),
         )

@@ -1,9 +1,12 @@
-"""Base of the encoders with a label per position or node: a vocabulary of labels, and two widths of features."""
+"""Base of the encoders with a label per position or node: a vocabulary of labels, and two widths of features.
+
+A kernel may take the place of the features of positions or nodes; those of edges stay linear.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -11,26 +14,32 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json, sequence
+from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
+from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class LabeledEncoder(Encoder):
+class LabeledEncoder(KernelEncoder):
     """Encodes examples whose positions or nodes have one label each.
 
     Attributes:
         classes: all labels, in the order of the weights' columns; None: those of the training data.
         n_features: columns of the features of positions or nodes.
         n_edge_features: columns of the edge features; 0 if pairs of labels do not see the input.
+        kernel: a kernel in place of explicit features of positions or nodes, or None.
+        support: with a kernel, the rows that it compares others with.
     """
 
     classes: tuple[Hashable, ...] | None = None
     n_features: int | None = None
     n_edge_features: int | None = None
+    kernel: Kernel | None = field(default=None, kw_only=True)
+    support: KernelMap | None = field(default=None, kw_only=True)
 
     edge_words: ClassVar[tuple[str, str]] = "graphs", "mm.Graph(node_features, edges, edge_features)"
     """Words of errors: for examples, and for how they hold edge features."""
@@ -44,17 +53,23 @@ class LabeledEncoder(Encoder):
         """How many labels there are."""
         return len(self.classes or ())
 
+    @property
+    def _columns(self) -> int:
+        """One per label."""
+        return self.n_labels
+
     def parse_outputs(self, y: list[Any]) -> Labels:
         """The labels of all examples."""
         return Labels.parse(y)
 
     def _learned(self, nodes: checks.Rows, edges: checks.Rows | None, y: Sequence[Any]) -> Self:
-        """A copy with the labels (sorted where they can be) and widths of the training data."""
+        """A copy with the labels (sorted where they can be) and widths of the training data, and the kernel's rows."""
         return replace(
             self,
             classes=Labels.parse(y).vocabulary() if self.classes is None else distinct(self.classes),
             n_features=nodes.width,
             n_edge_features=0 if edges is None else edges.width,
+            support=self._support(nodes),
         )
 
     def _edge_matrix(self, nodes: checks.Rows, edges: checks.Rows | None) -> Any:
@@ -96,20 +111,20 @@ class LabeledEncoder(Encoder):
     @property
     def n_weights(self) -> int:
         """Node weights, one table of pair weights, and one table per edge feature."""
-        k = self.n_labels
-        return (self.n_features or 0) * k + (1 + (self.n_edge_features or 0)) * k**2
+        return self._n_row_weights(self.n_features) + (1 + (self.n_edge_features or 0)) * self.n_labels**2
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """Both widths, and the labels in order."""
-        return self.kind, self.n_features, self.n_edge_features, self.classes
+        """Both widths, the labels in order, the kernel and its training rows."""
+        return self.kind, self.n_features, self.n_edge_features, self.classes, self._kernel_layout
 
     def state(self) -> State:
-        """Labels and widths."""
+        """Labels, widths and the kernel."""
         return {
             "classes": [label_to_json(label) for label in self.classes or ()],
             "n_features": self.n_features,
             "n_edge_features": self.n_edge_features,
+            **self._kernel_state(),
         }
 
     @classmethod
@@ -117,8 +132,12 @@ class LabeledEncoder(Encoder):
         """See :meth:`Encoder.from_state`."""
         if not isinstance(state["classes"], list):
             raise ValueError("its labels are not a list")
+        n_features = _checks.integer("n_features", state["n_features"], least=0)
+        kernel, support = kernel_from_state(state, n_features)
         return cls(
             classes=distinct([label_from_json(label) for label in state["classes"]]),
-            n_features=_checks.integer("n_features", state["n_features"], least=0),
+            n_features=n_features,
             n_edge_features=_checks.integer("n_edge_features", state["n_edge_features"], least=0),
+            kernel=kernel,
+            support=support,
         )

@@ -14,6 +14,7 @@ from maxmargin.encoders.data import checks
 from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import PartFeatures
+from maxmargin.features.rows import Matrix, Rows
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -50,7 +51,10 @@ class RowsEncoder(Encoder):
 
 
 class KernelEncoder(Encoder):
-    """The first weights belong to rows of features, or to a kernel; a subclass is a dataclass with these fields."""
+    """The first weights belong to rows of features, or to a kernel; a subclass is a dataclass with these fields.
+
+    Each row of features has :attr:`_columns` weights per feature, row-major.
+    """
 
     kernel: Kernel | None
     """A kernel in place of explicit features, or None."""
@@ -64,19 +68,26 @@ class KernelEncoder(Encoder):
                 f'features must be None or a kernel such as mm.features.Kernel("rbf"), got {self.kernel!r}'
             )
 
+    @property
+    def _columns(self) -> int:
+        """Weights per feature of a row: one, unless rows have labels."""
+        return 1
+
     def _support(self, rows: checks.Rows) -> KernelMap | None:
         """The map that a kernel learns from training rows."""
         return None if self.kernel is None else KernelMap.learn(self.kernel, rows.matrix)
 
+    def _row_matrix(self, rows: checks.Rows) -> Matrix | Rows:
+        """The rows of features, or what the kernel puts in their place."""
+        return rows.matrix if self.support is None else self.support.features(rows.matrix)
+
     def _row_features(self, rows: checks.Rows, offsets: IntArray) -> Features:
-        """The features of rows, by the kernel if there is one."""
-        if self.support is None:
-            return PartFeatures(rows.matrix, offsets)
-        return self.support.features(rows.matrix, offsets)
+        """The features of parts with one row each."""
+        return PartFeatures(self._row_matrix(rows), offsets)
 
     def _n_row_weights(self, n_features: int | None) -> int:
-        """One per feature; with a kernel its dimension while training, then one per support row."""
-        return (n_features or 0) if self.support is None else self.support.n_weights
+        """One per feature (and column); with a kernel its dimension while training, then one per support row."""
+        return ((n_features or 0) if self.support is None else self.support.n_weights) * self._columns
 
     @property
     def _kernel_layout(self) -> Any:
@@ -98,17 +109,18 @@ class KernelEncoder(Encoder):
         """With a kernel: the support rows and their dual coefficients, then the other weights."""
         if self.support is None:
             return self, weights
-        n = self.support.n_weights
-        support, dual = self.support.to_model(weights[:n])
-        return replace(cast(Any, self), support=support), np.concatenate([dual, weights[n:]])
+        n, k = self.support.n_weights, self._columns
+        support, dual = self.support.to_model(weights[: n * k].reshape(n, k))
+        return replace(cast(Any, self), support=support), np.concatenate([dual.ravel(), weights[n * k :]])
 
     def to_training(self, trained: Encoder, weights: FloatArray) -> FloatArray:
         """See :meth:`Encoder.to_training`."""
         assert isinstance(trained, KernelEncoder)
         if self.support is None or trained.support is None:
             return weights
-        n = trained.support.n_weights
-        return np.concatenate([self.support.to_training(trained.support, weights[:n]), weights[n:]])
+        n, k = trained.support.n_weights, self._columns
+        own = self.support.to_training(trained.support, weights[: n * k].reshape(n, k))
+        return np.concatenate([own.ravel(), weights[n * k :]])
 
     def _kernel_state(self) -> State:
         """The entries of the kernel in the state; none without a kernel."""

@@ -72,7 +72,7 @@ class TreeEncoder(LabeledEncoder):
         X, offsets = parsed.inputs, parsed.nodes.offsets
         edge_rows = self._edge_matrix(parsed.nodes, parsed.optional_edge_rows())
         sizes, labels = self._allowed(X, np.diff(offsets))
-        rows, ends, edge_offsets = parsed.nodes.matrix, parsed.edges, parsed.edge_offsets
+        rows, ends, edge_offsets = self._row_matrix(parsed.nodes), parsed.edges, parsed.edge_offsets
         shape = (np.diff(offsets), self.n_labels if sizes is None else sizes, ends, edge_offsets)
         cliques, clique_rows = self._cliques(X)
         structure = (

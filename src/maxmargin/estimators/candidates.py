@@ -13,6 +13,7 @@ from maxmargin import _checks
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
+from maxmargin.features.kernel import Kernel
 from maxmargin.problem import GoodOutputs
 from maxmargin.problem.good import FORMULATIONS, Distance
 from maxmargin.training import Examples
@@ -30,20 +31,28 @@ class CandidatesSVM(StructuredSVM):
             example; "nearest" compares each bad one with the good one nearest to it, "all" with every good one. These
             two need ``rescaling="none"``.
         distance: for "nearest", a function of two rows of features, the good one's first: vectors, or, if X is sparse,
-            CSR matrices of one row; None for the Euclidean distance.
+            CSR matrices of one row; None for the Euclidean distance (with a kernel, that of its space).
+        features: a :class:`maxmargin.features.Kernel` in place of explicit features; ``coef_`` then holds the dual
+            coefficients of the support candidates.
 
     The other arguments are those of :class:`StructuredSVM`.
     """
 
     @takes_settings
     def __init__(
-        self, *, formulation: str = "gold", distance: Distance | None = None, **settings: Unpack[SettingsArguments]
+        self,
+        *,
+        formulation: str = "gold",
+        distance: Distance | None = None,
+        features: Kernel | None = None,
+        **settings: Unpack[SettingsArguments],
     ) -> None:
         self.formulation = formulation
         self.distance = distance
+        self.features = features
 
     def _encoder(self) -> Encoder:
-        return CandidatesEncoder()
+        return CandidatesEncoder(kernel=self.features)
 
     def _examples(
         self,
@@ -53,6 +62,8 @@ class CandidatesSVM(StructuredSVM):
         loss_weight: Sequence[npt.ArrayLike] | None,
     ) -> Examples:
         _checks.one_of("formulation", self.formulation, FORMULATIONS)
+        if self.features is not None and self.distance is not None:
+            raise ValueError("distance compares rows of explicit features; leave it out, or give no kernel")
         examples = super()._examples(X, y, sample_weight, loss_weight)
         encoder, batch = examples.encoder, examples.batch
         assert isinstance(encoder, CandidatesEncoder)

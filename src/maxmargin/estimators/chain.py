@@ -9,6 +9,7 @@ from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.chain import ChainEncoder
 from maxmargin.estimators.base import SettingsArguments, takes_settings
 from maxmargin.estimators.labeled import LabeledSVM
+from maxmargin.features.kernel import Kernel
 
 
 class ChainSVM(LabeledSVM):
@@ -23,16 +24,24 @@ class ChainSVM(LabeledSVM):
         classes: all labels, where training data may lack some; None takes those of the training data.
         order: 1, or 2 for scores of three labels in a row (without edge features): ``K`` times the time, and
             ``K^3`` more weights.
+        features: a :class:`maxmargin.features.Kernel` in place of explicit features of positions; those of edges stay
+            linear. ``coef_`` then begins with dual coefficients, shape ``(n_support, K)``, in place of ``W``.
 
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
     @takes_settings
     def __init__(
-        self, *, classes: Sequence[Hashable] | None = None, order: int = 1, **settings: Unpack[SettingsArguments]
+        self,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        order: int = 1,
+        features: Kernel | None = None,
+        **settings: Unpack[SettingsArguments],
     ) -> None:
         self.classes = classes
         self.order = order
+        self.features = features
 
     def _encoder(self) -> Encoder:
-        return ChainEncoder(self._classes(), order=self.order)
+        return ChainEncoder(self._classes(), kernel=self.features, order=self.order)

@@ -18,11 +18,17 @@ class CutSVM(StructuredSVM):
     labeling is a minimum cut. X: list of :class:`maxmargin.Graph`; y: list of 0/1 arrays. ``coef_`` holds the node
     weights, then the edge weights. Add a constant column to the node features for a bias.
 
+    Where graphs have ``cliques``, a clique ``c`` whose labels are all alike adds ``w_c'x_c`` with ``w_c >= 0``, the
+    P^n Potts model; ``coef_`` goes on with ``w_c``. The best labeling is still a minimum cut.
+
     Args:
         potentials: "potts" as above, or "regular": an edge scores ``w_{y_j y_k}'x_jk`` with four weight sets,
             ``w00 + w11 >= w01 + w10``, where ``j`` is the first node of the edge as given; scores are relative to that
             of labeling all nodes 0. ``coef_`` then holds the node weights and the orthonormal coordinates
             ``(w11 + w10 - w00 - w01) / 2``, ``(w11 + w01 - w00 - w10) / 2``, ``(w00 + w11 - w01 - w10) / 2 >= 0``.
+            A clique scores ``u_0'x_c`` if all its labels are 0, ``u_1'x_c`` if all are 1, with ``u >= 0`` of shape
+            ``(d_c, 2)`` at the end of ``coef_``: cliques of three nodes, and edges between them, give all regular
+            functions of three labels.
         features: a :class:`maxmargin.features.Kernel` in place of explicit *node* features; edge features stay linear
             (also where regular potentials let nodes see them), as their signs have no kernel form. ``coef_`` then
             begins with dual coefficients instead of node weights.

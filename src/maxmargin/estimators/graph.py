@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from typing import Unpack
+
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.graph import GraphEncoder
+from maxmargin.estimators.base import SettingsArguments, takes_settings
 from maxmargin.estimators.labeled import NetworkSVM
+from maxmargin.features.kernel import Kernel
 
 
 class GraphSVM(NetworkSVM):
@@ -21,9 +26,22 @@ class GraphSVM(NetworkSVM):
 
     Args:
         classes: all labels, where training data may lack some; None takes those of the training data.
+        features: a :class:`maxmargin.features.Kernel` in place of explicit features of nodes; those of edges stay
+            linear. ``coef_`` then begins with dual coefficients, shape ``(n_support, K)``, in place of ``W``.
 
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
 
+    @takes_settings
+    def __init__(
+        self,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        features: Kernel | None = None,
+        **settings: Unpack[SettingsArguments],
+    ) -> None:
+        self.classes = classes
+        self.features = features
+
     def _encoder(self) -> Encoder:
-        return GraphEncoder(self._classes())
+        return GraphEncoder(self._classes(), kernel=self.features)

@@ -9,6 +9,7 @@ from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.tree import TreeEncoder
 from maxmargin.estimators.base import SettingsArguments, takes_settings
 from maxmargin.estimators.labeled import LabeledSVM
+from maxmargin.features.kernel import Kernel
 
 
 class TreeSVM(LabeledSVM):
@@ -29,6 +30,8 @@ class TreeSVM(LabeledSVM):
         classes: all labels, where training data may lack some; None takes those of the training data.
         width: largest tree width of a graph that is accepted: 1 for forests only, None for any whose clusters have at
             most 100,000 joint labels.
+        features: a :class:`maxmargin.features.Kernel` in place of explicit features of nodes; edges and cliques
+            stay linear. ``coef_`` then begins with dual coefficients, shape ``(n_support, K)``, in place of ``W``.
 
     The other arguments are those of :class:`StructuredSVM`. ``classes_`` lists the labels after fitting.
     """
@@ -39,10 +42,12 @@ class TreeSVM(LabeledSVM):
         *,
         classes: Sequence[Hashable] | None = None,
         width: int | None = None,
+        features: Kernel | None = None,
         **settings: Unpack[SettingsArguments],
     ) -> None:
         self.classes = classes
         self.width = width
+        self.features = features
 
     def _encoder(self) -> Encoder:
-        return TreeEncoder(self._classes(), width=self.width)
+        return TreeEncoder(self._classes(), kernel=self.features, width=self.width)

@@ -15,7 +15,7 @@ Reference: Higham, "Analysis of the Cholesky decomposition of a semi-definite ma
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -26,12 +26,13 @@ import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin._sparse import sp
-from maxmargin.features.base import Features
-from maxmargin.features.rows import Matrix, Rows
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, vector
+from maxmargin.features.rows import Matrix, Rows, rows_of
+from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 
 NAMES = ("rbf", "poly", "linear")
+
+_NOTHING: FloatArray = np.zeros(0)
 
 CHUNK = 1 << 22
 """Kernel values computed at a time in prediction (32 MB)."""
@@ -188,17 +189,23 @@ class KernelMap:
         except KeyError:
             return None
 
-    def features(self, rows: Matrix, offsets: IntArray) -> Features:
-        """The map of a batch: its rows of ``L`` where it is made of training rows, else kernel values with the rows."""
+    def features(self, rows: Matrix) -> Rows:
+        """The matrix that takes the place of given rows of features, one column per weight.
+
+        Rows of ``L`` where all are training rows, else kernel values with the map's rows.
+        """
         if self.coordinates is None:
-            return KernelFeatures(self.kernel, rows, offsets, self.rows)
+            return KernelRows(self.kernel, rows, self.rows)
         numbers = self._known(rows)
         if numbers is not None:
-            return GatheredFeatures(self.coordinates, numbers, offsets)
-        return KernelFeatures(self.kernel, rows, offsets, self.rows[self.pivots], self._triangle)
+            return GatheredRows(self.coordinates, numbers)
+        return KernelRows(self.kernel, rows, self.rows[self.pivots], self._triangle)
 
     def to_model(self, weights: FloatArray) -> tuple[KernelMap, FloatArray]:
-        """The trained map of the pivot rows, and the dual coefficients ``a`` of ``w``: ``L_pivots' a = w``."""
+        """The trained map of the pivot rows, and the dual coefficients ``a`` of ``w``: ``L_pivots' a = w``.
+
+        ``w`` may have several columns, shape ``(r, k)``; so has ``a`` then.
+        """
         if self.coordinates is None:
             return self, weights
         dual = _solve(self._triangle, weights, transposed=True)
@@ -286,133 +293,174 @@ def _factor(gram: FloatArray) -> tuple[FloatArray, IntArray]:
 
 def _solve(triangle: FloatArray, values: FloatArray, *, transposed: bool) -> FloatArray:
     if len(triangle) == 0:
-        return np.zeros(0)
+        return np.zeros_like(values)
     from scipy.linalg import solve_triangular
 
     return np.asarray(solve_triangular(triangle, values, lower=True, trans=1 if transposed else 0))
 
 
-class GatheredFeatures(Features):
-    """Parts that share rows: ``scores = (matrix @ w)[numbers]``.
+class GatheredRows(Rows):
+    """Items that share the rows of a matrix: row ``i`` of ``X`` is ``matrix[numbers[i]]``.
 
     Args:
         matrix: shape ``(n, d)``, C-contiguous.
-        numbers: the row of each part, shape ``(n_parts,)``.
-        offsets: shape ``(n_examples + 1,)``: example ``i`` has parts ``offsets[i]:offsets[i + 1]``.
+        numbers: the row of each item, shape ``(n_items,)``.
     """
 
-    def __init__(self, matrix: FloatArray, numbers: IntArray, offsets: npt.ArrayLike) -> None:
-        self.rows, self.numbers = Rows(matrix, "the factor of the kernel"), numbers
-        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self.n_weights, self.n_parts, self.n_examples = self.rows.d, len(numbers), len(self.offsets) - 1
+    def __init__(self, matrix: FloatArray, numbers: IntArray) -> None:
+        self.what, self.dense, self.matrix = "the factor of the kernel", None, matrix
+        self.base, self.numbers = Rows(matrix, self.what), np.ascontiguousarray(numbers, dtype=np.int64)
+        self.n, self.d = len(numbers), self.base.d
 
-    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
-        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
-        scores = np.empty(self.rows.n)
-        self.rows.times(vector(weights, self.n_weights, "weights"), 1, scores)
-        np.take(scores, self.numbers, out=out)
+    def times(self, weights: FloatArray, k: int, out: FloatArray, initial: FloatArray = _NOTHING) -> None:
+        """``out = X W``, shape ``(n_items, k)``, plus ``initial`` (``k`` numbers or none) in every row."""
+        products = np.empty((self.base.n, k))
+        self.base.times(weights, k, products.reshape(-1), initial)
+        np.take(products, self.numbers, axis=0, out=out.reshape(-1, k), mode="clip")
 
-    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
-        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
-        self.rows.transpose_times(self._summed(z), 1, out)
+    def transpose_times(self, z: FloatArray, k: int, out: FloatArray) -> None:
+        """``out = X' Z``, shape ``(d, k)``."""
+        self.base.transpose_times(self._summed(z, k), k, out)
 
-    def _summed(self, z: FloatArray) -> FloatArray:
-        sums = np.bincount(self.numbers, vector(z, self.n_parts, "z"), minlength=self.rows.n)
-        return np.asarray(sums, dtype=np.float64)
+    def _summed(self, z: FloatArray, k: int) -> FloatArray:
+        """The sums over the items of each row of the matrix, shape ``(n, k)``, flattened."""
+        if k == 1:
+            return np.asarray(np.bincount(self.numbers, z.reshape(-1), minlength=self.base.n), dtype=np.float64)
+        return np.asarray(self._membership @ z.reshape(-1, k)).reshape(-1)
 
-    def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``scores`` of two weight vectors in one pass over the matrix."""
-        one, two = self.rows.times_pair(*(vector(weights, self.n_weights, "weights") for weights in (first, second)))
+    @cached_property
+    def _membership(self) -> sp.csr_array:
+        entries = np.ones(self.n), (self.numbers, np.arange(self.n))
+        return sp.csr_array(entries, shape=(self.base.n, self.n))
+
+    def times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``X w`` for two vectors in one pass over the matrix."""
+        one, two = self.base.times_pair(first, second)
         return one[self.numbers], two[self.numbers]
 
-    def adjoint_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``adjoint`` of two packed vectors in one pass over the matrix."""
-        return self.rows.transpose_times_pair(self._summed(first), self._summed(second))
+    def transpose_times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``X' z`` for two vectors in one pass over the matrix."""
+        return self.base.transpose_times_pair(self._summed(first, 1), self._summed(second, 1))
 
-    def per_example(self, blocks: Sequence[IntArray]) -> Any:
+    def per_example(self, offsets: IntArray, m: int = 1, **settings: Any) -> Any:
         """The same rows, read by example."""
-        return self.rows.per_example(self.offsets, numbers=np.ascontiguousarray(self.numbers, dtype=np.int64))
+        return self.base.per_example(offsets, m, numbers=self.numbers, **settings)
 
-    def select(self, indices: npt.ArrayLike) -> Self:
-        """The features of the given examples, in that order, with the rows that they use."""
-        chosen = example_numbers(indices, self.n_examples)
-        begin, end = self.offsets[chosen], self.offsets[chosen + 1]
-        used, numbers = np.unique(self.numbers[ranges(begin, end)], return_inverse=True)
-        assert self.rows.dense is not None
-        whole = len(used) == self.rows.n
-        return type(self)(self.rows.dense if whole else self.rows.dense[used], numbers, offsets_of(end - begin))
+    def select(self, offsets: IntArray, chosen: IntArray) -> GatheredRows:
+        """The items of the chosen examples, with the rows that they use."""
+        used, numbers = np.unique(self.numbers[ranges(offsets[chosen], offsets[chosen + 1])], return_inverse=True)
+        return GatheredRows(self.matrix if len(used) == self.base.n else self.matrix[used], numbers)
+
+    def fingerprint_data(self) -> tuple[Any, ...]:
+        """The data that identifies the matrix in fingerprints."""
+        return self.matrix, self.numbers
 
     def to_sparse(self) -> sp.csr_array:
-        """The explicit matrix, shape ``(n_parts, n_weights)``."""
-        assert self.rows.dense is not None
-        return sp.csr_array(self.rows.dense[self.numbers])
+        """``X`` as a CSR array."""
+        return sp.csr_array(self.matrix[self.numbers])
+
+    def norms(self, order: float) -> FloatArray:
+        """Euclidean norm (order 2) or largest absolute entry (order inf) of every row."""
+        return np.asarray(self.base.norms(order)[self.numbers])
+
+    def column_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Euclidean norm of every column of ``diag(scale) X``; for scales ``(n_items, k)``, shape ``(d, k)``."""
+        scale = np.ones(self.n) if scale is None else scale
+        k = scale.size // max(1, len(scale))
+        return self.base.column_norms(np.sqrt(self._summed(np.square(scale), k)).reshape(-1, *scale.shape[1:]))
 
 
-class KernelFeatures(Features):
-    """Kernel values between the parts of a batch and the support rows: ``scores = K a``.
+class KernelRows(Rows):
+    """Kernel values between the rows of a batch and the support rows, as a matrix.
 
     Values are computed in pieces whenever they are needed, and kept where they are few.
 
     Args:
         kernel: the kernel.
-        rows: shape ``(n_parts, d)``, dense or CSR.
-        offsets: shape ``(n_examples + 1,)``: example ``i`` has rows ``offsets[i]:offsets[i + 1]``.
-        support: shape ``(n_weights, d)``, dense or CSR.
+        rows: shape ``(n, d)``, dense or CSR.
+        support: the support rows, dense or CSR, one column of values each.
         triangle: None where weights are dual coefficients ``a``; else ``L`` of the support rows, and weights are
             ``w = L'a``.
     """
 
-    def __init__(
-        self, kernel: Kernel, rows: Matrix, offsets: npt.ArrayLike, support: Matrix, triangle: FloatArray | None = None
-    ) -> None:
+    def __init__(self, kernel: Kernel, rows: Matrix, support: Matrix, triangle: FloatArray | None = None) -> None:
+        self.what, self.dense = "the kernel values", None
         self.kernel, self.rows, self.support, self.triangle = kernel, rows, support, triangle
-        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self.n_weights, self.n_parts = int(support.shape[0]), int(rows.shape[0])
-        self.n_examples = len(self.offsets) - 1
+        self.n, self.d = int(rows.shape[0]), int(support.shape[0])
         self._kept: FloatArray | None = None
 
     def _pieces(self) -> list[tuple[int, int]]:
-        step = max(1, CHUNK // max(1, self.n_weights))
-        return [(first, min(first + step, self.n_parts)) for first in range(0, self.n_parts, step)]
+        step = max(1, CHUNK // max(1, self.d))
+        return [(first, min(first + step, self.n)) for first in range(0, self.n, step)]
 
     def _values(self, first: int, last: int) -> Rows:
-        if self._kept is None and self.n_parts * self.n_weights <= KEPT:
+        if self._kept is None and self.n * self.d <= KEPT:
             found = [self.kernel.values(self.rows[a:b], self.support) for a, b in self._pieces()]
-            self._kept = np.concatenate([np.zeros((0, self.n_weights)), *found])
+            self._kept = np.concatenate([np.zeros((0, self.d)), *found])
         kept = self._kept
         values = self.kernel.values(self.rows[first:last], self.support) if kept is None else kept[first:last]
-        return Rows(values, "the kernel values")
+        return Rows(values, self.what)
 
-    def write_scores(self, weights: FloatArray, out: FloatArray) -> None:
-        """Write ``F'w`` into ``out``, a contiguous vector of length ``n_parts``."""
-        a = vector(weights, self.n_weights, "weights")
+    def times(self, weights: FloatArray, k: int, out: FloatArray, initial: FloatArray = _NOTHING) -> None:
+        """``out = X W``, shape ``(n, k)``, plus ``initial`` (``k`` numbers or none) in every row."""
+        a = weights
         if self.triangle is not None:
-            a = _solve(self.triangle, a, transposed=True)
+            a = _solve(self.triangle, weights.reshape(-1, k), transposed=True).reshape(-1)
         for first, last in self._pieces():
-            self._values(first, last).times(a, 1, out[first:last])
+            self._values(first, last).times(a, k, out[k * first : k * last], initial)
 
-    def write_adjoint(self, z: FloatArray, out: FloatArray) -> None:
-        """Write ``F z`` into ``out``, a contiguous vector of length ``n_weights``."""
-        z = vector(z, self.n_parts, "z")
+    def transpose_times(self, z: FloatArray, k: int, out: FloatArray) -> None:
+        """``out = X' Z``, shape ``(d, k)``."""
+        z = z.reshape(-1)
         out[:] = 0.0
-        piece = np.empty(self.n_weights)
+        piece = np.empty(self.d * k)
         for first, last in self._pieces():
-            self._values(first, last).transpose_times(z[first:last], 1, piece)
+            self._values(first, last).transpose_times(z[k * first : k * last], k, piece)
             out += piece
         if self.triangle is not None:
-            out[:] = _solve(self.triangle, out, transposed=False)
+            out[:] = _solve(self.triangle, out.reshape(-1, k), transposed=False).reshape(-1)
 
-    def select(self, indices: npt.ArrayLike) -> Self:
-        """The features of the given examples, in that order."""
-        chosen = example_numbers(indices, self.n_examples)
-        begin, end = self.offsets[chosen], self.offsets[chosen + 1]
-        return type(self)(
-            self.kernel, self.rows[ranges(begin, end)], offsets_of(end - begin), self.support, self.triangle
-        )
+    def times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``X w`` for two vectors."""
+        outs = np.empty(self.n), np.empty(self.n)
+        for weights, out in zip((first, second), outs, strict=True):
+            self.times(weights, 1, out)
+        return outs
 
-    def to_sparse(self) -> sp.csr_array:
-        """The explicit matrix, shape ``(n_parts, n_weights)``."""
+    def transpose_times_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``X' z`` for two vectors."""
+        outs = np.empty(self.d), np.empty(self.d)
+        for z, out in zip((first, second), outs, strict=True):
+            self.transpose_times(z, 1, out)
+        return outs
+
+    def select(self, offsets: IntArray, chosen: IntArray) -> KernelRows:
+        """The rows of the chosen examples."""
+        return KernelRows(self.kernel, self.rows[rows_of(offsets, chosen)], self.support, self.triangle)
+
+    def _explicit(self) -> Rows:
+        """All values at once."""
         values = self.kernel.values(self.rows, self.support)
         if self.triangle is not None and values.size:
-            values = _solve(self.triangle, values.T, transposed=False).T
-        return sp.csr_array(values)
+            values = np.ascontiguousarray(_solve(self.triangle, values.T, transposed=False).T)
+        return Rows(values, self.what)
+
+    def per_example(self, offsets: IntArray, m: int = 1, **settings: Any) -> Any:
+        """All values at once, read by example."""
+        return self._explicit().per_example(offsets, m, **settings)
+
+    def fingerprint_data(self) -> tuple[Any, ...]:
+        """The data that identifies the matrix in fingerprints: all values."""
+        return self._explicit().fingerprint_data()
+
+    def to_sparse(self) -> sp.csr_array:
+        """``X`` as a CSR array."""
+        return self._explicit().to_sparse()
+
+    def norms(self, order: float) -> FloatArray:
+        """Euclidean norm (order 2) or largest absolute entry (order inf) of every row."""
+        return self._explicit().norms(order)
+
+    def column_norms(self, scale: FloatArray | None = None) -> FloatArray:
+        """Euclidean norm of every column of ``diag(scale) X``."""
+        return self._explicit().column_norms(scale)

@@ -22,8 +22,8 @@ class TreeFeatures(PairwiseFeatures):
         edge_features: shape ``(n_edges, d_e)``, one row per edge of all examples, or None.
     """
 
-    def __init__(self, nodes: Matrix, tree: Tree, n_labels: int, *, edge_features: Matrix | None = None) -> None:
-        rows = Rows(nodes, "nodes")
+    def __init__(self, nodes: Matrix | Rows, tree: Tree, n_labels: int, *, edge_features: Matrix | None = None) -> None:
+        rows = nodes if isinstance(nodes, Rows) else Rows(nodes, "nodes")
         edges = None if edge_features is None else Rows(edge_features, "edge_features")
         if rows.n != len(tree.n_labels):
             raise ValueError(f"nodes has {rows.n} rows, but the trees have {len(tree.n_labels)} nodes")

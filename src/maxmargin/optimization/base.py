@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import RESCALINGS, SLACKS, MostViolated, Problem
 from maxmargin.regions import CAPABILITIES
-from maxmargin.structures.base import FloatArray, Points, PointStatus
+from maxmargin.structures.base import FloatArray, Points, PointStatus, warm_bytes
 
 StateDict = dict[str, Any]
 """Arrays (float64, float32, int64, int32 or uint8) and numbers by name: the state of a solver or of a callback, as a
@@ -61,6 +61,7 @@ class Run:
             nothing: for solvers whose step starts from the weights that were just certified. Not with several shards.
         deadline: the value of ``time.perf_counter()`` at which ``max_seconds`` are over, for long steps; None for none.
         warm: for each shard where its next argmax starts from; empty before the first.
+        warm_starts: whether those are kept, see :attr:`Solver.keeps_warm_starts`.
     """
 
     problem: Problem
@@ -71,6 +72,7 @@ class Run:
     caches_oracle: bool = False
     deadline: float | None = None
     warm: list[Any] = field(default_factory=list)
+    warm_starts: bool | Literal["auto"] = True
     _cached: tuple[FloatArray, MostViolated] | None = None
 
     @classmethod
@@ -88,12 +90,19 @@ class Run:
         first = 0
         for i, shard in enumerate(self.shards):
             violated = shard.most_violated(weights, warm=self.warm[i], first=first)
-            self.warm[i] = violated.warm
+            (self.warm[i],) = self.kept(shard, violated.warm)
             first += shard.structure.n_examples
             if self.caches_oracle and len(self.shards) == 1:
                 self._cached = (np.array(weights), violated)
             yield shard, violated
             del violated
+
+    def kept(self, problem: Problem, *warm: Any) -> tuple[Any, ...]:
+        """The warm starts of the next calls on ``problem`` (the whole one or a shard) if they are kept, else Nones."""
+        keep = self.warm_starts
+        if keep == "auto":
+            keep = warm_bytes(*warm) <= 8 * problem.structure.n_parts
+        return warm if keep else (None,) * len(warm)
 
     def most_violated_of(self, part: Problem, weights: FloatArray, first: int = 0) -> MostViolated:
         """Loss-augmented inference on a part of the problem, counted as a fraction of a pass."""
@@ -228,11 +237,13 @@ class Solver(ABC):
                 )
         return None
 
-    checkpoint_unsupported = (
-        "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or AveragedPerceptron"
-    )
-    """The reason why a run cannot be saved in a checkpoint, and what to use instead. Empty for solvers with
-    :meth:`state_dict` and :meth:`load_state_dict`."""
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """The reason why a run cannot be saved in a checkpoint, and what to use instead.
+
+        Empty for solvers with :meth:`state_dict` and :meth:`load_state_dict`.
+        """
+        return "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or AveragedPerceptron"
 
     def state_dict(self, state: Any) -> StateDict:
         """The state as arrays and numbers, valid until the next step: they are written before it."""
@@ -249,6 +260,14 @@ class Solver(ABC):
     def shard_size(self) -> int | None:
         """Parts of a shard; None for solvers that store packed vectors of all examples."""
         return None
+
+    @property
+    def keeps_warm_starts(self) -> bool | Literal["auto"]:
+        """Whether the next argmax or projection starts from the last one; "auto" if that takes no more than a packed z.
+
+        What they start from is kept between iterations for every example.
+        """
+        return True
 
     @abstractmethod
     def init(self, run: Run, start: Start) -> Any:
@@ -287,9 +306,9 @@ def alternatives(problem: Problem) -> str:
     """Solvers that take a problem which another one has refused."""
     region, linear = problem.region, problem.slack == "linear"
     if region.lasso is not None:
-        return "ColumnGeneration" if linear else "ProjectedGradient"
+        return "ColumnGeneration" if linear else "ProjectedSubgradient"
     if region.ridge is not None:
         return "SimplicialDecomposition or CuttingPlane" + (" or BlockFrankWolfe" if linear else "")
     if problem.rescaling == "margin" and linear:
         return "Extragradient" + (" or DualExtragradient" if region.smooth else "")
-    return "ProjectedGradient, or give C, which faster solvers need"
+    return "ProjectedSubgradient, or give C, which faster solvers need"

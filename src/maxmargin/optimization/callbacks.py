@@ -59,6 +59,7 @@ class Record:
             "dual": self.certificate.dual,
             "gap": self.certificate.gap,
             "relative_gap": self.certificate.relative_gap,
+            **({} if self.certificate.restricted_gap is None else {"restricted_gap": self.certificate.restricted_gap}),
             "current_primal": self.primal,
             "norm": self.norm,
             "argmax": self.argmax,

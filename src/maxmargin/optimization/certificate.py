@@ -9,6 +9,14 @@ terms are multiplied in both. Then
 
 and ``dual <= optimum <= primal`` as long as z is feasible to rounding. Bounds from different points may be combined:
 the smallest primal and the largest dual seen so far bound the optimum too.
+
+Without a finite C or radius the dual is 0, and the gap is the hinge loss. There the *restricted gap* of the 2005 report
+(section 4.1) says more: the gap against the weights no longer than some ``R``, its ``D_w = R^2/2`` around zero,
+
+    H(w) - min_{||w'|| <= R} H(w')  <=  H(w) - (loss - R ||P_K(-g)||)
+
+where K holds the weights with the right signs, and its ``D_z`` covers all of Z, so that the maximum over z is ``H(w)``.
+It is the gap of the ball of radius R, needs only two numbers of z, and can be told for every R after the run.
 """
 
 from __future__ import annotations
@@ -17,7 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from maxmargin._vectors import norm
 from maxmargin.problem import Problem
+from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray
 
 
@@ -46,12 +56,16 @@ class Certificate:
         hinge: the hinge loss part of the primal, ``H(w)``.
         relaxed: whether the outputs were relaxed to a larger polytope: then all figures are those of the relaxation,
             whose objective is never below the true one.
+        radius: without a finite C or radius, the length of the weights; else None.
+        restricted_dual: a lower bound of the hinge loss of all weights no longer than that; else None.
     """
 
     primal: float
     dual: float
     hinge: float
     relaxed: bool = False
+    radius: float | None = None
+    restricted_dual: float | None = None
 
     @property
     def gap(self) -> float:
@@ -65,10 +79,47 @@ class Certificate:
             return 0.0
         return self.gap / abs(self.primal) if self.primal else np.inf
 
+    @property
+    def restricted_gap(self) -> float | None:
+        """``H(w) - restricted_dual``: bounds how much lower the hinge loss of weights of the same length can be."""
+        return None if self.restricted_dual is None else max(0.0, self.hinge - self.restricted_dual)
+
     def __str__(self) -> str:
         of = " of the relaxed objective" if self.relaxed else ""
         gap = f"gap {self.gap:.3g} (relative {self.relative_gap:.2g})"
-        return f"primal {self.primal:.6g}, dual {self.dual:.6g}, {gap}{of}"
+        short = self.radius is not None
+        within = f", {self.restricted_gap:.3g} to weights no longer than {self.radius:.3g}" if short else ""
+        return f"primal {self.primal:.6g}, dual {self.dual:.6g}, {gap}{within}{of}"
+
+
+class Responses:
+    """What the structures player's points of a run say about weights of any length: two or three numbers of each.
+
+    Args:
+        points: rows ``(||P_K(-g)||, loss, squares)``, shape ``(n, 3)``; by default none.
+    """
+
+    def __init__(self, points: FloatArray | None = None) -> None:
+        self.points = np.zeros((0, 3)) if points is None else np.array(points, dtype=np.float64).reshape(-1, 3)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def with_point(self, steepness: float, loss: float, squares: float) -> Responses:
+        """With one more point, without those that it makes superfluous; points without a loss say nothing."""
+        new, old = np.array([steepness, -loss, squares]), self.points * [1.0, -1.0, 1.0]
+        if loss <= 0.0 or (old <= new).all(axis=1).any():
+            return self
+        kept = self.points[(new > old).any(axis=1)]
+        return Responses(np.vstack([kept, [steepness, loss, squares]]))
+
+    def dual(self, radius: float) -> float:
+        """The largest lower bound of the hinge loss of weights no longer than ``radius``; at least 0."""
+        steepness, loss, squares = self.points.T
+        gain = np.maximum(loss - radius * steepness, 0.0)
+        # With quadratic slack z is from a cone, and its best multiple counts.
+        scaled = np.where(squares > 0.0, gain * gain / np.where(squares > 0.0, 2.0 * squares, 1.0), gain)
+        return float(np.max(scaled, initial=0.0))
 
 
 _CONTRADICTION = 1e-5
@@ -87,15 +138,33 @@ def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) ->
     dual = proposal.dual
     if dual is None:
         dual = problem.region.dual(proposal.g, proposal.loss, proposal.squares)
-    return Certificate(primal=primal, dual=dual, hinge=hinge, relaxed=problem.relaxed)
+    responses = responses_of(problem.region, proposal, Responses())
+    return Certificate(primal, dual, hinge, problem.relaxed, *restricted(proposal.weights, responses))
+
+
+def responses_of(region: Region, proposal: Proposal, before: Responses) -> Responses:
+    """With what a proposal adds; the same where the region certifies by itself or knows no length."""
+    if region.certifies or proposal.dual is not None:
+        return before
+    steepness = region.steepness(proposal.g)
+    return before if steepness is None else before.with_point(steepness, proposal.loss, proposal.squares)
+
+
+def restricted(weights: FloatArray, responses: Responses) -> tuple[float | None, float | None]:
+    """The length of the weights, and the lower bound for weights of at most that length; None without responses."""
+    if not len(responses):
+        return None, None
+    radius = norm(weights)
+    return radius, responses.dual(radius)
 
 
 class BestBounds:
-    """The smallest primal with its weights, and the largest dual, over all proposals of a run."""
+    """The smallest primal with its weights, the largest dual and all responses, over all proposals of a run."""
 
-    def __init__(self, relaxed: bool, minimizes: bool) -> None:
-        self.relaxed, self.minimizes = relaxed, minimizes
+    def __init__(self, problem: Problem, minimizes: bool) -> None:
+        self.region, self.relaxed, self.minimizes = problem.region, problem.relaxed, minimizes
         self.weights: FloatArray | None = None
+        self.responses = Responses()
         self.primal, self.dual, self.hinge, self.scale = np.inf, -np.inf, np.inf, 0.0
 
     @property
@@ -103,9 +172,9 @@ class BestBounds:
         """All numbers but the weights: primal, dual, hinge, and the largest objective seen."""
         return self.primal, self.dual, self.hinge, self.scale
 
-    def restore(self, weights: FloatArray | None, bounds: tuple[float, ...]) -> None:
+    def restore(self, weights: FloatArray | None, bounds: tuple[float, ...], responses: Responses) -> None:
         """Resume from a checkpoint."""
-        self.weights = weights
+        self.weights, self.responses = weights, responses
         self.primal, self.dual, self.hinge, self.scale = bounds
 
     def update(self, proposal: Proposal, certificate: Certificate) -> None:
@@ -113,6 +182,7 @@ class BestBounds:
         if certificate.primal < self.primal or not self.minimizes:
             self.weights, self.primal, self.hinge = proposal.weights, certificate.primal, certificate.hinge
         self.dual = max(self.dual, certificate.dual)
+        self.responses = responses_of(self.region, proposal, self.responses)
         self.scale = max(self.scale, abs(certificate.primal))
         if self.dual > self.primal + _CONTRADICTION * self.scale and self.minimizes:
             raise CertificateError(
@@ -124,4 +194,5 @@ class BestBounds:
     @property
     def certificate(self) -> Certificate:
         """The best bounds as a certificate."""
-        return Certificate(primal=self.primal, dual=self.dual, hinge=self.hinge, relaxed=self.relaxed)
+        within = (None, None) if self.weights is None else restricted(self.weights, self.responses)
+        return Certificate(self.primal, self.dual, self.hinge, self.relaxed, *within)

@@ -28,7 +28,7 @@ from maxmargin._version import __version__
 from maxmargin.optimization.base import Counters, Solver, StateDict, weight_sized
 from maxmargin.optimization.callbacks import Callback, Record
 from maxmargin.optimization.carry import Carry
-from maxmargin.optimization.certificate import Certificate
+from maxmargin.optimization.certificate import Certificate, Responses
 from maxmargin.optimization.interrupts import defer_interrupts
 from maxmargin.problem import Problem
 
@@ -180,6 +180,8 @@ class FileCheckpointer(Checkpointer):
         arrays: dict[str, Any] = {f"warm.{i}": warm for i, warm in enumerate(run.warm) if warm is not None}
         if best.weights is not None:
             arrays["best"] = best.weights
+        if len(best.responses):
+            arrays["responses"] = best.responses.points
         header: dict[str, Any] = {
             "kind": model_file.CHECKPOINT,
             "run": self.identity,
@@ -213,7 +215,8 @@ class FileCheckpointer(Checkpointer):
         run.counters = Counters(**_joined(header["counters"], "", {}))
         carry.state = self.solver.load_state_dict(run, _joined(header["state"], "state.", arrays))
         best = weight_sized(run, arrays["best"]) if "best" in arrays else None
-        carry.best.restore(best, tuple(float.fromhex(bound) for bound in header["bounds"]))
+        bounds = tuple(float.fromhex(bound) for bound in header["bounds"])
+        carry.best.restore(best, bounds, Responses(arrays.get("responses")))
         run.random.bit_generator.state = header["random"]
         names = [f"warm.{number}" for number in range(int(header["shards"]))]
         run.warm = [np.array(arrays[name]) if name in arrays else None for name in names]
@@ -315,7 +318,7 @@ def _difference(saved: Any, now: dict[str, Any]) -> str:
 
 
 _FIELDS = ("iteration", "seconds", "primal", "norm", "argmax", "projections", "limit", "tol")
-_BOUNDS = ("primal", "dual", "hinge")
+_BOUNDS = ("primal", "dual", "hinge", "radius", "restricted_dual")
 _INTEGERS = ("iteration", "projections", "limit")
 
 
@@ -342,5 +345,8 @@ def _record(row: list[float], relaxed: bool) -> Record:
     """The record of one row of the history."""
     values: dict[str, Any] = dict(zip(_FIELDS, row[: len(_FIELDS)], strict=True))
     values |= {name: int(values[name]) for name in _INTEGERS}
-    certificate = Certificate(**dict(zip(_BOUNDS, row[len(_FIELDS) :], strict=True)), relaxed=relaxed)
+    bounds: dict[str, Any] = dict(zip(_BOUNDS, row[len(_FIELDS) :], strict=True))
+    # None was stored as NaN.
+    absent = {name: None for name in ("radius", "restricted_dual") if np.isnan(bounds[name])}
+    certificate = Certificate(**(bounds | absent), relaxed=relaxed)
     return Record(**values, certificate=certificate, weights=np.zeros(0))

@@ -89,8 +89,9 @@ class _Loop:
         self.rules = StopRules(problem, solver, stop)
         clock = Clock()  # cutting the problem into shards takes time as well
         run = Run.of(problem, generator(random_state), solver.shard_size, stop.tol)
-        self.carry = Carry(run, BestBounds(problem.relaxed, solver.minimizes), clock)
+        self.carry = Carry(run, BestBounds(problem, solver.minimizes), clock)
         self.watched = solver.minimizes or bool(callbacks)  # otherwise the certificate of the end is enough
+        run.warm_starts = solver.keeps_warm_starts
 
     def solve(self, start: Start) -> Solution:
         """Run to the end, whatever ends the run."""
@@ -208,6 +209,7 @@ class _Loop:
             duals=None if state is None else solver.duals(state),
             potentials=None if state is None else solver.potentials(state),
             active_set=None if state is None else solver.active_set(state),
+            responses=carry.best.responses,
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from maxmargin import _checks
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import Counters, Solver
 from maxmargin.optimization.callbacks import Record
-from maxmargin.optimization.certificate import Certificate
+from maxmargin.optimization.certificate import Certificate, Responses
 from maxmargin.optimization.stopping import Status
 from maxmargin.structures.base import FloatArray
 
@@ -27,6 +28,7 @@ class Solution:
         duals: the structures player's packed point, if the solver stores one; ``potentials``: those of its
             distributions, in entropic geometry; ``active_set``: its outputs with their weights, if the solver keeps
             them.
+        responses: without a finite C or radius, what :meth:`restricted_gap` needs of the structures player's points.
     """
 
     weights: FloatArray
@@ -41,3 +43,19 @@ class Solution:
     duals: FloatArray | None = None
     potentials: FloatArray | None = None
     active_set: ActiveSet | None = None
+    responses: Responses = field(default_factory=Responses)
+
+    def restricted_gap(self, radius: float) -> float:
+        """A bound on how much lower the hinge loss of weights no longer than ``radius`` can be than that of these.
+
+        For runs without a finite C or radius, whose gap is just the hinge loss: the 2005 report's restricted gap with
+        ``D_w = radius^2 / 2`` around zero weights and all outputs, which grows with the radius. Negative if these
+        weights are better than all weights so short. ``certificate.restricted_gap`` has it for their own length.
+        """
+        _checks.number("radius", radius, least=0, hint="the length of the weights to compare with")
+        if not len(self.responses):
+            raise ValueError(
+                "a restricted gap needs a run without a finite C or radius, of a solver with dual points; with a C or "
+                "a radius certificate.gap bounds the distance to the optimum"
+            )
+        return self.certificate.hinge - self.responses.dual(float(radius))

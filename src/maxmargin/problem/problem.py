@@ -176,11 +176,18 @@ class Problem:
     def _scaled(self, z: FloatArray) -> FloatArray:
         return z if self.example_weight is None else self.structure.to_parts(self.example_weight) * z
 
-    def with_costs(self, scores: FloatArray) -> FloatArray:
-        """``s_i (scores + c_i)``; scores of ``F_i'w`` may be overwritten."""
-        scores = self._scaled(scores)
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """``s_i F_i'w``, shape ``(n_parts,)``."""
+        return self._scaled(self.features.scores(weights))
+
+    def plus_costs(self, scores: FloatArray) -> FloatArray:
+        """``scores + s_i c_i``, in place: of :meth:`scores` the loss-augmented ones."""
         scores[: len(self.leading_costs)] += self.leading_costs
         return scores
+
+    def with_costs(self, scores: FloatArray) -> FloatArray:
+        """``s_i (scores + c_i)``; scores of ``F_i'w`` may be overwritten."""
+        return self.plus_costs(self._scaled(scores))
 
     def augmented(self, weights: FloatArray) -> FloatArray:
         """``s_i (F_i'w + c_i)``: the structures player's gradient, and the scores of loss-augmented argmax."""

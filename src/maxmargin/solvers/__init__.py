@@ -28,6 +28,7 @@ from maxmargin.solvers.first_order.geometry import Entropic as Entropic
 from maxmargin.solvers.first_order.geometry import Euclidean as Euclidean
 from maxmargin.solvers.first_order.geometry import Geometry as Geometry
 from maxmargin.solvers.first_order.projected_gradient import ProjectedGradient as ProjectedGradient
+from maxmargin.solvers.first_order.projected_subgradient import ProjectedSubgradient as ProjectedSubgradient
 from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
 from maxmargin.solvers.online.mira import Mira as Mira
 from maxmargin.solvers.online.perceptron import AveragedPerceptron as AveragedPerceptron

@@ -11,7 +11,7 @@ from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
 from maxmargin.solvers.decomposition.simplicial_decomposition import SimplicialDecomposition
 from maxmargin.solvers.first_order.dual_extragradient import DualExtragradient
 from maxmargin.solvers.first_order.extragradient import Extragradient
-from maxmargin.solvers.first_order.projected_gradient import ProjectedGradient
+from maxmargin.solvers.first_order.projected_subgradient import ProjectedSubgradient
 from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
 
 FEW_WEIGHTS = 300
@@ -61,15 +61,15 @@ def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
         return _saddle_point(problem, ", multiplicative weights in the L1 ball")
     if problem.slack == "linear":
         return ColumnGeneration(), "an L1 norm: column generation, whose linear programs find vertices"
-    return ProjectedGradient(), "an L1 norm and quadratic slack: projected gradient, which takes both at any size"
+    return ProjectedSubgradient(), "an L1 norm and quadratic slack: projected subgradient, which takes both at any size"
 
 
 def _without_penalty(problem: Problem) -> tuple[Solver, str]:
     if problem.rescaling == "margin" and problem.slack == "linear":
         return _saddle_point(problem, "")
     return (
-        ProjectedGradient(),
-        f'no ridge penalty, rescaling="{problem.rescaling}" and slack="{problem.slack}": projected gradient, which '
+        ProjectedSubgradient(),
+        f'no ridge penalty, rescaling="{problem.rescaling}" and slack="{problem.slack}": projected subgradient, which '
         "takes all of it at any size; a finite C would allow faster methods",
     )
 

@@ -8,9 +8,11 @@ from .candidates import Candidates as Candidates
 from .chains.chain import Chain as Chain
 from .chains.second_order import SecondOrderChain as SecondOrderChain
 from .chains.transitions import TransitionConstraints as TransitionConstraints
+from .clique_cut import CliqueCut as CliqueCut
 from .cut import Cut as Cut
 from .matching import Matching as Matching
 from .networks.associative import Associative as Associative
+from .networks.cliques import CliqueNetwork as CliqueNetwork
 from .networks.graph import PairwiseGraph as PairwiseGraph
 from .programs.linear_program import LinearProgram as LinearProgram
 from .trees.junction import JunctionTree as JunctionTree

@@ -54,13 +54,19 @@ class Points:
         z: packed vector, shape ``(n_parts,)``.
         value: shape ``(n_examples,)``; the score ``scores'z`` for an argmax, ``1/2 ||z - point||^2`` for a projection.
         status: shape ``(n_examples,)``, :class:`PointStatus` codes.
-        warm: what the next call of the same method may start from; opaque, sized by nodes or edges, or None.
+        warm: what the next call of the same method may start from, opaque but for its size in memory, ``nbytes``; or
+            None.
     """
 
     z: FloatArray
     value: FloatArray
     status: npt.NDArray[np.int8]
     warm: Any = None
+
+
+def warm_bytes(*warm: Any) -> float:
+    """The memory of warm starts: the sum of their ``nbytes``; infinite if one does not say."""
+    return sum(0 if one is None else getattr(one, "nbytes", np.inf) for one in warm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +165,9 @@ class Structure(ABC):
     loss_on_variables_only = False
     """Whether a loss outside the variable parts would make the argmax intractable (cuts: an edge must attract)."""
 
-    edge_sign = 0
+    edge_sign: int | tuple[int, ...] = 0
     """The sign that scores outside the variable parts must have for an argmax to be an output: -1 for cuts, 1 for
-    associative networks, 0 for any."""
+    associative networks, 0 for any; a tuple gives one for each block after the first."""
 
     @property
     def n_examples(self) -> int:

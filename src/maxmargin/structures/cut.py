@@ -60,7 +60,7 @@ class Cut(Structure):
     name = "cut"
     categorical = False
     loss_on_variables_only = True
-    edge_sign = -1
+    edge_sign: int | tuple[int, ...] = -1
     marginals_unsupported = (
         "marginals over all labelings of a graph are #P-hard; use geometry=Euclidean(), or TreeSVM where the graphs "
         "are trees or have small tree width"
@@ -97,9 +97,12 @@ class Cut(Structure):
             if wrong.any():
                 node = int(np.argmax(wrong))
                 raise ValueError(f"example {example}, node {node} has the label {array[node]}; give 0 or 1")
-        nodes = np.concatenate([np.zeros(0), *arrays]).astype(np.float64)
+        return SparsePoint.of(self, self._vertex(np.concatenate([np.zeros(0), *arrays]).astype(np.float64)))
+
+    def _vertex(self, nodes: FloatArray) -> FloatArray:
+        """The packed vertex of the labels of all nodes."""
         tails = self._ends()
-        return SparsePoint.of(self, np.concatenate([nodes, np.abs(nodes[tails[:, 0]] - nodes[tails[:, 1]])]))
+        return np.concatenate([nodes, np.abs(nodes[tails[:, 0]] - nodes[tails[:, 1]])])
 
     def decode(self, z: FloatArray) -> list[npt.NDArray[np.int64]]:
         """0/1 node labels of each example: 1 where the node part is over one half."""
@@ -114,7 +117,7 @@ class Cut(Structure):
         the value does not depend on it.
         """
         packed = vector(scores, self.n_parts, "scores")
-        flow = started(warm, (len(self.edges),))
+        flow = started(warm, (self._n_flows,))
         z, value, status = self._buffers()
         _kernels.cut_argmax(self._batch, packed, _AUGMENTATIONS_PER_ARC, flow, z, value, status, _threads.current())
         return Points(z, value, status, flow)
@@ -127,7 +130,7 @@ class Cut(Structure):
         """
         packed = vector(point, self.n_parts, "point")
         tol = _checks.number("tol", tol, least=0)
-        flow = started(warm, (len(self.edges),))
+        flow = started(warm, (self._n_flows,))
         z, value, status = self._buffers()
         gap = np.empty(self.n_examples)
         _kernels.cut_project(
@@ -143,9 +146,12 @@ class Cut(Structure):
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples; an example may come several times."""
-        chosen = example_numbers(indices, self.n_examples)
+        return type(self)(*self._graphs_of(example_numbers(indices, self.n_examples)))
+
+    def _graphs_of(self, chosen: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Numbers of nodes, edges and their offsets of the given examples."""
         first, last = self.blocks[1].offsets[chosen], self.blocks[1].offsets[chosen + 1]
-        return type(self)(self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first))
+        return self.n_nodes[chosen], self.edges[ranges(first, last)], offsets_of(last - first)
 
     def log_outputs(self) -> FloatArray:
         """Every labeling is an output: ``ln 2`` for each node."""
@@ -153,7 +159,7 @@ class Cut(Structure):
 
     def polytope(self) -> Polytope:
         """``Z`` by its inequalities, with ``q = z``."""
-        nodes, parts = self.starts[1], self.n_parts
+        nodes, parts = self.starts[1], self.starts[2]
         tails = self._ends()
         edge = nodes + np.arange(len(tails))
         ones = np.ones(len(tails))
@@ -168,10 +174,19 @@ class Cut(Structure):
         identity = sp.csr_array(sp.eye_array(parts, format="csr"))
         return Polytope(lift=identity, ub=ub, ub_rhs=rhs)
 
+    @property
+    def _n_flows(self) -> int:
+        """Edges of the graphs that the kernels see: the length of a warm start."""
+        return len(self.edges)
+
     @cached_property
     def _batch(self) -> Any:
         """The graphs as the argmax takes them: a kernel object, made and checked once, when first asked for."""
-        return _kernels.CutBatch(*_graph(self.blocks[0].offsets, self.blocks[1].offsets, self.edges))
+        return _kernels.CutBatch(*self._arrays())
+
+    def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """The graphs as the kernels take them."""
+        return _graph(self.blocks[0].offsets, self.blocks[1].offsets, self.edges)
 
     @cached_property
     def _plan(self) -> Any:

@@ -52,8 +52,11 @@ def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: i
 
 def _admissible(structure: Structure, scores: FloatArray) -> FloatArray:
     """Scores whose best vertices are outputs: if scores of the other parts must have one sign, they are given it."""
-    if structure.edge_sign:
-        scores[structure.starts[1] :] = structure.edge_sign * np.abs(scores[structure.starts[1] :])
+    signs = structure.edge_sign
+    for b, sign in enumerate(signs if isinstance(signs, tuple) else [signs] * (len(structure.blocks) - 1), start=1):
+        block = slice(structure.starts[b], structure.starts[b + 1])
+        if sign:
+            scores[block] = sign * np.abs(scores[block])
     return scores
 
 

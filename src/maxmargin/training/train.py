@@ -235,6 +235,7 @@ def _metadata(settings: Settings, problem: Problem, solution: Solution) -> dict[
         "primal": _number(certificate.primal),
         "dual": _number(certificate.dual),
         "relative_gap": _number(certificate.relative_gap),
+        **_restricted(solution, certificate.hinge, certificate.radius),
         **({"relaxed": True} if certificate.relaxed else {}),
         "iterations": solution.counters.iterations,
         "seconds": solution.seconds,
@@ -243,15 +244,21 @@ def _metadata(settings: Settings, problem: Problem, solution: Solution) -> dict[
 
 def _dev_metadata(chooser: Validation, solution: Solution) -> dict[str, Any]:
     """The certificate of the weights with the best dev score: their own objective, and the run's best bound."""
-    primal = next(one.primal for one in solution.history if one.iteration == chooser.best_iteration)
-    dual = solution.certificate.dual
+    chosen = next(one for one in solution.history if one.iteration == chooser.best_iteration)
+    primal, dual = chosen.primal, solution.certificate.dual
     return {
         "primal": _number(primal),
         "relative_gap": _number(max(primal - dual, 0.0) / abs(primal) if primal else 0.0),
+        **_restricted(solution, primal, None if solution.certificate.radius is None else chosen.norm),
         "run_relative_gap": _number(solution.certificate.relative_gap),
         "dev_iteration": chooser.best_iteration,
         "dev_score": chooser.best_score,
     }
+
+
+def _restricted(solution: Solution, hinge: float, radius: float | None) -> dict[str, Any]:
+    """Without regularization, the gap to weights no longer than these."""
+    return {} if radius is None else {"restricted_gap": _number(max(0.0, hinge - solution.responses.dual(radius)))}
 
 
 def _number(value: float | str) -> float | str:

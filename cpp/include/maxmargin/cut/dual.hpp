@@ -4,6 +4,8 @@
 //   dual    max_f - sum_e h_e(f_e) + sum_j min_{0 <= x <= 1} 1/2 (x - a_j)^2 + x v_j,  v = out-flow - in-flow  (2)
 //   h(f) = a |f| + f^2 / 2 where |f| >= -a, and -a^2/2 in the flat part |f| <= -a of a negative target         (3)
 //
+// A directed edge has phi_e(d) = phi_e(0) for d <= 0, so its flow is at least 0.
+//
 // Any flow is feasible in (2) and any x in the box in (1), so each pair has a duality gap, and the gap is a sum of
 // non-negative terms, one for each node and edge (Fenchel-Young): computed term by term it loses no digits.
 #pragma once
@@ -20,8 +22,9 @@ namespace maxmargin::cut {
 
 struct CutTarget {
     const CutExample& graph;
-    const double* node;  // a_j
-    const double* edge;  // a_e
+    const double* node;   // a_j
+    const double* edge;   // a_e
+    const double* least;  // the least flow of an edge: 0 if it is directed, else -infinity
 };
 
 inline double clip01(double u) { return u < 0.0 ? 0.0 : u > 1.0 ? 1.0 : u; }
@@ -33,7 +36,7 @@ inline double flow_prox(double u, double a, double sigma) {
     return std::copysign(f, u);
 }
 
-// phi(d) + h(f) - f d, which is >= 0.
+// phi(d) + h(f) - f d, which is >= 0, of an edge that is not directed.
 inline double edge_gap(double d, double f, double a) {
     const double D = std::abs(d), F = std::abs(f);
     const double crossed = d * f < 0.0 ? 2.0 * F * D : 0.0;
@@ -61,8 +64,11 @@ inline double cut_gap(const CutTarget& t, const double* x, const double* flow, c
         const double best = clip01(u);
         gap += 0.5 * (x[j] - best) * (x[j] + best - 2.0 * u);
     }
-    for (std::int32_t e = 0; e < g.edges; ++e)
-        gap += edge_gap(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]], flow[e], t.edge[e]);
+    for (std::int32_t e = 0; e < g.edges; ++e) {
+        const double d = x[g.ends[2 * e]] - x[g.ends[2 * e + 1]], least = t.least[e];
+        gap +=
+            least == 0.0 && d < 0.0 ? edge_gap(0.0, flow[e], t.edge[e]) - flow[e] * d : edge_gap(d, flow[e], t.edge[e]);
+    }
     return gap;
 }
 
@@ -108,7 +114,7 @@ class CutFista {
                 for (std::int32_t e = 0; e < g.edges; ++e) {
                     const double y = y_[e];
                     const double u = y + step * (x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
-                    const double f = flow_prox(u, t.edge[e], step);
+                    const double f = flow_prox(std::max(u, t.least[e]), t.edge[e], step);
                     const double change = f - flow[e];
                     uphill += (y - f) * change;
                     flow[e] = f;

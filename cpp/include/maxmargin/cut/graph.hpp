@@ -38,6 +38,48 @@ struct CutGraphs {
     }
 };
 
+// The parts of one example: its nodes, its edges, and two for every clique.
+//
+// A clique adds two nodes to the graph of the example, after its own nodes, and to each of them an edge from or to
+// every member, after its own edges. Node n + 2c stands for "a member of clique c has label 1", and its edges run from
+// the members to it; node n + 2c + 1 stands for "all members have label 1", and its edges run from it to the members.
+// Along all of these edges labels must not fall. The parts of the clique are 1 - z of the first, "all members have
+// label 0", and z of the second.
+struct Extent {
+    std::int32_t nodes = 0, edges = 0, cliques = 0;
+
+    // The part, counted among those of cliques, of an edge that a clique has added, and its member.
+    std::int32_t part(const CutExample& g, std::int32_t e) const {
+        return std::max(g.ends[2 * e], g.ends[2 * e + 1]) - nodes;
+    }
+    static std::int32_t member(const CutExample& g, std::int32_t e) {
+        return std::min(g.ends[2 * e], g.ends[2 * e + 1]);
+    }
+    static bool all_ones(std::int32_t part) { return part & 1; }
+};
+
+// Where the parts of each example begin in a packed vector: all nodes, then all edges, then those of all cliques.
+struct CutLayout {
+    std::span<const std::int64_t> nodes, edges, cliques;
+
+    std::int64_t size() const { return nodes.back() + edges.back() + 2 * cliques.back(); }
+    Extent operator[](std::int64_t i) const {
+        return {static_cast<std::int32_t>(nodes[i + 1] - nodes[i]), static_cast<std::int32_t>(edges[i + 1] - edges[i]),
+                static_cast<std::int32_t>(cliques[i + 1] - cliques[i])};
+    }
+};
+
+// Pointers to the parts of one example in a packed vector.
+template <class Number>
+struct CutParts {
+    Number *node, *edge, *clique;
+
+    CutParts(const CutLayout& layout, std::int64_t i, Number* packed)
+        : node(packed + layout.nodes[i]), edge(packed + layout.nodes.back() + layout.edges[i]),
+          clique(packed + layout.nodes.back() + layout.edges.back() + 2 * layout.cliques[i]) {}
+    CutParts(const Extent& size, Number* own) : node(own), edge(own + size.nodes), clique(edge + size.edges) {}
+};
+
 // The most nodes and the most edges of an example.
 struct Sizes {
     std::int32_t nodes = 0, edges = 0;

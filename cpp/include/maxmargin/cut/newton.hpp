@@ -6,8 +6,8 @@
 //
 // gives the next flow s_e = prox_{sigma h_e}(f_e + sigma d_e) (Rockafellar 1976; with Newton steps inside: Li, Sun and
 // Toh 2018). G is piecewise quadratic with Hessian I + a Laplacian: weight sigma on the flat part of h (fused edges),
-// sigma / (1 + sigma) beyond, 0 on idle edges. Nodes that stay at 0 or 1 drop out of the Newton system, and only edges
-// with a free end are looked at between two updates of the multipliers.
+// sigma / (1 + sigma) beyond, 0 on idle edges and on directed ones that rise. Nodes that stay at 0 or 1 drop out of the
+// Newton system, and only edges with a free end are looked at between two updates of the multipliers.
 #pragma once
 
 #include <algorithm>
@@ -23,18 +23,21 @@
 
 namespace maxmargin::cut {
 
-// Next flow, Hessian weight and energy of n edges of (4), each from its difference d, target a and multiplier f.
+// Next flow, Hessian weight and energy of n edges of (4), each from its difference d, target a, least flow and
+// multiplier f.
 static MM_CLONES void flow_steps(std::int32_t n, double sigma, const double* MM_RESTRICT d, const double* MM_RESTRICT a,
-                                 const double* MM_RESTRICT f, double* MM_RESTRICT next, double* MM_RESTRICT weight,
-                                 double* MM_RESTRICT energy) {
+                                 const double* MM_RESTRICT least, const double* MM_RESTRICT f, double* MM_RESTRICT next,
+                                 double* MM_RESTRICT weight, double* MM_RESTRICT energy) {
     const double half = 0.5 / sigma, shrink = 1.0 / (1.0 + sigma), soft = sigma * shrink;
     for (std::int32_t e = 0; e < n; ++e) {
-        const double u = f[e] + sigma * d[e], T = std::abs(u), q = (T - sigma * a[e]) * shrink;
+        const double v = f[e] + sigma * d[e], u = std::max(v, least[e]);
+        const double T = std::abs(u), q = (T - sigma * a[e]) * shrink;
         const double s = std::max(0.0, std::min(T, q)), step = std::copysign(s, u);
         const double beyond = s * (a[e] + 0.5 * s), flat = -0.5 * a[e] * a[e];
         const double curved = q > 0.0 ? soft : 0.0;
         next[e] = step;
-        weight[e] = q < T ? curved : sigma;
+        const double rising = q < T ? curved : sigma;
+        weight[e] = v < least[e] ? 0.0 : rising;
         energy[e] = step * d[e] - (s >= -a[e] ? beyond : flat) - half * (step - f[e]) * (step - f[e]);
     }
 }
@@ -43,7 +46,7 @@ class CutNewton {
    public:
     void reserve(std::int32_t nodes, std::int32_t edges) {
         for (auto* v : {&v_, &gradient_, &trial_, &snapped_, &step_}) at_least(*v, nodes);
-        for (auto* e : {&flow_, &weight_, &energy_, &difference_, &near_target_, &near_flow_, &near_next_,
+        for (auto* e : {&flow_, &weight_, &energy_, &difference_, &near_target_, &near_least_, &near_flow_, &near_next_,
                         &near_weight_, &near_energy_})
             at_least(*e, edges);
         for (auto* i : {&place_, &free_, &group_, &size_}) at_least(*i, nodes);
@@ -126,7 +129,8 @@ class CutNewton {
     double evaluate_all(const CutTarget& t, double sigma, const double* flow, const double* x) {
         const CutExample& g = t.graph;
         for (std::int32_t e = 0; e < g.edges; ++e) difference_[e] = x[g.ends[2 * e]] - x[g.ends[2 * e + 1]];
-        flow_steps(g.edges, sigma, difference_.data(), t.edge, flow, flow_.data(), weight_.data(), energy_.data());
+        flow_steps(g.edges, sigma, difference_.data(), t.edge, t.least, flow, flow_.data(), weight_.data(),
+                   energy_.data());
         std::fill(v_.begin(), v_.begin() + g.nodes, 0.0);
         double change = 0.0;
         for (std::int32_t e = 0; e < g.edges; ++e) {
@@ -145,8 +149,8 @@ class CutNewton {
             const std::int32_t e = touched_[i];
             difference_[i] = x[g.ends[2 * e]] - x[g.ends[2 * e + 1]];
         }
-        flow_steps(touches_, sigma, difference_.data(), near_target_.data(), near_flow_.data(), near_next_.data(),
-                   near_weight_.data(), near_energy_.data());
+        flow_steps(touches_, sigma, difference_.data(), near_target_.data(), near_least_.data(), near_flow_.data(),
+                   near_next_.data(), near_weight_.data(), near_energy_.data());
         double sum = 0.0;
         for (std::int32_t i = 0; i < touches_; ++i) {
             const std::int32_t e = touched_[i];
@@ -196,6 +200,7 @@ class CutNewton {
             for (std::int32_t i = 0; i < touches_; ++i) {
                 const std::int32_t e = touched_[i];
                 near_target_[i] = t.edge[e];
+                near_least_[i] = t.least[e];
                 near_flow_[i] = flow[e];
                 before += energy_[e];
                 change -= (flow_[e] - flow[e]) * (flow_[e] - flow[e]);
@@ -318,6 +323,7 @@ class CutNewton {
                     const std::int32_t arc = g.arcs[a], e = arc >> 1, k = g.ends[arc ^ 1];
                     const double d = snapped_[j] - snapped_[k], over = std::abs(d) - t.edge[e];
                     if (place_[k] == c || !(over > 0.0)) continue;
+                    if (t.least[e] == 0.0 && !((arc & 1 ? -d : d) > 0.0)) continue;  // directed, and rising
                     const double flow = arc & 1 ? -flow_[e] : flow_[e];
                     slope += std::copysign(over, d != 0.0 ? d : flow);
                     diagonal += 1.0;
@@ -337,7 +343,7 @@ class CutNewton {
     }
 
     std::vector<double> v_, gradient_, trial_, snapped_, step_, flow_, weight_, energy_;
-    std::vector<double> difference_, near_target_, near_flow_, near_next_, near_weight_, near_energy_;
+    std::vector<double> difference_, near_target_, near_least_, near_flow_, near_next_, near_weight_, near_energy_;
     std::vector<std::int32_t> place_, free_, group_, size_, touched_, member_start_;
     std::int32_t count_ = 0, touches_ = 0;
     double moved_ = 0.0, low_ = 0.0, high_ = 1.0;

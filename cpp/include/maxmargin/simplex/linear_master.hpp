@@ -1,15 +1,13 @@
-// Steps of two players toward a solution of the linear program over a working set of rows,
+// Steps of extragradient (Korpelevich 1976), process (13) of Wang and Shawe-Taylor (2009), toward a solution of the
+// linear program over a working set of rows,
 //
-//   min_{w, xi >= 0} max_{lambda >= 0}  sum_k price_k |w_k| + sum_i cost_i xi_i + lambda'(A w + b - D M xi),
+//   min_{w, xi >= 0} max_{lambda >= 0}  sum_k price_k |w_k| + sum_i cost_i xi_i + lambda'(A w + b - M xi),
 //
-// with M the 0/1 matrix of which row belongs to which example and D = diag(link): either extragradient (Korpelevich
-// 1976), process (13) of Wang and Shawe-Taylor (2009), where both players move twice; or its cheaper relative where the
-// multipliers answer a prediction of the weights' next move, 2 w_new - w_old (Chambolle and Pock 2011), half the
-// products at the same step length. Absolute values by their proximal step (soft thresholds), so that signed weights
-// need no second column; bounds of the weights; diagonal scalings folded into A, price, cost, link and b.
+// with M the 0/1 matrix of which row belongs to which example. Absolute values by their proximal step (soft
+// thresholds), so that signed weights need no second column.
 //
-// A is kept twice, by rows and by columns, so that both products gather and none scatters. Cost of a step: four (two)
-// passes over the non-zeros. One thread: masters are small, and a step is shorter than waking others.
+// A is kept twice, by rows and by columns, so that both products gather and none scatters. Cost of a step: four passes
+// over the non-zeros. One thread: masters are small, and a step is shorter than waking others.
 #pragma once
 
 #include <algorithm>
@@ -30,14 +28,14 @@ struct Compressed {
 
 struct Program {
     Compressed rows, columns;
-    std::span<const double> b, link;       // one per row
-    std::span<const std::int32_t> owner;   // one per row
-    std::span<const double> price;         // one per weight
-    std::span<const double> lower, upper;  // one per weight: its least and its largest value
-    std::span<const double> cost;          // one per example
+    std::span<const double> b;            // one per row
+    std::span<const std::int32_t> owner;  // one per row
+    std::span<const double> price;        // one per weight
+    std::span<const double> lower;        // one per weight: its least value
+    std::span<const double> cost;         // one per example
 };
 
-// Where the players stand, or sums of where they stood.
+// Where the players stand.
 struct Point {
     std::span<double> w, xi, lambda;
 };
@@ -59,17 +57,17 @@ MM_INLINE void times(const Compressed& x, const double* v, double* MM_RESTRICT o
     }
 }
 
-// pull = A'lambda, mass = M'D lambda.
+// pull = A'lambda, mass = M'lambda.
 MM_INLINE void primal_gradients(const Program& p, const Point& at, double* MM_RESTRICT pull, double* MM_RESTRICT mass) {
     times(p.columns, at.lambda.data(), pull, p.price.size());
     std::fill(mass, mass + p.cost.size(), 0.0);
-    for (std::size_t r = 0; r < p.b.size(); ++r) mass[p.owner[r]] += p.link[r] * at.lambda[r];
+    for (std::size_t r = 0; r < p.b.size(); ++r) mass[p.owner[r]] += at.lambda[r];
 }
 
-// gain = A w + b - D M xi.
+// gain = A w + b - M xi.
 MM_INLINE void dual_gradient(const Program& p, const Point& at, double* MM_RESTRICT gain) {
     times(p.rows, at.w.data(), gain, p.b.size());
-    for (std::size_t r = 0; r < p.b.size(); ++r) gain[r] += p.b[r] - p.link[r] * at.xi[p.owner[r]];
+    for (std::size_t r = 0; r < p.b.size(); ++r) gain[r] += p.b[r] - at.xi[p.owner[r]];
 }
 
 // to = where a step of the weights and slacks against those gradients leads from `from`.
@@ -78,7 +76,7 @@ MM_INLINE void move_primal(const Program& p, const Point& from, const double* MM
     for (std::size_t k = 0; k < p.price.size(); ++k) {
         const double moved = from.w[k] - step * pull[k];
         const double shrunk = std::copysign(std::max(std::abs(moved) - step * p.price[k], 0.0), moved);
-        to.w[k] = std::min(std::max(shrunk, p.lower[k]), p.upper[k]);
+        to.w[k] = std::max(shrunk, p.lower[k]);
     }
     for (std::size_t i = 0; i < p.cost.size(); ++i) {
         to.xi[i] = std::max(from.xi[i] - step * (p.cost[i] - mass[i]), 0.0);
@@ -89,47 +87,23 @@ MM_INLINE void move_dual(const Point& from, const double* MM_RESTRICT gain, doub
     for (std::size_t r = 0; r < from.lambda.size(); ++r) to.lambda[r] = std::max(from.lambda[r] + step * gain[r], 0.0);
 }
 
-// at = to, to = 2 to - at.
-MM_INLINE void extrapolate(std::span<double> at, std::span<double> to) {
-    for (std::size_t k = 0; k < at.size(); ++k) {
-        const double next = to[k];
-        to[k] = 2.0 * next - at[k];
-        at[k] = next;
-    }
-}
-
-MM_INLINE void add(std::span<const double> x, std::span<double> sum) {
-    for (std::size_t k = 0; k < x.size(); ++k) sum[k] += x[k];
-}
-
 }  // namespace detail
 
-// `steps` steps from `point`, which they move; the points whose average converges (of extragradient the predicted ones)
-// are added to `sums`.
-static MM_CLONES void iterate(const Program& p, const Point& point, const Point& sums, double primal_step,
-                              double dual_step, std::int64_t steps, bool extragradient) {
+// `steps` steps from `point`, which they move.
+static MM_CLONES void extragradient(const Program& p, const Point& point, double step, std::int64_t steps) {
     const std::size_t n = p.price.size(), m = p.cost.size(), r = p.b.size();
     std::vector<double> memory(2 * (n + m + r));
     double *pull = memory.data(), *mass = pull + n, *gain = mass + m, *ahead = gain + r;
     const Point predicted{{ahead, n}, {ahead + n, m}, {ahead + n + m, r}};
-    const Point& counted = extragradient ? predicted : point;
-    for (std::int64_t step = 0; step < steps; ++step) {
+    for (std::int64_t done = 0; done < steps; ++done) {
         detail::primal_gradients(p, point, pull, mass);
-        detail::move_primal(p, point, pull, mass, primal_step, predicted);
-        if (extragradient) {
-            detail::dual_gradient(p, point, gain);
-            detail::move_dual(point, gain, dual_step, predicted);
-            detail::primal_gradients(p, predicted, pull, mass);
-            detail::move_primal(p, point, pull, mass, primal_step, point);
-        } else {
-            detail::extrapolate(point.w, predicted.w);
-            detail::extrapolate(point.xi, predicted.xi);
-        }
+        detail::move_primal(p, point, pull, mass, step, predicted);
+        detail::dual_gradient(p, point, gain);
+        detail::move_dual(point, gain, step, predicted);
+        detail::primal_gradients(p, predicted, pull, mass);
+        detail::move_primal(p, point, pull, mass, step, point);
         detail::dual_gradient(p, predicted, gain);
-        detail::move_dual(point, gain, dual_step, point);
-        detail::add(counted.w, sums.w);
-        detail::add(counted.xi, sums.xi);
-        detail::add(counted.lambda, sums.lambda);
+        detail::move_dual(point, gain, step, point);
     }
 }
 

@@ -13,8 +13,8 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures._cliques import read_cliques
 from maxmargin.structures.base import IntArray
-from maxmargin.structures.trees.cliques import read_cliques
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +62,50 @@ class Graphs:
 
         ``meaning`` says what edge features stand for, ``remedy`` what to do about negative ones.
         """
-        stacked = self.edge_rows.matrix
-        values = stacked.data if sp.issparse(stacked) else stacked
-        if values.size and values.min() < 0:
-            index = next(i for i, found in enumerate(self.edge_features) if found.shape[0] and found.min() < 0)
-            raise ValueError(f"example {index}: edge features must be >= 0 ({meaning}); {remedy}")
+        _require_nonnegative(self.edge_rows, meaning, remedy)
+
+    def clique_width(self) -> int:
+        """Columns of the features of cliques: 1 where none were given; 0 where there are no cliques."""
+        found, rows = cliques(self.inputs)
+        if not any(found):
+            return 0
+        return 1 if rows is None else checks.Rows(rows, "clique features").width
+
+    def attracting_cliques(self, width: int) -> tuple[list[list[IntArray]], checks.Rows]:
+        """Cliques of every example, and their features, which must be >= 0: the one feature 1 where none were given.
+
+        ``width``: their columns in the training data, 0 where there were no cliques.
+        """
+        found, given = cliques(self.inputs, width)
+        if not width:
+            index = next((i for i, own in enumerate(found) if own), None)
+            if index is not None:
+                raise ValueError(
+                    f"example {index}: there were no cliques in the training data; leave them out, or train with some"
+                )
+        rows = [np.ones((len(own), 1 if own else width)) for own in found] if given is None else given
+        each = checks.Rows(rows, "clique features")
+        each.require(width)
+        _require_nonnegative(
+            each,
+            "they say how strongly the members of a clique attract each other",
+            "shift them, or split a signed feature into its positive and negative part",
+        )
+        return found, each
 
 
-def parse(X: list[Any], *, labels: str = "") -> Graphs:
+def _require_nonnegative(rows: checks.Rows, meaning: str, remedy: str) -> None:
+    stacked = rows.matrix
+    values = stacked.data if sp.issparse(stacked) else stacked
+    if values.size and values.min() < 0:
+        index = next(i for i, found in enumerate(rows.matrices) if found.shape[0] and found.min() < 0)
+        raise ValueError(f"example {index}: {rows.what} must be >= 0 ({meaning}); {remedy}")
+
+
+def parse(X: list[Any], *, labels: str = "", with_cliques: bool = True) -> Graphs:
     """Check a list of :class:`Graph`.
 
-    ``labels``: why labels per node, and cliques, are refused; empty where they are not.
+    ``labels``: why labels per node are refused; empty where they are not. ``with_cliques``: whether cliques are taken.
     """
     edges: list[IntArray] = []
     features: list[Any] = []
@@ -84,8 +117,8 @@ def parse(X: list[Any], *, labels: str = "") -> Graphs:
             )
         if labels and graph.labels is not None:
             raise ValueError(f"example {index}: labels per node are for TreeSVM; {labels}")
-        if labels and (graph.cliques is not None or graph.clique_features is not None):
-            raise ValueError(f"example {index}: cliques are for TreeSVM; leave them out")
+        if not with_cliques and (graph.cliques is not None or graph.clique_features is not None):
+            raise ValueError(f"example {index}: cliques are for TreeSVM, CutSVM and AssociativeSVM; leave them out")
         found = checks.pairs(graph.edges, index, "edges", "(n_edges, 2)")
         features.append(None)
         if graph.edge_features is not None:

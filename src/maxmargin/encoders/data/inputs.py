@@ -39,10 +39,12 @@ class Graph:
             is 1 on every edge; GraphSVM and TreeSVM take entries of any sign, and None for pair scores that do not see
             the input.
         labels: for TreeSVM, for each node the labels allowed there, None for all; or None, for all labels everywhere.
-        cliques: for TreeSVM, sets of nodes that are scored together: a list of tuples of node numbers, whose order
-            counts, each set of nodes at most once; None: none.
-        clique_features: shape ``(n_cliques, d_c)``, dense or CSR, one row per clique; None: scores of cliques do not
-            see the input.
+        cliques: sets of nodes that are scored together: a list of tuples of node numbers, each set of nodes at most
+            once; None: none. TreeSVM scores all joint labels of a clique, and the order of its nodes counts; CutSVM and
+            AssociativeSVM reward cliques of two or more nodes whose labels are all alike.
+        clique_features: shape ``(n_cliques, d_c)``, dense or CSR, one row per clique. CutSVM and AssociativeSVM need
+            entries >= 0, and take None for one feature that is 1 on every clique; TreeSVM takes entries of any sign,
+            and None for scores of cliques that do not see the input.
     """
 
     node_features: Any

@@ -9,31 +9,34 @@ the objective. Rows are columns of the dual program, hence the name. With ``resc
 LP (6) of the paper divided by its C (2-best decoding finds the outputs), with "margin" and "slack" LP (6) with the loss
 in place of, or as a factor of, the margin of 1. There ``w >= 0``; here signs are those of the region.
 
-Four things go beyond the paper. *Box*: optima of masters jump from vertex to far vertex, so each master keeps its
-weights in a box around the best so far (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they
-promise, shrinks where they are far off, and is removed where no weight reaches its bounds: then the master's
-multipliers are feasible without it and give the bound.
-*Between*: outputs are also decoded halfway from the best weights to the master's (Ben-Ameur and Neto 2007), which costs
-little beside a master and saves a third of the rounds.
-*Warm-up*: with ``rescaling="none"`` an example's hinge falls below that of zero weights only when its gold output is
-the best one of all, which says little about where to go from zero; so the first rounds solve the problem with the
-margin rescaled, roughly, whose weights are the first box's center and whose outputs the first rows.
-*Aging*: rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that
+Masters are solved in one of two ways, and what goes beyond the paper differs.
+
+*Exact masters* (HiGHS) jump from vertex to far vertex, so each keeps its weights in a box around the best so far
+(Marsten, Hogan and Blankenship 1975), which grows while masters keep what they promise, shrinks where they are far off,
+and is removed where no weight reaches its bounds: then the master's multipliers are feasible without it and give the
+bound. Outputs are also decoded halfway from the best weights to the master's (Ben-Ameur and Neto 2007), which costs
+little beside a master and saves a third of the rounds. With ``rescaling="none"`` an example's hinge falls below that of
+zero weights only when its gold output is the best one of all, which says little about where to go from zero; so the
+first rounds solve the problem with the margin rescaled, roughly, whose weights are the first box's center and whose
+outputs the first rows.
+
+*Proximal masters* (``proximal_master.py``) stay near their center by themselves. They start from the weights of an
+averaged perceptron, which halves the rounds.
+
+With both, rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that
 rounds are finite.
 
-Cost of a round: two argmax passes (and one or two for the certificate), the features of the rows, and the master, which
-is nearly all of it. Memory: the rows.
+Cost of a round: one or two argmax passes (and one for the certificate), the features of the rows, and the master, which
+is most of it. Memory: the rows. Figures: docs/column-generation.md.
 
-Which master (benchmarks/column_generation.py): with a few thousand weights both take about the same time; on 100
-sentences of CoNLL-2000 (130,928 weights) extragradient closed the gap to 1e-2 in 9.4 seconds, where HiGHS had a gap of
-0.82 after 30. Gaps of 1e-6 and less are for HiGHS, whose masters are exact.
-
-While the box is in use the lower bound is poor: a run that ends then has good weights and a large gap.
+While the box is in use, or the center moves, the lower bound is poor: a run that ends then has good weights and a large
+gap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -44,14 +47,18 @@ from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem, hinges
-from maxmargin.solvers.decomposition.linear_extragradient import ExtragradientMaster
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, MasterProblem, OutputRows
 from maxmargin.solvers.decomposition.plain_column_generation import PlainColumnGeneration
+from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
+from maxmargin.solvers.online.perceptron import AveragedPerceptron
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
 MANY = 300_000
-"""From this many examples times weights on "auto" takes the extragradient master: vertices are then a bad choice in
-early masters, and costly ones (figures above)."""
+"""From this many examples times weights on "auto" takes proximal masters: vertices are then a bad choice in early
+masters, and costly ones."""
+
+PASSES = 10
+"""Passes of the averaged perceptron whose weights a run with proximal masters starts from."""
 
 RETURNS = 2
 """A row that was dropped and has come back so often stays."""
@@ -113,20 +120,21 @@ class ColumnGeneration(Solver):
     """Settings of column generation. ``ColumnGeneration.plain()`` is the 2009 paper's own version.
 
     Attributes:
-        master: how master problems are solved: "highs" (dual simplex, warm), "extragradient" (first-order steps, see
-            :mod:`~maxmargin.solvers.decomposition.linear_extragradient`), or "auto", the second for many examples times
-            weights without a ball, else the first.
+        master: how master problems are solved: "highs" (dual simplex, warm), "proximal" (proximal steps by coordinate
+            ascent, see :mod:`~maxmargin.solvers.decomposition.proximal_master`), or "auto", the second for many
+            examples times weights without a ball, else the first.
         k_best: rows per example and round, from the ``k_best`` most violated outputs. More than one
             needs ``rescaling="margin"`` or "none".
-        age: rounds after which a row without a multiplier leaves the master; None keeps all rows.
-        stabilize: keep each master's weights in a box around the best so far, a trust region, and decode halfway to
-            them too, after a warm-up where that is needed.
+        age: rounds after which a row without a multiplier leaves the master; None keeps all rows. "auto": 3 with exact
+            masters, 10 with proximal ones, where a row costs less.
+        stabilize: keep the weights of exact masters in a box around the best so far, a trust region, and decode halfway
+            to them too, after a warm-up where that is needed; start proximal ones from an averaged perceptron.
         max_iter: limit of rounds when the caller gives none.
     """
 
-    master: Literal["auto", "highs", "extragradient"] = "auto"
+    master: Literal["auto", "highs", "proximal"] = "auto"
     k_best: int = 1
-    age: int | None = 3
+    age: int | Literal["auto"] | None = "auto"
     stabilize: bool = True
     max_iter: int = 1000
     needs = ("lasso",)
@@ -140,9 +148,9 @@ class ColumnGeneration(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _checks.one_of("master", self.master, ("auto", "highs", "extragradient"))
+        _checks.one_of("master", self.master, ("auto", "highs", "proximal"))
         _checks.integer("k_best", self.k_best, least=1)
-        if self.age is not None:
+        if self.age is not None and self.age != "auto":
             _checks.integer("age", self.age, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:
@@ -150,7 +158,7 @@ class ColumnGeneration(Solver):
         if reason := super().unsupported(problem):
             return reason
         lasso = problem.region.lasso
-        if self.master == "extragradient" and lasso is not None and np.isfinite(lasso.radius):
+        if self.master == "proximal" and lasso is not None and np.isfinite(lasso.radius):
             return 'the extragradient master does not support a ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
             return 'the k most violated outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
@@ -164,18 +172,42 @@ class ColumnGeneration(Solver):
         region, n_examples = problem.region, problem.structure.n_examples
         assert region.lasso is not None
         many = n_examples * problem.n_weights > MANY and np.isinf(region.lasso.radius)
-        if self.master == "extragradient" or (self.master == "auto" and many):
-            return ExtragradientMaster(region, n_examples)
+        if self.master == "proximal" or (self.master == "auto" and many):
+            return ProximalMaster(region, n_examples)
         return HighsMaster(region, n_examples)
 
     def init(self, run: Run, start: Start) -> ColumnGenerationState:
         """No rows, at the start weights."""
         problem = run.problem
-        state = self._empty(run, start.weights_for(problem))
-        if self.stabilize and start.weights is None and problem.rescaling == "none" and problem.good is None:
+        weights = start.weights_for(problem)
+        state = self._empty(run, weights)
+        if self.stabilize and state.master.stabilizes and start.weights is None and problem.good is None:
+            with suppress(NonFiniteError):  # where that is the features' fault, the first step will say so
+                return replace(state, answer=Answer(self._perceptron(run), np.zeros(0)))
+        if self._boxed(state) and start.weights is None and problem.rescaling == "none" and problem.good is None:
             warm = _margin(run)
             return replace(state, warm=self._empty(warm, start.weights_for(problem)))
         return state
+
+    def _perceptron(self, run: Run) -> FloatArray:
+        """The weights of an averaged perceptron, times the power of two with the least objective."""
+        perceptron = AveragedPerceptron()
+        state = perceptron.init(run, Start())
+        for _ in range(PASSES):
+            state = perceptron.step(run, state)
+        weights = perceptron.propose(run, state)[0].weights
+        values = {exponent: self._decode(run, 2.0**exponent * weights)[1] for exponent in (0, -1)}
+        step = 1 if values[0] < values[-1] else -1
+        at = min(values, key=values.__getitem__)
+        while abs(at) < 20:
+            values[at + step] = self._decode(run, 2.0 ** (at + step) * weights)[1]
+            if values[at + step] >= values[at]:
+                break
+            at += step
+        return np.asarray(2.0**at * weights)
+
+    def _boxed(self, state: ColumnGenerationState) -> bool:
+        return self.stabilize and not state.master.stabilizes
 
     def _empty(self, run: Run, weights: FloatArray) -> ColumnGenerationState:
         problem = run.problem
@@ -196,14 +228,14 @@ class ColumnGeneration(Solver):
         found, primal = self._decode(run, state.answer.weights)
         best, least, box = self._judged(state, found, primal)
         fresh = self._violated(run, state, found, state.answer.weights, state.slacks)
-        if self.stabilize and np.isfinite(state.primal):
+        if self._boxed(state) and np.isfinite(state.primal):
             between = 0.5 * (state.best + state.answer.weights)
-            found, primal = self._decode(run, between)
+            found, value = self._decode(run, between)
             slacks = state.rows.slacks(between, problem.structure.n_examples)
             more = self._violated(run, state, found, between, slacks)
             fresh = fresh.joined(more.take(~np.isin(more.key, fresh.key)))
-            if primal < least:
-                best, least = between, primal
+            if value < least:
+                best, least = between, value
         gap = (least - problem.region.dual(state.g, state.loss)) / abs(least) if least else 0.0
         if gap <= run.tol:  # the next certificate ends the run
             return replace(state, best=best, primal=least)
@@ -212,9 +244,12 @@ class ColumnGeneration(Solver):
             box = np.inf
         if box > 2.0 * problem.region.norm_bound(least):  # nothing better than the best weights is outside
             box = np.inf
+        if not self._boxed(state):
+            box = np.inf
         kept = np.ones(len(state.rows), dtype=bool)
-        if self.age is not None:
-            kept = (state.idle < self.age) | (state.returned >= RETURNS)
+        age = state.master.age if self.age == "auto" else self.age
+        if age is not None:
+            kept = (state.idle < age) | (state.returned >= RETURNS)
         dropped, returns = state.dropped, state.returns
         if not kept.all():
             dropped = np.concatenate([dropped, state.rows.key[~kept]])
@@ -232,7 +267,8 @@ class ColumnGeneration(Solver):
         tightness = state.tightness * (1.0 if len(fresh) else 0.1)
         accuracy = max(1e-10, min(CLOSER * tightness * gap, 0.1))
         bounds = Box(best, box)
-        answer = state.master.solve(MasterProblem(state.rows, kept, rows, state.answer, bounds, accuracy, run.deadline))
+        master = MasterProblem(state.rows, kept, rows, state.answer, bounds, accuracy, least, primal, run.deadline)
+        answer = state.master.solve(master)
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
         idle[answer.multipliers > 0.0] = 0
         g, loss = rows.aggregate(answer.multipliers)
@@ -288,7 +324,7 @@ class ColumnGeneration(Solver):
                 return state.answer.weights, primal, state.box
             sizes = np.asarray(abs(found.matrix).sum(axis=1)).ravel()
             held = sizes > 0.0
-            box = float(np.median(found.loss[held] / sizes[held])) if self.stabilize and held.any() else np.inf
+            box = float(np.median(found.loss[held] / sizes[held])) if self._boxed(state) and held.any() else np.inf
             return state.answer.weights, primal, box if box > 0.0 else np.inf
         promised, fell = state.primal - state.model, state.primal - primal
         box = state.box
@@ -336,11 +372,8 @@ class ColumnGeneration(Solver):
         return found.take(chosen[np.unique(found.key[chosen], return_index=True)[1]])
 
     def propose(self, run: Run, state: ColumnGenerationState) -> Sequence[Proposal]:
-        """The master's solution, with the bound by its multipliers; and the best weights of rounds not certified."""
-        weights = [state.answer.weights]
-        if np.isfinite(state.primal) and state.best is not state.answer.weights:
-            weights.append(state.best)
-        return [Proposal(found, state.g, state.loss) for found in weights]
+        """The best weights so far, the first ones before any, and the bound by the master's multipliers."""
+        return [Proposal(state.best, state.g, state.loss)]
 
 
 def _margin(run: Run) -> Run:

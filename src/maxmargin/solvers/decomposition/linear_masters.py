@@ -139,7 +139,7 @@ class OutputRows:
 class Answer:
     """A master's solution: weights, shape ``(n_weights,)``, and feasible multipliers, shape ``(n_rows,)``.
 
-    ``work`` counts simplex or extragradient iterations.
+    ``work`` counts simplex iterations or proximal steps.
     """
 
     weights: FloatArray
@@ -170,8 +170,9 @@ class MasterProblem:
         before: the rows of the last master, and ``kept``: which of them stay, shape ``(n_before,)``.
         rows: those that stay, then fresh ones.
         start: the solution of the last master.
-        box: where weights stay.
+        box: where weights stay; its center are the best weights so far.
         accuracy: the relative gap aimed at, where there is a choice.
+        primal: the whole problem's objective at the best weights, and ``value``: at those of the start.
         deadline: the value of ``time.perf_counter()`` at which the answer is the best at hand; None for none.
     """
 
@@ -181,6 +182,8 @@ class MasterProblem:
     start: Answer
     box: Box
     accuracy: float
+    primal: float = np.inf
+    value: float = np.inf
     deadline: float | None = None
 
     @property
@@ -197,6 +200,12 @@ class MasterProblem:
 
 class Master(ABC):
     """Working memory of one master problem whose rows come and go."""
+
+    stabilizes = False
+    """Whether its weights stay near a center by themselves, without a box."""
+
+    age = 3
+    """Rounds after which idle rows leave, unless the solver says otherwise."""
 
     @abstractmethod
     def solve(self, problem: MasterProblem) -> Answer:

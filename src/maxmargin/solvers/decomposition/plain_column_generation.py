@@ -158,7 +158,7 @@ class PlainColumnGeneration(Solver):
         kept = np.ones(len(state.rows), dtype=bool)
         last = Answer(state.weights, state.multipliers / C)
         free = Box(np.zeros(run.problem.n_weights), np.inf)
-        answer = master.solve(MasterProblem(state.rows, kept, rows, last, free, 0.0, run.deadline))
+        answer = master.solve(MasterProblem(state.rows, kept, rows, last, free, 0.0, deadline=run.deadline))
         slacks = rows.slacks(answer.weights, run.problem.structure.n_examples)
         return PlainState(rows, answer.weights, slacks, C * answer.multipliers, 1.0, state.steps + answer.work, master)
 
@@ -176,15 +176,14 @@ class PlainColumnGeneration(Solver):
         program = (
             *_compressed(matrix),
             *_compressed(sp.csr_array(matrix.T)),
-            *(rows.loss, np.ones(n_rows), rows.owner.astype(np.int32)),
-            *(np.ones(n), np.where(signed, -np.inf, 0.0), np.full(n, np.inf), np.full(m, C)),
+            *(rows.loss, rows.owner.astype(np.int32)),
+            *(np.ones(n), np.where(signed, -np.inf, 0.0), np.full(m, C)),
         )
         at = w[columns], xi.copy(), multipliers.copy()
-        sums = np.zeros(n), np.zeros(m), np.zeros(n_rows)  # the kernel adds up its points; not used here
         done, passed = 0, False
         while done < self.max_steps and not passed:
             before = tuple(part.copy() for part in at)
-            _kernels.linear_master_iterate(*program, *at, *sums, alpha, alpha, 1, True)
+            _kernels.linear_master_extragradient(*program, *at, alpha, 1)
             if not all(np.isfinite(part).all() for part in at):
                 raise NonFiniteError("a master problem met numbers that are not finite")
             moved = [norm(now - then) for now, then in zip(at, before, strict=True)]

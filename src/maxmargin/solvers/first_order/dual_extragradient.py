@@ -10,26 +10,39 @@ the average are weighted by them, and they follow the condition from which the b
 two projections of every example, one pass over the features each way for two vectors.
 
 ``store_duals=False`` keeps no packed vector between iterations (section 5): ``s_z = t (F' wbar + c)`` is linear in the
-average weights, so each shard of examples is rebuilt, used and forgotten; only the projections' duals stay, to start
-the next ones warm. Same iterates as the stored form. Restarts need a stored center, so only the stored form has
+average weights, so each shard of examples is rebuilt, used and forgotten. Same iterates as the stored form. Where an
+argmax or a projection can start from the last one's multipliers or vertices, ``warm_starts`` says whether these stay;
+without them nothing is kept that grows with the examples. Restarts need a stored center, so only the stored form has
 them; the other one may start over twice, early on, to correct the balance of the steps.
+
+``store_weights=False`` is the other half of that section, for weights that outnumber the parts: vectors of the
+weights' space are kept as sums of features (:mod:`maxmargin.solvers.first_order.weight_vectors`), again with the same
+iterates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin._vectors import dot
-from maxmargin.optimization.base import NonFiniteError, Run, Start
+from maxmargin.optimization.base import NonFiniteError, Run, Start, StateDict
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import Problem
-from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPlayer, WeightsPoint
-from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, adapted_balance
+from maxmargin.solvers.first_order.dual_extragradient_state import (
+    DualExtragradientState,
+    Epoch,
+    Last,
+    load_state_dict,
+    state_dict,
+)
+from maxmargin.solvers.first_order.geometry import Euclidean
+from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance
+from maxmargin.solvers.first_order.weight_vectors import ImpliedWeights, StoredWeights, WeightVectors
 from maxmargin.structures.base import FloatArray
 
 USE = 0.8
@@ -38,47 +51,9 @@ USE = 0.8
 GROWTH = 1.25
 """The largest factor between adaptive steps."""
 
-
-@dataclass(frozen=True, eq=False)
-class Epoch:
-    """The time since the last restart: where it began, the gap there, and the balance it uses.
-
-    Attributes:
-        weights: where the weights player began.
-        structures: where the structures player began; None for the center of every shard (memory-efficient form).
-        proposal: that beginning as a candidate for certification.
-        balance: ratio of the players' steps.
-        gap: the certified gap of the beginning.
-    """
-
-    weights: WeightsPoint
-    structures: StructuresPoint | None
-    proposal: Proposal
-    balance: float
-    gap: float = np.inf
-
-
-@dataclass(frozen=True, eq=False)
-class Last:
-    """The results of the last step that later steps need.
-
-    Attributes:
-        weights: ``u_w``.
-        structures: ``u_z``; None in the memory-efficient form.
-        proposal: ``u`` as a candidate for certification.
-        eta: its step.
-        turn: ``G_w(u) - G_w(v)`` and ``u_w - v_w``.
-        log_partition: of ``u_z``, summed.
-        divergence: ``d(v, u)``, balanced; for adaptive steps, 0 otherwise.
-    """
-
-    weights: WeightsPoint
-    structures: StructuresPoint | None
-    proposal: Proposal
-    eta: float
-    turn: tuple[FloatArray, FloatArray]
-    log_partition: float
-    divergence: float
+MANY_WEIGHTS = 4
+"""From this many weights a part on, the weights player's vectors are kept as sums of features: in Euclidean geometry a
+state then has 20 vectors over the parts, else four and seven over the weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,39 +79,24 @@ class Pass:
     traveled: float | None
 
 
-def _divergence(problem: Problem, v_w: WeightsPoint, done: Pass, step: float) -> float:
+def _divergence(vectors: WeightVectors, v_w: WeightsPoint, done: Pass, step: float) -> float:
     """``KL(u || v)`` of distributions whose potentials differ by ``step (F'v_w + c)``."""
-    along = dot(v_w.weights, done.g_u + problem.gold_features) + done.loss - problem.constant
+    along = vectors.dot(v_w.weights, done.g_u + vectors.gold) + done.loss - vectors.problem.constant
     return max(0.0, step * along - done.log_partition_u + done.log_partition_v)
 
 
-@dataclass(frozen=True, eq=False)
-class DualExtragradientState:
-    """The accumulated gradients ``s = sum eta G(u)``, the average of ``u``, the last ``u`` and the step size.
-
-    ``sum_z`` is None in the memory-efficient form; ``warm`` holds the duals of the two projections of every shard;
-    ``before`` is the state before the last step, in case that turns out too long, and ``credit`` what adaptive steps
-    have left over of the proof's allowance.
-    """
-
-    epoch: Epoch
-    average: Average
-    sum_w: FloatArray
-    sum_z: FloatArray | None
-    eta: float
-    warm: tuple[tuple[Any, Any], ...]
-    last: Last | None = None
-    before: DualExtragradientState | None = None
-    credit: float = 0.0
-    iteration: int = 0
-
-
 @dataclass(frozen=True, kw_only=True)
-class DualExtragradient(SaddlePointSolver):
+class DualExtragradient(BregmanSolver):
     """Settings of the dual extragradient method. ``DualExtragradient.plain()`` is the 2005 report's first version.
 
     Attributes:
         store_duals: keep the structures player's vectors between iterations; False needs memory for one shard only.
+        warm_starts: whether every argmax and projection starts from the last one's multipliers or vertices, which are
+            then kept for every example; False keeps nothing. "auto" keeps them with stored duals, and without where
+            those of a shard take no more memory than a packed vector.
+        store_weights: keep the weights player's vectors between iterations; False keeps vectors over the parts in their
+            place, in a region that depends on the norm alone and with stored duals. "auto" does so where it can and
+            there are four weights a part or more.
         restart: whether to restart from the average (in entropic geometry, the last point) when its certified gap has
             halved; in the memory-efficient form, whether to start over with a better balance after 16 and 128
             iterations. With ``balance="auto"`` restarts also adapt the balance.
@@ -144,26 +104,51 @@ class DualExtragradient(SaddlePointSolver):
         adaptive: whether in entropic geometry, where ``1/L`` is too careful by far, the step follows the condition of
             the method's proof instead of its bound.
         shard_parts: size of the shards of the memory-efficient form, in parts.
-        geometry, balance, inexact, max_iter: see :class:`SaddlePointSolver`.
+        geometry, balance, inexact, max_iter: see :class:`BregmanSolver`.
     """
 
     store_duals: bool = True
+    warm_starts: bool | Literal["auto"] = "auto"
+    store_weights: bool | Literal["auto"] = "auto"
     restart: bool = True
     step_factor: float = 1.0
     adaptive: bool = True
     shard_parts: int = 1_000_000
     needs = ("smooth",)
-    published: ClassVar[dict[str, Any]] = {"restart": False, "adaptive": False}
+    published: ClassVar[dict[str, Any]] = {"geometry": Euclidean(), "restart": False, "adaptive": False}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _checks.positive("step_factor", self.step_factor)
         _checks.integer("shard_parts", self.shard_parts, least=1)
+        for name in ("warm_starts", "store_weights"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and value != "auto":
+                raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
+        if not self.store_duals and self.store_weights is False:
+            raise ValueError("store_weights=False needs store_duals=True: the weights are sums over the duals")
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Sums of features in place of weights need a region that only scales them."""
+        needs = ("rotation_invariant",) if self.store_weights is False else ()
+        return super().unsupported(problem) or self.missing(problem, *needs)
 
     @property
     def shard_size(self) -> int | None:
         """None if duals are stored."""
         return None if self.store_duals else self.shard_parts
+
+    @property
+    def keeps_warm_starts(self) -> bool | Literal["auto"]:
+        """Always, if duals are stored and nothing else is asked for."""
+        return True if self.store_duals and self.warm_starts == "auto" else self.warm_starts
+
+    def implies_weights(self, problem: Problem) -> bool:
+        """Whether the weights player's vectors are kept as sums of features."""
+        if self.store_weights != "auto":
+            return not self.store_weights
+        many = problem.n_weights >= MANY_WEIGHTS * problem.structure.n_parts
+        return many and self.store_duals and problem.region.rotation_invariant
 
     def _eta(self, run: Run, balance: float) -> float:
         """``1/L`` for the operator ``[[b curvature, F], [-F', 0]]``; features that are all zero allow any step."""
@@ -175,18 +160,25 @@ class DualExtragradient(SaddlePointSolver):
         """The center: the given start, by default zero weights and the gold outputs or the uniform distribution."""
         problem = run.problem
         weights, structures = self.players(problem)
-        w = weights.at(start.weights_for(problem))
+        given = start.weights_for(problem)
+        vectors: WeightVectors
+        if self.implies_weights(problem):
+            vectors = ImpliedWeights(problem, given if given.any() else None)
+        else:
+            vectors = StoredWeights(problem, weights)
+        w = vectors.start(given)
         z = structures.start(run, start) if self.store_duals else None
-        g, loss = -problem.gold_features, 0.0
+        g, loss = -vectors.gold, 0.0
         for shard in run.shards:
             at = z or structures.at(run, shard, structures.center(shard), tol=1e-8, warm=None)
-            g += shard.feature_sum(at.z)
+            g += vectors.features(shard, at.z)[0]
             loss += shard.loss(at.z)
-        balance = self.start_balance(run, w, z)
+        balance = self.start_balance(run, weights.at(given), z)
         return DualExtragradientState(
+            vectors=vectors,
             epoch=Epoch(w, z, Proposal(w.weights, g, loss), balance),
-            average=Average.empty(problem, keep_z=self.store_duals),
-            sum_w=np.zeros(problem.n_weights),
+            average=Average.empty(problem, keep_z=self.store_duals, zero=vectors.zero()),
+            sum_w=vectors.zero(),
             sum_z=np.zeros(problem.structure.n_parts) if self.store_duals else None,
             eta=self._eta(run, balance),
             warm=tuple((None, None) for _ in run.shards),
@@ -194,14 +186,14 @@ class DualExtragradient(SaddlePointSolver):
 
     def step(self, run: Run, state: DualExtragradientState) -> DualExtragradientState:
         """One pass: both projections of every example, shard by shard; then the weights player's two steps."""
-        problem = run.problem
-        weights, _ = self.players(problem)
+        problem, vectors = run.problem, state.vectors
+        weights, adapts = vectors.player, self._adapts(problem)
         curvature, b, eta = problem.region.curvature, state.epoch.balance, state.eta
         v_w = weights.move(state.epoch.weights, -state.sum_w, b)
         done = self._pass(run, state, v_w)
         next_eta, credit = eta, state.credit
-        if state.last is not None and self._adapts(problem):
-            used, allowed = self._account(run, state, v_w, done)
+        if state.last is not None and adapts:
+            used, allowed = self._account(state, v_w, done)
             factor = min(max(USE * allowed / used, 0.5), GROWTH) if used > 0.0 else GROWTH
             credit += allowed - used
             if credit < 0.0 and state.before is not None:
@@ -217,50 +209,51 @@ class DualExtragradient(SaddlePointSolver):
             state,
             average=state.average.add(eta, u_w.weights, done.g_u, done.loss, None if stored is None else stored.z),
             sum_w=state.sum_w - eta * (curvature * u_w.weights + done.g_u),
-            sum_z=None if state.sum_z is None else state.sum_z + eta * problem.augmented(u_w.weights),
+            sum_z=None if state.sum_z is None else state.sum_z + eta * vectors.augmented(problem, u_w.weights)[0],
             eta=next_eta,
             credit=credit,
-            before=replace(state, before=None) if self._adapts(problem) else None,
+            before=replace(state, before=None) if adapts else None,
             last=Last(
                 weights=u_w,
                 structures=stored,
                 proposal=Proposal(u_w.weights, done.g_u, done.loss),
                 eta=eta,
-                turn=(curvature * moved + done.g_u - done.g_v, moved),
+                turn=(curvature * moved + done.g_u - done.g_v, moved) if adapts else None,
                 log_partition=done.log_partition_u,
-                divergence=0.0
-                if not self._adapts(problem)
-                else weights.divergence(v_w, u_w) / b + b * _divergence(problem, v_w, done, eta / b),
+                divergence=weights.divergence(v_w, u_w) / b + b * _divergence(vectors, v_w, done, eta / b)
+                if adapts
+                else 0.0,
             ),
             warm=done.warm,
             iteration=state.iteration + 1,
         )
-        return self._rebalanced(run, new, weights, done.traveled) if done.traveled is not None else new
+        return self._rebalanced(run, new, done.traveled) if done.traveled is not None else new
 
     def _pass(self, run: Run, state: DualExtragradientState, v_w: WeightsPoint) -> Pass:
         """The structures player's two steps of every shard, as sums."""
-        problem, epoch = run.problem, state.epoch
-        _, structures = self.players(problem)
+        epoch, vectors = state.epoch, state.vectors
+        _, structures = self.players(run.problem)
         tol = self.projection_tolerance(state.iteration)
         b = epoch.balance
         measure = not self.store_duals and self._may_rebalance(run, state.iteration + 1)
-        g_v, g_u = -problem.gold_features, -problem.gold_features
+        g_v = -vectors.gold
+        g_u = g_v.copy()
         loss, log_partition_v, log_partition_u, traveled = 0.0, 0.0, 0.0, 0.0
         warm, u_z = [], None
         for shard, (warm_v, warm_u) in zip(run.shards, state.warm, strict=True):
             if state.sum_z is not None and epoch.structures is not None:
-                gradient = shard.augmented(v_w.weights)
+                (gradient,) = vectors.augmented(shard, v_w.weights)
                 target = epoch.structures.coordinates + state.sum_z / b
             else:
                 # s_z = (sum of steps) (F' wbar + c); before the first step it is zero whatever wbar is.
-                gradient, step = shard.augmented_pair(v_w.weights, state.average.weights)
+                gradient, step = vectors.augmented(shard, v_w.weights, state.average.weights)
                 step *= state.average.total / b
                 target = structures.from_center(shard, step)
             v_z = structures.at(run, shard, target, tol=tol, warm=warm_v)
             gradient *= state.eta / b
             gradient += v_z.coordinates
             u_z = structures.at(run, shard, gradient, tol=tol, warm=warm_u)
-            sum_v, sum_u = shard.feature_sum_pair(v_z.z, u_z.z)
+            sum_v, sum_u = vectors.features(shard, v_z.z, u_z.z)
             g_v += sum_v
             g_u += sum_u
             loss += shard.loss(u_z.z)
@@ -269,37 +262,38 @@ class DualExtragradient(SaddlePointSolver):
             if measure:
                 begin = structures.at(run, shard, structures.center(shard), tol=tol, warm=None)
                 traveled += structures.divergence(begin, u_z)
-            warm.append((v_z.warm, u_z.warm))
+            warm.append(run.kept(shard, v_z.warm, u_z.warm))
         assert u_z is not None
         return Pass(g_v, g_u, loss, log_partition_v, log_partition_u, u_z, tuple(warm), traveled if measure else None)
 
-    def _account(self, run: Run, state: DualExtragradientState, v_w: WeightsPoint, done: Pass) -> tuple[float, float]:
+    def _account(self, state: DualExtragradientState, v_w: WeightsPoint, done: Pass) -> tuple[float, float]:
         """The last step's use of the proof's allowance, and the allowance: the bound holds while their sums agree.
 
         For the step from v over u to v', ``eta (G(u) - G(v))'(u - v')`` is used and ``d(v, u) + d(u, v')`` allowed. All
         terms come from sums of features, as the potentials of v' and u differ by ``eta/b F'(u_w - v_w)``.
         """
-        weights, structures = self.players(run.problem)
-        last, b = state.last, state.epoch.balance
+        vectors = state.vectors
+        structures = self.players(vectors.problem)[1]
+        last, b, dot = state.last, state.epoch.balance, vectors.dot
         assert last is not None
+        assert last.turn is not None
         turn_w, moved = last.turn
         turned = dot(turn_w, last.weights.weights - v_w.weights) - dot(moved, last.proposal.g - done.g_v)
-        linear = last.eta / b * dot(moved, done.g_v + run.problem.gold_features)
+        linear = last.eta / b * dot(moved, done.g_v + vectors.gold)
         far_z = max(0.0, linear - done.log_partition_v + last.log_partition)
-        far = weights.divergence(last.weights, v_w) / b + b * far_z
+        far = vectors.player.divergence(last.weights, v_w) / b + b * far_z
         return max(0.0, last.eta * turned), last.divergence + far + b * structures.rounding(done.log_partition_v)
 
     def _may_rebalance(self, run: Run, iteration: int) -> bool:
         return self.restart and self.balance == "auto" and iteration in (16, 128) and run.problem.region.certifies
 
-    def _rebalanced(
-        self, run: Run, state: DualExtragradientState, weights: WeightsPlayer, traveled: float
-    ) -> DualExtragradientState:
+    def _rebalanced(self, run: Run, state: DualExtragradientState, traveled: float) -> DualExtragradientState:
         """Memory-efficient form: start over after 16 and 128 iterations if the balance was off by more than twice.
 
         There is no center to restart from but the first one, so this happens twice at most; ``traveled`` is the
         divergence of the structures player from it.
         """
+        weights = state.vectors.player
         reach = weights.divergence(state.epoch.weights, weights.at(state.average.weights))
         if reach == 0.0 or traveled == 0.0:
             return state
@@ -313,7 +307,7 @@ class DualExtragradient(SaddlePointSolver):
         return replace(
             state,
             epoch=epoch,
-            average=Average.empty(run.problem, keep_z=self.store_duals),
+            average=Average.empty(run.problem, keep_z=self.store_duals, zero=np.zeros_like(state.sum_w)),
             sum_w=np.zeros_like(state.sum_w),
             sum_z=None if state.sum_z is None else np.zeros_like(state.sum_z),
             eta=state.eta if self._adapts(run.problem) else self._eta(run, epoch.balance),
@@ -329,10 +323,12 @@ class DualExtragradient(SaddlePointSolver):
         distributions has no potentials.
         """
         if state.last is None:
-            return [state.epoch.proposal]
-        if self._averages(run.problem) or not self.adaptive:
-            return [state.average.proposal()]
-        return [state.average.proposal(), state.last.proposal]
+            found = [state.epoch.proposal]
+        elif self._averages(run.problem) or not self.adaptive:
+            found = [state.average.proposal()]
+        else:
+            found = [state.average.proposal(), state.last.proposal]
+        return [state.vectors.explicit(proposal) for proposal in found]
 
     def _adapts(self, problem: Problem) -> bool:
         """Whether the step follows the proof's condition."""
@@ -353,7 +349,7 @@ class DualExtragradient(SaddlePointSolver):
         stuck = not self.adaptive and not self._averages(run.problem)  # the last u was not certified
         if not self.restart or stuck or epoch.structures is None or certificate.gap > 0.5 * epoch.gap:
             return state
-        weights, structures = self.players(run.problem)
+        weights, structures = state.vectors.player, self.players(run.problem)[1]
         if self._averages(run.problem):
             assert state.average.z is not None
             w, proposal = weights.at(state.average.weights), state.average.proposal()
@@ -366,6 +362,23 @@ class DualExtragradient(SaddlePointSolver):
             far_z = structures.divergence(epoch.structures, z)
             balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
         return self._restarted(run, state, Epoch(w, structures.inward(run, z), proposal, balance, certificate.gap))
+
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """Without duals and warm starts a state is a few weight vectors."""
+        if not self.store_duals and self.warm_starts is False:
+            return ""
+        return f"{super().checkpoint_unsupported}, or DualExtragradient(store_duals=False, warm_starts=False)"
+
+    def state_dict(self, state: DualExtragradientState) -> StateDict:
+        """The vectors and numbers of the state."""
+        if self.checkpoint_unsupported:
+            return super().state_dict(state)
+        return state_dict(state)
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> DualExtragradientState:
+        """The same state of the same problem."""
+        return load_state_dict(run, StoredWeights(run.problem, self.players(run.problem)[0]), saved)
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""

@@ -1,197 +1,147 @@
-"""Projected subgradient steps with averaging: the baseline of Taskar, Lacoste-Julien and Jordan (2006), any hinge.
+"""Averaged projected gradient on the saddle point: eq. (16) of Taskar, Lacoste-Julien and Jordan (2005).
 
-Problem: ``min_{w in W} f(w) = penalty(w) + H(w)``, over every region, rescaling and slack. With the most violated
-outputs ``z_i`` at ``w_t``, their slacks ``zeta_i`` and factors ``m_i``, a subgradient of ``H`` is
+Problem: ``min_{w in W} max_{z in Z} L(w, z) = penalty(w) + w'g(z) + sum_i c_i'z_i + d_i``. Both players move at once,
+each by a projected gradient step that takes the other's last choice as given:
 
-    g_t = sum_i zeta_i m_i (F_i z_i - F_i y_i),      w_{t+1} = P(w_t - eta_t (w_t / C + g_t))
+    w_{t+1} = P_W(w_t - eta_t g(z_t)),      z_{t+1} = P_Z(z_t + eta_t (F'w_t + c))
 
-``P`` projects onto ``W``, in an L2 region also onto the ball that must hold a solution (``norm_bound``), which keeps
-the steps bounded whatever ``C`` and the slack. Steps, with ``D`` that bound:
+from zero weights and the gold outputs. The points themselves circle around a saddle point, and constant steps may lead
+away from it (the report's remark); the averages of all points so far are the result. A penalty enters by its proximal
+step. With ``G_t`` the gradient of both players at ``(w_t, z_t)`` and ``S_t = sum_{s <= t} ||G_s||^2``, the gap of the
+averages in a ball is at most the mean regret of two online gradient methods:
 
-    step_size="auto", C infinite   eta_t = D / sqrt(sum_{s <= t} ||w_s / C + g_s||^2), plain averages
-    step_size="auto", finite C     eta_t = 2 C / (t + 1) or the above if that is smaller, averages with weights t
-    step_size=a number             eta_t = step_size / sqrt(t), plain averages: the paper's
+    step_size="auto"       eta_t = min(1 / ||F||_2, D / sqrt(S_t)):  gap <= (A^2 / (2 eta_t) + D sqrt(S_t)) / (t + 1)
+    step_size=eta          constant steps:                           gap <= (B^2 / (2 eta) + eta S_t / 2) / (t + 1)
+    step_size="constant"   constant steps 1 / ||F||_2, those of the report's dual extragradient method
 
-The gap falls like ``D G / sqrt(t)``, with finite C also like ``C G^2 / t``, for subgradients of lengths up to ``G``.
-Without any regularization D is the distance traveled so far. With quadratic slack ``H`` is smooth and steps above
-``1/L`` only overshoot: there ``2 C / (t + 1)`` starts ``2 C L`` iterations late, ``L = ||g||^2 / (2 H)`` at the start.
+where ``A`` is the diameter of ``W x Z`` and ``B`` its largest distance from the start. The gap falls like ``1/sqrt(t)``
+with the first ones, while constant steps may stop at a gap of the size of ``eta``; extragradient methods have ``1/t``.
+``D`` is the distance to go: the weights player's is the radius, or what a penalty allows, or without regularization the
+distance traveled so far; the structures player's is that of the outputs most violated at zero weights. With a balance
+``b`` all distances are measured in the coordinates ``(w / sqrt(b), sqrt(b) z)``.
 
-The certificate's other player is the average, with the weights of the averaged ``w``, of ``(g_t, loss_t)``: a convex
-combination of outputs, hence feasible, for which bounds on the regret against weights no longer than ``D`` bound the
-gap. With quadratic slack ``zeta`` is averaged example by example, as its squares count.
-
-Cost per iteration: one argmax pass, one pass over the features each way; memory: a few weight vectors, and packed
-vectors of one shard.
-
-References: Taskar, Lacoste-Julien and Jordan (2006), section 5; Ratliff, Bagnell and Zinkevich (2007); the steps and
-averages for finite C: Lacoste-Julien, Schmidt and Bach (2012); for infinite C: Streeter and McMahan (2010).
+Cost per iteration: one projection of every example, one pass over the features each way, half of an extragradient
+iteration; memory: a few packed vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from maxmargin import _checks
 from maxmargin._vectors import norm, squared
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
+from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import MostViolated, Problem
-from maxmargin.structures.base import SHARD_PARTS, FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Outputs:
-    """Outputs of all examples as certificates see them; convex combinations are those of feasible points.
-
-    Attributes:
-        g: ``sum_i zeta_i m_i df_i``, shape ``(n_weights,)``.
-        loss: ``sum_i zeta_i l_i``, with the example weights.
-        zeta: ``zeta_i`` with quadratic slack, shape ``(n_examples,)``; else empty.
-    """
-
-    g: FloatArray
-    loss: float
-    zeta: FloatArray
-
-    @classmethod
-    def gold(cls, problem: Problem) -> Outputs:
-        """The gold outputs: nothing is wrong."""
-        size = problem.structure.n_examples if problem.slack == "quadratic" else 0
-        return cls(np.zeros(problem.n_weights), 0.0, np.zeros(size))
-
-    def mix(self, other: Outputs, share: float) -> Outputs:
-        """``(1 - share) self + share other``."""
-        return Outputs(
-            self.g + share * (other.g - self.g),
-            self.loss + share * (other.loss - self.loss),
-            self.zeta + share * (other.zeta - self.zeta),
-        )
-
-    def proposal(self, problem: Problem, weights: FloatArray) -> Proposal:
-        """With these weights, as a candidate for certification."""
-        squares = float((problem.scale * self.zeta**2).sum()) if problem.slack == "quadratic" else 0.0
-        return Proposal(weights, self.g, self.loss, squares)
-
-
-def most_violated_outputs(run: Run, weights: FloatArray) -> tuple[float, Outputs]:
-    """``H(w)`` and the outputs that attain it: one argmax pass; NonFiniteError if something is not finite."""
-    problem = run.problem
-    hinge, loss, zetas = 0.0, 0.0, [np.zeros(0)]
-    g = np.zeros(problem.n_weights)
-    for shard, violated in run.most_violated(weights):
-        zeta = shard.slack_slope(violated.value)
-        hinge += shard.total(violated.value)
-        loss += float((zeta * violated.loss).sum())
-        g += _difference(shard, violated, zeta)
-        if problem.slack == "quadratic":
-            zetas.append(zeta)
-    if not (np.isfinite(hinge) and np.isfinite(g).all()):
-        raise NonFiniteError("a subgradient is not finite")
-    return hinge, Outputs(g, loss, np.concatenate(zetas))
-
-
-def _difference(shard: Problem, violated: MostViolated, zeta: FloatArray) -> FloatArray:
-    """``sum_i zeta_i m_i (F_i z_i - F_i y_i)`` of a shard."""
-    if shard.rescaling == "margin" and shard.slack == "linear":
-        return shard.gradient(violated.z)
-    delta = violated.z.copy()
-    delta[shard.gold_point.index] -= shard.gold_point.value
-    return shard.features.adjoint(shard.structure.to_parts(zeta * violated.factor) * delta)
+from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, ratio_of
+from maxmargin.structures.base import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class ProjectedGradientState:
-    """The last weights, the averages of all weights and outputs, and the sums that set the step size."""
+    """Where the players stand, ``g(z)`` there, the averages of all points, and the sums that set the step size."""
 
-    weights: FloatArray
-    mean: FloatArray
-    outputs: Outputs
-    total: float = 0.0
-    squares: float = 0.0
-    """Sum of the squared lengths of all subgradients."""
-    bound: float = np.inf
-    """Length of the longest weights that a solution may have."""
-    late: float = 0.0
-    """How many iterations late the first step is, see the module."""
+    weights: WeightsPoint
+    structures: StructuresPoint
+    g: FloatArray
+    average: Average
+    balance: float
+    first: FloatArray
+    """The first weights."""
+    reach: tuple[float, float]
+    """How far each player may have to go; infinity where unknown."""
     distance: float = 0.0
     """How far the weights have come from the first ones at most."""
-    first: FloatArray | None = None
+    squares: float = 0.0
+    """Sum of the squared lengths of all gradients, in balanced coordinates."""
     iteration: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectedGradient(Solver):
-    """Settings of the projected subgradient method.
+class ProjectedGradient(SaddlePointSolver):
+    """Settings of averaged projected gradient. ``ProjectedGradient.plain()`` is the 2005 report's, with steps 1/||F||.
 
     Attributes:
-        step_size: the first step size, of steps that fall like ``1/sqrt(t)``; "auto" needs none, see the module.
-        average: propose the averaged weights besides the last ones, for one more argmax pass per certificate.
-        max_iter: iteration limit when the caller gives none.
+        step_size: "auto" for falling steps that need no setting, "constant" for ``1 / ||F||_2``, a number for other
+            constant steps, see the module.
+        last: propose the last point besides the average, for one more argmax pass per certificate.
+        balance: ratio of the two players' steps; "auto" takes it from their distances to go.
+        inexact, max_iter: see :class:`SaddlePointSolver`.
     """
 
-    step_size: float | Literal["auto"] = "auto"
-    average: bool = True
-    max_iter: int = 2000
-    shard_size = SHARD_PARTS
+    step_size: float | Literal["auto", "constant"] = "auto"
+    last: bool = True
+    published: ClassVar[dict[str, Any]] = {"step_size": "constant", "last": False}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step_size != "auto":
+        if self.step_size not in ("auto", "constant"):
             _checks.positive("step_size", self.step_size)
 
     def init(self, run: Run, start: Start) -> ProjectedGradientState:
-        """Start at the given weights, by default zero."""
-        w = start.weights_for(run.problem)
-        return ProjectedGradientState(weights=w, mean=w, outputs=Outputs.gold(run.problem), first=w)
+        """The given start, by default zero weights and the gold outputs."""
+        problem = run.problem
+        weights, structures = self.players(problem)
+        w, z = weights.at(start.weights_for(problem)), structures.start(run, start)
+        known = self.step_size != "auto" and self.balance != "auto"
+        reach = (np.inf, np.inf) if known else self.reaches(run, z)
+        g = problem.gradient(z.z)
+        return ProjectedGradientState(
+            weights=w,
+            structures=z,
+            g=g,
+            average=Average.empty(problem, keep_z=True).add(1.0, w.weights, g, problem.loss(z.z), z.z),
+            balance=ratio_of(*reach) if self.balance == "auto" else float(self.balance),
+            first=w.weights,
+            reach=reach,
+        )
 
     def step(self, run: Run, state: ProjectedGradientState) -> ProjectedGradientState:
-        """One subgradient step; the averages take in the point where the subgradient was taken."""
-        region, t = run.problem.region, state.iteration + 1
-        hinge, outputs = most_violated_outputs(run, state.weights)
-        bound, late = state.bound, state.late
-        if t == 1:
-            # No solution is worse than the first weights.
-            bound = region.norm_bound(region.penalty(state.weights) + hinge)
-            if run.problem.slack == "quadratic" and hinge > 0.0 and region.curvature > 0.0:
-                # H is smooth: 2 L / mu with L >= ||g||^2 / (2 H).
-                late = squared(outputs.g) / (region.curvature * hinge)
-        # A penalty without a gradient enters by its proximal step.
-        gradient = (region.curvature if region.smooth else 0.0) * state.weights + outputs.g
-        squares = state.squares + squared(gradient)
-        amount = 1.0
-        if self.step_size != "auto":
-            eta = float(self.step_size) / np.sqrt(t)
-        elif region.curvature > 0.0:
-            eta, amount = 2.0 / (region.curvature * (t + 1 + late)), t + late
-            if squares > 0.0:
-                eta = min(eta, bound / np.sqrt(squares))
-        else:
-            length = norm(gradient)
-            # Without regularization: at first as far as the hinge's linear model needs to reach 0.
-            far = bound if np.isfinite(bound) else max(state.distance, hinge / length if length > 0.0 else 0.0)
-            eta = far / np.sqrt(squares) if squares > 0.0 else 0.0
-        moved = state.weights - eta * gradient
-        w = region.clip_norm(region.project(moved) if region.smooth else region.prox(moved, eta), bound)
-        share = amount / (state.total + amount)
-        assert state.first is not None
+        """One projected gradient step of both players at once; the averages take in where it ends."""
+        problem, b = run.problem, state.balance
+        weights, structures = self.players(problem)
+        gradient = problem.augmented(state.weights.weights)
+        squares = state.squares + b * squared(state.g) + squared(gradient) / b
+        if not np.isfinite(squares):
+            raise NonFiniteError("a gradient is not finite")
+        eta = self._step_size(run, state, squares)
+        w = weights.move(state.weights, state.g, eta * b, penalized=True)
+        coordinates = state.structures.coordinates + (eta / b) * gradient
+        tol = self.projection_tolerance(state.iteration)
+        z = structures.at(run, problem, coordinates, tol=tol, warm=state.structures.warm)
+        g = problem.gradient(z.z)
         return replace(
             state,
             weights=w,
-            mean=state.mean + share * (state.weights - state.mean),
-            outputs=state.outputs.mix(outputs, share),
-            total=state.total + amount,
+            structures=z,
+            g=g,
+            average=state.average.add(1.0, w.weights, g, problem.loss(z.z), z.z),
+            distance=max(state.distance, norm(w.weights - state.first)),
             squares=squares,
-            bound=bound,
-            late=late,
-            distance=max(state.distance, norm(w - state.first)),
-            iteration=t,
+            iteration=state.iteration + 1,
         )
 
+    def _step_size(self, run: Run, state: ProjectedGradientState, squares: float) -> float:
+        if self.step_size not in ("auto", "constant"):
+            return float(self.step_size)
+        longest = 1.0 / (run.problem.norm or 1.0)  # features that are all zero allow any step
+        if self.step_size == "constant" or squares == 0.0:
+            return longest
+        b, (reach_w, reach_z) = state.balance, state.reach
+        far = np.hypot((reach_w if np.isfinite(reach_w) else state.distance) / np.sqrt(b), reach_z * np.sqrt(b))
+        return min(longest, float(far / np.sqrt(squares)))
+
     def propose(self, run: Run, state: ProjectedGradientState) -> Sequence[Proposal]:
-        """The last weights and the averaged ones, both with the averaged outputs."""
-        last = state.outputs.proposal(run.problem, state.weights)
-        return [last, replace(last, weights=state.mean)] if self.average and state.iteration else [last]
+        """The averages, and the last point."""
+        average = state.average.proposal()
+        if not self.last or state.iteration == 0:
+            return [average]
+        return [average, Proposal(state.weights.weights, state.g, run.problem.loss(state.structures.z))]
+
+    def duals(self, state: ProjectedGradientState) -> FloatArray | None:
+        """The average z."""
+        return state.average.z

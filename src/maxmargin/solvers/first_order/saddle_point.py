@@ -1,4 +1,4 @@
-"""What both extragradient methods share: settings, the balance of the players' steps, and averages.
+"""What the saddle-point methods share: settings, the balance of the players' steps, and averages.
 
 In coordinates ``(w / sqrt(b), sqrt(b) z)`` a common step ``eta`` means steps ``eta b`` for the weights and ``eta / b``
 for the structures. The right ``b`` is the ratio of the distances the two players have to travel: the bound
@@ -23,17 +23,14 @@ from maxmargin.structures.base import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class SaddlePointSolver(Solver):
-    """Settings that the extragradient methods share.
+    """Settings that the saddle-point methods share; both players are Euclidean unless a subclass says otherwise.
 
     Attributes:
-        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes entropy
-            where the structure has a sum-product kernel and for weights in an L1 ball, Euclidean distances otherwise.
         balance: ratio of the two players' steps; "auto" starts from their radii and adapts to the distances traveled.
         inexact: projections of iteration ``t`` are exact to ``inexact / (t + 1)^1.5``, a summable error; 0 means 1e-8.
         max_iter: iteration limit when the caller gives none.
     """
 
-    geometry: Geometry | Literal["auto"] = "auto"
     balance: float | Literal["auto"] = "auto"
     inexact: float = 1e-2
     max_iter: int = 5000
@@ -47,35 +44,20 @@ class SaddlePointSolver(Solver):
         _checks.number("inexact", self.inexact, least=0)
         if self.balance != "auto":
             _checks.positive("balance", self.balance)
-        if not isinstance(self.geometry, Geometry) and self.geometry != "auto":
-            raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {self.geometry!r}')
 
     @classmethod
     def plain(cls, **settings: Any) -> Self:
         """The method as it was published: Euclidean, one step size for both players, exact projections."""
-        paper: dict[str, Any] = {"geometry": Euclidean(), "balance": 1.0, "inexact": 0.0}
+        paper: dict[str, Any] = {"balance": 1.0, "inexact": 0.0}
         return cls(**(paper | cls.published | settings))
 
     def geometry_for(self, problem: Problem) -> Geometry:
-        """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.
-
-        Sum-product costs one pass over a chain where a projection costs one for every vertex it needs, and runs need no
-        more iterations (benchmarks/extragradient.py).
-        """
-        if self.geometry != "auto":
-            return self.geometry
-        if not problem.structure.marginals_unsupported:
-            return Entropic()
-        return Euclidean() if problem.region.l1_ball is None else Entropic(structures=False)
+        """The geometry of the two players."""
+        return Euclidean()
 
     def players(self, problem: Problem) -> tuple[WeightsPlayer, StructuresPlayer]:
         """The two players of a problem."""
         return self.geometry_for(problem).players(problem)
-
-    def stalled_remedy(self, problem: Problem) -> str:
-        """Entropic geometry is slow at small gaps."""
-        other = "" if isinstance(self.geometry_for(problem), Euclidean) else "geometry=Euclidean(), "
-        return f"raise tol, scale the features, or try {other}another solver"
 
     def unsupported(self, problem: Problem) -> str | None:
         """The geometry must fit as well."""
@@ -96,19 +78,63 @@ class SaddlePointSolver(Solver):
             far = weights.divergence(weights.at(zero), w), structures.divergence(begin, z)
             if min(far) > 1e-12:
                 return float(np.sqrt(far[0] / far[1]))
+        return ratio_of(*self.reaches(run, z))
+
+    def reaches(self, run: Run, z: StructuresPoint | None = None) -> tuple[float, float]:
+        """How far each player may have to go from zero weights and ``z``: one argmax pass; infinity where unknown."""
+        weights, structures = self.players(run.problem)
         hinge, g, divergence = 0.0, -run.problem.gold_features, 0.0
-        for shard, violated in run.most_violated(zero):
+        for shard, violated in run.most_violated(np.zeros(run.problem.n_weights)):
             hinge += shard.total(violated.value)
             g += shard.feature_sum(violated.z)
             divergence += structures.divergence_to(run, shard, z, violated.z)
-        reach_w, reach_z = weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
-        if not np.isfinite(reach_w) or reach_w == 0.0 or reach_z == 0.0:
-            return 1.0
-        return min(max(reach_w / reach_z, 1e-6), 1e6)  # beyond, C or the radius is as good as absent
+        return weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
 
     def projection_tolerance(self, iteration: int) -> float:
         """``inexact / (t + 1)^1.5``, so that the errors have a finite sum; never below 1e-8, the exact setting."""
         return max(1e-8, self.inexact / float((iteration + 1) ** 1.5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BregmanSolver(SaddlePointSolver):
+    """Settings of the saddle-point methods whose players may move in a geometry of choice.
+
+    Attributes:
+        geometry: how distances are measured, :class:`Euclidean` or :class:`Entropic`; "auto" takes entropy
+            where the structure has a sum-product kernel and for weights in an L1 ball, Euclidean distances otherwise.
+        balance, inexact, max_iter: see :class:`SaddlePointSolver`.
+    """
+
+    geometry: Geometry | Literal["auto"] = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.geometry, Geometry) and self.geometry != "auto":
+            raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {self.geometry!r}')
+
+    def geometry_for(self, problem: Problem) -> Geometry:
+        """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.
+
+        Sum-product costs one pass over a chain where a projection costs one for every vertex it needs, and runs need no
+        more iterations (benchmarks/extragradient.py).
+        """
+        if self.geometry != "auto":
+            return self.geometry
+        if not problem.structure.marginals_unsupported:
+            return Entropic()
+        return Euclidean() if problem.region.l1_ball is None else Entropic(structures=False)
+
+    def stalled_remedy(self, problem: Problem) -> str:
+        """Entropic geometry is slow at small gaps."""
+        other = "" if isinstance(self.geometry_for(problem), Euclidean) else "geometry=Euclidean(), "
+        return f"raise tol, scale the features, or try {other}another solver"
+
+
+def ratio_of(reach_w: float, reach_z: float) -> float:
+    """The ratio of two distances as a balance; 1 where one is unknown or zero."""
+    if not np.isfinite(reach_w) or reach_w == 0.0 or reach_z == 0.0:
+        return 1.0
+    return min(max(reach_w / reach_z, 1e-6), 1e6)  # beyond, C or the radius is as good as absent
 
 
 def adapted_balance(balance: float, divergence_w: float, divergence_z: float) -> float:
@@ -135,9 +161,9 @@ class Average:
     z: FloatArray | None
 
     @classmethod
-    def empty(cls, problem: Problem, *, keep_z: bool) -> Average:
-        """Before the first point."""
-        zero = np.zeros(problem.n_weights)
+    def empty(cls, problem: Problem, *, keep_z: bool, zero: FloatArray | None = None) -> Average:
+        """Before the first point; ``zero``: the zero vector, where weights are kept in another form."""
+        zero = np.zeros(problem.n_weights) if zero is None else zero
         return cls(0.0, zero, zero, 0.0, np.zeros(problem.structure.n_parts) if keep_z else None)
 
     def add(self, amount: float, weights: FloatArray, g: FloatArray, loss: float, z: FloatArray | None) -> Average:

@@ -39,6 +39,11 @@ class ActiveSets:
     key: object
     arrays: tuple[Any, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays; it grows with the number of vertices that the projections needed."""
+        return sum(array.nbytes for array in self.arrays)
+
     @classmethod
     def of(cls, hull: Any, n_examples: int, key: object) -> ActiveSets:
         """Copy the active sets out of a kernel object."""

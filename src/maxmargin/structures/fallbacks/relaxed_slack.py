@@ -194,6 +194,11 @@ class _Widest:
     costs: FloatArray
     z: FloatArray
 
+    @property
+    def nbytes(self) -> int:
+        """Of both vectors."""
+        return self.costs.nbytes + self.z.nbytes
+
     def fits(self, products: _Products) -> bool:
         if self.structure is not products.structure or products.forbidden is not None:
             return False

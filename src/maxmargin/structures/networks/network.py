@@ -166,8 +166,7 @@ class Network(Structure):
         points = self.argmax(packed)
         z, value, status = points.z.copy(), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
         _kernels.graph_round(*self._layout, packed, points.warm, z, value, status, _threads.current())
-        certain = points.value - value <= _CERTAIN * self._range(packed) + 1e-14 * self.by_example(np.abs(packed))
-        status[(status == PointStatus.OK) & ~certain] = PointStatus.INEXACT
+        status[(status == PointStatus.OK) & (points.value - value > self._certain(packed))] = PointStatus.INEXACT
         return points, Points(z, value, status)
 
     def predict(self, scores: FloatArray) -> Points:
@@ -177,6 +176,10 @@ class Network(Structure):
         change of a single node improves (status INEXACT).
         """
         return self.relax(scores)[1]
+
+    def _certain(self, scores: FloatArray) -> FloatArray:
+        """How near the score of a labeling must be to the bound for it to be the best one, for each example."""
+        return _CERTAIN * self._range(scores) + 1e-14 * self.by_example(np.abs(scores))
 
     def _range(self, scores: FloatArray) -> FloatArray:
         """How far scores of outputs can differ, at most, shape ``(n_examples,)``."""

@@ -226,7 +226,8 @@ class LinearProgram(Structure):
         if bad.any():
             z[self.to_parts(bad.astype(np.float64)) > 0] = 0.0
             packed = np.where(np.isfinite(packed), packed, 0.0)
-        return Points(z, self.by_example(packed * z), status, _Bases(self.programs, bases))
+        size = sum(group.basis_bytes for group in self._groups)
+        return Points(z, self.by_example(packed * z), status, _Bases(self.programs, bases, size))
 
     def _scaled(self, scores: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
         """The scores of each example divided by the largest of them, and NONFINITE where they are not finite."""
@@ -323,10 +324,10 @@ class LinearProgram(Structure):
 
 
 class _Bases:
-    """Where an argmax ended: the simplex basis of each group, of these programs."""
+    """Where an argmax ended: the simplex basis of each group, of these programs, and their memory."""
 
-    def __init__(self, owner: list[_Program], bases: list[Any]) -> None:
-        self.owner, self.bases = owner, bases
+    def __init__(self, owner: list[_Program], bases: list[Any], nbytes: int) -> None:
+        self.owner, self.bases, self.nbytes = owner, bases, nbytes
 
 
 class _Group:
@@ -341,6 +342,7 @@ class _Group:
         self.programs = chosen
         self.solver: Any = _solver(chosen) if self.size else None
         self.columns = np.arange(self.size, dtype=np.int32)
+        self.basis_bytes = self.size + sum(p.A.shape[0] + p.E.shape[0] for p in chosen)  # a byte per column and row
 
     @cached_property
     def feasible(self) -> FloatArray | None:

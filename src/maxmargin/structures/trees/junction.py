@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures._arrays import integers
-from maxmargin.structures.trees.cliques import MOST_JOINT, Cliques
+from maxmargin.structures.trees.cliques import MOST_JOINT, CliqueTables
 from maxmargin.structures.trees.tree import Tree
 
 
@@ -61,7 +61,7 @@ class JunctionTree(Tree):
             raise ValueError(f"width must be an integer >= 1 or None, got {width!r}")
         self._read(n_nodes, n_labels, edges, edge_offsets, labels)
         if cliques is not None:
-            self._add(Cliques.of(cliques, self.node_offsets, self.n_labels))
+            self._add(CliqueTables.of(cliques, self.node_offsets, n_labels=self.n_labels))
         self._order, found, entries = self._eliminate(fill=True, widest=width)
         if (found < 0).any():
             example = int(np.argmax(found < 0))

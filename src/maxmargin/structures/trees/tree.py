@@ -33,7 +33,7 @@ from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
 from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.structures.trees.cliques import MOST_JOINT, Cliques
+from maxmargin.structures.trees.cliques import MOST_JOINT, CliqueTables
 
 MOST_LABELS = 1 << 15
 """Labels of one node."""
@@ -118,9 +118,9 @@ class Tree(Structure):
         )
         self._check_sizes()
         self._labels = None if labels is None else self._vocabulary(labels)
-        self.cliques = Cliques.none(self.node_offsets, self.n_labels)
+        self.cliques = CliqueTables.none(self.node_offsets, self.n_labels)
 
-    def _add(self, cliques: Cliques) -> None:
+    def _add(self, cliques: CliqueTables) -> None:
         """A third block of parts."""
         self.cliques = cliques
         self.blocks = (*self.blocks[:2], Block("cliques", cliques.tables[cliques.offsets]))
@@ -345,7 +345,7 @@ class Tree(Structure):
         other._read(self.n_nodes[chosen], self.n_labels[nodes], self.edges[edges], edge_offsets, labels)
         other._order = self._order[nodes]
         if len(self.blocks) > 2:
-            other._add(self.cliques.select(chosen, other.node_offsets, other.n_labels))
+            other._add(self.cliques.select(chosen, other.node_offsets, n_labels=other.n_labels))
         return other
 
     @property

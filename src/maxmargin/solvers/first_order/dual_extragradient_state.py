@@ -1,0 +1,140 @@
+"""The state of the dual extragradient method, and its form in checkpoints.
+
+Weights and vectors of their space are in the form of the run's :class:`WeightVectors`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin.optimization.base import Run, StateDict, weight_sized
+from maxmargin.optimization.certificate import Proposal
+from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average
+from maxmargin.solvers.first_order.weight_vectors import WeightVectors
+from maxmargin.structures.base import FloatArray
+
+_BEFORE = "before."
+"""The beginning of names that belong to the state before the last step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """The time since the last restart: where it began, the gap there, and the balance it uses.
+
+    Attributes:
+        weights: where the weights player began.
+        structures: where the structures player began; None for the center of every shard (memory-efficient form).
+        proposal: that beginning as a candidate for certification.
+        balance: ratio of the players' steps.
+        gap: the certified gap of the beginning.
+    """
+
+    weights: WeightsPoint
+    structures: StructuresPoint | None
+    proposal: Proposal
+    balance: float
+    gap: float = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Last:
+    """The results of the last step that later steps need.
+
+    Attributes:
+        weights: ``u_w``.
+        structures: ``u_z``; None in the memory-efficient form.
+        proposal: ``u`` as a candidate for certification.
+        eta: its step.
+        turn: ``G_w(u) - G_w(v)`` and ``u_w - v_w``; None unless steps are adaptive.
+        log_partition: of ``u_z``, summed.
+        divergence: ``d(v, u)``, balanced; for adaptive steps, 0 otherwise.
+    """
+
+    weights: WeightsPoint
+    structures: StructuresPoint | None
+    proposal: Proposal
+    eta: float
+    turn: tuple[FloatArray, FloatArray] | None
+    log_partition: float
+    divergence: float
+
+
+@dataclass(frozen=True, eq=False)
+class DualExtragradientState:
+    """The accumulated gradients ``s = sum eta G(u)``, the average of ``u``, the last ``u`` and the step size.
+
+    ``sum_z`` is None in the memory-efficient form; ``warm`` holds what the next two projections of every shard start
+    from; ``before`` is the state before the last step, in case that turns out too long, and ``credit`` what adaptive
+    steps have left over of the proof's allowance.
+    """
+
+    vectors: WeightVectors
+    epoch: Epoch
+    average: Average
+    sum_w: FloatArray
+    sum_z: FloatArray | None
+    eta: float
+    warm: tuple[tuple[Any, Any], ...]
+    last: Last | None = None
+    before: DualExtragradientState | None = None
+    credit: float = 0.0
+    iteration: int = 0
+
+
+def state_dict(state: DualExtragradientState) -> StateDict:
+    """A state without packed vectors as arrays and numbers, with the one before if that is kept."""
+    epoch, average, last = state.epoch, state.average, state.last
+    found: StateDict = {name: getattr(state, name) for name in ("sum_w", "eta", "credit", "iteration")}
+    found |= {f"average.{name}": getattr(average, name) for name in ("total", "weights", "g", "loss")}
+    found |= {"epoch.balance": epoch.balance, "epoch.gap": epoch.gap}
+    for name, one in (("epoch", epoch), ("last", last)):
+        if one is not None:
+            found |= {f"{name}.g": one.proposal.g, f"{name}.loss": one.proposal.loss}
+            found |= {f"{name}.weights": one.weights.weights, f"{name}.coordinates": one.weights.coordinates}
+    if last is not None:
+        found |= {f"last.{name}": getattr(last, name) for name in ("eta", "log_partition", "divergence")}
+        found |= {} if last.turn is None else {"last.turn": last.turn[0], "last.moved": last.turn[1]}
+    before = {} if state.before is None else state_dict(state.before)
+    return found | {_BEFORE + name: value for name, value in before.items()}
+
+
+def load_state_dict(run: Run, vectors: WeightVectors, saved: StateDict) -> DualExtragradientState:
+    """The inverse of :func:`state_dict`."""
+
+    def vector(name: str) -> FloatArray:
+        return weight_sized(run, saved[name])
+
+    def point(name: str) -> tuple[WeightsPoint, Proposal]:
+        at = WeightsPoint(vector(f"{name}.weights"), np.array(saved[f"{name}.coordinates"], dtype=np.float64))
+        if at.coordinates.shape != vectors.player.at(at.weights).coordinates.shape:
+            raise ValueError(f"coordinates of shape {at.coordinates.shape} do not fit the weights")
+        return at, Proposal(at.weights, vector(f"{name}.g"), float(saved[f"{name}.loss"]))
+
+    w, proposal = point("epoch")
+    last = None
+    if "last.eta" in saved:
+        u_w, found = point("last")
+        eta, log_partition, divergence = (
+            float(saved[f"last.{name}"]) for name in ("eta", "log_partition", "divergence")
+        )
+        turn = (vector("last.turn"), vector("last.moved")) if "last.turn" in saved else None
+        last = Last(u_w, None, found, eta, turn, log_partition, divergence)
+    before = {name.removeprefix(_BEFORE): saved[name] for name in saved if name.startswith(_BEFORE)}
+    total, loss = float(saved["average.total"]), float(saved["average.loss"])
+    return DualExtragradientState(
+        vectors=vectors,
+        epoch=Epoch(w, None, proposal, float(saved["epoch.balance"]), float(saved["epoch.gap"])),
+        average=Average(total, vector("average.weights"), vector("average.g"), loss, None),
+        sum_w=vector("sum_w"),
+        sum_z=None,
+        eta=float(saved["eta"]),
+        warm=tuple((None, None) for _ in run.shards),
+        last=last,
+        before=load_state_dict(run, vectors, before) if before else None,
+        credit=float(saved["credit"]),
+        iteration=int(saved["iteration"]),
+    )
