@@ -203,12 +203,16 @@ def first_only(good: Any, bad: Any) -> float:
     return float(abs(good[0] - bad[0]))
 
 
-@pytest.mark.parametrize("master", ["highs", "proximal"])
+PUBLISHED = mm.ColumnGeneration.plain(master="highs")
+MASTERS = [mm.ColumnGeneration(master="highs"), mm.ColumnGeneration(master="proximal"), PUBLISHED]
+
+
+@pytest.mark.parametrize("solver", MASTERS, ids=["highs", "proximal", "published"])
 @pytest.mark.parametrize(("formulation", "metric"), [("all", None), ("nearest", None), ("nearest", first_only)])
-def test_several_good_outputs(formulation: str, metric: Any, master: str) -> None:
+def test_several_good_outputs(formulation: str, metric: Any, solver: Any) -> None:
     for seed in range(4):
         problem = lists_with_good_sets(seed, formulation, metric)
-        found = run(problem, mm.ColumnGeneration(master=master))
+        found = run(problem, solver)
         assert found.status is Status.CONVERGED
         assert found.certificate.primal == pytest.approx(pairs_program(problem, formulation, metric), rel=1e-6)
 
