@@ -95,7 +95,7 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "simplicial decomposition, violation": (SD(working_set="violation", **FEW), (1e-5, 400)),
 }
 ALL = SOLVERS | VARIANTS
-SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "proximal")
+SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "extragradient")
 SLOW = {
     "column generation, published": 0.8,
     "dual extragradient, plain": 0.8,
