@@ -236,9 +236,9 @@ def measure_genia(page: Page) -> None:
     words = (
         f"{len(sampling.X):,} training and {len(sampling.X_test):,} test sentences, {samplings} samplings, "
         f"{np.mean(unknown):.1f}% of the test words unknown. C = {C:g}; the LPs stop at a certified gap of {TOL:g}, or "
-        f"after {LIMIT['highs']:g} (simplex) and {LIMIT['proximal']:g} seconds. With the margin rescaled C = {cost:g}, of "
-        f"{', '.join(f'{value:g}' for value in LOSS_COSTS)} the one with the least error on a held-out part of the first "
-        f"sampling's training sentences."
+        f"after {LIMIT['highs']:g} (simplex) and {LIMIT['proximal']:g} seconds. With the margin rescaled C = {cost:g}, "
+        f"of {', '.join(f'{value:g}' for value in LOSS_COSTS)} the one with the least error on a held-out part of the "
+        f"first sampling's training sentences."
     )
     page.numbers["genia"] = {"unknown": unknown, "held_out": held_out, **found}
     page.text("genia", table(header, rows) + "\n\n" + words)
