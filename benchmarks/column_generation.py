@@ -56,9 +56,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--rescaling", default="none", choices=["none", "margin"])
     parser.add_argument("--stabilize", type=int, nargs="*", default=[1])
-    parser.add_argument("--age", type=int, nargs="*", default=[3])
+    parser.add_argument("--age", nargs="*", default=["auto"], help="rounds, 0 for no limit, or auto")
     parser.add_argument("--k-best", type=int, nargs="*", default=[1])
-    parser.add_argument("--masters", nargs="*", default=["highs", "extragradient"])
+    parser.add_argument("--masters", nargs="*", default=["highs", "proximal"])
     parser.add_argument("--tags", action="store_true")
     options = parser.parse_args()
     words, y = sentences(options.data, "train", options.sentences, tags=options.tags)
@@ -68,7 +68,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     runs = {}
     for master, box, age, k in product(options.masters, options.stabilize, options.age, options.k_best):
-        solver = Counted(master=master, stabilize=bool(box), age=age or None, k_best=k)
+        solver = Counted(master=master, stabilize=bool(box), age=age if age == "auto" else int(age) or None, k_best=k)
         settings = {"norm": "l1", "C": options.C, "rescaling": options.rescaling, "tol": options.tol}
         SIZES.clear()
         began = time.process_time()

@@ -132,7 +132,9 @@ def test_masters_one_by_one(seed: int) -> None:
     none, start = np.zeros(0, dtype=bool), Answer(np.zeros(n), np.zeros(0))
     exact = HighsMaster(region, 6).solve(MasterProblem(nothing, none, rows, start, bounds, 0.0))
     accuracy = 1e-3
-    near = ProximalMaster(region, 6).solve(MasterProblem(nothing, none, rows, start, bounds, accuracy))
+    near = ProximalMaster(region, 6, np.random.default_rng(0)).solve(
+        MasterProblem(nothing, none, rows, start, bounds, accuracy)
+    )
 
     def value(answer: Answer) -> float:
         return region.penalty(answer.weights) + float(rows.slacks(answer.weights, 6).sum())
@@ -426,7 +428,11 @@ def test_a_failed_master_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(problem, mm.ColumnGeneration(stabilize=False)).status is Status.NONFINITE
 
 
-@pytest.mark.parametrize(("master", "accuracy"), [(HighsMaster, 1e-8), (ProximalMaster, 1e-3)])
+@pytest.mark.parametrize(
+    ("master", "accuracy"),
+    [(HighsMaster, 1e-8), (partial(ProximalMaster, random=np.random.default_rng(0)), 1e-3)],
+    ids=["highs", "proximal"],
+)
 def test_a_master_ends_at_its_deadline_with_feasible_points(master: Any, accuracy: float) -> None:
     rows, region, n = some_rows(0, 200, 40), L1(C=2.0), 40
     start, box = Answer(np.zeros(n), np.zeros(0)), Box(np.zeros(n), np.inf)
@@ -488,8 +494,10 @@ def test_the_master_is_chosen_by_examples_times_weights(monkeypatch: pytest.Monk
     size = 12 * problem.n_weights
     for many, kind in ((size, HighsMaster), (size - 1, ProximalMaster)):
         monkeypatch.setattr(column_generation, "MANY", many)
-        assert type(solver._master(problem)) is kind
-    assert type(solver._master(within(problem, C=5.0, radius=1.0))) is HighsMaster  # it alone knows balls
+        assert type(solver._master(problem, np.random.default_rng(0))) is kind
+    assert (
+        type(solver._master(within(problem, C=5.0, radius=1.0), np.random.default_rng(0))) is HighsMaster
+    )  # it alone knows balls
 
 
 def test_what_highs_refuses_is_no_answer() -> None:

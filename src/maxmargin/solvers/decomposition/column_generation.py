@@ -36,12 +36,14 @@ gap.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin._sparse import sp
@@ -160,7 +162,7 @@ class ColumnGeneration(Solver):
             return reason
         lasso = problem.region.lasso
         if self.master == "proximal" and lasso is not None and np.isfinite(lasso.radius):
-            return 'the extragradient master does not support a ball; use master="highs", or C without a radius'
+            return 'proximal masters do not support a ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
             return 'the k most violated outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
         if self.k_best > 1 and problem.good is not None:
@@ -169,16 +171,17 @@ class ColumnGeneration(Solver):
             return f"the argmax of {problem.structure.called} is relaxed, so that it has no k best; use k_best=1"
         return None
 
-    def _master(self, problem: Problem) -> Master:
+    def _master(self, problem: Problem, random: np.random.Generator) -> Master:
         region, n_examples = problem.region, problem.structure.n_examples
         assert region.lasso is not None
         many = n_examples * problem.n_weights > MANY and np.isinf(region.lasso.radius)
         if self.master == "proximal" or (self.master == "auto" and many):
-            return ProximalMaster(region, n_examples)
+            return ProximalMaster(region, n_examples, random)
         return HighsMaster(region, n_examples)
 
     def init(self, run: Run, start: Start) -> ColumnGenerationState:
-        """No rows, at the start weights."""
+        """No rows, at the start weights; without given ones, proximal masters start from an averaged perceptron, exact
+        ones with a warm-up where that helps."""
         problem = run.problem
         weights = start.weights_for(problem)
         state = self._empty(run, weights)
@@ -195,6 +198,8 @@ class ColumnGeneration(Solver):
         perceptron = AveragedPerceptron()
         state = perceptron.init(run, Start())
         for _ in range(PASSES):
+            if run.deadline is not None and time.perf_counter() >= run.deadline:
+                break
             state = perceptron.step(run, state)
         weights = perceptron.propose(run, state)[0].weights
         values = {exponent: self._decode(run, 2.0**exponent * weights)[1] for exponent in (0, -1)}
@@ -218,7 +223,7 @@ class ColumnGeneration(Solver):
             slacks=np.zeros(problem.structure.n_examples),
             g=np.zeros(problem.n_weights),
             best=weights,
-            master=self._master(problem),
+            master=self._master(problem, run.random),
         )
 
     def step(self, run: Run, state: ColumnGenerationState) -> ColumnGenerationState:
@@ -247,22 +252,7 @@ class ColumnGeneration(Solver):
             box = np.inf
         if not self._boxed(state):
             box = np.inf
-        kept = np.ones(len(state.rows), dtype=bool)
-        age = state.master.age if self.age == "auto" else self.age
-        if age is not None:
-            kept = (state.idle < age) | (state.returned >= RETURNS)
-        dropped, returns = state.dropped, state.returns
-        if not kept.all():
-            dropped = np.concatenate([dropped, state.rows.key[~kept]])
-            returns = np.concatenate([returns, state.returned[~kept]])
-        back = np.zeros(len(fresh), dtype=np.int64)
-        if len(fresh) and len(dropped):
-            by_key = np.argsort(dropped, kind="stable")
-            place = np.minimum(np.searchsorted(dropped, fresh.key, sorter=by_key), len(dropped) - 1)
-            known = dropped[by_key[place]] == fresh.key
-            back[known] = returns[by_key[place[known]]] + 1
-            left = ~np.isin(dropped, fresh.key)
-            dropped, returns = dropped[left], returns[left]
+        kept, back, dropped, returns = self._aged(state, fresh)
         rows = state.rows.take(kept).joined(fresh)
         # A master that is not exact and finds no fresh rows is solved more closely.
         tightness = state.tightness * (1.0 if len(fresh) else 0.1)
@@ -291,6 +281,28 @@ class ColumnGeneration(Solver):
             master=state.master,
             tightness=tightness,
         )
+
+    def _aged(
+        self, state: ColumnGenerationState, fresh: OutputRows
+    ) -> tuple[npt.NDArray[np.bool_], IntArray, FloatArray, IntArray]:
+        """Which rows stay, how often each fresh one has come back, and the keys and returns of those that have left."""
+        kept = np.ones(len(state.rows), dtype=bool)
+        age = state.master.age if self.age == "auto" else self.age
+        if age is not None:
+            kept = (state.idle < age) | (state.returned >= RETURNS)
+        dropped, returns = state.dropped, state.returns
+        if not kept.all():
+            dropped = np.concatenate([dropped, state.rows.key[~kept]])
+            returns = np.concatenate([returns, state.returned[~kept]])
+        back = np.zeros(len(fresh), dtype=np.int64)
+        if len(fresh) and len(dropped):
+            by_key = np.argsort(dropped, kind="stable")
+            place = np.minimum(np.searchsorted(dropped, fresh.key, sorter=by_key), len(dropped) - 1)
+            known = dropped[by_key[place]] == fresh.key
+            back[known] = returns[by_key[place[known]]] + 1
+            left = ~np.isin(dropped, fresh.key)
+            dropped, returns = dropped[left], returns[left]
+        return kept, back, dropped, returns
 
     def _warmed(self, run: Run, state: ColumnGenerationState, warm: ColumnGenerationState) -> ColumnGenerationState:
         """One round of the warm-up; after the last one, its outputs as rows with a margin of 1."""

@@ -135,13 +135,12 @@ class ProximalMaster(Master):
     stabilizes = True
     age = 10
 
-    def __init__(self, region: Region, n_examples: int) -> None:
-        self.region, self.n_examples = region, n_examples
+    def __init__(self, region: Region, n_examples: int, random: np.random.Generator) -> None:
+        self.region, self.n_examples, self.random = region, n_examples, random
         self.proximal_weight = 0.0
         self.center: FloatArray | None = None
         self.at_center = self.model = np.inf
         self.exact: HighsMaster | None = None
-        self.random = np.random.default_rng(0)
 
     def solve(self, problem: MasterProblem) -> Answer:
         """Proximal steps until the gap of the master is at most what it promises or what is aimed at."""

@@ -131,8 +131,14 @@ class DualExtragradient(BregmanSolver):
 
     def unsupported(self, problem: Problem) -> str | None:
         """Sums of features in place of weights need a region that only scales them."""
-        needs = ("rotation_invariant",) if self.store_weights is False else ()
-        return super().unsupported(problem) or self.missing(problem, *needs)
+        if reason := super().unsupported(problem):
+            return reason
+        if self.store_weights is False and not problem.region.rotation_invariant:
+            return (
+                "store_weights=False needs a region that depends on the norm alone, without sign constraints; use "
+                'store_weights="auto"'
+            )
+        return None
 
     @property
     def shard_size(self) -> int | None:
