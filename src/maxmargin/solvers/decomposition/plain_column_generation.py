@@ -11,13 +11,13 @@ to what a fresh row demands and a fresh row's multiplier is zero, until
     max(||(w, xi)^t - (w, xi)^{t-1}|| / ||(w, xi)^t||,  ||lambda^t - lambda^{t-1}|| / ||lambda^t||)  <  epsilon_1   and
     ||w||_1 + C ||xi||_1 - ||lambda||_1  <  epsilon_2
 
-The paper leaves five things open, or is not followed in them. *Tightening* "when the optimum is achieved": here both tolerances are divided by 10
-in every round that adds no row. *Hinges and signs*: rows are those of the problem's hinge, ``xi_i >= a_r'w + b_r``,
-which is LP (9), with ``b = 1``, for ``rescaling="none"`` (the second test has ``b'lambda``); weights without a sign
-constraint move by soft thresholds. *Rounding*: with exact masters, a row must be violated by more than 1e-9. *Rows
-found again*: a master that is not exact may leave one of its rows violated, which is then added once more, as the
-algorithm says. *LP (7)*: line 5 looks only at the bad output of the highest score, whose pair is often not the most
-violated one; here the most violated pair is found.
+The paper leaves five things open, or is not followed in them. *Tightening* "when the optimum is achieved": here both
+tolerances are divided by 10 in every round that adds no row. *Hinges and signs*: rows are those of the problem's
+hinge, ``xi_i >= a_r'w + b_r``, which is LP (9), with ``b = 1``, for ``rescaling="none"`` (the second test has
+``b'lambda``); weights without a sign constraint move by soft thresholds. *Rounding*: with exact masters, a row must
+be violated by more than 1e-9. *Rows found again*: a master that is not exact may leave one of its rows violated,
+which is then added once more, as the algorithm says. *LP (7)*: line 5 looks only at the bad output of the highest
+score, whose pair is often not the most violated one; here the most violated pair is found.
 
 **The two stopping tests pass falsely**: the multipliers are not feasible for the dual, so that the difference of the
 objectives bounds nothing, and is negative where the multipliers are too large; and steps become short long before the
