@@ -140,6 +140,7 @@ def test_hamming_on_a_structure_of_ones_own():
     assert problem.loss(z) == pytest.approx(sum(a != b for a, b in zip(found, y, strict=True)))
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_states_of_a_structure_of_ones_own():
     X = [np.eye(3) for _ in range(4)]
     y = [0, 1, 2, 1]

@@ -215,6 +215,7 @@ def test_cuts_against_an_independent_dual(potentials):
 
 
 @kinds
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_kernels_learn_what_linear_features_cannot(kind):
     rng = np.random.default_rng(0)
     X, y = [], []

@@ -38,6 +38,7 @@ def test_differences_are_the_features_of_outputs_less_those_of_gold(kind: str) -
     assert (rows != again).nnz == 0
 
 
+@pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_kernel_features_share_rows() -> None:
     rng = np.random.default_rng(0)
     distinct = rng.normal(size=(5, 3))
