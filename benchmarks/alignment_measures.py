@@ -238,7 +238,7 @@ def directed(
 
 
 def bootstrap_row(task: Task, settings: dict[str, Any], n_pairs: int) -> dict[str, Any]:
-    """Trained with the folds that calibrate, and without, which is what the budget of alignment_2005 is for."""
+    """Trained with the folds that calibrate, and without, which is what the budget of alignment_scaling is for."""
     with clock() as elapsed:
         WordAligner(**settings).bootstrap(task.text, n_pairs=n_pairs)
         calibrated = elapsed()
