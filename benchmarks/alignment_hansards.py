@@ -277,7 +277,7 @@ def measure(options: argparse.Namespace, results: Results) -> None:
     results.add("run", "quick" if quick else "whole", lambda: {"parts": wanted, "machine's load before": load})
     if "programs" in wanted:
         commands(results, options, n_bitext, n_predict)
-    task = Task.read(options.data / "alignment/hansards", n_bitext)
+    task = Task.read(options.data, n_bitext)
     peers(results, task, run=options.peers)
     models, plain = translation(results, task, jobs)
     baselines(results, task, models, plain)

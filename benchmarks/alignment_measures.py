@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tasks import hansards_text
 
 import maxmargin as mm
 from maxmargin.tasks.alignment import (
@@ -26,9 +27,7 @@ from maxmargin.tasks.alignment import (
     SentencePair,
     WordAligner,
     evaluate,
-    read_bitext,
     read_links,
-    read_references,
 )
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links
@@ -73,15 +72,8 @@ class Task:
 
     @classmethod
     def read(cls, folder: Path, n_bitext: int | None) -> Task:
-        """From the files, with the first ``n_bitext`` pairs of the bitext."""
-        pairs: list[SentencePair] = []
-        references: list[Reference] = []
-        for part in ("train", "dev"):
-            text = read_bitext(folder / f"{part}.e", folder / f"{part}.f")
-            pairs += map(SentencePair, text.source, text.target)
-            references += read_references(folder / f"{part}.wa", bitext=text)
-        text = read_bitext(folder / "bitext.e.gz", folder / "bitext.f.gz")
-        return cls(pairs, references, list(map(SentencePair, text.source, text.target))[:n_bitext])
+        """From the folder of the data, with the first ``n_bitext`` pairs of the bitext."""
+        return cls(*hansards_text(folder, n_bitext))
 
     @property
     def text(self) -> list[SentencePair]:
@@ -238,7 +230,7 @@ def directed(
 
 
 def bootstrap_row(task: Task, settings: dict[str, Any], n_pairs: int) -> dict[str, Any]:
-    """Trained with the folds that calibrate, and without, which is what the budget of alignment_2005 is for."""
+    """Trained with the folds that calibrate, and without, which is what the budget of alignment_scaling is for."""
     with clock() as elapsed:
         WordAligner(**settings).bootstrap(task.text, n_pairs=n_pairs)
         calibrated = elapsed()

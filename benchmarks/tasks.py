@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import maxmargin as mm
+
+if TYPE_CHECKING:
+    from maxmargin.tasks.alignment import Reference, SentencePair
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("MAXMARGIN_DATA", str(ROOT / "../shared/data")))
@@ -47,6 +50,23 @@ def hansards(folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
     references = read_references(base / "train.wa", bitext=pairs)
     X = [links(english, french) for english, french in pairs]
     return X, [matching(one, x.shape[:2]) for one, x in zip(references, X, strict=True)]
+
+
+def hansards_text(
+    folder: Path, n_bitext: int | None = None
+) -> tuple[list[SentencePair], list[Reference], list[SentencePair]]:
+    """The 137 annotated pairs, ``train`` first, their references, and the first ``n_bitext`` pairs of the bitext."""
+    from maxmargin.tasks.alignment import SentencePair, read_bitext, read_references
+
+    base = need(folder / "alignment/hansards")
+    pairs: list[SentencePair] = []
+    references: list[Reference] = []
+    for part in ("train", "dev"):
+        text = read_bitext(base / f"{part}.e", base / f"{part}.f")
+        pairs += map(SentencePair, text.source, text.target)
+        references += read_references(base / f"{part}.wa", bitext=text)
+    text = read_bitext(base / "bitext.e.gz", base / "bitext.f.gz")
+    return pairs, references, list(map(SentencePair, text.source, text.target))[:n_bitext]
 
 
 def grid_edges(height: int, width: int) -> np.ndarray:

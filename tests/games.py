@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from oracles.enumeration import vertices
 from problems import make
+from scipy.optimize import lsq_linear
 
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.losses import Hamming
@@ -47,6 +48,13 @@ def by_example(problem: Problem, z: FloatArray) -> list[FloatArray]:
     """A packed vector in the pieces of its examples."""
     example = problem.structure.to_parts(np.arange(problem.structure.n_examples))
     return [z[example == i] for i in range(problem.structure.n_examples)]
+
+
+def project_z(a: Any, corners: Any) -> Any:
+    """The nearest point to ``a`` of the hull of listed corners, by least squares up to a factor."""
+    rows, to = np.vstack([(corners - a).T, np.ones(len(corners))]), np.append(np.zeros(len(a)), 1.0)
+    mass = lsq_linear(rows, to, (0, np.inf), "bvls", tol=1e-16).x
+    return mass @ corners / mass.sum()
 
 
 def _cuts(seed: int, **region: float) -> Problem:

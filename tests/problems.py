@@ -28,7 +28,7 @@ from maxmargin.structures.clique_cut import CliqueCut
 from maxmargin.structures.cut import Cut
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.networks.associative import Associative
-from maxmargin.structures.networks.cliques import CliqueNetwork
+from maxmargin.structures.networks.clique_network import CliqueNetwork
 from maxmargin.structures.networks.graph import PairwiseGraph
 from maxmargin.structures.trees.junction import JunctionTree
 from maxmargin.structures.trees.tree import Tree

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from page import ROOT
 from runs import Judge, Workload
 
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import tasks
+
 from maxmargin.losses import Hamming
-from maxmargin.tasks.alignment import BitextModels, Reference, SentencePair, read_bitext, read_references
+from maxmargin.tasks.alignment import BitextModels, Reference, SentencePair
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 from maxmargin.tasks.alignment.encoder.evidence import best_links, indexed
 from maxmargin.tasks.alignment.encoder.features import GROUPS
@@ -65,17 +70,9 @@ def _words(pair: SentencePair) -> tuple[list[str], list[str]]:
     return pair.source, pair.target
 
 
-def hansards(data: Path, n_bitext: int | None = None) -> Corpus:
+def hansards(data: Path) -> Corpus:
     """The 137 annotated pairs, ``train`` first, and the bitext."""
-    folder = data / "alignment/hansards"
-    pairs: list[SentencePair] = []
-    references: list[Reference] = []
-    for part in ("train", "dev"):
-        text = read_bitext(folder / f"{part}.e", folder / f"{part}.f")
-        pairs += map(SentencePair, text.source, text.target)
-        references += read_references(folder / f"{part}.wa", bitext=text)
-    text = read_bitext(folder / "bitext.e.gz", folder / "bitext.f.gz")
-    return Corpus.of(pairs, references, list(map(SentencePair, text.source, text.target))[:n_bitext])
+    return Corpus.of(*tasks.hansards_text(data))
 
 
 def synthetic(n_annotated: int, n_bitext: int) -> Corpus:

@@ -5,9 +5,9 @@ A page is written by hand, except between two markers:
     <!-- measured: NAME -->
     <!-- end -->
 
-A command measures block after block, prints all its numbers as one JSON object, and with ``--write`` puts the blocks
-and figures into its page. ``--only NAME ...`` measures some of them and leaves the others as they are. The tests use
-``--small``, which takes seconds, on data that the command makes itself, and never writes to the page.
+A command measures block after block, prints all its numbers and the blocks as one JSON object, and with ``--write``
+puts the blocks and figures into its page. ``--only NAME ...`` measures some of them and leaves the others as they are.
+The tests use ``--small``, which takes seconds, on data that the command makes itself, and never writes to the page.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class Page:
         self._figures[name] = figure
 
     def run(self) -> None:
-        """Measure the blocks asked for, write them to the page if asked to, and print the numbers."""
+        """Measure the blocks asked for, write them to the page if asked to, and print the numbers and the blocks."""
         for block in self.options.only:
             self.blocks[block](self)
             if self.options.write:  # after every block, so that a run that is stopped leaves what it has measured
                 self._write()
-        print(json.dumps({"benchmark": self.name, **self.numbers}, indent=1))
+        print(json.dumps({"benchmark": self.name, **self.numbers, "blocks": self._texts}, indent=1))
 
     def _write(self) -> None:
         page = self.path.read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from taskar2005_alignment import corpus, measure_alignment
 from taskar2005_segmentation import measure_horses, measure_segmentation
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import alignment_2005
+import alignment_scaling
 from dice_links import Links, matching
 
 import maxmargin as mm
@@ -47,7 +47,7 @@ def measure_scaling(page: Page) -> None:
     for size in sizes:
         pairs = text.machine_aligned(encoder, size)
         real = alignment.workload(pairs, pairs, pairs).problem
-        for name, problem in (("real", real), ("synthetic", alignment_2005.workload(size))):
+        for name, problem in (("real", real), ("synthetic", alignment_scaling.workload(size))):
             cpu, hinge = time_run(problem, iterations, jobs)
             links = problem.structure.n_parts
             per_link = 1e9 * cpu / iterations / links

@@ -99,7 +99,7 @@ def figure_6_claims(curves: dict[str, Curve]) -> list[Claim]:
             ", ".join(f"{name} {best[name]:.1f}%" for name in close),
         ),
         Claim(
-            "they are reached at very different norms",
+            "they are reached at different norms, the largest more than 1.5 times the smallest",
             max(norms[name] for name in close) > 1.5 * min(norms[name] for name in close),
             ", ".join(f"{name} {norms[name]:.3g}" for name in close),
         ),

@@ -6,25 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from games import KINDS, by_example, game, iterates
-from scipy.optimize import lsq_linear
+from games import KINDS, by_example, game, iterates, project_z
 
 import maxmargin as mm
 
 RADIUS, ITERATIONS = 0.8, 25
 
 
-def pi_w(w: Any, nonnegative: Any) -> Any:
+def project_w(w: Any, nonnegative: Any) -> Any:
     """Onto the 2-norm ball, negative values of signed weights clipped before (section 4.1)."""
     w = np.where(nonnegative, np.maximum(w, 0.0), w)
     return RADIUS * w / max(RADIUS, np.linalg.norm(w))
-
-
-def pi_z(a: Any, corners: Any) -> Any:
-    """Onto the hull of listed corners: the nearest point to the origin of ``corners - a``, up to a factor."""
-    rows, to = np.vstack([(corners - a).T, np.ones(len(corners))]), np.append(np.zeros(len(a)), 1.0)
-    mass = lsq_linear(rows, to, (0, np.inf), "bvls", tol=1e-16).x
-    return mass @ corners / mass.sum()
 
 
 def stored(examples: list[Any], signs: Any, eta: float) -> list[Any]:
@@ -32,10 +24,10 @@ def stored(examples: list[Any], signs: Any, eta: float) -> list[Any]:
     s_w, s_z = np.zeros(len(examples[0][0])), [0.0 * y for _, _, y, _ in examples]
     sum_w, sum_z, path = 0.0, [0.0 * y for _, _, y, _ in examples], []
     for t in range(ITERATIONS):
-        v_w = pi_w(eta * s_w, signs)
-        v_z = [pi_z(y + eta * s, corners) for (_, _, y, corners), s in zip(examples, s_z, strict=True)]
-        u_w = pi_w(v_w - eta * sum(F @ v - F @ y for (F, _, y, _), v in zip(examples, v_z, strict=True)), signs)
-        u_z = [pi_z(v + eta * (F.T @ v_w + c), Z) for (F, c, _, Z), v in zip(examples, v_z, strict=True)]
+        v_w = project_w(eta * s_w, signs)
+        v_z = [project_z(y + eta * s, corners) for (_, _, y, corners), s in zip(examples, s_z, strict=True)]
+        u_w = project_w(v_w - eta * sum(F @ v - F @ y for (F, _, y, _), v in zip(examples, v_z, strict=True)), signs)
+        u_z = [project_z(v + eta * (F.T @ v_w + c), Z) for (F, c, _, Z), v in zip(examples, v_z, strict=True)]
         s_w = s_w - sum(F @ u - F @ y for (F, _, y, _), u in zip(examples, u_z, strict=True))
         s_z = [s + F.T @ u_w + c for (F, c, _, _), s in zip(examples, s_z, strict=True)]
         sum_w, sum_z = sum_w + u_w, [total + u for total, u in zip(sum_z, u_z, strict=True)]
@@ -47,13 +39,13 @@ def memory_efficient(examples: list[Any], signs: Any, eta: float) -> list[Any]:
     """Figure 5: ``u_w``, average ``u_w`` and ``s_w``; between iterations only the last two are kept."""
     s_w, average, path = np.zeros(len(examples[0][0])), np.zeros(len(examples[0][0])), []
     for t in range(ITERATIONS):
-        v_w, r_w = pi_w(eta * s_w, signs), 0.0
+        v_w, r_w = project_w(eta * s_w, signs), 0.0
         for F, c, y, corners in examples:
-            v_z = pi_z(y + eta * t * (F.T @ average + c), corners)
+            v_z = project_z(y + eta * t * (F.T @ average + c), corners)
             r_w = r_w - F @ v_z + F @ y
-            u_z = pi_z(v_z + eta * (F.T @ v_w + c), corners)
+            u_z = project_z(v_z + eta * (F.T @ v_w + c), corners)
             s_w = s_w - F @ u_z + F @ y
-        u_w = pi_w(v_w + eta * r_w, signs)
+        u_w = project_w(v_w + eta * r_w, signs)
         average = (t * average + u_w) / (t + 1)
         path.append((u_w, average, s_w))
     return path

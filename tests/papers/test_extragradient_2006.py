@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from games import KINDS, by_example, game, iterates
-from scipy.optimize import lsq_linear
+from games import KINDS, by_example, game, iterates, project_z
 
 import maxmargin as mm
 from maxmargin.optimization.base import Run
@@ -18,11 +17,6 @@ def twin(examples: list[Any], C: float, nonnegative: Any, nu: float, iterations:
 
     def project_w(w: Any) -> Any:
         return np.where(nonnegative, np.maximum(w, 0.0), w)
-
-    def project_z(a: Any, corners: Any) -> Any:  # the nearest point of a hull, up to a factor, by least squares
-        rows, to = np.vstack([(corners - a).T, np.ones(len(corners))]), np.append(np.zeros(len(a)), 1.0)
-        mass = lsq_linear(rows, to, (0, np.inf), "bvls", tol=1e-16).x
-        return mass @ corners / mass.sum()
 
     def gradients(w: Any, z: list[Any]) -> tuple[Any, list[Any]]:
         of_w = w / C + sum(F @ z_i - F @ y for (F, _, y, _), z_i in zip(examples, z, strict=True))

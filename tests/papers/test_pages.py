@@ -1,4 +1,7 @@
-"""Every page of ``docs/papers`` has a command that measures it; at small size the commands run, and print JSON."""
+"""Every page of ``docs/papers`` has a command that measures it; at small size the commands run, and print JSON.
+
+The tables of a page have the headers that its command now writes: a block of an earlier command is stale.
+"""
 
 import json
 import re
@@ -11,6 +14,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(page.stem for page in (ROOT / "docs" / "papers").glob("*.md") if page.stem != "index")
 COMMANDS = ROOT / "benchmarks" / "papers"
+TO_MEASURE_AGAIN = {("wang2009", "size")}
+"""Blocks known to be stale, measured with an earlier master: only the headers of their first columns are compared."""
+
+
+def headers(markdown: str) -> list[list[str]]:
+    """The header cells of every table; the first may be a caption, and its numbers, which depend on the size, are #."""
+    rows = re.findall(r"^\| (.*) \|\n\| ---", markdown, re.MULTILINE)
+    cells = [row.split(" | ") for row in rows]
+    return [[re.sub(r"\d[\d.,]*", "#", first), *rest] for first, *rest in cells]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -24,5 +36,11 @@ def test_command_runs_at_small_size_and_measures_every_block_of_its_page(page: s
     blocks = re.findall(r"<!-- measured: (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL)
     assert blocks
     assert all(measured.strip() for _, measured in blocks)
+    assert printed["blocks"].keys() == {block for block, _ in blocks}
+    for block, measured in blocks:
+        found, wanted = headers(measured), headers(printed["blocks"][block])
+        if (page, block) in TO_MEASURE_AGAIN:
+            found, wanted = [cells[:1] for cells in found], [cells[:1] for cells in wanted]
+        assert found == wanted, f"block {block} of {page}.md is stale: measure it again"
     help_text = subprocess.run([*command[:2], "--help"], capture_output=True, text=True, check=True).stdout
     assert all(block in help_text for block, _ in blocks)

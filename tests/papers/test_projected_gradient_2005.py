@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from games import KINDS, by_example, game, iterates
-from scipy.optimize import lsq_linear
+from games import KINDS, by_example, game, iterates, project_z
 
 import maxmargin as mm
 from maxmargin.optimization.base import Run
@@ -19,11 +18,6 @@ def twin(examples: list[Any], gamma: float, nonnegative: Any, eta: float, iterat
     def project_w(w: Any) -> Any:
         w = np.where(nonnegative, np.maximum(w, 0.0), w)
         return w * min(1.0, gamma / max(np.linalg.norm(w), 1e-300))
-
-    def project_z(a: Any, corners: Any) -> Any:  # the nearest point of a hull, up to a factor, by least squares
-        rows, to = np.vstack([(corners - a).T, np.ones(len(corners))]), np.append(np.zeros(len(a)), 1.0)
-        mass = lsq_linear(rows, to, (0, np.inf), "bvls", tol=1e-16).x
-        return mass @ corners / mass.sum()
 
     w, z = np.zeros(len(examples[0][0])), [y for _, _, y, _ in examples]
     points = [(w, *z)]

@@ -1,7 +1,8 @@
 """``SimplicialDecomposition.plain()`` against restricted simplicial decomposition as Yu and Rousu (2007) state it.
 
 The twin is written from the paper alone: the reduced dual problems (7), (20) and (26), direction-finding (9), (21) and
-(30), footnote 1 for the points that are kept. Its masters are solved by an active-set method.
+(30), footnote 1 for the points that are kept. The small active-set solver of the master's quadratic program is a tool
+outside the twin.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures.networks.associative import Associative
-from maxmargin.structures.networks.cliques import CliqueNetwork
+from maxmargin.structures.networks.clique_network import CliqueNetwork
 
 
 @dataclass(frozen=True, eq=False)

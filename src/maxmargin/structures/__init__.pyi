@@ -12,7 +12,7 @@ from .clique_cut import CliqueCut as CliqueCut
 from .cut import Cut as Cut
 from .matching import Matching as Matching
 from .networks.associative import Associative as Associative
-from .networks.cliques import CliqueNetwork as CliqueNetwork
+from .networks.clique_network import CliqueNetwork as CliqueNetwork
 from .networks.graph import PairwiseGraph as PairwiseGraph
 from .programs.linear_program import LinearProgram as LinearProgram
 from .trees.junction import JunctionTree as JunctionTree

@@ -27,8 +27,8 @@ import numpy.typing as npt
 from maxmargin import _kernels
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of
-from maxmargin.structures._cliques import Cliques
 from maxmargin.structures.base import Block, FloatArray, Polytope
+from maxmargin.structures.clique_sets import Cliques
 from maxmargin.structures.cut import Cut
 
 

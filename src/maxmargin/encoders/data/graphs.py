@@ -13,8 +13,8 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures._cliques import read_cliques
 from maxmargin.structures.base import IntArray
+from maxmargin.structures.clique_sets import read_cliques
 
 
 @dataclass(frozen=True, eq=False)

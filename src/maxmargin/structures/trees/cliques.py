@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from maxmargin.structures._arrays import IntArray, offsets_of
-from maxmargin.structures._cliques import Cliques
+from maxmargin.structures.clique_sets import Cliques
 
 MOST_JOINT = 100_000
 """Joint labels of one clique, or of one cluster of a junction tree."""

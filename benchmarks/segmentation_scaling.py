@@ -7,7 +7,7 @@ Synthetic surface scans of the papers' shape: points on a folded surface joined 
 For comparison, the same number of loss-augmented argmax passes (max-flow from scratch) is timed in the same run: the
 cost of a perceptron with as many iterations.
 
-    python benchmarks/segmentation_2005.py [--iterations 600] [--jobs 2] [--solver extragradient|dual]
+    python benchmarks/segmentation_scaling.py [--iterations 600] [--jobs 2] [--solver extragradient|dual]
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def main() -> None:
     }
     size = {"graphs": problem.structure.n_examples, "nodes": problem.structure.starts[1]}
     size["edges"] = problem.structure.n_parts - size["nodes"]
-    print(json.dumps({"benchmark": "segmentation_2005", "jobs": options.jobs, **size, "runs": runs}, indent=1))
+    print(json.dumps({"benchmark": "segmentation_scaling", "jobs": options.jobs, **size, "runs": runs}, indent=1))
 
 
 if __name__ == "__main__":

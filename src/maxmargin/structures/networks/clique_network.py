@@ -33,9 +33,9 @@ import numpy.typing as npt
 from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, ranges, started, vector
-from maxmargin.structures._cliques import Cliques
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Ragged
 from maxmargin.structures.clique_cut import CliqueCut
+from maxmargin.structures.clique_sets import Cliques
 from maxmargin.structures.networks.associative import Associative
 from maxmargin.structures.sparse import SparsePoint
 

@@ -6,7 +6,7 @@ needed about 3 hours for 5,000 pairs on a 3.4 GHz Xeon of its time, 30 minutes f
 
 The limit in the same run: the time to read and multiply the features, once each way per iteration, with NumPy.
 
-    python benchmarks/alignment_2005.py [--pairs 500 1000 5000] [--iterations 500] [--jobs 2]
+    python benchmarks/alignment_scaling.py [--pairs 500 1000 5000] [--iterations 500] [--jobs 2]
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     runs = [measure(pairs, options.iterations, options.jobs) for pairs in options.pairs]
-    print(json.dumps({"benchmark": "alignment_2005", "jobs": options.jobs, "runs": runs}, indent=1))
+    print(json.dumps({"benchmark": "alignment_scaling", "jobs": options.jobs, "runs": runs}, indent=1))
 
 
 if __name__ == "__main__":
