@@ -12,7 +12,7 @@ one step is enough, from a center that moves where the objective falls; then the
 step (the method of multipliers), which closes that gap. The weight of the term is doubled or halved until what the
 multipliers lack and what coordinate ascent has left are of one size.
 
-Coordinate ascent is quick at gaps of a percent and slow at 1e-5. Once masters aim below that, or where no fresh rows
+Coordinate ascent is quick at gaps of a percent and slow at 1e-4. Once masters aim below that, or where no fresh rows
 are found and the steps do not arrive, masters are exact.
 """
 
@@ -42,7 +42,7 @@ SERIOUS = 0.1
 LEFT = 0.005
 """What coordinate ascent may leave to gain, as a share of the gap aimed at."""
 
-TIGHT = 1e-5
+TIGHT = 1e-4
 """Masters that aim at a smaller gap are exact from the start."""
 
 APART = 2.0
