@@ -22,6 +22,7 @@
 
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/scratch.hpp"
+#include "maxmargin/graph/line_search.hpp"
 #include "maxmargin/graph/local_polytope.hpp"
 
 namespace maxmargin::network {
@@ -277,37 +278,11 @@ class CliqueProjector {
 
     // Moves to the end of a step along the projected direction that raises the dual; false where rounding forbids one.
     bool advance(const CliqueExample& x, double& value, double& shift) {
-        const std::int64_t size = x.multipliers();
-        double length = 1.0;
-        for (int trial = 0; trial < 60; ++trial) {
-            double ahead = 0.0;
-            for (std::int64_t p = 0; p < size; ++p) {
-                m_next_[p] = std::max(0.0, m_[p] + length * direction_[p]);
-                ahead += gradient_[p] * (m_next_[p] - m_[p]);
-            }
-            const double found = evaluate(x, m_next_.data(), z_next_, t_next_, gradient_next_);
-            double behind = 0.0;
-            for (std::int64_t p = 0; p < size; ++p) behind += gradient_next_[p] * (m_next_[p] - m_[p]);
-            // Concavity: where the function still rises along the way at its end, it has risen all along.
-            const bool rises = behind >= 0.0 || (ahead > 0.0 && found >= value + 1e-4 * ahead);
-            const double noise = 1e-15 * (1.0 + std::abs(value));
-            if (rises || (std::abs(ahead) <= noise && found >= value - noise)) {
-                std::swap(m_, m_next_);
-                std::swap(z_, z_next_);
-                std::swap(t_, t_next_);
-                std::swap(gradient_, gradient_next_);
-                value = found;
-                if (length >= 1.0) {
-                    shift = std::max(least_shift, 0.1 * shift);
-                } else if (length < 0.3) {
-                    shift = std::min(1.0, 3.0 * shift);
-                }
-                return ahead != 0.0;
-            }
-            // Where the arc was bent back at 0, its first part may still rise.
-            length *= ahead > 0.0 ? std::clamp(ahead / (ahead - behind), 0.1, 0.6) : 0.25;
-        }
-        return false;
+        const DualPoint at{m_, z_, t_, gradient_}, next{m_next_, z_next_, t_next_, gradient_next_};
+        return advance_along(
+            at, next, x.multipliers(), least_shift, value, shift,
+            [&](std::int64_t p, double length) { return std::max(0.0, m_[p] + length * direction_[p]); },
+            [&] { return evaluate(x, m_next_.data(), z_next_, t_next_, gradient_next_); });
     }
 
     std::vector<double> m_, m_next_, gradient_, gradient_next_, direction_, residual_, scaled_, search_, image_;

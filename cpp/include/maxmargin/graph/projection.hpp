@@ -24,6 +24,7 @@
 
 #include "maxmargin/base/scratch.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/graph/line_search.hpp"
 #include "maxmargin/graph/local_polytope.hpp"
 #include "maxmargin/graph/newton.hpp"
 
@@ -370,38 +371,14 @@ class Projector {
 
     // Moves to the end of a step along the (projected) direction that raises (5); false where rounding forbids one.
     bool advance(const Example<table>& x, double& value, double& shift) {
-        const std::int64_t size = x.multipliers();
-        double length = 1.0;
-        for (int trial = 0; trial < 60; ++trial) {
-            double ahead = 0.0;
-            for (std::int64_t p = 0; p < size; ++p) {
-                const double moved = m_[p] + length * direction_[p];
-                m_next_[p] = table || moved > 0.0 ? moved : 0.0;
-                ahead += gradient_[p] * (m_next_[p] - m_[p]);
-            }
-            const double found = evaluate(x, m_next_.data(), z_next_, t_next_, gradient_next_);
-            double behind = 0.0;
-            for (std::int64_t p = 0; p < size; ++p) behind += gradient_next_[p] * (m_next_[p] - m_[p]);
-            // Concavity: where the function still rises along the way at its end, it has risen all along.
-            const bool rises = behind >= 0.0 || (ahead > 0.0 && found >= value + 1e-4 * ahead);
-            const double noise = 1e-15 * (1.0 + std::abs(value));
-            if (rises || (std::abs(ahead) <= noise && found >= value - noise)) {
-                std::swap(m_, m_next_);
-                std::swap(z_, z_next_);
-                std::swap(t_, t_next_);
-                std::swap(gradient_, gradient_next_);
-                value = found;
-                if (length >= 1.0) {
-                    shift = std::max(least_shift, 0.1 * shift);
-                } else if (length < 0.3) {
-                    shift = std::min(1.0, 3.0 * shift);
-                }
-                return ahead != 0.0;
-            }
-            // Where the arc was bent back at 0, its first part may still rise.
-            length *= ahead > 0.0 ? std::clamp(ahead / (ahead - behind), 0.1, 0.6) : 0.25;
-        }
-        return false;
+        const DualPoint at{m_, z_, t_, gradient_}, next{m_next_, z_next_, t_next_, gradient_next_};
+        return advance_along(
+            at, next, x.multipliers(), least_shift, value, shift,
+            [&](std::int64_t p, double length) {
+                const double there = m_[p] + length * direction_[p];
+                return table || there > 0.0 ? there : 0.0;
+            },
+            [&] { return evaluate(x, m_next_.data(), z_next_, t_next_, gradient_next_); });
     }
 
     std::vector<double> m_, m_next_, gradient_, gradient_next_, direction_, residual_, search_, image_, diagonal_;
