@@ -29,7 +29,7 @@ from maxmargin.tasks.segmentation.encoder.segmentation import (
     graph_of,
     label_array,
 )
-from maxmargin.tasks.segmentation.learning.auto_context import MOST_STAGES, AutoContext, fit_auto_context
+from maxmargin.tasks.segmentation.learning.auto_context import MOST_STAGES, fit_auto_context
 from maxmargin.tasks.segmentation.learning.fitting import check_classifier
 from maxmargin.tasks.segmentation.model import SegmenterModel
 from maxmargin.tasks.segmentation.sites import Sites
@@ -97,7 +97,7 @@ class Labeled:
     @property
     def totals(self) -> FloatArray:
         """Pixels or points of each class."""
-        return np.sum([own.sum(axis=0) for own in self.counts], axis=0)
+        return np.asarray(np.sum([own.sum(axis=0) for own in self.counts], axis=0))
 
 
 def train_segmenter(
@@ -152,7 +152,8 @@ def train_segmenter(
         encoder = replace(encoder, auto_context=auto_context)
         bar.begin("cut", 1)
         trained = _train_cut(encoder, labeled, probabilities, cost, settings, dev_labeled)
-    model = cast(SegmenterModel, Model.of(replace(encoder, graph=trained.encoder), settings.n_jobs))
+    encoder = replace(encoder, graph=cast(GraphEncoder, trained.encoder))
+    model = cast(SegmenterModel, Model.of(encoder, settings.n_jobs))
     metadata = {
         "examples": len(X),
         "nodes": int(sum(len(one.size) for one in labeled.sites)),
@@ -260,6 +261,3 @@ def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], f
         return right / float(dev.totals.sum())
 
     return score
-
-
-__all__ = ["SETTINGS", "AutoContext", "Labeled", "StageSettings", "train_segmenter"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -24,6 +24,8 @@ from maxmargin.tasks.segmentation.learning.auto_context import AutoContext
 from maxmargin.tasks.segmentation.sites import Extractor, Sites
 
 GraphEncoder = CutEncoder | AssociativeEncoder
+
+_NO_STAGES, _NO_GRAPHS = AutoContext(()), CutEncoder()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +54,15 @@ class SegmentationEncoder(Encoder):
         void: the label of those that are not labeled.
         auto_context: the trained stages; without stages, all nodes have equal probabilities.
         graph: encodes the graphs: two classes by cuts, more by associative networks.
+        names: words for the classes; None if labels are all that is known.
     """
 
     extractor: Extractor
     classes: tuple[Hashable, ...] | None = None
     void: int = -1
-    auto_context: AutoContext = AutoContext(())
-    graph: GraphEncoder = CutEncoder()
+    auto_context: AutoContext = _NO_STAGES
+    graph: GraphEncoder = _NO_GRAPHS
+    names: tuple[str, ...] | None = None
 
     extractor_class: ClassVar[type[Extractor]]
 
@@ -135,6 +139,11 @@ class SegmentationEncoder(Encoder):
         return float((np.asarray(gold)[known] == predicted[known]).sum()), float(known.sum())
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        """The words for the classes: names, or else labels."""
+        return tuple(map(str, self.classes or ())) if self.names is None else self.names
+
+    @property
     def n_weights(self) -> int:
         """Number of weights of the graphs."""
         return self.graph.n_weights
@@ -151,7 +160,7 @@ class SegmentationEncoder(Encoder):
     def describe(self) -> dict[str, Any]:
         """Classes, stages and features, as plain JSON values."""
         return {
-            "classes": [str(name) for name in self.classes or ()],
+            "classes": list(self.class_names),
             "stages": len(self.auto_context.stages),
             "graph": self.graph.kind,
         }
@@ -161,6 +170,7 @@ class SegmentationEncoder(Encoder):
         return {
             "classes": [label_to_json(label) for label in self.classes or ()],
             "void": self.void,
+            "names": None if self.names is None else list(self.names),
             "graph": self.graph.kind,
             "graph_state": self.graph.state(),
             **self.auto_context.state(),
@@ -182,11 +192,13 @@ class SegmentationEncoder(Encoder):
         auto_context = AutoContext.from_state(state)
         if any(stage.n_classes != len(classes) for stage in auto_context.stages):
             raise ValueError("its stages do not fit its classes")
-        return cls(cls.extractor_class.from_state(own), classes, state["void"], auto_context, graph)
-
-    def with_graph(self, graph: GraphEncoder) -> Self:
-        """The same with another encoder of graphs."""
-        return replace(self, graph=graph)
+        names = state["names"]
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise ValueError("the names of its classes are damaged")
+        if names is not None and len(names) != len(classes):
+            raise ValueError("its classes do not fit their names")
+        extractor = cls.extractor_class.from_state(own)
+        return cls(extractor, classes, state["void"], auto_context, graph, None if names is None else tuple(names))
 
 
 def graph_of(sites: Sites, probabilities: FloatArray) -> Graph:

@@ -149,7 +149,7 @@ def _folds(nodes: IntArray, folds: int, seed: int) -> IntArray:
     """The fold of every node: whole examples, or stretches of the nodes if there is one example only."""
     n = len(nodes) - 1
     if n == 1:
-        return np.minimum(np.arange(nodes[-1]) * folds // max(int(nodes[-1]), 1), folds - 1)
+        return np.asarray(np.minimum(np.arange(nodes[-1]) * folds // max(int(nodes[-1]), 1), folds - 1))
     order = np.random.default_rng(seed).permutation(n)
     fold = np.empty(n, dtype=np.int64)
     fold[order] = np.arange(n) % min(folds, n)

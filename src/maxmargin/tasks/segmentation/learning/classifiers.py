@@ -1,4 +1,4 @@
-"""Node classifiers as model files hold them: class scores of rows of features, without the library that trained them."""
+"""Node classifiers as model files hold them: class scores of rows of features, whatever library trained them."""
 
 from __future__ import annotations
 
