@@ -145,4 +145,5 @@ def resize_labels(labels: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArra
     height, width = labels.shape
     rows = ((np.arange(size[0]) + 0.5) * height / size[0]).astype(np.int64)
     columns = ((np.arange(size[1]) + 0.5) * width / size[1]).astype(np.int64)
-    return labels[rows[:, None], columns[None, :]]
+    nearest: Array = labels[rows[:, None], columns[None, :]]
+    return nearest

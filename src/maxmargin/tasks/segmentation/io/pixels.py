@@ -7,8 +7,10 @@ returns both.
 from __future__ import annotations
 
 import io
+import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,7 +196,9 @@ def _tiff(path: AnyPath, data: bytes) -> Pixels:
     tifffile = optional("tifffile", EXTRA)
 
     def load() -> Pixels | None:
-        with tifffile.TiffFile(io.BytesIO(data)) as file:
+        with _damage_is_an_error(), tifffile.TiffFile(io.BytesIO(data)) as file:
+            if not file.pages:
+                raise ValueError("no image in it")
             if len(file.series) != 1:
                 shapes = ", ".join(_size(series.shape) for series in file.series[:3])
                 raise problem(
@@ -232,6 +236,31 @@ def _tiff(path: AnyPath, data: bytes) -> Pixels:
         raise problem(path, None, "pages of different sizes; give one image or a stack of equal ones")
     first = stack[0]
     return Pixels(np.stack([one.values for one in stack]), first.color, first.palette, "tiff")
+
+
+@contextmanager
+def _damage_is_an_error() -> Iterator[None]:
+    """Raise what tifffile only logs: pages that it leaves out because the file is cut off."""
+    found: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            message = record.getMessage()
+            # Damaged tags do not matter unless a page needs them.
+            if record.levelno >= logging.ERROR and ("TiffPages" in message or "corrupted file" in message):
+                found.append(message.partition("> ")[2] or message)
+
+    logger, handler = logging.getLogger("tifffile"), Keep()
+    propagate = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
+    if found:
+        raise ValueError(found[0])
 
 
 def _of_tiff(path: AnyPath, values: Array, axes: str, page: Any) -> Pixels:
