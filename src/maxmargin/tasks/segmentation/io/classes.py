@@ -231,6 +231,8 @@ def _color(text: str) -> Color:
 
 def parse_values(text: str) -> list[Value]:
     """Return the values of one word of a definition: ``3``, ``3-7``, ``#ff0000`` or a word."""
+    if "=" in text:
+        raise ValueError(f"{text!r} is not a value; give definitions as name=value, name=value")
     if _COLOR.fullmatch(text):
         return [_color(text)]
     if text.startswith("#"):
