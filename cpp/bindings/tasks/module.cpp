@@ -9,6 +9,7 @@ void bind_symmetrize(nb::module_& module);
 void bind_token_attributes(nb::module_& module);
 void bind_token_scan(nb::module_& module);
 void bind_translation(nb::module_& module);
+void bind_trees(nb::module_& module);
 }  // namespace maxmargin
 
 NB_MODULE(_kernels, module) {
@@ -23,5 +24,6 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_token_attributes(module);
     maxmargin::bind_token_scan(module);
     maxmargin::bind_translation(module);
+    maxmargin::bind_trees(module);
     maxmargin::bind_simd(module);
 }

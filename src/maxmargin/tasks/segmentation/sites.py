@@ -1,13 +1,16 @@
-"""Sites: the nodes of one image or scan, the one form between extractors and learning."""
+"""Sites, the nodes of one image or scan, and the contract of extractors, which make them of inputs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin.encoders.base import State
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -44,3 +47,31 @@ class Sites(ABC):
         cells = self.node_of[known].astype(np.int64) * n_classes + labels[known]
         found = np.bincount(cells, minlength=len(self.size) * n_classes)
         return found.reshape(len(self.size), n_classes).astype(np.float64)
+
+
+class Extractor(ABC):
+    """Turns inputs into sites; a subclass is a frozen dataclass of settings and of what :meth:`fit` learned."""
+
+    inputs: ClassVar[str]
+    """What it takes, for messages: "images" or "scans"."""
+
+    @abstractmethod
+    def fit(self, inputs: Sequence[Any]) -> Self:
+        """A copy that knows the channels or attributes of training inputs, and what else it learns from them."""
+
+    @abstractmethod
+    def sites(self, given: Any) -> Sites:
+        """The sites of one input; ValueError saying what is wrong with it."""
+
+    @abstractmethod
+    def labels_shape(self, given: Any) -> tuple[int, ...]:
+        """The shape of an input's labels: one per pixel or point."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """Plain values and arrays for :meth:`from_state`."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: State) -> Self:
+        """The extractor of a model file; ValueError, KeyError or TypeError if the state makes no sense."""
