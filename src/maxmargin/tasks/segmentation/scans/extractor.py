@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from maxmargin.tasks.segmentation.scans.neighbors import EDGE_NAMES, edge_featur
 from maxmargin.tasks.segmentation.scans.points import CheckedPoints, checked_points
 from maxmargin.tasks.segmentation.scans.spin import SHAPE, Components, spin_images
 from maxmargin.tasks.segmentation.scans.thinning import Thinned, thin
-from maxmargin.tasks.segmentation.sites import Sites
+from maxmargin.tasks.segmentation.sites import Extractor, Sites
 
 _EDGE_SHAPES = slice(0, 3)  # linearity, planarity, scattering
 
@@ -45,7 +45,7 @@ class ScanSites(Sites):
 
 
 @dataclass(frozen=True)
-class ScanExtractor:
+class ScanExtractor(Extractor):
     """Sites of scans: voxels of points with features of their neighborhoods. Lengths are in units of the coordinates.
 
     Args:
@@ -75,6 +75,8 @@ class ScanExtractor:
     attributes: tuple[str, ...] | None = None
     attribute_widths: tuple[int, ...] | None = field(default=None, repr=False)
     components: Components | None = field(default=None, repr=False, compare=False)
+
+    inputs: ClassVar[str] = "scans"
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -143,6 +145,10 @@ class ScanExtractor:
         alike = edge_features(nodes.points, edges, normals, table[:, _EDGE_SHAPES], self.radii[0])
         features = np.concatenate(columns, axis=1).astype(np.float32)
         return ScanSites(features, edges, alike, nodes.node_of, nodes.size, nodes.points, self.context_radii, self.gap)
+
+    def labels_shape(self, scan: Any) -> tuple[int, ...]:
+        """One label per point."""
+        return (len(checked_points(scan, ()).points),)
 
     def _attribute_features(self, found: CheckedPoints, nodes: Thinned) -> list[npt.NDArray[np.float32]]:
         names = self.attributes or ()
