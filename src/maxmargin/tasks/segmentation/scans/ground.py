@@ -16,7 +16,7 @@ def height_over_ground(points: FloatArray, *, cell: float, window: float) -> Flo
 
     The lowest point of every cell of a horizontal grid, with empty cells filled from the nearest occupied one, is
     opened by a square window: an opening removes what is narrower than the window and higher than its surroundings
-    (trees, cars, facades), and leaves slopes as they are. The ground between cells is interpolated.
+    (trees, cars, facades), and leaves slopes as they are. Between the centers of cells the ground is interpolated.
     """
     place = points[:, :2] - points[:, :2].min(axis=0)
     extent = np.maximum(np.ptp(points[:, :2], axis=0), cell)
@@ -28,10 +28,25 @@ def height_over_ground(points: FloatArray, *, cell: float, window: float) -> Flo
     nearest = ndimage.distance_transform_edt(np.isinf(lowest), return_distances=False, return_indices=True)
     lowest = _without_pits(lowest[tuple(nearest)])
     width = 2 * int(window / cell / 2) + 1
-    opened = ndimage.grey_opening(lowest, size=(width, width), mode="nearest")
-    ground = ndimage.uniform_filter(opened, size=5, mode="nearest")
+    slope = _slope(lowest)
+    opened = ndimage.grey_opening(lowest - slope, size=(width, width), mode="nearest")
+    ground = ndimage.uniform_filter(opened, size=5, mode="nearest") + slope
     under = ndimage.map_coordinates(ground, place.T / cell - 0.5, order=1, mode="nearest")
     return np.asarray(points[:, 2] - under, dtype=np.float64)
+
+
+def _slope(lowest: FloatArray) -> FloatArray:
+    # An opening cuts off the upper border of a slope: the plane under most cells is taken off before it. Cells above
+    # the plane weigh less, as they may be houses.
+    column, row = np.indices(lowest.shape).reshape(2, -1)
+    design = np.column_stack([column, row, np.ones(lowest.size)]).astype(np.float64)
+    values, weights = lowest.ravel(), np.ones(lowest.size)
+    plane = np.zeros(lowest.size)
+    for _ in range(10):
+        moments = design.T * weights
+        plane = design @ np.linalg.lstsq(moments @ design, moments @ values, rcond=None)[0]
+        weights = np.where(values > plane, 0.1, 0.9)
+    return plane.reshape(lowest.shape)
 
 
 def _without_pits(lowest: FloatArray) -> FloatArray:
