@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from maxmargin import _checks, _threads
 from maxmargin.encoders.associative import AssociativeEncoder
@@ -126,44 +125,101 @@ def train_segmenter(
     """
     stages = stages or StageSettings()
     began = time.perf_counter()
-    X, y = checks.examples(X), checks.examples(y, "y")
-    checks.same_length(X, y)
-    with _threads.threads(settings.n_jobs), threadpool_limits(1), Stages(verbose) as bar:
-        encoder = fitted(encoder, X, y)
-        labeled = labeled_sites(encoder, X, y, bar, "features")
-        dev_labeled = None
+    with _threads.threads(settings.n_jobs), Stages(verbose) as bar:
+        prepared = prepare(encoder, X, y, stages, settings.random_state or 0, bar)
+        score = None
         if dev is not None:
-            dev_labeled = labeled_sites(
-                encoder, checks.examples(dev[0]), checks.examples(dev[1], "y"), bar, "dev features"
-            )
-        assert encoder.classes is not None
-        cost = stages.weights(encoder.classes, labeled.totals)
-        bar.begin("stages", stages.stages * min(stages.folds, max(2, len(X))))
-        auto_context, probabilities = fit_auto_context(
-            labeled.sites,
-            labeled.counts,
-            classifier=stages.classifier,
-            stages=stages.stages,
-            folds=stages.folds,
-            seed=settings.random_state or 0,
-            class_weight=cost,
-            advance=bar.advance,
-        )
-        encoder = replace(encoder, auto_context=auto_context)
+            held_out = checks.examples(dev[0]), checks.examples(dev[1], "y")
+            score = dev_score(prepared.encoder, labeled_sites(prepared.encoder, *held_out, bar, "dev features"))
         bar.begin("cut", 1)
-        trained = _train_cut(encoder, labeled, probabilities, cost, settings, dev_labeled)
-    encoder = replace(encoder, graph=cast(GraphEncoder, trained.encoder))
-    model = cast(SegmenterModel, Model.of(encoder, settings.n_jobs))
+        trained = train_examples(prepared.examples(), settings, score=score)
+    model = prepared.model(trained)
     metadata = {
-        "examples": len(X),
-        "nodes": int(sum(len(one.size) for one in labeled.sites)),
+        "examples": len(prepared.labeled.sites),
+        "nodes": int(sum(len(one.size) for one in prepared.labeled.sites)),
         "classifier": stages.classifier if isinstance(stages.classifier, str) else type(stages.classifier).__name__,
         "stages": stages.stages,
         "folds": stages.folds,
         **trained.metadata,
         "seconds": time.perf_counter() - began,
     }
-    return replace(model, weights=trained.weights, metadata=metadata, training=trained.training)
+    return replace(model, metadata=metadata)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Training data after the stages: what the weights of cuts are learned from.
+
+    Attributes:
+        encoder: knows the classes and the stages.
+        labeled: sites and labels.
+        probabilities: out-of-fold class probabilities of the nodes.
+        cost: how much a pixel or point of each class counts.
+    """
+
+    encoder: SegmentationEncoder
+    labeled: Labeled
+    probabilities: list[FloatArray]
+    cost: FloatArray
+
+    def examples(self) -> Examples:
+        """The graphs of all nodes that are not void, with their labels and losses."""
+        k = len(self.encoder.classes or ())
+        graph: GraphEncoder = CutEncoder() if k == 2 else AssociativeEncoder(classes=tuple(range(k)), per_label=False)
+        triples = zip(self.labeled.sites, self.probabilities, self.labeled.counts, strict=True)
+        known = [known_part(sites, own, counts * self.cost) for sites, own, counts in triples]
+        known = [one for one in known if len(one[1])]
+        mean = float(np.concatenate([weight for _, _, weight in known]).mean())
+        return Examples.fit(
+            graph,
+            [one for one, _, _ in known],
+            [labels for _, labels, _ in known],
+            loss_weight=[weight / mean for _, _, weight in known],
+        )
+
+    def model(self, trained: Model) -> SegmenterModel:
+        """The segmenter of a model that was trained on :meth:`examples`."""
+        encoder = replace(self.encoder, graph=cast(GraphEncoder, trained.encoder))
+        shell = cast(SegmenterModel, Model.of(encoder, trained.n_jobs))
+        return replace(shell, weights=trained.weights, metadata=trained.metadata, training=trained.training)
+
+
+def prepare(
+    encoder: SegmentationEncoder,
+    X: Sequence[Any],
+    y: Sequence[Any],
+    stages: StageSettings,
+    seed: int = 0,
+    bar: Stages | None = None,
+) -> Prepared:
+    """Compute features and train the stages.
+
+    Args:
+        encoder: an encoder that has not been fitted.
+        X: images or scans.
+        y: their labels.
+        stages: how to train the stages.
+        seed: random seed of folds and classifiers.
+        bar: shows the progress.
+    """
+    bar = bar or Stages(False)
+    X, y = checks.examples(X), checks.examples(y, "y")
+    checks.same_length(X, y)
+    encoder = fitted(encoder, X, y)
+    labeled = labeled_sites(encoder, X, y, bar, "features")
+    cost = stages.weights(encoder.classes or (), labeled.totals)
+    bar.begin("stages", stages.stages * min(stages.folds, max(2, len(X))))
+    auto_context, probabilities = fit_auto_context(
+        labeled.sites,
+        labeled.counts,
+        classifier=stages.classifier,
+        stages=stages.stages,
+        folds=stages.folds,
+        seed=seed,
+        class_weight=cost,
+        advance=bar.advance,
+    )
+    return Prepared(replace(encoder, auto_context=auto_context), labeled, probabilities, cost)
 
 
 def fitted(encoder: SegmentationEncoder, X: Sequence[Any], y: Sequence[Any]) -> SegmentationEncoder:
@@ -205,31 +261,6 @@ def labeled_sites(encoder: SegmentationEncoder, X: list[Any], y: list[Any], bar:
         name = (encoder.classes or ())[missing[0]]
         raise ValueError(f"no pixel or point has the class {name}; label some, or leave the class out")
     return found
-
-
-def _train_cut(
-    encoder: SegmentationEncoder,
-    labeled: Labeled,
-    probabilities: list[FloatArray],
-    cost: FloatArray,
-    settings: Settings,
-    dev: Labeled | None,
-) -> Model:
-    """The weights of nodes and edges."""
-    k = len(encoder.classes or ())
-    graph: GraphEncoder = CutEncoder() if k == 2 else AssociativeEncoder(classes=tuple(range(k)), per_label=False)
-    triples = zip(labeled.sites, probabilities, labeled.counts, strict=True)
-    known = [known_part(sites, own, counts * cost) for sites, own, counts in triples]
-    known = [one for one in known if len(one[1])]
-    mean = float(np.concatenate([weight for _, _, weight in known]).mean())
-    examples = Examples.fit(
-        graph,
-        [one for one, _, _ in known],
-        [labels for _, labels, _ in known],
-        loss_weight=[weight / mean for _, _, weight in known],
-    )
-    score = None if dev is None else dev_score(encoder, dev)
-    return train_examples(examples, settings, score=score)
 
 
 def known_part(sites: Sites, probabilities: FloatArray, counts: FloatArray) -> tuple[Graph, IntArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""The commands ``maxmargin segment VERB``: each file parses the options of a verb and calls functions of the package."""
+"""The commands ``maxmargin segment VERB``: each file parses the options of a verb, then calls functions."""
 
 from __future__ import annotations
 

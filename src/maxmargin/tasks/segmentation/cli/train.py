@@ -28,7 +28,7 @@ def train(
     ] = None,
     more: Annotated[list[str] | None, typer.Argument(metavar="[SCAN]...", help="More scans.")] = None,
     dev_scans: Annotated[
-        list[str] | None, typer.Option("--dev-scans", metavar="FILES", help="Scans that choose C and when to stop.")
+        list[str] | None, typer.Option("--dev-scans", metavar="FILES", help="Scans that choose C.")
     ] = None,
     label_column: LabelColumn = None,
     classes: Classes = None,

@@ -20,6 +20,7 @@ from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_j
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.segmentation.encoder.potentials import node_features
+from maxmargin.tasks.segmentation.io.classes import ClassCodes
 from maxmargin.tasks.segmentation.learning.auto_context import AutoContext
 from maxmargin.tasks.segmentation.sites import Extractor, Sites
 
@@ -54,7 +55,7 @@ class SegmentationEncoder(Encoder):
         void: the label of those that are not labeled.
         auto_context: the trained stages; without stages, all nodes have equal probabilities.
         graph: encodes the graphs: two classes by cuts, more by associative networks.
-        names: words for the classes; None if labels are all that is known.
+        codes: names of the classes, and their values in files; None if labels are all that is known.
     """
 
     extractor: Extractor
@@ -62,7 +63,7 @@ class SegmentationEncoder(Encoder):
     void: int = -1
     auto_context: AutoContext = _NO_STAGES
     graph: GraphEncoder = _NO_GRAPHS
-    names: tuple[str, ...] | None = None
+    codes: ClassCodes | None = None
 
     extractor_class: ClassVar[type[Extractor]]
 
@@ -140,8 +141,8 @@ class SegmentationEncoder(Encoder):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The words for the classes: names, or else labels."""
-        return tuple(map(str, self.classes or ())) if self.names is None else self.names
+        """The names of the classes, or else their labels."""
+        return tuple(map(str, self.classes or ())) if self.codes is None else self.codes.names
 
     @property
     def n_weights(self) -> int:
@@ -170,7 +171,7 @@ class SegmentationEncoder(Encoder):
         return {
             "classes": [label_to_json(label) for label in self.classes or ()],
             "void": self.void,
-            "names": None if self.names is None else list(self.names),
+            "codes": None if self.codes is None else self.codes.state(),
             "graph": self.graph.kind,
             "graph_state": self.graph.state(),
             **self.auto_context.state(),
@@ -192,13 +193,11 @@ class SegmentationEncoder(Encoder):
         auto_context = AutoContext.from_state(state)
         if any(stage.n_classes != len(classes) for stage in auto_context.stages):
             raise ValueError("its stages do not fit its classes")
-        names = state["names"]
-        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-            raise ValueError("the names of its classes are damaged")
-        if names is not None and len(names) != len(classes):
+        codes = None if state["codes"] is None else ClassCodes.from_state(state["codes"])
+        if codes is not None and codes.n_classes != len(classes):
             raise ValueError("its classes do not fit their names")
         extractor = cls.extractor_class.from_state(own)
-        return cls(extractor, classes, state["void"], auto_context, graph, None if names is None else tuple(names))
+        return cls(extractor, classes, state["void"], auto_context, graph, codes)
 
 
 def graph_of(sites: Sites, probabilities: FloatArray) -> Graph:

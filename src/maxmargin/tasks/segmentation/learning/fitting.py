@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from maxmargin import _threads
 from maxmargin._sparse import sp
@@ -23,8 +25,9 @@ from maxmargin.tasks.segmentation.learning.classifiers import (
 NAMES = ("boosting", "lightgbm", "linear")
 """Node classifiers by name: gradient boosting of scikit-learn, that of LightGBM, logistic regression on codes."""
 
-N_BINS = 12
-"""Bins of a feature in the linear classifier."""
+N_BINS = {"linear": 12, "boosting": 64}
+"""Bins of a feature. Gradient boosting of scikit-learn would find bins of weighted rows itself, but takes far longer
+for them than for the trees."""
 
 
 def check_classifier(given: Any) -> None:
@@ -51,7 +54,7 @@ def fit_classifier(
         weight: how much each row counts, shape ``(n,)``.
         n_classes: number of classes.
         seed: random seed.
-        bounds: the bins of the linear classifier, the same for all that are averaged.
+        bounds: the bins of features, from :func:`bins_for`, the same for all classifiers that are averaged.
     """
     present, codes = np.unique(labels, return_inverse=True)
     if len(present) == 1:
@@ -62,9 +65,21 @@ def fit_classifier(
         return Trees.constant(baseline, rows.shape[1])
     if isinstance(given, str) and given == "linear":
         return _fit_linear(rows, codes, weight, present, n_classes, bounds)
-    estimator = _estimator(given, seed)
-    estimator.fit(rows, codes, sample_weight=weight)
-    return _frozen(estimator, present, n_classes, rows)
+    estimator, binned = _estimator(given, seed), isinstance(given, str) and given == "boosting"
+    seen = coded(rows, bounds).astype(np.float32) if binned else rows
+    # The limit belongs to the thread that sets it.
+    with threadpool_limits(_threads.current(), user_api="openmp"):
+        estimator.fit(seen, codes, sample_weight=weight)
+    found = _frozen(estimator, present, n_classes, seen)
+    return _unbinned(found, bounds) if binned and isinstance(found, Trees) else found
+
+
+def _unbinned(trees: Trees, bounds: FloatArray) -> Trees:
+    """Trees of features from trees of their bins: a bin is at most b if the feature is at most its upper bound."""
+    inner = trees.feature >= 0
+    threshold = trees.threshold.copy()
+    threshold[inner] = bounds[trees.feature[inner], np.floor(threshold[inner]).astype(np.int64)]
+    return replace(trees, threshold=threshold)
 
 
 def _estimator(given: Any, seed: int) -> Any:
@@ -96,6 +111,7 @@ def _estimator(given: Any, seed: int) -> Any:
             colsample_bytree=0.3,
             subsample=0.7,
             subsample_freq=1,
+            max_bin=63,
             n_jobs=_threads.current(),
             random_state=seed,
             deterministic=True,
@@ -257,5 +273,7 @@ _READERS = {
 
 
 def bins_for(given: Any, rows: Rows) -> FloatArray:
-    """The bins of the linear classifier; none for others."""
-    return quantile_bounds(rows, N_BINS) if isinstance(given, str) and given == "linear" else np.zeros((0, 0))
+    """The bins of features for a classifier; none if it takes the features as they are."""
+    if not isinstance(given, str) or given not in N_BINS:
+        return np.zeros((0, 0))
+    return quantile_bounds(rows, N_BINS[given])
