@@ -96,7 +96,8 @@ def _around(regions: Regions, p: FloatArray) -> FloatArray:
     nearest = tuple(np.clip(np.rint(center).astype(np.int64), 0, np.array(image.shape) - 1).T)
     for axis in range(image.ndim):
         passed = np.cumsum(image, axis=axis)
-        before, total = passed[nearest], passed.take(-1, axis=axis)[tuple(np.delete(nearest, axis, axis=0))]
+        last = tuple(np.full(regions.n, -1) if k == axis else places for k, places in enumerate(nearest))
+        before, total = passed[nearest], passed[last]
         scale = regions.extent[axis] / image.shape[axis]
         columns.append(np.column_stack([before, total - before]) * scale)
     return np.concatenate(columns, axis=1)

@@ -135,9 +135,10 @@ class ImageExtractor:
         image = channels.checked_image(_image_of(given))
         axes = channels.spatial_axes(image)
         if axes != self.n_axes:
-            kinds = {2: "an image", 3: "a stack of images"}
+            kinds = {2: "images", 3: "stacks"}
             raise ValueError(
-                f"got {kinds[axes]} of shape {image.shape}, but the model was trained on {kinds[self.n_axes][2:]}s"
+                f"the input of shape {image.shape} has {axes} axes besides color, but the model was trained on "
+                f"{kinds[self.n_axes]}, which have {self.n_axes}"
             )
         color = channels.color_of(image, self.levels, self.n_colors)
         regions = regions_of(color, self._labels(given, color), self._connectivity)
