@@ -11,9 +11,11 @@ import numpy as np
 from maxmargin import _threads
 from maxmargin.encoders.data import checks
 from maxmargin.model import Model
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.networks.network import Network
-from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncoder, SegmentBatch
+from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
+from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncoder
+from maxmargin.tasks.segmentation.images.extractor import ImageSites
 from maxmargin.tasks.segmentation.sites import Sites
 
 
@@ -98,11 +100,8 @@ class SegmenterModel(Model):
     def node_labels(self, sites: Sites, probabilities: FloatArray, seeds: IntArray | None = None) -> IntArray:
         """The classes of the nodes of one graph; a node with seeds has their most frequent class."""
         batch = self.encoder.pack([sites], [probabilities])
-        scores = self._scores(batch)
-        if seeds is not None and (seeds >= 0).any():
-            counts = sites.counts(seeds, len(self.encoder.classes or ()))
-            _force(batch, scores, counts)
-        return np.asarray(batch.structure.labels(scores).outputs[0], dtype=np.int64)
+        counts = None if seeds is None else sites.counts(seeds, len(self.encoder.classes or ()))
+        return best_labels(batch.structure, self._scores(batch), counts)
 
     def _finished(
         self, given: Any, sites: Sites, probabilities: FloatArray, nodes: IntArray, seeds: IntArray | None
@@ -112,17 +111,50 @@ class SegmenterModel(Model):
         return labels if seeds is None else np.where(seeds >= 0, seeds, labels)
 
 
-def _force(batch: SegmentBatch, scores: FloatArray, counts: FloatArray) -> None:
-    """Change the scores so that nodes with seeds take their most frequent class, whatever the others do."""
-    structure = batch.structure
-    n = len(counts)
-    seeded = np.flatnonzero(counts.any(axis=1))
-    wanted = counts[seeded].argmax(axis=1)
-    # More than all else together: no other label of a seeded node can be part of the best output.
-    enough = 1.0 + 2.0 * float(np.abs(scores).sum())
-    if isinstance(structure, Network):
-        table = scores[: n * counts.shape[1]].reshape(n, counts.shape[1])
-        table[seeded] = -enough
-        table[seeded, wanted] = enough
-    else:
-        scores[seeded] = np.where(wanted > 0, enough, -enough)
+@dataclass(frozen=True, eq=False)
+class ImageSegmenterModel(SegmenterModel):
+    """A trained segmenter of images, which labels pixels near the boundaries of regions by a second cut."""
+
+    encoder: ImageEncoder
+
+    def _finished(
+        self, given: Any, sites: Sites, probabilities: FloatArray, nodes: IntArray, seeds: IntArray | None
+    ) -> IntArray:
+        """The classes of pixels; seeds hold exactly."""
+        labels = super()._finished(given, sites, probabilities, nodes, seeds)
+        cut = self.encoder.pixel_cut
+        if cut is None:
+            return labels
+        assert isinstance(sites, ImageSites)
+        found = cut.pixels(sites, probabilities, labels)
+        if not len(found.pixels):
+            return labels
+        batch = cut.graph.batch(cut.graph.parse([found.graph]))
+        # Pixels outside the band, and seeds, keep their labels.
+        held = found.held if seeds is None else found.held | (seeds.ravel()[found.pixels] >= 0)
+        counts = np.zeros((len(held), len(self.encoder.classes or ())))
+        counts[np.flatnonzero(held), found.inside[held]] = 1.0
+        return found.with_labels(best_labels(batch.structure, batch.features.scores(cut.weights), counts))
+
+
+def best_labels(structure: Structure, scores: FloatArray, counts: FloatArray | None = None) -> IntArray:
+    """The best labels of one graph's nodes.
+
+    Args:
+        structure: the graph.
+        scores: of its parts; changed if there are seeds.
+        counts: seeds of each class at each node, shape ``(n_nodes, n_classes)``: a node with seeds takes their most
+            frequent class.
+    """
+    if counts is not None and counts.any():
+        seeded = np.flatnonzero(counts.any(axis=1))
+        wanted = counts[seeded].argmax(axis=1)
+        # More than all else together: no other label of a seeded node can be part of the best output.
+        enough = 1.0 + 2.0 * float(np.abs(scores).sum())
+        if isinstance(structure, Network):
+            table = scores[: counts.size].reshape(counts.shape)
+            table[seeded] = -enough
+            table[seeded, wanted] = enough
+        else:
+            scores[seeded] = np.where(wanted > 0, enough, -enough)
+    return np.asarray(structure.labels(scores).outputs[0], dtype=np.int64)

@@ -32,6 +32,11 @@ class Sites(ABC):
     node_of: npt.NDArray[np.int32]
     size: FloatArray
 
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.size)
+
     @abstractmethod
     def context(self, probabilities: FloatArray) -> npt.NDArray[np.float32]:
         """Auto-context features, shape ``(n_nodes, c)``, from class probabilities, shape ``(n_nodes, n_classes)``."""

@@ -15,22 +15,24 @@ from typing import Any, cast
 import numpy as np
 
 from maxmargin import _checks, _threads
-from maxmargin.encoders.associative import AssociativeEncoder
-from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.model import Model
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.progress import Stages
+from maxmargin.tasks.segmentation.encoder.images import BAND, PixelCut
 from maxmargin.tasks.segmentation.encoder.segmentation import (
     GraphEncoder,
     SegmentationEncoder,
+    graph_encoder,
     graph_of,
     label_array,
 )
+from maxmargin.tasks.segmentation.images.extractor import ImageSites
+from maxmargin.tasks.segmentation.images.pixel_cut import pixel_graph
 from maxmargin.tasks.segmentation.learning.auto_context import MOST_STAGES, fit_auto_context
 from maxmargin.tasks.segmentation.learning.fitting import check_classifier
-from maxmargin.tasks.segmentation.model import SegmenterModel
+from maxmargin.tasks.segmentation.model import ImageSegmenterModel, SegmenterModel
 from maxmargin.tasks.segmentation.sites import Sites
 from maxmargin.training import Examples, Settings, train_examples
 
@@ -107,6 +109,7 @@ def train_segmenter(
     stages: StageSettings | None = None,
     *,
     dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    refine: bool = True,
     verbose: bool = False,
 ) -> SegmenterModel:
     """Train a segmenter.
@@ -118,6 +121,7 @@ def train_segmenter(
         settings: how to train the cut.
         stages: how to train the stages.
         dev: images or scans and labels that choose C and the stopping point.
+        refine: whether images get a second cut, of the pixels near boundaries.
         verbose: whether to draw progress bars on a terminal.
 
     Returns:
@@ -133,14 +137,17 @@ def train_segmenter(
             score = dev_score(prepared.encoder, labeled_sites(prepared.encoder, *held_out, bar, "dev features"))
         bar.begin("cut", 1)
         trained = train_examples(prepared.examples(), settings, score=score)
-    model = prepared.model(trained)
+        model = prepared.model(trained)
+        if isinstance(model, ImageSegmenterModel) and refine:
+            bar.begin("pixels", 1)
+            model = with_pixel_cut(model, prepared, y, settings)
     metadata = {
         "examples": len(prepared.labeled.sites),
         "nodes": int(sum(len(one.size) for one in prepared.labeled.sites)),
         "classifier": stages.classifier if isinstance(stages.classifier, str) else type(stages.classifier).__name__,
         "stages": stages.stages,
         "folds": stages.folds,
-        **trained.metadata,
+        **model.metadata,
         "seconds": time.perf_counter() - began,
     }
     return replace(model, metadata=metadata)
@@ -164,8 +171,7 @@ class Prepared:
 
     def examples(self) -> Examples:
         """The graphs of all nodes that are not void, with their labels and losses."""
-        k = len(self.encoder.classes or ())
-        graph: GraphEncoder = CutEncoder() if k == 2 else AssociativeEncoder(classes=tuple(range(k)), per_label=False)
+        graph = graph_encoder(len(self.encoder.classes or ()))
         triples = zip(self.labeled.sites, self.probabilities, self.labeled.counts, strict=True)
         known = [known_part(sites, own, counts * self.cost) for sites, own, counts in triples]
         known = [one for one in known if len(one[1])]
@@ -292,3 +298,46 @@ def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], f
         return right / float(dev.totals.sum())
 
     return score
+
+
+PIXELS = 300_000
+"""About so many pixels of training images teach the cut of pixels."""
+
+
+def with_pixel_cut(
+    model: ImageSegmenterModel, prepared: Prepared, y: Sequence[Any], settings: Settings, band: float = BAND
+) -> ImageSegmenterModel:
+    """The model with a cut of pixels, learned on the boundaries that its regions have out of fold.
+
+    Args:
+        model: labels regions.
+        prepared: what it was trained on.
+        y: the labels of the pixels.
+        settings: how to train the cut.
+        band: how far the band of pixels reaches from a boundary, in sides of a region.
+    """
+    encoder = prepared.encoder
+    graphs, labels, weights = [], [], []
+    count = 0
+    for index in np.random.default_rng(settings.random_state).permutation(len(y)).tolist():
+        sites, probabilities = prepared.labeled.sites[index], prepared.probabilities[index]
+        assert isinstance(sites, ImageSites)
+        regions = model.node_labels(sites, probabilities)[sites.node_of]
+        found = pixel_graph(sites, probabilities, regions, band)
+        gold = encoder.coded([y[index]])[0].ravel()[found.pixels]
+        known = (gold >= 0) & ~found.held
+        if not known.any():
+            continue
+        graphs.append(found.graph)
+        labels.append(np.where(known, gold, found.inside))
+        weights.append(np.where(known, prepared.cost[np.maximum(gold, 0)], 0.0))
+        count += len(gold)
+        if count >= PIXELS:
+            break
+    if not graphs:
+        return model
+    examples = Examples.fit(graph_encoder(len(encoder.classes or ())), graphs, labels, loss_weight=weights)
+    trained = train_examples(examples, replace(settings, tol=max(settings.tol, 1e-2), C=10.0))
+    cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
+    metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}
+    return replace(model, encoder=replace(model.encoder, pixel_cut=cut), metadata=metadata)

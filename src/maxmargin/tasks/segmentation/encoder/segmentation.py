@@ -183,13 +183,12 @@ class SegmentationEncoder(Encoder):
         """See :meth:`Encoder.from_state`."""
         prefix = "extractor_"
         own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-        kinds: dict[str, type[GraphEncoder]] = {one.kind: one for one in (CutEncoder, AssociativeEncoder)}
-        if not isinstance(state["classes"], list) or state["graph"] not in kinds:
-            raise ValueError("its classes or its graph are damaged")
+        if not isinstance(state["classes"], list):
+            raise ValueError("its classes are damaged")
         classes = distinct([label_from_json(label) for label in state["classes"]])
         if not all(type(label) is int for label in classes) or type(state["void"]) is not int:
             raise ValueError("its classes are not integers")
-        graph = kinds[state["graph"]].from_state(state["graph_state"])
+        graph = graph_from_state(state["graph"], state["graph_state"])
         auto_context = AutoContext.from_state(state)
         if any(stage.n_classes != len(classes) for stage in auto_context.stages):
             raise ValueError("its stages do not fit its classes")
@@ -198,6 +197,21 @@ class SegmentationEncoder(Encoder):
             raise ValueError("its classes do not fit their names")
         extractor = cls.extractor_class.from_state(own)
         return cls(extractor, classes, state["void"], auto_context, graph, codes)
+
+
+def graph_encoder(n_classes: int) -> GraphEncoder:
+    """The encoder of graphs with so many classes, not fitted."""
+    if n_classes == 2:
+        return CutEncoder()
+    return AssociativeEncoder(classes=tuple(range(n_classes)), per_label=False)
+
+
+def graph_from_state(kind: Any, state: Any) -> GraphEncoder:
+    """The encoder of graphs of a model file; ValueError, KeyError or TypeError if its state makes no sense."""
+    kinds: dict[str, type[GraphEncoder]] = {one.kind: one for one in (CutEncoder, AssociativeEncoder)}
+    if not isinstance(kind, str) or kind not in kinds or not isinstance(state, dict):
+        raise ValueError("its graphs are damaged")
+    return kinds[kind].from_state(state)
 
 
 def graph_of(sites: Sites, probabilities: FloatArray) -> Graph:

@@ -1,0 +1,1 @@
+"""Extraction of graphs and features from images and stacks of images."""

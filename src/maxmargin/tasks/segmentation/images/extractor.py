@@ -1,0 +1,242 @@
+"""From images and stacks to sites: the settings, what is learned from training images, and the sites themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _checks
+from maxmargin.structures.base import FloatArray
+from maxmargin.tasks.segmentation.images import channels, superpixels
+from maxmargin.tasks.segmentation.images.channels import Pixels
+from maxmargin.tasks.segmentation.images.context import context_names, pixel_context, region_context
+from maxmargin.tasks.segmentation.images.edges import (
+    PIXEL_EDGE_NAMES,
+    REGION_EDGE_NAMES,
+    contrast_features,
+    edge_context_features,
+    region_edge_features,
+)
+from maxmargin.tasks.segmentation.images.features import feature_names, region_features
+from maxmargin.tasks.segmentation.images.regions import Regions, regions_of
+from maxmargin.tasks.segmentation.images.superpixels import Adjacency, Labels
+from maxmargin.tasks.segmentation.io.images import resize_image, resize_labels
+from maxmargin.tasks.segmentation.sites import Extractor, Sites
+
+GRAPHS = ("superpixels", "pixels")
+_LEAST_REGION = 4
+"""Superpixels have at least so many pixels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Presegmented:
+    """An image with the user's own regions.
+
+    Attributes:
+        image: the image or stack.
+        regions: an integer for every pixel; pixels of equal numbers are one region. Any integers will do.
+    """
+
+    image: npt.ArrayLike
+    regions: npt.ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSites(Sites):
+    """The sites of one image: its regions, or its pixels, which also see the regions they lie in.
+
+    Attributes:
+        color: the color of every pixel, as :func:`channels.color_of` returns it.
+        regions: the regions of the image.
+        adjacency: the pairs of nodes that touch, in the order of the edges.
+        pixels: whether nodes are pixels.
+    """
+
+    color: Pixels
+    regions: Regions
+    adjacency: Adjacency
+    pixels: bool = False
+
+    def context(self, probabilities: FloatArray) -> npt.NDArray[np.float32]:
+        """See :meth:`Sites.context`."""
+        given = np.asarray(probabilities, dtype=np.float64)
+        if given.ndim != 2 or len(given) != self.n_nodes or given.shape[1] < 2:
+            raise ValueError(
+                f"probabilities must have shape ({self.n_nodes}, number of classes), one row per node, "
+                f"got {given.shape}"
+            )
+        return pixel_context(self.regions, given) if self.pixels else region_context(self.regions, given)
+
+    def edge_context(self, probabilities: FloatArray) -> FloatArray:
+        """See :meth:`Sites.edge_context`."""
+        return edge_context_features(self.adjacency, np.asarray(probabilities, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class ImageExtractor(Extractor):
+    """Makes sites of images (height, width) and stacks (depth, height, width), gray or with a last axis of RGB.
+
+    Attributes:
+        graph: "superpixels" for a node per superpixel, or per region where the user's own are given; "pixels" for a
+            node per pixel.
+        n_regions: superpixels of an image, whatever its size.
+        region_size: pixels of a superpixel in place of ``n_regions``, for images that show the same things at the same
+            scale whatever their size; None: as ``n_regions`` says.
+        compactness: the color difference that counts as much as the side of a superpixel; larger is more regular.
+        working_pixels: larger images are reduced to so many pixels for superpixels and features, and the nodes carried
+            back to all pixels; None never reduces. Stacks, and images with a ``region_size`` or regions of the user's
+            own, are not reduced.
+        connectivity: neighbors of a pixel: 4 or 8 in images, 6 or 26 in stacks; None for the smaller number.
+        n_axes: 2 for images, 3 for stacks; learned.
+        n_colors: 1 for gray images, 3 for color; learned.
+        levels: black and white of images that are not bytes; learned.
+    """
+
+    graph: str = "superpixels"
+    n_regions: int = 600
+    region_size: float | None = None
+    compactness: float = 25.0
+    working_pixels: int | None = 1 << 16
+    connectivity: int | None = None
+    n_axes: int = 2
+    n_colors: int = 3
+    levels: tuple[float, float] = (0.0, 255.0)
+
+    inputs: ClassVar[str] = "images"
+
+    def __post_init__(self) -> None:
+        _checks.one_of("graph", self.graph, GRAPHS)
+        _checks.integer("n_regions", self.n_regions, least=1)
+        _checks.positive("compactness", self.compactness)
+        if self.region_size is not None:
+            _checks.number("region_size", self.region_size, least=1)
+        if self.working_pixels is not None:
+            _checks.integer("working_pixels", self.working_pixels, least=16)
+        if self.n_axes not in (2, 3) or self.n_colors not in (1, 3):
+            raise ValueError(f"n_axes must be 2 or 3 and n_colors 1 or 3, got {self.n_axes} and {self.n_colors}")
+        black, white = (_checks.number("levels", level) for level in self.levels)
+        if not white > black:
+            raise ValueError(f"levels must be black and a larger white, got {self.levels}")
+        if self.connectivity is not None and self.connectivity not in superpixels.ALL_CONNECTIVITIES:
+            raise ValueError(f"connectivity must be 4 or 8, in stacks 6 or 26, got {self.connectivity!r}")
+
+    def fit(self, inputs: Sequence[Any]) -> Self:
+        """A copy for such images: whether they are stacks, have color, and what their black and white are."""
+        if not len(inputs):
+            raise ValueError("no image was given; give at least one")
+        images = [channels.checked_image(_image_of(given)) for given in inputs]
+        axes = {channels.spatial_axes(image) for image in images}
+        if len(axes) > 1:
+            raise ValueError("some inputs are images and some are stacks; train them apart")
+        found = [channels.levels_of(image) for image in images if image.dtype != np.uint8]
+        levels = (min(low for low, _ in found), max(high for _, high in found)) if found else (0.0, 255.0)
+        n_axes = axes.pop()
+        colors = 3 if any(image.ndim > n_axes for image in images) else 1
+        superpixels.half_neighborhood(n_axes, self.connectivity or 2 * n_axes)
+        return replace(self, n_axes=n_axes, n_colors=colors, levels=levels)
+
+    def sites(self, given: Any) -> ImageSites:
+        """The sites of an image, or of a :class:`Presegmented` one."""
+        image = channels.checked_image(_image_of(given))
+        axes = channels.spatial_axes(image)
+        if axes != self.n_axes:
+            kinds = {2: "images", 3: "stacks"}
+            raise ValueError(
+                f"the input of shape {image.shape} has {axes} axes besides color, but the model was trained on "
+                f"{kinds[self.n_axes]}, which have {self.n_axes}"
+            )
+        color = channels.color_of(image, self.levels, self.n_colors)
+        working = self._reduced(given, image)
+        small = color if working is image else channels.color_of(working, self.levels, self.n_colors)
+        regions = regions_of(small, self._labels(given, small), self._connectivity)
+        features = region_features(regions)
+        if self.graph == "superpixels":
+            edges, node_of, size = regions.adjacency, regions.labels, regions.size
+            if working is not image:
+                node_of = np.ascontiguousarray(resize_labels(regions.labels, (image.shape[0], image.shape[1])))
+                size = np.bincount(node_of.ravel(), minlength=regions.n).astype(np.float64)
+            weights = region_edge_features(regions)
+            return ImageSites(features, edges.edges, weights, node_of, size, color, regions, edges)
+        own, gradient = channels.pixel_channels(color)
+        edges = superpixels.pixel_adjacency(color.shape[:-1], self._connectivity, gradient)
+        rows = np.concatenate([own, features[regions.labels.ravel()]], axis=1)
+        flat = color.reshape(len(rows), -1)
+        difference = np.sqrt(((flat[edges.edges[:, 0]] - flat[edges.edges[:, 1]]) ** 2).sum(axis=1, dtype=np.float64))
+        numbers = np.arange(len(rows), dtype=np.int32).reshape(color.shape[:-1])
+        weights = contrast_features(edges, difference)
+        return ImageSites(rows, edges.edges, weights, numbers, np.ones(len(rows)), color, regions, edges, True)
+
+    def _reduced(self, given: Any, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The image in the size at which superpixels and features are computed."""
+        height, width = image.shape[:2]
+        own = self.region_size is not None or isinstance(given, Presegmented) or self.graph == "pixels"
+        if own or self.n_axes == 3 or self.working_pixels is None or height * width <= 1.2 * self.working_pixels:
+            return image
+        scale = float(np.sqrt(self.working_pixels / (height * width)))
+        return resize_image(image, (max(1, round(height * scale)), max(1, round(width * scale))))
+
+    def labels_shape(self, given: Any) -> tuple[int, ...]:
+        """One label per pixel."""
+        image = channels.checked_image(_image_of(given))
+        return image.shape[: channels.spatial_axes(image)]
+
+    def _labels(self, given: Any, color: Pixels) -> Labels:
+        n_pixels = color[..., 0].size
+        if not isinstance(given, Presegmented):
+            wanted = self.n_regions if self.region_size is None else int(np.ceil(n_pixels / self.region_size))
+            return superpixels.slic(color, max(1, min(wanted, n_pixels // _LEAST_REGION)), self.compactness)
+        regions = np.asarray(given.regions)
+        if regions.shape != color.shape[:-1]:
+            raise ValueError(
+                f"the regions have shape {regions.shape}, the image {color.shape[:-1]}; give one per pixel"
+            )
+        return superpixels.consecutive(regions)
+
+    @property
+    def _connectivity(self) -> int:
+        return self.connectivity or 2 * self.n_axes
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the node features."""
+        return len(self.feature_names)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the node features."""
+        own = (
+            [f"pixel {name}" for name in channels.pixel_channel_names(self.n_colors)] if self.graph == "pixels" else []
+        )
+        return own + feature_names(self.n_axes, self.n_colors)
+
+    @property
+    def edge_feature_names(self) -> list[str]:
+        """Names of the edge features."""
+        return list(PIXEL_EDGE_NAMES if self.graph == "pixels" else REGION_EDGE_NAMES)
+
+    def context_names(self, n_classes: int) -> list[str]:
+        """Names of the auto-context features."""
+        return context_names(self.n_axes, n_classes, self.graph == "pixels")
+
+    def state(self) -> dict[str, Any]:
+        """Settings and what was learned, as plain values."""
+        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "levels": list(self.levels)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The extractor of a state; ValueError if it is damaged."""
+        known = {f.name for f in fields(cls)}
+        if not isinstance(state, dict) or set(state) != known:
+            raise ValueError("the state of its image extractor is damaged")
+        levels = state["levels"]
+        if not isinstance(levels, (list, tuple)) or len(levels) != 2:
+            raise ValueError("the levels of its image extractor are damaged")
+        return cls(**{**state, "levels": (levels[0], levels[1])})
+
+
+def _image_of(given: Any) -> Any:
+    return given.image if isinstance(given, Presegmented) else given

@@ -1,0 +1,225 @@
+"""The extractor: shapes, odd images, the user's own regions, states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maxmargin.tasks.segmentation.images.extractor import ImageExtractor, Presegmented
+
+
+def image_of(shape, seed=0, dtype=np.uint8):
+    """A smooth random image: blobs of color."""
+    from scipy.ndimage import gaussian_filter
+
+    rng = np.random.default_rng(seed)
+    axes = len(shape) - 1 if shape[-1] == 3 and len(shape) > 2 else len(shape)
+    sigma = (3.0,) * axes + (0.0,) * (len(shape) - axes)
+    values = gaussian_filter(rng.standard_normal(shape), sigma, mode="nearest")
+    values = (values - values.min()) / max(1e-9, np.ptp(values))
+    return values.astype(dtype) if np.dtype(dtype).kind == "f" else (values * np.iinfo(dtype).max).astype(dtype)
+
+
+def probabilities(n, k=2, seed=1):
+    return np.random.default_rng(seed).dirichlet(np.ones(k), size=n)
+
+
+def check(extractor, given, k=2):
+    """Sites whose parts fit together and are finite."""
+    sites = extractor.sites(given)
+    n = sites.n_nodes
+    assert sites.features.shape == (n, extractor.n_features)
+    assert sites.features.dtype == np.float32
+    assert sites.edges.shape[1] == 2
+    assert (sites.edges[:, 0] < sites.edges[:, 1]).all()
+    assert len(np.unique(sites.edges, axis=0)) == len(sites.edges)
+    assert sites.edge_features.shape == (len(sites.edges), len(extractor.edge_feature_names))
+    assert (sites.edge_features[:, 0] == 1).all()
+    assert (sites.edge_features >= 0).all()
+    np.testing.assert_array_equal(np.bincount(sites.node_of.ravel(), minlength=n), sites.size)
+    p = probabilities(n, k)
+    context = sites.context(p)
+    assert context.shape == (n, len(extractor.context_names(k)))
+    between = sites.edge_context(p)
+    assert len(between) == len(sites.edges)
+    assert (between >= 0).all()
+    for values in (sites.features, sites.edge_features, context, between):
+        assert np.isfinite(values).all()
+    return sites
+
+
+SHAPES = [(1, 1), (1, 2), (1, 30), (30, 1), (2, 2, 3), (24, 31), (24, 31, 3), (1, 1, 1, 3), (5, 12, 14), (4, 9, 10, 3)]
+
+
+@pytest.mark.parametrize("graph", ["superpixels", "pixels"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_images_and_stacks_of_any_size(shape, graph):
+    image = image_of(shape)
+    check(ImageExtractor(graph, n_regions=20).fit([image]), image)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(16, 20), (16, 20, 3)], ids=str)
+def test_kinds_of_pixels(shape, dtype):
+    image = image_of(shape, dtype=dtype)
+    sites = check(ImageExtractor(n_regions=12).fit([image]), image)
+    assert np.ptp(sites.features[:, 0]) > 10  # lightness is spread over its range whatever the numbers are
+
+
+@pytest.mark.parametrize("level", [0, 1, 200, 255])
+@pytest.mark.parametrize("shape", [(20, 24), (20, 24, 3), (4, 10, 12)], ids=str)
+def test_images_of_one_color(shape, level):
+    image = np.full(shape, level, dtype=np.uint8)
+    check(ImageExtractor(n_regions=10).fit([image]), image)
+
+
+def test_one_region():
+    image = image_of((10, 12, 3))
+    sites = check(ImageExtractor(), Presegmented(image, np.zeros((10, 12), dtype=int)))
+    assert sites.n_nodes == 1
+    assert len(sites.edges) == 0
+
+
+@pytest.mark.parametrize("sure", [0.0, 1.0])
+def test_context_of_images_that_are_all_one_class(sure):
+    sites = ImageExtractor(n_regions=30).sites(image_of((20, 30, 3)))
+    p = np.full(sites.n_nodes, sure)
+    assert np.isfinite(sites.context(np.stack([1 - p, p], axis=1))).all()
+    assert np.isfinite(sites.edge_context(np.stack([1 - p, p], axis=1))).all()
+
+
+def test_context_of_more_classes():
+    image = image_of((20, 30, 3))
+    check(ImageExtractor(n_regions=30), image, k=4)
+    check(ImageExtractor("pixels", n_regions=30), image, k=3)
+
+
+def test_context_refuses_other_shapes():
+    sites = ImageExtractor(n_regions=30).sites(image_of((20, 30, 3)))
+    with pytest.raises(ValueError, match="one row per node"):
+        sites.context(np.ones((3, 2)))
+
+
+def test_own_regions_may_have_any_numbers():
+    image = image_of((20, 24, 3))
+    regions = np.kron(np.arange(20).reshape(4, 5), np.ones((5, 5), dtype=int))[:, :24]
+    plain = check(ImageExtractor(), Presegmented(image, regions))
+    odd = check(ImageExtractor(), Presegmented(image, regions * 1_000_003 - 7))
+    np.testing.assert_array_equal(plain.node_of, regions)
+    np.testing.assert_array_equal(plain.features, odd.features)
+    np.testing.assert_array_equal(plain.edges, odd.edges)
+
+
+def test_means_of_regions_are_those_of_their_pixels():
+    from skimage.color import rgb2lab
+
+    image = image_of((20, 24, 3))
+    extractor = ImageExtractor(n_regions=15)
+    sites = extractor.sites(image)
+    lab = rgb2lab(image)
+    names = extractor.feature_names
+    for node in range(sites.n_nodes):
+        pixels = lab[sites.node_of == node]
+        np.testing.assert_allclose(sites.features[node, :3], pixels.mean(axis=0), atol=0.2)
+        deviation = [sites.features[node, names.index(f"deviation of {letter}")] for letter in "Lab"]
+        np.testing.assert_allclose(deviation, pixels.std(axis=0), atol=0.2)
+
+
+def test_mirrored_images_have_mirrored_places():
+    image = image_of((20, 24, 3))
+    extractor = ImageExtractor(n_regions=15)
+    sites = extractor.sites(image)
+    mirrored = extractor.sites(Presegmented(image[:, ::-1], sites.node_of[:, ::-1]))
+    names = extractor.feature_names
+    x, y, light = names.index("x"), names.index("y"), names.index("L at 5")
+    np.testing.assert_allclose(mirrored.features[:, x], 1 - sites.features[:, x], atol=1e-5)
+    np.testing.assert_allclose(mirrored.features[:, [y, light]], sites.features[:, [y, light]], atol=1e-3)
+    left, right = names.index("color path to first x"), names.index("color path to last x")
+    np.testing.assert_allclose(mirrored.features[:, left], sites.features[:, right], atol=1e-2)
+
+
+def test_the_same_image_gives_the_same_sites():
+    image = image_of((30, 40, 3))
+    one, two = (ImageExtractor(n_regions=40).sites(image) for _ in range(2))
+    for name in ("features", "edges", "edge_features", "node_of", "size"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    p = probabilities(one.n_nodes)
+    np.testing.assert_array_equal(one.context(p), two.context(p))
+
+
+def test_region_size_in_place_of_their_number():
+    image = image_of((40, 40, 3))
+    assert 10 <= ImageExtractor(region_size=100).sites(image).n_nodes <= 24
+
+
+def test_gray_images_and_color_models():
+    gray, color = image_of((16, 20)), image_of((16, 20, 3))
+    check(ImageExtractor(n_regions=10).fit([color]), gray)
+    check(ImageExtractor(n_regions=10).fit([gray]), color)
+    mixed = ImageExtractor(n_regions=10).fit([gray, color])
+    assert mixed.n_colors == 3
+    same = np.repeat(gray[..., None], 3, axis=2)
+    # Ranks and deviations among colors that differ by rounding only mean nothing.
+    stable = [k for k, name in enumerate(mixed.feature_names) if not name.startswith(("rank", "standardized"))]
+    one, two = mixed.sites(gray).features[:, stable], mixed.sites(same).features[:, stable]
+    np.testing.assert_allclose(one, two, atol=0.1)
+
+
+def test_states_go_round():
+    images = [image_of((16, 20), seed, dtype=np.uint16) for seed in range(2)]
+    extractor = ImageExtractor("pixels", n_regions=7, connectivity=8).fit(images)
+    again = ImageExtractor.from_state(extractor.state())
+    assert again.state() == extractor.state()
+    np.testing.assert_array_equal(again.sites(images[0]).features, extractor.sites(images[0]).features)
+
+
+DAMAGE = [
+    {"graph": "voxels"},
+    {"n_regions": 0},
+    {"n_regions": "many"},
+    {"region_size": 0.1},
+    {"compactness": -1.0},
+    {"connectivity": 5},
+    {"connectivity": [4]},
+    {"n_axes": 4},
+    {"n_axes": None},
+    {"n_colors": 2},
+    {"levels": [1.0]},
+    {"levels": [3.0, 2.0]},
+    {"levels": [0.0, float("nan")]},
+    {"more": 1},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=str)
+def test_damaged_states_are_refused(damage):
+    with pytest.raises(ValueError):
+        ImageExtractor.from_state({**ImageExtractor().state(), **damage})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.zeros((0, 4)), "no pixel"),
+        (np.zeros(5), "an image must be"),
+        (np.zeros((2, 2, 2, 2)), "an image must be"),
+        (np.array([["a"]]), "an image must be"),
+        (np.full((3, 3), np.nan), "NaN"),
+        (np.zeros((2, 5, 6), dtype=np.uint8), "trained on images"),
+        (Presegmented(np.zeros((4, 5), dtype=np.uint8), np.zeros((5, 4), dtype=int)), "one per pixel"),
+        (Presegmented(np.zeros((4, 5), dtype=np.uint8), np.zeros((4, 5))), "integers"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_images_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        ImageExtractor().sites(given)
+
+
+def test_fit_refuses_what_does_not_go_together():
+    with pytest.raises(ValueError, match="no image"):
+        ImageExtractor().fit([])
+    with pytest.raises(ValueError, match="apart"):
+        ImageExtractor().fit([np.zeros((4, 5)), np.zeros((3, 4, 5))])
+    with pytest.raises(ValueError, match="6 or 26 for 3 axes, got 4"):
+        ImageExtractor(connectivity=4).fit([np.zeros((3, 4, 5))])
