@@ -14,8 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
 from maxmargin.tasks.segmentation.encoder.scans import ScanEncoder
 from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncoder
+from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
 from maxmargin.tasks.segmentation.model import SegmenterModel
 from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor
 from maxmargin.tasks.segmentation.training import ClassWeight, StageSettings, train_segmenter
@@ -44,7 +46,8 @@ class _Segmenting(BaseEstimator, ABC):  # type: ignore[misc]
             dev: held-out examples ``(X, y)`` that choose the stopping point, and C if there are several.
         """
         settings, stages = self._chosen(Settings, verbose=False), self._chosen(StageSettings)
-        model = train_segmenter(self._encoder(), X, y, settings, stages, dev=dev, verbose=self.verbose)
+        refine = getattr(self, "refine", True)
+        model = train_segmenter(self._encoder(), X, y, settings, stages, dev=dev, refine=refine, verbose=self.verbose)
         assert model.training is not None
         self.model_, self.solution_ = model, model.training.solution
         self.dev_scores_ = model.training.dev_scores
@@ -86,6 +89,83 @@ class _Segmenting(BaseEstimator, ABC):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the model to a file that :func:`maxmargin.load` reads."""
         self._model().save(path)
+
+
+class Segmenter(_Segmenting):
+    """Classes of the pixels of images: stages of auto-context over superpixels, then learned cuts.
+
+    X is a list of images: arrays ``(height, width)``, ``(height, width, 3)``, or stacks ``(depth, height, width)`` and
+    ``(depth, height, width, 3)``, of bytes, 16-bit integers or floats; or
+    :class:`~maxmargin.tasks.segmentation.Presegmented`, an image with regions of your own. y is a list of arrays of
+    integers, the label of each pixel. Two classes are labeled by minimum cuts, more by associative networks; a second
+    learned cut then labels the pixels near the boundaries of regions.
+
+    Args:
+        graph: "superpixels", or "pixels" for a node per pixel.
+        n_regions: superpixels of an image, whatever its size.
+        region_size: pixels of a superpixel in place of ``n_regions``, for images of one scale and different sizes.
+        compactness: the color difference that counts as much as the side of a superpixel; larger is more regular.
+        working_pixels: larger images are reduced to so many pixels for superpixels and features; None never reduces.
+        connectivity: neighbors of a pixel: 4 or 8 in images, 6 or 26 in stacks; None for the smaller number.
+        refine: whether pixels near boundaries get a second cut.
+        classifier: the node classifier: "boosting" (scikit-learn), "lightgbm", "linear" (logistic regression on bins of
+            each feature), or any classifier of scikit-learn with ``predict_proba``.
+        stages: number of stages; all but the first see the probabilities of the stage before.
+        folds: folds of images by which probabilities are out of fold.
+        class_weight: costs of errors at pixels of each class, by label; "balanced"; or None for 1.
+        void: the label of pixels that have none.
+        C: larger means less regularization; of a list, the best on the dev data is chosen.
+        solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
+        tol: relative duality gap at which training stops.
+        max_iter: iteration limit; None for the default of the solver.
+        max_seconds: time limit of the training of each cut.
+        n_jobs: threads, as in scikit-learn; never changes the result.
+        random_state: the seed of folds and classifiers.
+        callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
+        verbose: draw progress bars on a terminal.
+
+    Attributes:
+        model_: the trained :class:`ImageSegmenterModel`, which :func:`maxmargin.load` reads from a file.
+        classes_: the labels.
+        coef_: the weights of nodes and edges of the cut of regions.
+        solution_: certificate, status and history of that cut's training.
+        dev_scores_: pairs of iteration and dev score; empty without dev data.
+    """
+
+    def __init__(
+        self,
+        *,
+        graph: str = ImageExtractor.graph,
+        n_regions: int = ImageExtractor.n_regions,
+        region_size: float | None = None,
+        compactness: float = ImageExtractor.compactness,
+        working_pixels: int | None = ImageExtractor.working_pixels,
+        connectivity: int | None = None,
+        refine: bool = True,
+        classifier: Any = "boosting",
+        stages: int = 3,
+        folds: int = 4,
+        class_weight: ClassWeight = None,
+        void: int = -1,
+        C: float | Sequence[float] | None = 1.0,
+        solver: Solver | str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | None = 0,
+        callbacks: Sequence[Callback] = (),
+        verbose: bool = False,
+    ) -> None:
+        self.graph, self.n_regions, self.region_size, self.compactness = graph, n_regions, region_size, compactness
+        self.working_pixels, self.connectivity, self.refine = working_pixels, connectivity, refine
+        self.classifier, self.stages, self.folds = classifier, stages, folds
+        self.class_weight, self.void, self.C, self.solver, self.tol = class_weight, void, C, solver, tol
+        self.max_iter, self.max_seconds, self.n_jobs, self.random_state = max_iter, max_seconds, n_jobs, random_state
+        self.callbacks, self.verbose = callbacks, verbose
+
+    def _encoder(self) -> ImageEncoder:
+        return ImageEncoder(self._chosen(ImageExtractor), void=self.void)
 
 
 class ScanSegmenter(_Segmenting):

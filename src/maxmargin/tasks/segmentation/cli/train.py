@@ -39,8 +39,9 @@ def train(
     classifier: Annotated[
         str, typer.Option("--classifier", help="Node classifier: boosting, lightgbm or linear.")
     ] = "boosting",
-    regions: Annotated[int, typer.Option("--regions", min=2, help="Superpixels of an image, about.")] = 500,
+    regions: Annotated[int, typer.Option("--regions", min=2, help="Superpixels of an image, about.")] = 600,
     graph: Annotated[str, typer.Option("--graph", help="Nodes of images: superpixels or pixels.")] = "superpixels",
+    refine: Annotated[bool, typer.Option(help="Label pixels near boundaries by a second cut, or not.")] = True,
     voxel: Annotated[float, typer.Option("--voxel", min=0.0, help="Size of the voxels that thin scans.")] = 0.2,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give rare classes the weight of frequent ones.")
@@ -70,19 +71,29 @@ def train(
         trained: Any
         if scans is not None:
             from maxmargin.tasks.segmentation.files import train_on_scans
+            from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor
 
-            given = [*scans, *(more or [])]
+            given, points = [*scans, *(more or [])], ScanExtractor(voxel=voxel)
             trained = train_on_scans(
-                given, definition, settings, how, label_column=label_column, dev=dev_scans, voxel=voxel, verbose=True
+                given,
+                definition,
+                settings,
+                how,
+                label_column=label_column,
+                dev=dev_scans,
+                extractor=ScanExtractor(voxel=voxel),
+                verbose=True,
             )
         else:
             from maxmargin.tasks.segmentation.files import train_on_images
+            from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
 
             assert images is not None
             assert masks is not None
+            extractor = ImageExtractor(graph=graph, n_regions=regions)
             dev = None if dev_images is None or dev_masks is None else (dev_images, dev_masks)
             trained = train_on_images(
-                images, masks, definition, settings, how, dev=dev, regions=regions, graph=graph, verbose=True
+                images, masks, definition, settings, how, dev=dev, extractor=extractor, refine=refine, verbose=True
             )
         model = uninterrupted(trained)
         model.save(out)
