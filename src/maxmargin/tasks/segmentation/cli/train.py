@@ -81,7 +81,7 @@ def train(
                 how,
                 label_column=label_column,
                 dev=dev_scans,
-                extractor=ScanExtractor(voxel=voxel),
+                extractor=points,
                 verbose=True,
             )
         else:
