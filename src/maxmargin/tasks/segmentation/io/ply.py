@@ -216,7 +216,7 @@ def _bad_line(path: AnyPath, lines: list[bytes], numbers: range, count: int) -> 
             try:
                 float(word)
             except ValueError:
-                return problem(path, number, f"{word[:40].decode('ascii', 'replace')!r} is not a number")
+                return problem(path, number, f"{word[:40].decode('ascii', 'replace')!r} is not a number; correct it")
     return problem(path, numbers[0], "numbers that cannot be read; write the file again")
 
 
