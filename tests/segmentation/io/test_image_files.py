@@ -278,6 +278,19 @@ def test_pages_of_different_sizes(tmp_path):
         read_image(tmp_path / "a.tif")
 
 
+def test_pages_in_a_circle(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", np.stack([GRAY] * 2), photometric="minisblack", metadata=None)
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    with tifffile.TiffFile(tmp_path / "a.tif") as file:
+        first, last = file.pages[0].offset, file.pages[1].offset
+    entries = int.from_bytes(content[last : last + 2], "little")
+    end = last + 2 + 12 * entries
+    content[end : end + 4] = first.to_bytes(4, "little")
+    (tmp_path / "a.tif").write_bytes(content)
+    with pytest.raises(FileError, match=r"a\.tif: .*pages in a circle"):
+        read_image(tmp_path / "a.tif")
+
+
 def test_what_formats_cannot_hold(tmp_path):
     for name, image in [("a.png", DEEP_COLOR), ("a.png", np.stack([GRAY] * 2)), ("a.jpg", DEEP), ("a.png", GRAY / 2.0)]:
         with pytest.raises(ValueError, match=r"does not fit this format; write \.tif or \.npz"):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.tasks.common.text import FileError
-from maxmargin.tasks.segmentation.io.scan import Scan
+from maxmargin.tasks.segmentation.io.points import Scan
 from maxmargin.tasks.segmentation.io.scans import read_scan, write_scan
 
 laspy = pytest.importorskip("laspy", reason="needs the scans extra")

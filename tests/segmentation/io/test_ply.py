@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maxmargin.tasks.common.text import FileError
-from maxmargin.tasks.segmentation.io.scan import Scan
+from maxmargin.tasks.segmentation.io.points import Scan
 from maxmargin.tasks.segmentation.io.scans import read_scan, write_scan
 
 FORMATS = {"ascii": None, "binary_little_endian": "<", "binary_big_endian": ">"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from maxmargin.tasks.common.text import FileError
 from maxmargin.tasks.segmentation.io.classes import parse_classes
-from maxmargin.tasks.segmentation.io.scan import Scan
+from maxmargin.tasks.segmentation.io.points import Scan
 from maxmargin.tasks.segmentation.io.scans import learn_scan_codes, point_classes, read_scan, write_scan
 
 POINTS = [[1.5, 2.0, -3.0], [4.0, 5.25, 6.0], [7.0, 8.0, 9e3]]

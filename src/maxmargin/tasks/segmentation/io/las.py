@@ -12,7 +12,7 @@ import numpy as np
 
 from maxmargin.tasks.common.packages import optional
 from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_bytes
-from maxmargin.tasks.segmentation.io.scan import EXTRA, LABEL, Array, Scan, cut_off, make_scan
+from maxmargin.tasks.segmentation.io.points import EXTRA, LABEL, Array, Scan, cut_off, make_scan
 
 SIGNATURE = b"LASF"
 
@@ -138,11 +138,8 @@ def write_las(path: AnyPath, scan: Scan, columns: Mapping[str, Array]) -> None:
     The header and all other dimensions of the file that the scan was read from are kept.
     """
     laspy = optional("laspy", EXTRA)
-    las = (
-        _open(scan.source)
-        if scan.source is not None and scan.format == "las"
-        else _new(laspy, scan, LABEL not in columns)
-    )
+    source = scan.source if scan.format == "las" else None
+    las = _new(laspy, scan, LABEL not in columns) if source is None else _guarded(source, lambda: _open(source))
     for name, values in columns.items():
         if len(values) != len(las.points):
             raise FileError(f"{scan.source} has changed: it has {len(las.points)} points now")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_text
-from maxmargin.tasks.segmentation.io.scan import LABEL, Array, Scan, cut_off, make_scan
+from maxmargin.tasks.segmentation.io.points import LABEL, Array, Scan, cut_off, make_scan
 
 _COMMENTS = ("#", "//")
 
