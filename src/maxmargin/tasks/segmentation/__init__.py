@@ -1,1 +1,1 @@
-"""Segmentation of images and of 3-D scans by learned graph cuts."""
+"""Segmentation of images and 3-D scans by learned graph cuts."""
