@@ -66,6 +66,20 @@ def test_a_class_that_only_predictions_have(tmp_path):
     assert scores.iou.tolist() == [0.5, 1.0, 0.0]
 
 
+def test_masks_spelled_in_two_ways(folders):
+    predicted, masks = folders
+    for path in predicted.iterdir():
+        write_mask(path, np.eye(20, 30, dtype=int), parse_classes("ground=0 horse=1").codes())
+    with pytest.raises(FileError, match=r"have the values 0, 255, and the predictions 0, 1; write both"):
+        evaluate_masks(predicted, masks)
+    for path in masks.iterdir():
+        write_mask(path.with_suffix(".png"), np.eye(40, 60, dtype=int), CODES)
+        path.unlink()
+    scores = evaluate_masks(predicted, masks, parse_classes("ground=0 horse=1,255"))
+    assert scores.names == ("ground", "horse")
+    assert scores.confusion[:, 1].sum() == 2 * 4 * 20
+
+
 def test_scans(tmp_path):
     points = np.arange(12.0).reshape(4, 3)
     write_scan(tmp_path / "gold.txt", Scan(points), np.array([1202, 1300, 1203, 9999]))

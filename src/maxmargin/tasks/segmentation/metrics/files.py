@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.text import FileError, name_of
-from maxmargin.tasks.segmentation.io.classes import ClassCodes, Definition
+from maxmargin.tasks.segmentation.io.classes import ClassCodes, Definition, shown
 from maxmargin.tasks.segmentation.io.folders import Paths, fitted_labels, pair_files, stem_of
 from maxmargin.tasks.segmentation.io.masks import learn_codes, read_mask
 from maxmargin.tasks.segmentation.io.points import Scan
@@ -27,14 +27,26 @@ def evaluate_masks(
         boundaries: whether to compare boundaries.
     """
     pairs = pair_files(predicted, masks, what=("prediction", "mask"), all_of_second=True)
-    if isinstance(classes, ClassCodes):
-        codes = classes
-    else:
-        codes = learn_codes([*(mask for _, mask in pairs), *(path for path, _ in pairs)], classes)
+    codes = classes if isinstance(classes, ClassCodes) else _codes_of_both(pairs, classes or Definition())
     # Both sides of a pair are read together, so that one pair is in memory and an error comes where it belongs.
     read = _ReadPairs(pairs, codes)
     names = [stem_of(path) for path, _ in pairs]
     return evaluate(read.gold(), read.predictions(), codes.names, images=names, boundaries=boundaries)
+
+
+def _codes_of_both(pairs: Sequence[tuple[Path, Path]], definition: Definition) -> ClassCodes:
+    """Return the codes by the values that occur on both sides, which must be spelled in the same way."""
+    files = [mask for _, mask in pairs], [path for path, _ in pairs]
+    if definition.values is not None:
+        return definition.codes()
+    gold, predicted = (set(learn_codes(side, Definition(void=definition.void)).written) for side in files)
+    if gold - predicted and predicted - gold:
+        values = [", ".join(map(shown, sorted(one, key=str))) for one in (gold, predicted)]
+        raise FileError(
+            f"{name_of(files[0][0])} and other masks have the values {values[0]}, and the predictions {values[1]}; "
+            "write both in the same way, or say which values stand for which class, as background=0 horse=1,255"
+        )
+    return learn_codes([*files[0], *files[1]], definition)
 
 
 class _ReadPairs:
