@@ -6,6 +6,7 @@ import io
 
 import numpy as np
 import pytest
+from attempts import read_or_refuse
 from drawn import COLOR, DEEP, DEEP_COLOR, GRAY, SMOOTH, bytes_of, filtered, png_bytes, saved_by_pillow
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,15 +113,15 @@ def test_exif_orientation(tmp_path, orientation):
 
 
 def test_integers_of_other_widths_and_floats(tmp_path):
-    for given, expected in [
+    for array, expected in [
         (np.array([[0, 70000], [1, 2]], dtype=np.int32), np.float32),
         (np.array([[0, -5], [1, 2]], dtype=np.int16), np.float32),
         (np.array([[0, 5], [1, 2]], dtype=np.int64), np.uint16),
         (np.array([[0, 5], [1, 2]], dtype=np.float64), np.float32),
         (np.array([[0, 5], [1, 2]], dtype=np.float16), np.float32),
     ]:
-        np.savez(tmp_path / "a.npz", image=given, other=np.zeros(3))
-        same(read_image(tmp_path / "a.npz"), given.astype(expected))
+        np.savez(tmp_path / "a.npz", image=array, other=np.zeros(3))
+        same(read_image(tmp_path / "a.npz"), array.astype(expected))
     np.save(tmp_path / "a.npy", GRAY)
     same(read_image(tmp_path / "a.npy"), GRAY)
     np.savez(tmp_path / "f.npz", np.asfortranarray(DEEP))
@@ -163,7 +164,9 @@ def _packed(write, **options):
     return stream.getvalue()
 
 
-FILES["tiff"] = _packed(lambda file: tifffile.imwrite(file, np.stack([SMOOTH] * 3), photometric="minisblack", metadata=None))
+FILES["tiff"] = _packed(
+    lambda file: tifffile.imwrite(file, np.stack([SMOOTH] * 3), photometric="minisblack", metadata=None)
+)
 FILES["npz"] = _packed(lambda file: np.savez_compressed(file, image=SMOOTH))
 
 
@@ -173,11 +176,8 @@ def test_truncated_files(tmp_path_factory, kind, share):
     """A file cut anywhere is an error with its name, or, if only its end is missing, an image of the right shape."""
     path = tmp_path_factory.getbasetemp() / f"cut.{kind}"
     path.write_bytes(FILES[kind][: int(share * len(FILES[kind]))])
-    try:
-        assert read_image(path).shape == ((3, *SMOOTH.shape) if kind == "tiff" else SMOOTH.shape)
-    except FileError as error:
-        assert str(error).startswith(str(path))
-        assert ";" in str(error)
+    found = read_or_refuse(read_image, path)
+    assert found is None or found.shape == ((3, *SMOOTH.shape) if kind == "tiff" else SMOOTH.shape)
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -188,10 +188,8 @@ def test_changed_bytes(tmp_path_factory, kind, data):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.getbasetemp() / f"changed.{kind}"
     path.write_bytes(content)
-    try:
-        assert read_image(path).size
-    except FileError as error:
-        assert str(error).startswith(str(path))
+    found = read_or_refuse(read_image, path)
+    assert found is None or found.size
 
 
 def test_truncated_halves_are_refused(saved):
@@ -219,7 +217,7 @@ def test_foreign_files(saved, content, message):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(FileError, match="no-such.png: No such file"):
+    with pytest.raises(FileError, match=r"no-such\.png: No such file"):
         read_image(tmp_path / "no-such.png")
     with pytest.raises(FileError, match="directory"):
         read_image(tmp_path)
@@ -277,6 +275,19 @@ def test_pages_of_different_sizes(tmp_path):
         file.write(GRAY)
         file.write(GRAY[:5])
     with pytest.raises(FileError, match="2 images of different kinds"):
+        read_image(tmp_path / "a.tif")
+
+
+def test_pages_in_a_circle(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", np.stack([GRAY] * 2), photometric="minisblack", metadata=None)
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    with tifffile.TiffFile(tmp_path / "a.tif") as file:
+        first, last = file.pages[0].offset, file.pages[1].offset
+    entries = int.from_bytes(content[last : last + 2], "little")
+    end = last + 2 + 12 * entries
+    content[end : end + 4] = first.to_bytes(4, "little")
+    (tmp_path / "a.tif").write_bytes(content)
+    with pytest.raises(FileError, match=r"a\.tif: .*pages in a circle"):
         read_image(tmp_path / "a.tif")
 
 

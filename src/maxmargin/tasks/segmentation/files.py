@@ -15,7 +15,7 @@ from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
 from maxmargin.tasks.segmentation.io.classes import ClassCodes, Definition
 from maxmargin.tasks.segmentation.io.folders import LabeledImages, Paths, list_files, pair_files
 from maxmargin.tasks.segmentation.io.masks import learn_codes
-from maxmargin.tasks.segmentation.io.scan import Scan
+from maxmargin.tasks.segmentation.io.points import Scan
 from maxmargin.tasks.segmentation.io.scans import SUFFIXES, learn_scan_codes, point_classes, read_scan
 from maxmargin.tasks.segmentation.model import SegmenterModel
 from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor

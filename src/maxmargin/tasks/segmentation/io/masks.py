@@ -253,14 +253,14 @@ class _Found:
             )
         if len(values) > _MAX_VALUES:
             path = self._first[int(values[_MAX_VALUES])]
-            raise problem(path, None, f"more than {_MAX_VALUES} different values in all masks; are these masks?")
+            raise problem(path, None, f"more than {_MAX_VALUES} different values in all masks; give masks with fewer")
         return list(values.tolist()), False
 
     def color_values(self) -> list[Value]:
         """Return the colors in ascending order."""
         if len(self._colors) > _MAX_VALUES:
             path = list(self._colors.values())[_MAX_VALUES]
-            raise problem(path, None, f"more than {_MAX_VALUES} different colors in all masks; are these masks?")
+            raise problem(path, None, f"more than {_MAX_VALUES} different colors in all masks; give masks with fewer")
         return [unpacked(color) for color in sorted(self._colors)]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import logging
+import struct
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -196,6 +197,7 @@ def _tiff(path: AnyPath, data: bytes) -> Pixels:
     tifffile = optional("tifffile", EXTRA)
 
     def load() -> Pixels | None:
+        _check_pages(data)
         with _damage_is_an_error(), tifffile.TiffFile(io.BytesIO(data)) as file:
             if not file.pages:
                 raise ValueError("no image in it")
@@ -236,6 +238,27 @@ def _tiff(path: AnyPath, data: bytes) -> Pixels:
         raise problem(path, None, "pages of different sizes; give one image or a stack of equal ones")
     first = stack[0]
     return Pixels(np.stack([one.values for one in stack]), first.color, first.palette, "tiff")
+
+
+def _check_pages(data: bytes) -> None:
+    """Follow the chain of pages: tifffile may never end on one that returns to an earlier page."""
+    order = "<" if data.startswith(b"II") else ">"
+    large = data[2:4] in (b"+\0", b"\0+")
+    count, entry, after = ("Q", 20, "Q") if large else ("H", 12, "I")
+    begin, first = (8, "Q") if large else (4, "I")
+    (at,) = struct.unpack_from(order + first, data, begin)
+    seen = set()
+    while at:
+        if at in seen:
+            raise ValueError("pages in a circle")
+        seen.add(at)
+        (entries,) = struct.unpack_from(order + count, data, at)
+        end = at + struct.calcsize(order + count) + entries * entry
+        if end + struct.calcsize(order + after) > len(data):
+            raise ValueError(f"the file ends inside page {len(seen)}")
+        (at,) = struct.unpack_from(order + after, data, end)
+    if not seen:
+        raise ValueError("no pages")
 
 
 @contextmanager

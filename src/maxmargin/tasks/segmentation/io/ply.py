@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_bytes
-from maxmargin.tasks.segmentation.io.scan import LABEL, Array, Scan, cut_off, make_scan
+from maxmargin.tasks.segmentation.io.points import LABEL, Array, Scan, cut_off, make_scan
 
 SIGNATURES = (b"ply\n", b"ply\r")
 
@@ -216,7 +216,7 @@ def _bad_line(path: AnyPath, lines: list[bytes], numbers: range, count: int) -> 
             try:
                 float(word)
             except ValueError:
-                return problem(path, number, f"{word[:40].decode('ascii', 'replace')!r} is not a number")
+                return problem(path, number, f"{word[:40].decode('ascii', 'replace')!r} is not a number; correct it")
     return problem(path, numbers[0], "numbers that cannot be read; write the file again")
 
 

@@ -16,7 +16,7 @@ from maxmargin.tasks.segmentation.io.arrays import NPY, ZIP, read_arrays, write_
 from maxmargin.tasks.segmentation.io.classes import ClassCodes, Definition, Value, learned_codes, shown
 from maxmargin.tasks.segmentation.io.las import SIGNATURE, read_las, write_las
 from maxmargin.tasks.segmentation.io.ply import SIGNATURES, read_ply, write_ply
-from maxmargin.tasks.segmentation.io.scan import LABEL, Array, Scan, make_scan
+from maxmargin.tasks.segmentation.io.points import LABEL, Array, Scan, make_scan
 from maxmargin.tasks.segmentation.io.text_scans import read_text_scan, write_text_scan
 
 SUFFIXES = tuple(

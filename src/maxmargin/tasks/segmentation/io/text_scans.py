@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_text
-from maxmargin.tasks.segmentation.io.scan import LABEL, Array, Scan, cut_off, make_scan
+from maxmargin.tasks.segmentation.io.points import LABEL, Array, Scan, cut_off, make_scan
 
 _COMMENTS = ("#", "//")
 
@@ -169,7 +169,9 @@ def _wordy_column(path: AnyPath, lines: Sequence[str], layout: _Layout, numeric:
         for at in numeric:
             if _number(cells[at]) is None:
                 if layout.names[at].lower() in ("x", "y", "z"):
-                    raise problem(path, number, f"{cells[at]!r} in column {layout.names[at]} is not a number")
+                    raise problem(
+                        path, number, f"{cells[at]!r} in column {layout.names[at]} is not a number; correct it"
+                    )
                 return at
     raise problem(path, None, "columns that cannot be read; give x, y and z as numbers")
 

@@ -82,7 +82,7 @@ def make_scan(
     for name, one in zip(axes, values, strict=True):
         if one.dtype.kind not in "buif":
             wrong = next((at for at, word in enumerate(one.tolist()) if not _is_number(word)), 0)
-            raise problem(path, None, f"{where(wrong)}: {one[wrong]!r} in column {name} is not a number")
+            raise problem(path, None, f"{where(wrong)}: {one[wrong]!r} in column {name} is not a number; correct it")
     points = np.stack([one.astype(np.float64) for one in values], axis=1)
     if not len(points):
         raise problem(path, None, "no points; give a scan with some")
@@ -132,9 +132,7 @@ def label_name(path: AnyPath, names: Sequence[str], label_column: str | int | No
     if text.isascii() and text.isdecimal():
         if 1 <= int(text) <= len(names):
             return names[int(text) - 1]
-        raise problem(
-            path, None, f"no column {text}, only {len(names)}; give --label-column a number from 1 to {len(names)}"
-        )
+        raise problem(path, None, f"no column {text}; give --label-column a number from 1 to {len(names)}")
     raise problem(
         path,
         None,
@@ -155,6 +153,4 @@ def _labels(path: AnyPath, name: str, values: Array, where: Callable[[int], str]
 
 def cut_off(path: AnyPath, wanted: int, found: int) -> FileError:
     """Return the error for a file with fewer points than its header says."""
-    return problem(
-        path, None, f"the header says {wanted} points and the file has {found}; it is cut off: copy it again"
-    )
+    return problem(path, None, f"cut off: the header says {wanted} points and the file has {found}; copy it again")
