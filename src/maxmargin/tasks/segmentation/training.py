@@ -58,7 +58,7 @@ class StageSettings:
 
     classifier: Any = "boosting"
     stages: int = 3
-    folds: int = 4
+    folds: int = 5
     class_weight: ClassWeight = None
 
     def __post_init__(self) -> None:
