@@ -26,6 +26,10 @@ MOST_STAGES = 100
 """More stages than this are refused."""
 
 
+MOST_ROWS = 100_000
+"""Of more nodes, so many drawn at random train a classifier."""
+
+
 @dataclass(frozen=True, eq=False)
 class AutoContext:
     """Trained stages.
@@ -113,6 +117,9 @@ def fit_auto_context(
 
         def fitted(number: int, prepared: TrainingRows = prepared, stage: int = stage) -> NodeClassifier:
             chosen = np.flatnonzero((fold != number) & (weight > 0))
+            if len(chosen) > MOST_ROWS:
+                drawn = np.random.default_rng(seed + number).choice(len(chosen), MOST_ROWS, replace=False)
+                chosen = chosen[np.sort(drawn)]
             return prepared.fit(chosen, labels, weight, table.shape[1], seed=seed + 1000 * stage + number)
 
         members: list[NodeClassifier] = []
