@@ -97,7 +97,7 @@ class TrainingRows:
         if isinstance(self.classifier, str) and self.classifier == "linear":
             assert self.bounds is not None
             return _fit_linear(seen, codes, weight[chosen], present, n_classes, self.bounds)
-        estimator = _estimator(self.classifier, seed)
+        estimator = _estimator(self.classifier, len(chosen), seed)
         # The limit belongs to the thread that sets it.
         with threadpool_limits(_threads.current(), user_api="openmp"):
             estimator.fit(seen, codes, sample_weight=weight[chosen])
@@ -127,8 +127,9 @@ def _unbinned(trees: Trees, bounds: FloatArray) -> Trees:
     return replace(trees, threshold=threshold)
 
 
-def _estimator(given: Any, seed: int) -> Any:
+def _estimator(given: Any, n_rows: int, seed: int) -> Any:
     """A classifier that has not been fitted."""
+    least = min(200, max(5, n_rows // 200))  # rows of a leaf
     if isinstance(given, str) and given == "boosting":
         from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -136,7 +137,7 @@ def _estimator(given: Any, seed: int) -> Any:
             max_iter=100,
             learning_rate=0.08,
             max_leaf_nodes=31,
-            min_samples_leaf=200,
+            min_samples_leaf=least,
             l2_regularization=5.0,
             max_features=0.25,
             max_bins=N_BINS["boosting"],
@@ -152,7 +153,7 @@ def _estimator(given: Any, seed: int) -> Any:
             n_estimators=100,
             learning_rate=0.08,
             num_leaves=31,
-            min_child_samples=200,
+            min_child_samples=least,
             reg_lambda=5.0,
             colsample_bytree=0.25,
             subsample=0.7,
