@@ -1,0 +1,60 @@
+"""Seconds of large inputs: a photograph of one million pixels, a scan of one million points, strokes of seeds."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from maxmargin.tasks.segmentation.pictures import drawn_pictures
+from scans import synthetic_scans
+
+from maxmargin.tasks.segmentation import ScanSegmenter, Segmenter
+
+
+def measure(jobs: int) -> dict[str, Any]:
+    return {"image": _image(jobs), "scan": _scan(jobs)}
+
+
+def _image(jobs: int) -> dict[str, Any]:
+    pictures = drawn_pictures(24, seed=0)
+    model = Segmenter(n_jobs=jobs).fit([one.image for one in pictures], [one.mask for one in pictures])
+    large = drawn_pictures(1, seed=1, size=(1000, 1000))[0]
+    wall, cpu = time.perf_counter(), time.process_time()
+    predicted = model.predict([large.image])[0]
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    small = drawn_pictures(1, seed=2, size=(400, 500))[0]
+    session = model.interactive(small.image)
+    session.segment()
+    strokes = []
+    rng = np.random.default_rng(0)
+    seeds = np.full(small.mask.shape, -1)
+    for _ in range(10):
+        row, column = rng.integers(0, small.mask.shape[0]), rng.integers(0, small.mask.shape[1] - 30)
+        seeds[row, column : column + 30] = rng.integers(0, 2)
+        began = time.perf_counter()
+        session.segment(seeds)
+        strokes.append(time.perf_counter() - began)
+    return {
+        "pixels": predicted.size,
+        "seconds": round(wall, 2),
+        "cpu_seconds": round(cpu, 2),
+        "error": round(100 * float((predicted != large.mask).mean()), 2),
+        "stroke_milliseconds_on_500_x_400": round(1e3 * float(np.median(strokes)), 1),
+    }
+
+
+def _scan(jobs: int) -> dict[str, Any]:
+    train = synthetic_scans(4, 20_000, 0)
+    model = ScanSegmenter(n_jobs=jobs, stages=2).fit([points for points, _ in train], [own for _, own in train])
+    points = np.concatenate(
+        [own + [20.0 * (i % 10), 20.0 * (i // 10), 0.0] for i, (own, _) in enumerate(synthetic_scans(50, 20_000, 1))]
+    )
+    cpu = time.process_time()
+    model.predict([points])
+    cpu = time.process_time() - cpu
+    return {
+        "points": len(points),
+        "cpu_seconds": round(cpu, 1),
+        "million_points_a_minute_a_core": round(60e-6 * len(points) / cpu, 2),
+    }
