@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -153,3 +154,55 @@ def _by(
     model = prepared.model(train_examples(examples, budget))
     assert isinstance(model, ImageSegmenterModel)
     return with_pixel_cut(model, pixels, budget)
+
+
+def curves(folder: Path, classifier: str, jobs: int, out: Path) -> dict[str, Any]:
+    """Training loss and dev error of the cut of regions against iterations and weight norm, as in the papers; a plot."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    X, y = read(folder, "train")
+    X_dev, y_dev = read(folder, "dev")
+    with mm.threads(jobs):
+        prepared = prepare(ImageEncoder(ImageExtractor()), X, y, StageSettings(classifier=classifier))
+        examples, dev = prepared.examples(), Dev(prepared, X_dev, y_dev)
+        found = {name: _curve(solver(), prepared, examples, dev, jobs) for name, solver in SOLVERS.items()}
+    figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
+    titles = {"iteration": "iterations", "norm": "norm of the weights"}
+    for row, measured in zip(axes, ("loss", "error"), strict=True):
+        for panel, against in zip(row, titles, strict=True):
+            for name, points in found.items():
+                values = [point[against] for point in points], [point[measured] for point in points]
+                panel.plot(*values, marker="o", markersize=3, label=name)
+            panel.set_xscale("log" if against == "iteration" else "linear")
+            panel.set_yscale("log" if measured == "loss" else "linear")
+            panel.set_xlabel(titles[against])
+            panel.set_ylabel("hinge loss of a region" if measured == "loss" else "dev error, % of pixels")
+            panel.grid(alpha=0.3)
+    axes[0, 0].legend()
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "segmentation_horses.png"
+    figure.savefig(path, dpi=110)
+    return {"plot": path.name, **{name: points[-1] for name, points in found.items()}}
+
+
+def _curve(solver: Any, prepared: Prepared, examples: Examples, dev: Dev, jobs: int) -> list[dict[str, float]]:
+    """Loss, norm and dev error at each certificate of a run."""
+    points: list[dict[str, float]] = []
+    problem = examples.problem(SETTINGS, 1.0)
+    n_nodes = len(problem.structure.variable_parts)
+
+    def watch(record: Any) -> None:
+        model = replace(prepared.model(shell), weights=np.array(record.weights))
+        error = dev.score(dev.regions(model))["error"]
+        loss = problem.hinge(model.weights) / n_nodes
+        points.append({"iteration": record.iteration, "norm": record.norm, "loss": loss, "error": error})
+
+    shell = mm.Model.of(examples.encoder)
+    settings = replace(SETTINGS, solver=solver, callbacks=(watch,), n_jobs=jobs, max_iter=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # slow solvers do not reach the tolerance
+        train_examples(examples, settings)
+    return points
