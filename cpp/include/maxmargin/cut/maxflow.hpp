@@ -164,8 +164,13 @@ class MaxFlow {
             const bool ahead = residual_[2 * e] > 0.0, behind = residual_[2 * e + 1] > 0.0;
             if (!ahead || !behind) note(2 * e);
             if (tree_[i] == tree_[j]) continue;
-            if (tree_[i] == source ? ahead : tree_[i] == sink && behind && !warm_) activate(i);
-            if (tree_[j] == source ? behind : tree_[j] == sink && ahead && !warm_) activate(j);
+            if (tree_[i] == source ? ahead : tree_[i] == sink && behind && !warm_) queued_[i] = 1;
+            if (tree_[j] == source ? behind : tree_[j] == sink && ahead && !warm_) queued_[j] = 1;
+        }
+        // In the order of nodes, so that those that lie near each other in memory have their turns together.
+        for (std::int32_t j = 0; j < g.nodes; ++j) {
+            queue_[tail_] = j;
+            tail_ += queued_[j];
         }
     }
 
