@@ -41,6 +41,11 @@ def _add_task(name: str, module: str, help: str) -> None:
 
 
 _add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, inspect, look at links.")
+_add_task(
+    "segment",
+    "maxmargin.tasks.segmentation.cli",
+    "Segmentation of images and scans: train, predict, evaluate, report.",
+)
 _add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, predict, evaluate, inspect.")
 
 

@@ -345,12 +345,11 @@ def test_kernel_refuses_what_it_could_not_read_safely() -> None:
         (0, np.array([0, 2, 1], dtype=np.int64)),
         (1, np.array([0, 1], dtype=np.int64)),
         (2, np.array([0, 1, 1, 3], dtype=np.int32)),
-        (3, np.zeros(6, dtype=np.int64)),
-        (4, np.array([0, 1, 2, 3], dtype=np.int32)[::-1].copy()),
+        (2, np.array([0, 1], dtype=np.int32)),
     ):
         with pytest.raises(ValueError):
-            _kernels.CutBatch(*plan[:position], wrong, *plan[position + 1 : 5])
-    for position in (5, 6):
+            _kernels.CutBatch(*plan[:position], wrong, *plan[position + 1 : 3])
+    for position in (3, 4):
         for last in (-1, 9):
             wrong = np.concatenate([plan[position][:-1], np.array([last], dtype=np.int32)])
             with pytest.raises(ValueError, match="permutation"):
@@ -359,7 +358,7 @@ def test_kernel_refuses_what_it_could_not_read_safely() -> None:
     z, value, status = np.empty(7), np.empty(2), np.empty(2, dtype=np.int8)
     rest = np.zeros(2), z, value, np.empty(2), status, 1
     with pytest.raises(ValueError, match="orders"):
-        _kernels.cut_project(_kernels.CutBatch(*plan[:5]), np.zeros(7), 1e-6, True, 1, *rest)
+        _kernels.cut_project(_kernels.CutBatch(*plan[:3]), np.zeros(7), 1e-6, True, 1, *rest)
     for tol in (-1.0, np.nan):
         with pytest.raises(ValueError, match="tol"):
             _kernels.cut_project(structure._plan, np.zeros(7), tol, True, 1, *rest)

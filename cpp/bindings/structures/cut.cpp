@@ -26,6 +26,41 @@ void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations
                 threads);
 }
 
+// The first edge, in the order of the batch, whose two nodes an earlier edge of its example joins; -1 if there is none.
+std::int64_t repeated_edge(In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets, In<std::int64_t> edges) {
+    const auto nodes = view(node_offsets), offsets = view(edge_offsets), ends = view(edges);
+    require(!nodes.empty() && nodes.size() == offsets.size() && rises_to(nodes, static_cast<std::size_t>(nodes.back())),
+            "node and edge offsets must have one entry more than there are examples and rise from 0");
+    require(rises_to(offsets, ends.size() / 2) && ends.size() % 2 == 0, "edges need two entries each");
+    const NoGil unlocked;
+    // Edges in order of their first node, then each node marks the second nodes of its edges.
+    std::vector<std::int64_t> next(static_cast<std::size_t>(nodes.back()) + 1, 0), order(ends.size() / 2),
+        seen(static_cast<std::size_t>(nodes.back()), -1);
+    const auto low = [&](std::int64_t e) { return std::min(ends[2 * e], ends[2 * e + 1]); };
+    const auto high = [&](std::int64_t e) { return std::max(ends[2 * e], ends[2 * e + 1]); };
+    std::int64_t first = -1;
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+        const std::int64_t shift = nodes[i - 1], count = nodes[i] - shift;
+        for (std::int64_t e = offsets[i - 1]; e < offsets[i]; ++e) {
+            require(low(e) >= 0 && high(e) < count, "an edge names a node that its example does not have");
+            ++next[shift + low(e) + 1];
+        }
+        next[shift] = offsets[i - 1];
+        for (std::int64_t j = shift; j < shift + count; ++j) next[j + 1] += next[j];
+        for (std::int64_t e = offsets[i - 1]; e < offsets[i]; ++e) order[next[shift + low(e)]++] = e;
+        std::int64_t at = offsets[i - 1];
+        for (std::int64_t j = 0; j < count; ++j) {
+            for (; at < next[shift + j]; ++at) {
+                const std::int64_t e = order[at];
+                if (seen[shift + high(e)] == j && (first < 0 || e < first)) first = e;
+                seen[shift + high(e)] = j;
+            }
+        }
+        next[shift + count] = 0;
+    }
+    return first;
+}
+
 void order(const CutBatch& batch, Out<std::int32_t> order) {
     const CutGraphs g = batch.graphs();
     require(order.size() == static_cast<std::size_t>(g.nodes()), "order needs one entry per node");
@@ -92,16 +127,15 @@ void bind_cut(nb::module_& module) {
     using Offsets = In<std::int64_t>;
     using Numbers = In<std::int32_t>;
     nb::class_<CutBatch>(module, "CutBatch")
-        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&>(),
-             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array)
-        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
-                      const Numbers&>(),
-             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array, "node_order"_array,
-             "edge_order"_array)
-        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
-                      const Numbers&, const Offsets&, const Offsets&, const Offsets&>(),
-             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array, "node_order"_array,
-             "edge_order"_array, "own_nodes"_array, "own_edges"_array, "cliques"_array);
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&>(), "node_offsets"_array, "edge_offsets"_array,
+             "ends"_array)
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Numbers&, const Numbers&>(),
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "node_order"_array, "edge_order"_array)
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Numbers&, const Numbers&, const Offsets&,
+                      const Offsets&, const Offsets&>(),
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "node_order"_array, "edge_order"_array,
+             "own_nodes"_array, "own_edges"_array, "cliques"_array);
+    module.def("repeated_edge", &repeated_edge, "node_offsets"_array, "edge_offsets"_array, "edges"_array);
     module.def("cut_argmax", &argmax, "batch"_a, "scores"_array, "augmentations_per_arc"_a, "flow"_array, "z"_array,
                "value"_array, "status"_array, "threads"_a);
     module.def("cut_order", &order, "batch"_a, "order"_array);

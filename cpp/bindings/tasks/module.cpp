@@ -3,11 +3,13 @@
 namespace maxmargin {
 void bind_items(nb::module_& module);
 void bind_link_features(nb::module_& module);
+void bind_scan_grid(nb::module_& module);
 void bind_string_table(nb::module_& module);
 void bind_symmetrize(nb::module_& module);
 void bind_token_attributes(nb::module_& module);
 void bind_token_scan(nb::module_& module);
 void bind_translation(nb::module_& module);
+void bind_trees(nb::module_& module);
 }  // namespace maxmargin
 
 NB_MODULE(_kernels, module) {
@@ -15,11 +17,13 @@ NB_MODULE(_kernels, module) {
     // Word tables may live in globals until the interpreter exits; that is not a leak.
     nanobind::set_leak_warnings(false);
     maxmargin::bind_string_table(module);
+    maxmargin::bind_scan_grid(module);
     maxmargin::bind_items(module);
     maxmargin::bind_link_features(module);
     maxmargin::bind_symmetrize(module);
     maxmargin::bind_token_attributes(module);
     maxmargin::bind_token_scan(module);
     maxmargin::bind_translation(module);
+    maxmargin::bind_trees(module);
     maxmargin::bind_simd(module);
 }

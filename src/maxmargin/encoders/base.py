@@ -47,6 +47,8 @@ _MODULES = "associative", "candidates", "chain", "cut", "graph", "matching", "pa
 _HOMES = {kind: f"maxmargin.encoders.{kind}" for kind in _MODULES} | {
     "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
     "word alignment": "maxmargin.tasks.alignment.encoder.alignment",
+    "image segmentation": "maxmargin.tasks.segmentation.encoder.images",
+    "scan segmentation": "maxmargin.tasks.segmentation.encoder.scans",
 }
 """The modules that define the library's own kinds, imported when a file of that kind is loaded."""
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, integers
+from maxmargin import _kernels
+from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, integers, offsets_of
 
 
 def joined_labels(labels: Sequence[Any], counts: IntArray, count_error: str, node: str = "node") -> IntArray:
@@ -90,10 +91,8 @@ def check_edges(counts: IntArray, pairs: IntArray, offsets: IntArray, loop: str,
     outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
     refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
     refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", loop)
-    low, high = pairs.min(axis=1, initial=1 << 40), pairs.max(axis=1, initial=0)
-    order = np.lexsort((high, low, owner))
-    same = np.zeros(len(pairs), dtype=np.bool_)
-    if len(pairs) > 1:
-        a, b = order[:-1], order[1:]
-        same[b] = (owner[a] == owner[b]) & (low[a] == low[b]) & (high[a] == high[b])
-    refuse(same, "has more than once the edge", twice)
+    repeated = _kernels.repeated_edge(offsets_of(counts), offsets, pairs)
+    if repeated >= 0:
+        same = np.zeros(len(pairs), dtype=np.bool_)
+        same[repeated] = True
+        refuse(same, "has more than once the edge", twice)

@@ -42,7 +42,8 @@ template <bool table, class Body>
 void for_each(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> packed, std::span<double> m,
               std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads, Body&& body) {
     const cut::Sizes most = cut::largest(graphs);
-    const Example<table> largest{{most.nodes, most.edges, nullptr, nullptr, nullptr}, labels, nullptr, nullptr};
+    const cut::CutExample sizes{most.nodes, most.edges, nullptr, nullptr, nullptr, nullptr, nullptr};
+    const Example<table> largest{sizes, labels, nullptr, nullptr};
     ScratchLease<Scratch<table>> scratch(cut::workers(graphs, threads),
                                          [&](Scratch<table>& own) { own.reserve(largest); });
     parallel_each(graphs.examples(), 1, threads, [&](int thread, std::int64_t i) {

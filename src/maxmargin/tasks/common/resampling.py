@@ -74,6 +74,29 @@ def interval(counts: IntArray, rate: Rate, *, level: float = 0.95, resamples: in
     return Interval(float(low), float(high), level)
 
 
+def mean_interval(
+    counts: Sequence[IntArray], rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> Interval:
+    """Return the percentile bootstrap interval of the mean of several rates over the same sentences.
+
+    Args:
+        counts: for each rate the total and hits of each sentence, shape ``(sentences, 2)``.
+        rate: computes a rate from the sums; rates that are not numbers (NaN) are left out of the mean.
+        level: share of the resamples inside the interval.
+        resamples: number of resampled corpora.
+        seed: random seed.
+    """
+    _check(level)
+    rates = _resampled(counts, rate, resamples, seed)
+    defined = np.isfinite(rates)
+    means = np.where(defined, rates, 0.0).sum(axis=1) / np.maximum(defined.sum(axis=1), 1)
+    means = means[defined.any(axis=1)]
+    if not len(means):
+        return Interval(float("nan"), float("nan"), level)
+    low, high = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2])
+    return Interval(float(low), float(high), level)
+
+
 def compare(
     first: IntArray, second: IntArray, rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Comparison:

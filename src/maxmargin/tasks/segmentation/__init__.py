@@ -1,1 +1,6 @@
 """Segmentation of images and 3-D scans by learned graph cuts."""
+
+import lazy_loader
+
+# Prediction must not import training or scikit-learn: names are imported when they are first asked for.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

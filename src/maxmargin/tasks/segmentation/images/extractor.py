@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,8 @@ from maxmargin.tasks.segmentation.images.edges import (
 from maxmargin.tasks.segmentation.images.features import feature_names, region_features
 from maxmargin.tasks.segmentation.images.regions import Regions, regions_of
 from maxmargin.tasks.segmentation.images.superpixels import Adjacency, Labels
-from maxmargin.tasks.segmentation.sites import Sites
+from maxmargin.tasks.segmentation.io.images import resize_image, resize_labels
+from maxmargin.tasks.segmentation.sites import Extractor, Sites
 
 GRAPHS = ("superpixels", "pixels")
 _LEAST_REGION = 4
@@ -76,7 +77,7 @@ class ImageSites(Sites):
 
 
 @dataclass(frozen=True, eq=False)
-class ImageExtractor:
+class ImageExtractor(Extractor):
     """Makes sites of images (height, width) and stacks (depth, height, width), gray or with a last axis of RGB.
 
     Attributes:
@@ -86,6 +87,9 @@ class ImageExtractor:
         region_size: pixels of a superpixel in place of ``n_regions``, for images that show the same things at the same
             scale whatever their size; None: as ``n_regions`` says.
         compactness: the color difference that counts as much as the side of a superpixel; larger is more regular.
+        working_pixels: larger images are reduced to so many pixels for superpixels and features, and the nodes carried
+            back to all pixels; None never reduces. Stacks, and images with a ``region_size`` or regions of the user's
+            own, are not reduced.
         connectivity: neighbors of a pixel: 4 or 8 in images, 6 or 26 in stacks; None for the smaller number.
         n_axes: 2 for images, 3 for stacks; learned.
         n_colors: 1 for gray images, 3 for color; learned.
@@ -96,10 +100,13 @@ class ImageExtractor:
     n_regions: int = 600
     region_size: float | None = None
     compactness: float = 25.0
+    working_pixels: int | None = 1 << 16
     connectivity: int | None = None
     n_axes: int = 2
     n_colors: int = 3
     levels: tuple[float, float] = (0.0, 255.0)
+
+    inputs: ClassVar[str] = "images"
 
     def __post_init__(self) -> None:
         _checks.one_of("graph", self.graph, GRAPHS)
@@ -107,6 +114,8 @@ class ImageExtractor:
         _checks.positive("compactness", self.compactness)
         if self.region_size is not None:
             _checks.number("region_size", self.region_size, least=1)
+        if self.working_pixels is not None:
+            _checks.integer("working_pixels", self.working_pixels, least=16)
         if self.n_axes not in (2, 3) or self.n_colors not in (1, 3):
             raise ValueError(f"n_axes must be 2 or 3 and n_colors 1 or 3, got {self.n_axes} and {self.n_colors}")
         black, white = (_checks.number("levels", level) for level in self.levels)
@@ -141,20 +150,17 @@ class ImageExtractor:
                 f"{kinds[self.n_axes]}, which have {self.n_axes}"
             )
         color = channels.color_of(image, self.levels, self.n_colors)
-        regions = regions_of(color, self._labels(given, color), self._connectivity)
+        working = self._reduced(given, image)
+        small = color if working is image else channels.color_of(working, self.levels, self.n_colors)
+        regions = regions_of(small, self._labels(given, small), self._connectivity)
         features = region_features(regions)
         if self.graph == "superpixels":
-            edges = regions.adjacency
-            return ImageSites(
-                features,
-                edges.edges,
-                region_edge_features(regions),
-                regions.labels,
-                regions.size,
-                color,
-                regions,
-                edges,
-            )
+            edges, node_of, size = regions.adjacency, regions.labels, regions.size
+            if working is not image:
+                node_of = np.ascontiguousarray(resize_labels(regions.labels, (image.shape[0], image.shape[1])))
+                size = np.bincount(node_of.ravel(), minlength=regions.n).astype(np.float64)
+            weights = region_edge_features(regions)
+            return ImageSites(features, edges.edges, weights, node_of, size, color, regions, edges)
         own, gradient = channels.pixel_channels(color)
         edges = superpixels.pixel_adjacency(color.shape[:-1], self._connectivity, gradient)
         rows = np.concatenate([own, features[regions.labels.ravel()]], axis=1)
@@ -163,6 +169,20 @@ class ImageExtractor:
         numbers = np.arange(len(rows), dtype=np.int32).reshape(color.shape[:-1])
         weights = contrast_features(edges, difference)
         return ImageSites(rows, edges.edges, weights, numbers, np.ones(len(rows)), color, regions, edges, True)
+
+    def _reduced(self, given: Any, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The image in the size at which superpixels and features are computed."""
+        height, width = image.shape[:2]
+        own = self.region_size is not None or isinstance(given, Presegmented) or self.graph == "pixels"
+        if own or self.n_axes == 3 or self.working_pixels is None or height * width <= 1.2 * self.working_pixels:
+            return image
+        scale = float(np.sqrt(self.working_pixels / (height * width)))
+        return resize_image(image, (max(1, round(height * scale)), max(1, round(width * scale))))
+
+    def labels_shape(self, given: Any) -> tuple[int, ...]:
+        """One label per pixel."""
+        image = channels.checked_image(_image_of(given))
+        return image.shape[: channels.spatial_axes(image)]
 
     def _labels(self, given: Any, color: Pixels) -> Labels:
         n_pixels = color[..., 0].size

@@ -17,7 +17,6 @@ from scipy import ndimage
 
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.cut import Cut
 from maxmargin.tasks.segmentation.images.channels import Pixels, smooth
 from maxmargin.tasks.segmentation.images.context import CLIP, context_classes, log_odds
 from maxmargin.tasks.segmentation.images.edges import similarities
@@ -29,7 +28,6 @@ SCALES = (0.25, 0.5)
 """Scales at which log-odds are smoothed and colors are averaged, in sides of a region."""
 _BINS = {1: 64, 3: 16}
 """Bins of each color in the histograms of classes."""
-_STRONG = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +63,7 @@ def pixel_graph(
     sites: ImageSites,
     probabilities: FloatArray,
     labels: npt.NDArray[np.int64],
-    band: float = 0.7,
+    band: float,
     connectivity: int = 0,
 ) -> PixelGraph:
     """The pixels about the boundaries of labeled regions.
@@ -73,13 +71,13 @@ def pixel_graph(
     Args:
         sites: the sites of the image.
         probabilities: class probabilities of its nodes, shape ``(n_nodes, n_classes)``.
-        labels: the label of each node, shape ``(n_nodes,)``.
+        labels: the label of each pixel.
         band: how far the band reaches from a boundary, in sides of a region; infinity for the whole image.
         connectivity: neighbors of a pixel, 4 or 8, in stacks 6 or 26; 0 for the larger number.
     """
-    pixel_labels = np.asarray(labels, dtype=np.int64)[sites.node_of]
+    pixel_labels = np.asarray(labels, dtype=np.int64)
     axes = pixel_labels.ndim
-    side = float(np.mean(sites.regions.size)) ** (1.0 / axes)
+    side = float(np.mean(sites.size if not sites.pixels else sites.regions.size)) ** (1.0 / axes)
     band_mask = (
         np.ones(pixel_labels.shape, dtype=bool) if np.isinf(band) else _band(pixel_labels, max(1.0, band * side))
     )
@@ -91,18 +89,6 @@ def pixel_graph(
     offsets = half_neighborhood(axes, connectivity or 3**axes - 1)
     edges, edge_rows = _edges(sites.color, chosen, pixels, offsets)
     return PixelGraph(Graph(nodes, edges, edge_rows), pixels, held, pixel_labels)
-
-
-def label_pixels(found: PixelGraph, node_weights: FloatArray, edge_weights: FloatArray) -> npt.NDArray[np.int64]:
-    """The labels 0 or 1 of all pixels by a minimum cut of the band with the given weights."""
-    if not len(found.pixels):
-        return found.labels.copy()
-    scores = np.asarray(found.graph.node_features @ node_weights)
-    scores[found.held] = np.where(found.inside[found.held] == 1, _STRONG, -_STRONG)
-    edges = np.asarray(found.graph.edges)
-    cut = Cut([len(scores)], edges, [0, len(edges)])
-    best = cut.argmax(np.concatenate([scores, -(found.graph.edge_features @ edge_weights)]))
-    return found.with_labels(cut.decode(best.z)[0])
 
 
 def pixel_node_names(n_classes: int) -> list[str]:

@@ -1,0 +1,10 @@
+"""The commands ``maxmargin segment VERB``: each file parses the options of a verb, then calls functions."""
+
+from __future__ import annotations
+
+import typer
+
+from maxmargin.tasks.segmentation.cli import train
+
+app = typer.Typer(help="Segmentation of images and scans: train, predict, evaluate, report.", no_args_is_help=True)
+app.command()(train.train)

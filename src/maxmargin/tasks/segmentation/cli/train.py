@@ -1,0 +1,135 @@
+"""The command ``train``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin._terminal import report
+from maxmargin.tasks.common.commands import errors_as_lines, uninterrupted, writable
+from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
+from maxmargin.tasks.segmentation.cli.options import Classes, ClassFile, LabelColumn, Void
+from maxmargin.tasks.segmentation.io.classes import parse_classes
+
+
+def train(
+    out: ModelOut,
+    images: Annotated[str | None, typer.Option("--images", help="Folder of images: PNG, JPEG, TIFF or npz.")] = None,
+    masks: Annotated[str | None, typer.Option("--masks", help="Folder of their masks, with the same names.")] = None,
+    dev_images: Annotated[
+        str | None, typer.Option("--dev-images", help="Images that choose C and when to stop.")
+    ] = None,
+    dev_masks: Annotated[str | None, typer.Option("--dev-masks", help="Masks of --dev-images.")] = None,
+    scans: Annotated[
+        list[str] | None, typer.Option("--scans", metavar="FILES", help="Labeled scans: text, PLY, LAS, LAZ or npz.")
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="[SCAN]...", help="More scans.")] = None,
+    dev_scans: Annotated[
+        list[str] | None, typer.Option("--dev-scans", metavar="FILES", help="Scans that choose C.")
+    ] = None,
+    label_column: LabelColumn = None,
+    classes: Classes = None,
+    class_file: ClassFile = None,
+    void: Void = None,
+    stages: Annotated[int, typer.Option("--stages", min=1, help="Stages of auto-context.")] = 3,
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of images or scans for the stages.")] = 4,
+    classifier: Annotated[
+        str, typer.Option("--classifier", help="Node classifier: boosting, lightgbm or linear.")
+    ] = "boosting",
+    regions: Annotated[int, typer.Option("--regions", min=2, help="Superpixels of an image, about.")] = 600,
+    graph: Annotated[str, typer.Option("--graph", help="Nodes of images: superpixels or pixels.")] = "superpixels",
+    refine: Annotated[bool, typer.Option(help="Label pixels near boundaries by a second cut, or not.")] = True,
+    voxel: Annotated[float, typer.Option("--voxel", min=0.0, help="Size of the voxels that thin scans.")] = 0.2,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Give rare classes the weight of frequent ones.")
+    ] = False,
+    C: Annotated[
+        str | None, numbers_option("--C", "Larger means less regularization. Of several, the best on dev data.", "1")
+    ] = None,
+    tol: Tol = 1e-3,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Learn to segment images from masks, or scans from a column of labels."""
+    from maxmargin.tasks.segmentation.training import SETTINGS, StageSettings  # the other verbs do not need it
+    from maxmargin.training import Settings
+
+    began = time.perf_counter()
+    writable(out)
+    with errors_as_lines():
+        _one_kind(images, masks, dev_images, dev_masks, scans, dev_scans, more)
+        definition = parse_classes(classes, file=class_file, void=void)
+        grid = numbers("--C", C)
+        settings = Settings(C=SETTINGS.C if grid is None else grid, tol=tol, random_state=seed, n_jobs=jobs)
+        how = StageSettings(
+            classifier=classifier, stages=stages, folds=folds, class_weight="balanced" if balanced else None
+        )
+        trained: Any
+        if scans is not None:
+            from maxmargin.tasks.segmentation.files import train_on_scans
+            from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor
+
+            given, points = [*scans, *(more or [])], ScanExtractor(voxel=voxel)
+            trained = train_on_scans(
+                given,
+                definition,
+                settings,
+                how,
+                label_column=label_column,
+                dev=dev_scans,
+                extractor=points,
+                verbose=True,
+            )
+        else:
+            from maxmargin.tasks.segmentation.files import train_on_images
+            from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
+
+            assert images is not None
+            assert masks is not None
+            extractor = ImageExtractor(graph=graph, n_regions=regions)
+            dev = None if dev_images is None or dev_masks is None else (dev_images, dev_masks)
+            trained = train_on_images(
+                images, masks, definition, settings, how, dev=dev, extractor=extractor, refine=refine, verbose=True
+            )
+        model = uninterrupted(trained)
+        model.save(out)
+        _summary(model, out, began, as_json)
+
+
+def _one_kind(
+    images: str | None,
+    masks: str | None,
+    dev_images: str | None,
+    dev_masks: str | None,
+    scans: list[str] | None,
+    dev_scans: list[str] | None,
+    more: list[str] | None,
+) -> None:
+    """ValueError unless there are either images with masks, or scans."""
+    for first, second, names in ((images, masks, ""), (dev_images, dev_masks, "dev-")):
+        if (first is None) != (second is None):
+            raise ValueError(f"--{names}images and --{names}masks belong together; give both, or neither")
+    if (images is None) == (scans is None):
+        raise ValueError("give either --images and --masks, or --scans")
+    if images is None and dev_images is not None:
+        raise ValueError("--dev-images belongs to --images; give --dev-scans for scans")
+    if scans is None and dev_scans is not None:
+        raise ValueError("--dev-scans belongs to --scans; give --dev-images and --dev-masks for images")
+    if more and scans is None:
+        raise ValueError(f"unexpected argument {more[0]}; further files belong to --scans")
+
+
+def _summary(model: Any, out: Path, began: float, as_json: bool) -> None:
+    metadata = {
+        "model": str(out),
+        "megabytes": out.stat().st_size / 1e6,
+        "classes": list(model.encoder.class_names),
+        "weights": len(model.weights),
+        **{key: value for key, value in model.metadata.items() if value is not None},
+        "seconds": time.perf_counter() - began,
+    }
+    report(metadata, as_json=as_json)

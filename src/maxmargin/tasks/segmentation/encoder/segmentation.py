@@ -1,0 +1,231 @@
+"""The encoder of segmentations: images or scans to graphs whose nodes carry the stages' probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _threads
+from maxmargin.encoders.associative import AssociativeEncoder
+from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.cut import CutEncoder
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.inputs import Graph
+from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.segmentation.encoder.potentials import node_features
+from maxmargin.tasks.segmentation.io.classes import ClassCodes
+from maxmargin.tasks.segmentation.learning.auto_context import AutoContext
+from maxmargin.tasks.segmentation.sites import Extractor, Sites
+
+GraphEncoder = CutEncoder | AssociativeEncoder
+
+_NO_STAGES, _NO_GRAPHS = AutoContext(()), CutEncoder()
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentBatch(Batch):
+    """A batch that remembers the sites of its examples.
+
+    Attributes:
+        sites: one per example.
+    """
+
+    sites: tuple[Sites, ...] = ()
+
+    def select(self, examples: IntArray) -> SegmentBatch:
+        """The given examples."""
+        found = super().select(examples)
+        return SegmentBatch(found.structure, found.features, tuple(self.sites[i] for i in examples))
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentationEncoder(Encoder):
+    """Encodes images or scans; a subclass says which.
+
+    Attributes:
+        extractor: turns inputs into sites.
+        classes: the labels of pixels or points.
+        void: the label of those that are not labeled.
+        auto_context: the trained stages; without stages, all nodes have equal probabilities.
+        graph: encodes the graphs: two classes by cuts, more by associative networks.
+        codes: names of the classes, and their values in files; None if labels are all that is known.
+    """
+
+    extractor: Extractor
+    classes: tuple[Hashable, ...] | None = None
+    void: int = -1
+    auto_context: AutoContext = _NO_STAGES
+    graph: GraphEncoder = _NO_GRAPHS
+    codes: ClassCodes | None = None
+
+    extractor_class: ClassVar[type[Extractor]]
+
+    def parse(self, X: list[Any]) -> list[Sites]:
+        """The sites of all inputs; ValueError naming the example if one makes no sense."""
+
+        def one(item: tuple[int, Any]) -> Sites:
+            try:
+                return self.extractor.sites(item[1])
+            except ValueError as error:
+                raise ValueError(f"example {item[0]}: {error}") from None
+
+        return list(_threads.mapped(one, list(enumerate(X))))
+
+    def learn(self, parsed: Any, y: Sequence[Any]) -> Self:
+        """Itself: :func:`~maxmargin.tasks.segmentation.training.train_segmenter` trains the stages."""
+        return self
+
+    def batch(self, parsed: list[Sites]) -> SegmentBatch:
+        """Pack sites with the probabilities of the last stage."""
+        return self.pack(parsed, [self.auto_context.probabilities(one) for one in parsed])
+
+    def pack(self, sites: Sequence[Sites], probabilities: Sequence[FloatArray]) -> SegmentBatch:
+        """Pack sites whose nodes have the given class probabilities."""
+        graphs = [graph_of(one, own) for one, own in zip(sites, probabilities, strict=True)]
+        found = self.graph.batch(self.graph.parse(graphs))
+        return SegmentBatch(found.structure, found.features, tuple(sites))
+
+    def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
+        """Labels of pixels or points to those of nodes: of each the most frequent class, or the first if void."""
+        assert isinstance(batch, SegmentBatch)
+        k = len(self.classes or ())
+        pairs = zip(batch.sites, self.coded(y), strict=True)
+        nodes = [sites.counts(labels, k).argmax(axis=1) for sites, labels in pairs]
+        return batch.structure.encode(nodes)
+
+    def coded(self, y: Sequence[Any]) -> list[IntArray]:
+        """Labels as numbers of classes, -1 for void; ValueError naming the example for an unknown label."""
+        return [self._codes(labels, index) for index, labels in enumerate(checks.examples(y, "y"))]
+
+    def _codes(self, labels: Any, index: int) -> IntArray:
+        given = label_array(labels, index)
+        values = self._values
+        at = np.minimum(np.searchsorted(values, given), len(values) - 1)
+        known, void = values[at] == given, given == self.void
+        wrong = ~(known | void)
+        if wrong.any():
+            first = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise ValueError(
+                f"example {index}: label {given[first]} at {first} is not a class ({', '.join(map(str, values))}), nor "
+                f"void ({self.void}); change it, or train with it"
+            )
+        return np.where(void, -1, self._order[at])
+
+    @cached_property
+    def _order(self) -> IntArray:
+        """The classes in increasing order."""
+        return np.argsort(np.asarray(self.classes or (), dtype=np.int64), kind="stable")
+
+    @cached_property
+    def _values(self) -> IntArray:
+        return np.asarray(self.classes or (), dtype=np.int64)[self._order]
+
+    def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[IntArray]:
+        """Labels of nodes to those of pixels or points."""
+        assert isinstance(batch, SegmentBatch)
+        names = np.asarray(self.classes or (), dtype=np.int64)
+        pairs = zip(batch.sites, outputs, strict=True)
+        return [names[np.asarray(labels)[sites.node_of]] for sites, labels in pairs]
+
+    def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
+        """Right labels out of labeled pixels or points."""
+        known = np.asarray(gold) != self.void
+        return float((np.asarray(gold)[known] == predicted[known]).sum()), float(known.sum())
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes, or else their labels."""
+        return tuple(map(str, self.classes or ())) if self.codes is None else self.codes.names
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights of the graphs."""
+        return self.graph.n_weights
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """The layout of the graphs' weights."""
+        return self.kind, *self.graph.layout
+
+    def nonnegative(self) -> npt.NDArray[np.bool_] | None:
+        """The edge weights."""
+        return self.graph.nonnegative()
+
+    def describe(self) -> dict[str, Any]:
+        """Classes, stages and features, as plain JSON values."""
+        return {
+            "classes": list(self.class_names),
+            "stages": len(self.auto_context.stages),
+            "graph": self.graph.kind,
+        }
+
+    def state(self) -> State:
+        """Extractor, classes, stages and the graphs' encoder."""
+        return {
+            "classes": [label_to_json(label) for label in self.classes or ()],
+            "void": self.void,
+            "codes": None if self.codes is None else self.codes.state(),
+            "graph": self.graph.kind,
+            "graph_state": self.graph.state(),
+            **self.auto_context.state(),
+            **{f"extractor_{name}": value for name, value in self.extractor.state().items()},
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        prefix = "extractor_"
+        own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+        if not isinstance(state["classes"], list):
+            raise ValueError("its classes are damaged")
+        classes = distinct([label_from_json(label) for label in state["classes"]])
+        if not all(type(label) is int for label in classes) or type(state["void"]) is not int:
+            raise ValueError("its classes are not integers")
+        graph = graph_from_state(state["graph"], state["graph_state"])
+        auto_context = AutoContext.from_state(state)
+        if any(stage.n_classes != len(classes) for stage in auto_context.stages):
+            raise ValueError("its stages do not fit its classes")
+        codes = None if state["codes"] is None else ClassCodes.from_state(state["codes"])
+        if codes is not None and codes.n_classes != len(classes):
+            raise ValueError("its classes do not fit their names")
+        extractor = cls.extractor_class.from_state(own)
+        return cls(extractor, classes, state["void"], auto_context, graph, codes)
+
+
+def graph_encoder(n_classes: int) -> GraphEncoder:
+    """The encoder of graphs with so many classes, not fitted."""
+    if n_classes == 2:
+        return CutEncoder()
+    return AssociativeEncoder(classes=tuple(range(n_classes)), per_label=False)
+
+
+def graph_from_state(kind: Any, state: Any) -> GraphEncoder:
+    """The encoder of graphs of a model file; ValueError, KeyError or TypeError if its state makes no sense."""
+    kinds: dict[str, type[GraphEncoder]] = {one.kind: one for one in (CutEncoder, AssociativeEncoder)}
+    if not isinstance(kind, str) or kind not in kinds or not isinstance(state, dict):
+        raise ValueError("its graphs are damaged")
+    return kinds[kind].from_state(state)
+
+
+def graph_of(sites: Sites, probabilities: FloatArray) -> Graph:
+    """The graph that a cut labels."""
+    edges = np.hstack([sites.edge_features, sites.edge_context(probabilities)])
+    return Graph(node_features(probabilities), sites.edges, edges)
+
+
+def label_array(labels: Any, index: int) -> IntArray:
+    """An array of labels as integers; ValueError naming the example if it is not one."""
+    try:
+        given = np.asarray(labels)
+    except ValueError:
+        given = np.zeros(0, dtype=object)
+    if given.dtype.kind not in "iub" or not given.size:
+        raise ValueError(f"example {index}: labels must be an array of integers, one for each pixel or point")
+    return given.astype(np.int64)

@@ -1,0 +1,1 @@
+"""Node classifiers and auto-context."""

@@ -1,0 +1,156 @@
+"""Auto-context: a sequence of node classifiers, each of which sees the class probabilities of the one before.
+
+The first stage classifies nodes by their features; every further stage also sees the previous probabilities in a wide
+neighborhood (Tu and Bai 2010, *Auto-context and its application to high-level vision tasks*). Probabilities of training
+nodes are always *out of fold*, from classifiers that have not seen their image: in-sample ones would be far too good,
+and the next stage would trust them. At prediction a stage is the mean of its fold classifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from maxmargin import _checks, _threads
+from maxmargin.encoders.base import State
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.segmentation.learning.classifiers import NodeClassifier, Rows, classifier_from_state
+from maxmargin.tasks.segmentation.learning.fitting import bins_for, fit_classifier
+from maxmargin.tasks.segmentation.sites import Sites
+
+MOST_STAGES = 100
+"""More stages than this are refused."""
+
+
+@dataclass(frozen=True, eq=False)
+class AutoContext:
+    """Trained stages.
+
+    Attributes:
+        stages: the classifier of each stage.
+    """
+
+    stages: tuple[NodeClassifier, ...]
+
+    def probabilities(self, sites: Sites) -> FloatArray:
+        """Class probabilities of the nodes after the last stage, shape ``(n_nodes, n_classes)``."""
+        found: FloatArray | None = None
+        for stage in self.stages:
+            found = stage.probabilities(stage_rows(sites, found))
+        assert found is not None
+        return found
+
+    def state(self) -> State:
+        """The state of each stage under names of its own."""
+        found: State = {"stages": len(self.stages)}
+        for number, stage in enumerate(self.stages):
+            found |= {f"stage{number}_{name}": value for name, value in stage.state().items()}
+        return found
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The inverse of :meth:`state`; ValueError, KeyError or TypeError if it makes no sense."""
+        count = _checks.integer("stages", state["stages"], least=0)
+        if count > MOST_STAGES:
+            raise ValueError(f"it has {count} stages; at most {MOST_STAGES} are possible")
+        stages = []
+        for number in range(count):
+            prefix = f"stage{number}_"
+            own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+            stages.append(classifier_from_state(own))
+        if len({stage.n_classes for stage in stages}) > 1:
+            raise ValueError("its stages have different numbers of classes")
+        return cls(tuple(stages))
+
+
+def stage_rows(sites: Sites, probabilities: FloatArray | None) -> Rows:
+    """The features of nodes that a stage sees."""
+    if probabilities is None:
+        return sites.features
+    return np.hstack([sites.features, sites.context(probabilities)])
+
+
+def fit_auto_context(
+    sites: Sequence[Sites],
+    counts: Sequence[FloatArray],
+    *,
+    classifier: Any,
+    stages: int,
+    folds: int,
+    seed: int,
+    class_weight: FloatArray,
+    advance: Callable[[], None] = lambda: None,
+) -> tuple[AutoContext, list[FloatArray]]:
+    """Train the stages.
+
+    Args:
+        sites: one per training image or scan.
+        counts: for each, how many pixels or points of each class a node has, shape ``(n_nodes, n_classes)``.
+        classifier: a name or a classifier of scikit-learn.
+        stages: number of stages, at least 1.
+        folds: number of folds, at least 2.
+        seed: random seed of folds and classifiers.
+        class_weight: how much a pixel or point of each class counts, shape ``(n_classes,)``.
+        advance: called after each classifier.
+
+    Returns:
+        The stages, and the out-of-fold probabilities of the last stage for all nodes.
+    """
+    nodes = offsets_of([len(own) for own in counts])
+    table = np.concatenate(counts) * class_weight
+    labels, weight = table.argmax(axis=1), _row_weight(table)
+    fold = _folds(nodes, folds, seed)
+    found: list[FloatArray] | None = None
+    classifiers: list[NodeClassifier] = []
+    for stage in range(stages):
+        rows = np.concatenate([stage_rows(one, None if found is None else found[i]) for i, one in enumerate(sites)])
+        bounds = bins_for(classifier, rows)
+        out_of_fold = np.empty((len(rows), table.shape[1]))
+
+        def fitted(number: int, rows: Rows = rows, bounds: FloatArray = bounds, stage: int = stage) -> NodeClassifier:
+            chosen = (fold != number) & (weight > 0)
+            return fit_classifier(
+                classifier,
+                rows[chosen],
+                labels[chosen],
+                weight[chosen],
+                table.shape[1],
+                seed=seed + 1000 * stage + number,
+                bounds=bounds,
+            )
+
+        members: list[NodeClassifier] = []
+        # Folds run side by side, each on one thread: threads within a fold would wait for each other at every split.
+        for number, own in enumerate(_threads.mapped(fitted, range(int(fold.max()) + 1))):
+            held_out = fold == number
+            out_of_fold[held_out] = own.probabilities(rows[held_out])
+            members.append(own)
+            advance()
+        classifiers.append(type(members[0]).mean(members))
+        found = np.split(out_of_fold, nodes[1:-1])
+    assert found is not None
+    return AutoContext(tuple(classifiers)), found
+
+
+def _row_weight(table: FloatArray) -> FloatArray:
+    """Weights of nodes by their labeled pixels, 1 on average; a mixed node counts by the lead of its first class."""
+    ordered = np.sort(table, axis=1)
+    lead = ordered[:, -1] - (ordered[:, :-1].sum(axis=1) if table.shape[1] > 1 else 0.0)
+    weight = np.maximum(lead, 0.0)
+    mean = float(weight[weight > 0].mean()) if (weight > 0).any() else 1.0
+    return np.asarray(weight / mean)
+
+
+def _folds(nodes: IntArray, folds: int, seed: int) -> IntArray:
+    """The fold of every node: whole examples, or stretches of the nodes if there is one example only."""
+    n = len(nodes) - 1
+    if n == 1:
+        return np.asarray(np.minimum(np.arange(nodes[-1]) * folds // max(int(nodes[-1]), 1), folds - 1))
+    order = np.random.default_rng(seed).permutation(n)
+    fold = np.empty(n, dtype=np.int64)
+    fold[order] = np.arange(n) % min(folds, n)
+    return np.repeat(fold, np.diff(nodes))

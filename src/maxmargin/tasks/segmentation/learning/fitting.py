@@ -1,0 +1,279 @@
+"""Fits node classifiers, and turns those of scikit-learn and LightGBM into arrays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from maxmargin import _threads
+from maxmargin._sparse import sp
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.segmentation.learning.classifiers import (
+    ABSENT,
+    CodedLinear,
+    Estimators,
+    NodeClassifier,
+    Rows,
+    Trees,
+    coded,
+    quantile_bounds,
+)
+
+NAMES = ("boosting", "lightgbm", "linear")
+"""Node classifiers by name: gradient boosting of scikit-learn, that of LightGBM, logistic regression on codes."""
+
+N_BINS = {"linear": 12, "boosting": 64}
+"""Bins of a feature. Gradient boosting of scikit-learn would find bins of weighted rows itself, but takes far longer
+for them than for the trees."""
+
+
+def check_classifier(given: Any) -> None:
+    """ValueError unless a node classifier was given."""
+    if isinstance(given, str):
+        if given not in NAMES:
+            raise ValueError(f"classifier must be one of {', '.join(map(repr, NAMES))}, or a classifier, got {given!r}")
+    elif not (hasattr(given, "fit") and hasattr(given, "predict_proba") and hasattr(given, "get_params")):
+        raise ValueError(
+            f"classifier must be one of {', '.join(map(repr, NAMES))}, or a scikit-learn classifier with "
+            f"predict_proba, got {given!r}"
+        )
+
+
+def fit_classifier(
+    given: Any, rows: Rows, labels: IntArray, weight: FloatArray, n_classes: int, *, seed: int, bounds: FloatArray
+) -> NodeClassifier:
+    """Train a node classifier.
+
+    Args:
+        given: a name of :data:`NAMES`, or a classifier of scikit-learn, which is copied.
+        rows: features, shape ``(n, d)``.
+        labels: classes 0 to ``n_classes - 1``, shape ``(n,)``.
+        weight: how much each row counts, shape ``(n,)``.
+        n_classes: number of classes.
+        seed: random seed.
+        bounds: the bins of features, from :func:`bins_for`, the same for all classifiers that are averaged.
+    """
+    present, codes = np.unique(labels, return_inverse=True)
+    if len(present) == 1:
+        baseline = np.full(n_classes, ABSENT)
+        baseline[present] = 0.0
+        if given == "linear":
+            return CodedLinear(bounds, np.zeros((len(bounds), bounds.shape[1] + 1, n_classes)), baseline)
+        return Trees.constant(baseline, rows.shape[1])
+    if isinstance(given, str) and given == "linear":
+        return _fit_linear(rows, codes, weight, present, n_classes, bounds)
+    estimator, binned = _estimator(given, seed), isinstance(given, str) and given == "boosting"
+    seen = coded(rows, bounds).astype(np.float32) if binned else rows
+    # The limit belongs to the thread that sets it.
+    with threadpool_limits(_threads.current(), user_api="openmp"):
+        estimator.fit(seen, codes, sample_weight=weight)
+    found = _frozen(estimator, present, n_classes, seen)
+    return _unbinned(found, bounds) if binned and isinstance(found, Trees) else found
+
+
+def _unbinned(trees: Trees, bounds: FloatArray) -> Trees:
+    """Trees of features from trees of their bins: a bin is at most b if the feature is at most its upper bound."""
+    inner = trees.feature >= 0
+    threshold = trees.threshold.copy()
+    threshold[inner] = bounds[trees.feature[inner], np.floor(threshold[inner]).astype(np.int64)]
+    return replace(trees, threshold=threshold)
+
+
+def _estimator(given: Any, seed: int) -> Any:
+    """A classifier that has not been fitted."""
+    if isinstance(given, str) and given == "boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(
+            max_iter=150,
+            learning_rate=0.1,
+            max_leaf_nodes=15,
+            min_samples_leaf=20,
+            l2_regularization=1.0,
+            max_features=0.3,
+            early_stopping=False,
+            random_state=seed,
+        )
+    if isinstance(given, str):
+        try:
+            from lightgbm import LGBMClassifier
+        except ImportError:
+            raise ValueError('classifier="lightgbm" needs LightGBM: pip install lightgbm, or use "boosting"') from None
+        return LGBMClassifier(
+            n_estimators=200,
+            learning_rate=0.06,
+            num_leaves=31,
+            min_child_samples=20,
+            reg_lambda=1.0,
+            colsample_bytree=0.3,
+            subsample=0.7,
+            subsample_freq=1,
+            max_bin=63,
+            n_jobs=_threads.current(),
+            random_state=seed,
+            deterministic=True,
+            force_row_wise=True,
+            verbose=-1,
+        )
+    from sklearn.base import clone
+
+    estimator = clone(given)
+    if "random_state" in estimator.get_params() and estimator.get_params()["random_state"] is None:
+        estimator.set_params(random_state=seed)
+    return estimator
+
+
+def _fit_linear(
+    rows: Rows, codes: IntArray, weight: FloatArray, present: IntArray, n_classes: int, bounds: FloatArray
+) -> CodedLinear:
+    """Logistic regression on one-hot codes."""
+    from sklearn.linear_model import LogisticRegression
+
+    n_bins = bounds.shape[1] + 1
+    columns = coded(rows, bounds) + n_bins * np.arange(len(bounds))
+    starts = np.arange(len(rows) + 1) * len(bounds)
+    one_hot = sp.csr_matrix((np.ones(columns.size), columns.ravel(), starts), shape=(len(rows), n_bins * len(bounds)))
+    model = LogisticRegression(C=0.02, max_iter=200, tol=1e-3).fit(one_hot, codes, sample_weight=weight)
+    weights, intercept = np.zeros((one_hot.shape[1], n_classes)), np.full(n_classes, ABSENT)
+    if len(present) == 2:
+        weights[:, present[1]], intercept[present] = model.coef_[0], (0.0, model.intercept_[0])
+    else:
+        weights[:, present], intercept[present] = model.coef_.T, model.intercept_
+    return CodedLinear(bounds, weights.reshape(len(bounds), n_bins, n_classes), intercept)
+
+
+def _frozen(estimator: Any, present: IntArray, n_classes: int, rows: Rows) -> NodeClassifier:
+    """A fitted classifier as arrays where that is possible, else the classifier itself."""
+    kept = Estimators((estimator,), (present,), n_classes, rows.shape[1])
+    read = _READERS.get(type(estimator).__name__)
+    if read is None:
+        return kept
+    try:
+        found: NodeClassifier = read(estimator, present, n_classes)
+        # The readers look inside other libraries; what they make of it must predict the same.
+        some = rows[:: max(1, len(rows) // 1000)]
+        same = np.allclose(found.probabilities(some), kept.probabilities(some), atol=1e-4)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return kept
+    return found if same else kept
+
+
+def _trees(link: str, baseline: FloatArray, members: list[tuple[dict[str, Any], int]], width: int) -> Trees:
+    """Trees from the arrays of each and the class that it adds to."""
+    first = np.cumsum([0, *(len(tree["feature"]) for tree, _ in members)])
+
+    def joined(name: str, dtype: type) -> Any:
+        parts = [tree[name] for tree, _ in members]
+        if name in ("left", "right"):
+            parts = [np.asarray(part, dtype=np.int64) + at for part, at in zip(parts, first, strict=False)]
+        return np.ascontiguousarray(np.concatenate(parts), dtype=dtype)
+
+    leaf = joined("feature", np.int32) < 0
+    value = joined("value", np.float64)
+    return Trees(
+        link=link,
+        baseline=baseline,
+        feature=joined("feature", np.int32),
+        threshold=np.where(leaf, 0.0, joined("threshold", np.float64)),
+        left=joined("left", np.int32),
+        right=joined("right", np.int32),
+        value=value.reshape(len(leaf), -1) * leaf[:, None],
+        root=first[:-1].astype(np.int32),
+        column=np.array([column for _, column in members], dtype=np.int32),
+        width=width,
+    )
+
+
+def _baseline(values: FloatArray, present: IntArray, n_classes: int) -> FloatArray:
+    """Scores before any tree: of two classes only the second has one."""
+    baseline = np.full(n_classes, ABSENT)
+    baseline[present] = [0.0, values[0]] if len(values) == 1 else values
+    return baseline
+
+
+def _read_boosting(estimator: Any, present: IntArray, n_classes: int) -> Trees:
+    """HistGradientBoostingClassifier."""
+    start = np.asarray(estimator._baseline_prediction, dtype=np.float64).ravel()
+    members = []
+    for turn in estimator._predictors:
+        for at, predictor in enumerate(turn):
+            nodes = predictor.nodes
+            leaf = nodes["is_leaf"].astype(bool)
+            tree = {
+                "feature": np.where(leaf, -1, nodes["feature_idx"]),
+                "threshold": nodes["num_threshold"],
+                "left": nodes["left"],
+                "right": nodes["right"],
+                "value": nodes["value"],
+            }
+            members.append((tree, int(present[at + (len(turn) == 1)])))
+    return _trees("scores", _baseline(start, present, n_classes), members, estimator.n_features_in_)
+
+
+def _read_lightgbm(estimator: Any, present: IntArray, n_classes: int) -> Trees:
+    """LGBMClassifier."""
+    model = estimator.booster_.dump_model()
+    turn = model["num_tree_per_iteration"]
+    members = []
+    for number, info in enumerate(model["tree_info"]):
+        tree: dict[str, list[Any]] = {name: [] for name in ("feature", "threshold", "left", "right", "value")}
+        waiting = [(info["tree_structure"], -1, "")]
+        while waiting:
+            node, parent, side = waiting.pop()
+            at, inner = len(tree["feature"]), "split_feature" in node
+            if parent >= 0:
+                tree[side][parent] = at
+            if inner and node["decision_type"] != "<=":
+                raise ValueError("a split that is not by a threshold")
+            own = (
+                (node["split_feature"], node["threshold"], 0, 0, 0.0) if inner else (-1, 0.0, 0, 0, node["leaf_value"])
+            )
+            for name, value in zip(tree, own, strict=True):
+                tree[name].append(value)
+            if inner:
+                waiting += [(node["right_child"], at, "right"), (node["left_child"], at, "left")]
+        members.append((tree, int(present[number % turn + (turn == 1)])))
+    start = np.zeros(turn)
+    return _trees("scores", _baseline(start, present, n_classes), members, estimator.n_features_in_)
+
+
+def _read_forest(estimator: Any, present: IntArray, n_classes: int) -> Trees:
+    """RandomForestClassifier and ExtraTreesClassifier: the mean of the leaves' class shares."""
+    members = []
+    for one in estimator.estimators_:
+        tree = one.tree_
+        shares = tree.value[:, 0, :]
+        value = np.zeros((tree.node_count, n_classes))
+        value[:, present] = shares / shares.sum(axis=1, keepdims=True) / len(estimator.estimators_)
+        inner = tree.children_left >= 0
+        members.append(
+            (
+                {
+                    "feature": np.where(inner, tree.feature, -1),
+                    "threshold": tree.threshold,
+                    "left": np.where(inner, tree.children_left, 0),
+                    "right": np.where(inner, tree.children_right, 0),
+                    "value": value,
+                },
+                0,
+            )
+        )
+    return _trees("probabilities", np.zeros(n_classes), members, estimator.n_features_in_)
+
+
+_READERS = {
+    "HistGradientBoostingClassifier": _read_boosting,
+    "LGBMClassifier": _read_lightgbm,
+    "RandomForestClassifier": _read_forest,
+    "ExtraTreesClassifier": _read_forest,
+}
+
+
+def bins_for(given: Any, rows: Rows) -> FloatArray:
+    """The bins of features for a classifier; none if it takes the features as they are."""
+    if not isinstance(given, str) or given not in N_BINS:
+        return np.zeros((0, 0))
+    return quantile_bounds(rows, N_BINS[given])

@@ -1,0 +1,160 @@
+"""A trained segmenter: labels and probabilities of every pixel or point, and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _threads
+from maxmargin.encoders.data import checks
+from maxmargin.model import Model
+from maxmargin.structures.base import FloatArray, IntArray, Structure
+from maxmargin.structures.networks.network import Network
+from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
+from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncoder
+from maxmargin.tasks.segmentation.images.extractor import ImageSites
+from maxmargin.tasks.segmentation.sites import Sites
+
+
+@dataclass(frozen=True, eq=False)
+class SegmenterModel(Model):
+    """A trained segmenter; inputs are images or scans, one at a time in memory.
+
+    Attributes:
+        encoder: turns inputs into graphs; has the stages.
+    """
+
+    encoder: SegmentationEncoder
+
+    def predict(self, X: Sequence[Any], *, seeds: Sequence[Any] | None = None) -> list[IntArray]:
+        """The label of every pixel or point of each input.
+
+        Args:
+            X: images or scans.
+            seeds: for each input an array of labels, void where nothing is known, or None; predictions have exactly
+                these labels there.
+        """
+        given = checks.examples(X)
+        with _threads.threads(self.n_jobs):
+            return list(
+                _threads.mapped(
+                    self._labels, list(zip(range(len(given)), given, self._seeds(given, seeds), strict=True))
+                )
+            )
+
+    def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
+        """The class probabilities of every pixel or point, shape ``(..., n_classes)``: those of the last stage."""
+
+        def one(item: tuple[int, Any]) -> FloatArray:
+            sites = self._sites(*item)
+            return self.encoder.auto_context.probabilities(sites)[sites.node_of]
+
+        with _threads.threads(self.n_jobs):
+            return list(_threads.mapped(one, list(enumerate(checks.examples(X)))))
+
+    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: Any = None) -> float:
+        """The share of labeled pixels or points that are right."""
+        gold = checks.examples(y, "y")
+        found = self.predict(X)
+        checks.same_length(found, gold)
+        weight = checks.weights(sample_weight, len(gold))
+        counts = np.array([self.encoder.agreement(np.asarray(a), b) for a, b in zip(gold, found, strict=True)])
+        right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
+        return float(right / total) if total > 0 else 1.0
+
+    def _sites(self, index: int, given: Any) -> Sites:
+        try:
+            return self.encoder.extractor.sites(given)
+        except ValueError as error:
+            raise ValueError(f"example {index}: {error}") from None
+
+    def _seeds(self, given: list[Any], seeds: Sequence[Any] | None) -> list[IntArray | None]:
+        """Seeds as numbers of classes, -1 elsewhere."""
+        if seeds is None:
+            return [None] * len(given)
+        checks.same_length(given, seeds)
+        found: list[IntArray | None] = []
+        for index, (one, own) in enumerate(zip(given, seeds, strict=True)):
+            if own is None:
+                found.append(None)
+                continue
+            codes = self.encoder.coded([own])[0]
+            shape = self.encoder.extractor.labels_shape(one)
+            if codes.shape != shape:
+                raise ValueError(f"example {index}: seeds of shape {codes.shape}, expected {shape}")
+            found.append(codes)
+        return found
+
+    def _labels(self, item: tuple[int, Any, IntArray | None]) -> IntArray:
+        """The labels of one input."""
+        index, given, seeds = item
+        sites = self._sites(index, given)
+        probabilities = self.encoder.auto_context.probabilities(sites)
+        nodes = self.node_labels(sites, probabilities, seeds)
+        labels = self._finished(given, sites, probabilities, nodes, seeds)
+        return np.asarray(self.encoder.classes or (), dtype=np.int64)[labels]
+
+    def node_labels(self, sites: Sites, probabilities: FloatArray, seeds: IntArray | None = None) -> IntArray:
+        """The classes of the nodes of one graph; a node with seeds has their most frequent class."""
+        batch = self.encoder.pack([sites], [probabilities])
+        counts = None if seeds is None else sites.counts(seeds, len(self.encoder.classes or ()))
+        return best_labels(batch.structure, self._scores(batch), counts)
+
+    def _finished(
+        self, given: Any, sites: Sites, probabilities: FloatArray, nodes: IntArray, seeds: IntArray | None
+    ) -> IntArray:
+        """The classes of pixels or points from those of nodes."""
+        labels = nodes[sites.node_of]
+        return labels if seeds is None else np.where(seeds >= 0, seeds, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSegmenterModel(SegmenterModel):
+    """A trained segmenter of images, which labels pixels near the boundaries of regions by a second cut."""
+
+    encoder: ImageEncoder
+
+    def _finished(
+        self, given: Any, sites: Sites, probabilities: FloatArray, nodes: IntArray, seeds: IntArray | None
+    ) -> IntArray:
+        """The classes of pixels; seeds hold exactly."""
+        labels = super()._finished(given, sites, probabilities, nodes, seeds)
+        cut = self.encoder.pixel_cut
+        if cut is None:
+            return labels
+        assert isinstance(sites, ImageSites)
+        found = cut.pixels(sites, probabilities, labels)
+        if not len(found.pixels):
+            return labels
+        batch = cut.graph.batch(cut.graph.parse([found.graph]))
+        # Pixels outside the band, and seeds, keep their labels.
+        held = found.held if seeds is None else found.held | (seeds.ravel()[found.pixels] >= 0)
+        counts = np.zeros((len(held), len(self.encoder.classes or ())))
+        counts[np.flatnonzero(held), found.inside[held]] = 1.0
+        return found.with_labels(best_labels(batch.structure, batch.features.scores(cut.weights), counts))
+
+
+def best_labels(structure: Structure, scores: FloatArray, counts: FloatArray | None = None) -> IntArray:
+    """The best labels of one graph's nodes.
+
+    Args:
+        structure: the graph.
+        scores: of its parts; changed if there are seeds.
+        counts: seeds of each class at each node, shape ``(n_nodes, n_classes)``: a node with seeds takes their most
+            frequent class.
+    """
+    if counts is not None and counts.any():
+        seeded = np.flatnonzero(counts.any(axis=1))
+        wanted = counts[seeded].argmax(axis=1)
+        # More than all else together: no other label of a seeded node can be part of the best output.
+        enough = 1.0 + 2.0 * float(np.abs(scores).sum())
+        if isinstance(structure, Network):
+            table = scores[: counts.size].reshape(counts.shape)
+            table[seeded] = -enough
+            table[seeded, wanted] = enough
+        else:
+            scores[seeded] = np.where(wanted > 0, enough, -enough)
+    return np.asarray(structure.labels(scores).outputs[0], dtype=np.int64)

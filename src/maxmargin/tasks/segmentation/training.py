@@ -1,0 +1,343 @@
+"""Training of segmenters: stages by folds, then the weights of nodes and edges jointly by large margin.
+
+The nodes of a training graph carry out-of-fold probabilities of the last stage, so that the cut learns how far to
+trust them. The loss of a node is its number of labeled pixels or points, divided by the mean: the hinge loss bounds
+the pixel error. Void pixels count nowhere, and nodes that are void altogether are left out of the training graphs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from maxmargin import _checks, _threads
+from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.inputs import Graph
+from maxmargin.model import Model
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.progress import Stages
+from maxmargin.tasks.segmentation.encoder.images import BAND, PixelCut
+from maxmargin.tasks.segmentation.encoder.segmentation import (
+    GraphEncoder,
+    SegmentationEncoder,
+    graph_encoder,
+    graph_of,
+    label_array,
+)
+from maxmargin.tasks.segmentation.images.extractor import ImageSites
+from maxmargin.tasks.segmentation.images.pixel_cut import pixel_graph
+from maxmargin.tasks.segmentation.learning.auto_context import MOST_STAGES, fit_auto_context
+from maxmargin.tasks.segmentation.learning.fitting import check_classifier
+from maxmargin.tasks.segmentation.model import ImageSegmenterModel, SegmenterModel
+from maxmargin.tasks.segmentation.sites import Sites
+from maxmargin.training import Examples, Settings, train_examples
+
+SETTINGS = Settings(C=1.0, tol=1e-3, random_state=0)
+"""The default settings of the cut."""
+
+ClassWeight = Mapping[Hashable, float] | str | None
+"""Costs of classes: a number for each, "balanced", or None."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StageSettings:
+    """How to train the stages.
+
+    Attributes:
+        classifier: the node classifier: "boosting" (scikit-learn), "lightgbm", "linear" (logistic regression on bins
+            of each feature), or any classifier of scikit-learn with ``predict_proba``.
+        stages: number of stages; all but the first see the probabilities of the stage before.
+        folds: folds of images or scans by which probabilities are out of fold.
+        class_weight: costs of errors at pixels or points of each class, by label; "balanced": inversely proportional
+            to the number of them; None: 1.
+    """
+
+    classifier: Any = "boosting"
+    stages: int = 3
+    folds: int = 4
+    class_weight: ClassWeight = None
+
+    def __post_init__(self) -> None:
+        check_classifier(self.classifier)
+        if _checks.integer("stages", self.stages, least=1) > MOST_STAGES:
+            raise ValueError(f"stages must be at most {MOST_STAGES}, got {self.stages}")
+        _checks.integer("folds", self.folds, least=2)
+        given = self.class_weight
+        if isinstance(given, str) and given != "balanced":
+            raise ValueError(f'class_weight must be "balanced", numbers by label, or None, got {given!r}')
+
+    def weights(self, classes: Sequence[Hashable], counts: FloatArray) -> FloatArray:
+        """The cost of each class, from its number of pixels or points."""
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        if isinstance(self.class_weight, str):
+            return np.asarray(counts.sum() / (len(classes) * np.maximum(counts, 1.0)))
+        for label, value in self.class_weight.items():
+            if label not in classes:
+                raise ValueError(f"class_weight names {label!r}, which is not a class: {', '.join(map(str, classes))}")
+            _checks.number(f"the class_weight of {label!r}", value, least=0)
+        return np.array([float(self.class_weight.get(label, 1.0)) for label in classes])
+
+
+@dataclass(frozen=True, eq=False)
+class Labeled:
+    """Sites with labels.
+
+    Attributes:
+        sites: one per image or scan.
+        counts: for each, the labeled pixels or points of each class in a node, shape ``(n_nodes, n_classes)``.
+    """
+
+    sites: list[Sites]
+    counts: list[FloatArray]
+
+    @property
+    def totals(self) -> FloatArray:
+        """Pixels or points of each class."""
+        return np.asarray(np.sum([own.sum(axis=0) for own in self.counts], axis=0))
+
+
+def train_segmenter(
+    encoder: SegmentationEncoder,
+    X: Sequence[Any],
+    y: Sequence[Any],
+    settings: Settings = SETTINGS,
+    stages: StageSettings | None = None,
+    *,
+    dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    refine: bool = True,
+    verbose: bool = False,
+) -> SegmenterModel:
+    """Train a segmenter.
+
+    Args:
+        encoder: an encoder that has not been fitted, for example ``ImageEncoder(ImageExtractor())``.
+        X: images or scans.
+        y: their labels, arrays of integers with one label for each pixel or point.
+        settings: how to train the cut.
+        stages: how to train the stages.
+        dev: images or scans and labels that choose C and the stopping point.
+        refine: whether images get a second cut, of the pixels near boundaries.
+        verbose: whether to draw progress bars on a terminal.
+
+    Returns:
+        The model; ``model.training`` says how training went.
+    """
+    stages = stages or StageSettings()
+    began = time.perf_counter()
+    with _threads.threads(settings.n_jobs), Stages(verbose) as bar:
+        prepared = prepare(encoder, X, y, stages, settings.random_state or 0, bar)
+        score = None
+        if dev is not None:
+            held_out = checks.examples(dev[0]), checks.examples(dev[1], "y")
+            score = dev_score(prepared.encoder, labeled_sites(prepared.encoder, *held_out, bar, "dev features"))
+        bar.begin("cut", 1)
+        trained = train_examples(prepared.examples(), settings, score=score)
+        model = prepared.model(trained)
+        if isinstance(model, ImageSegmenterModel) and refine:
+            bar.begin("pixels", 1)
+            model = with_pixel_cut(model, prepared, y, settings)
+    metadata = {
+        "examples": len(prepared.labeled.sites),
+        "nodes": int(sum(len(one.size) for one in prepared.labeled.sites)),
+        "classifier": stages.classifier if isinstance(stages.classifier, str) else type(stages.classifier).__name__,
+        "stages": stages.stages,
+        "folds": stages.folds,
+        **model.metadata,
+        "seconds": time.perf_counter() - began,
+    }
+    return replace(model, metadata=metadata)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Training data after the stages: what the weights of cuts are learned from.
+
+    Attributes:
+        encoder: knows the classes and the stages.
+        labeled: sites and labels.
+        probabilities: out-of-fold class probabilities of the nodes.
+        cost: how much a pixel or point of each class counts.
+    """
+
+    encoder: SegmentationEncoder
+    labeled: Labeled
+    probabilities: list[FloatArray]
+    cost: FloatArray
+
+    def examples(self) -> Examples:
+        """The graphs of all nodes that are not void, with their labels and losses."""
+        graph = graph_encoder(len(self.encoder.classes or ()))
+        triples = zip(self.labeled.sites, self.probabilities, self.labeled.counts, strict=True)
+        known = [known_part(sites, own, counts * self.cost) for sites, own, counts in triples]
+        known = [one for one in known if len(one[1])]
+        mean = float(np.concatenate([weight for _, _, weight in known]).mean())
+        return Examples.fit(
+            graph,
+            [one for one, _, _ in known],
+            [labels for _, labels, _ in known],
+            loss_weight=[weight / mean for _, _, weight in known],
+        )
+
+    def model(self, trained: Model) -> SegmenterModel:
+        """The segmenter of a model that was trained on :meth:`examples`."""
+        encoder = replace(self.encoder, graph=cast(GraphEncoder, trained.encoder))
+        shell = cast(SegmenterModel, Model.of(encoder, trained.n_jobs))
+        return replace(shell, weights=trained.weights, metadata=trained.metadata, training=trained.training)
+
+
+def prepare(
+    encoder: SegmentationEncoder,
+    X: Sequence[Any],
+    y: Sequence[Any],
+    stages: StageSettings,
+    seed: int = 0,
+    bar: Stages | None = None,
+) -> Prepared:
+    """Compute features and train the stages.
+
+    Args:
+        encoder: an encoder that has not been fitted.
+        X: images or scans.
+        y: their labels.
+        stages: how to train the stages.
+        seed: random seed of folds and classifiers.
+        bar: shows the progress.
+    """
+    bar = bar or Stages(False)
+    X, y = checks.examples(X), checks.examples(y, "y")
+    checks.same_length(X, y)
+    encoder = fitted(encoder, X, y)
+    labeled = labeled_sites(encoder, X, y, bar, "features")
+    cost = stages.weights(encoder.classes or (), labeled.totals)
+    bar.begin("stages", stages.stages * min(stages.folds, max(2, len(X))))
+    auto_context, probabilities = fit_auto_context(
+        labeled.sites,
+        labeled.counts,
+        classifier=stages.classifier,
+        stages=stages.stages,
+        folds=stages.folds,
+        seed=seed,
+        class_weight=cost,
+        advance=bar.advance,
+    )
+    return Prepared(replace(encoder, auto_context=auto_context), labeled, probabilities, cost)
+
+
+def fitted(encoder: SegmentationEncoder, X: Sequence[Any], y: Sequence[Any]) -> SegmentationEncoder:
+    """The encoder with the classes of labels, and an extractor fitted to the inputs."""
+    classes = encoder.classes
+    if classes is None:
+        values = np.unique(np.concatenate([np.unique(label_array(labels, i)) for i, labels in enumerate(y)]))
+        classes = tuple(values[values != encoder.void].tolist())
+    if len(classes) < 2:
+        given = f"only the class {classes[0]}" if classes else "no class"
+        raise ValueError(f"the labels have {given} besides void ({encoder.void}); give labels of two or more classes")
+    return replace(encoder, classes=classes, extractor=encoder.extractor.fit(X))
+
+
+def labeled_sites(encoder: SegmentationEncoder, X: list[Any], y: list[Any], bar: Stages, stage: str) -> Labeled:
+    """The sites of inputs, and the classes of their nodes."""
+    checks.same_length(X, y)
+    k = len(encoder.classes or ())
+    bar.begin(stage, len(X))
+
+    def one(item: tuple[int, Any, IntArray]) -> tuple[Sites, FloatArray]:
+        index, given, labels = item
+        try:
+            shape = encoder.extractor.labels_shape(given)
+            if labels.shape != shape:
+                raise ValueError(f"labels of shape {labels.shape}, expected {shape}")
+            sites = encoder.extractor.sites(given)
+        except ValueError as error:
+            raise ValueError(f"example {index}: {error}") from None
+        return sites, sites.counts(labels, k)
+
+    found = Labeled([], [])
+    for sites, counts in _threads.mapped(one, list(zip(range(len(X)), X, encoder.coded(y), strict=True))):
+        found.sites.append(sites)
+        found.counts.append(counts)
+        bar.advance()
+    missing = np.flatnonzero(found.totals == 0)
+    if len(missing) and stage == "features":
+        name = (encoder.classes or ())[missing[0]]
+        raise ValueError(f"no pixel or point has the class {name}; label some, or leave the class out")
+    return found
+
+
+def known_part(sites: Sites, probabilities: FloatArray, counts: FloatArray) -> tuple[Graph, IntArray, FloatArray]:
+    """The graph of the nodes that are not void, their classes, and the loss of each."""
+    whole = graph_of(sites, probabilities)
+    weight = counts.sum(axis=1)
+    kept = weight > 0
+    number = np.cumsum(kept) - 1
+    both = kept[sites.edges].all(axis=1)
+    ordered = np.sort(counts, axis=1)
+    # A wrong node costs the pixels that it gets wrong beyond those of the best label; mixed nodes cost little.
+    lead = ordered[:, -1] - ordered[:, -2]
+    graph = Graph(whole.node_features[kept], number[sites.edges[both]], np.asarray(whole.edge_features)[both])
+    return graph, counts[kept].argmax(axis=1), np.maximum(lead[kept], 1e-3 * weight[kept])
+
+
+def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], float]:
+    """A function of models of graphs: the share of pixels or points that they label right."""
+    probabilities = [encoder.auto_context.probabilities(one) for one in dev.sites]
+    graphs = [graph_of(one, own) for one, own in zip(dev.sites, probabilities, strict=True)]
+    batches: dict[int, Any] = {}
+
+    def score(model: Model) -> float:
+        if not batches:
+            batches[0] = model.encoder.transform(graphs)
+        right = 0.0
+        for labels, counts in zip(model.outputs(batches[0]), dev.counts, strict=True):
+            right += float(counts[np.arange(len(counts)), np.asarray(labels)].sum())
+        return right / float(dev.totals.sum())
+
+    return score
+
+
+PIXELS = 300_000
+"""About so many pixels of training images teach the cut of pixels."""
+
+
+def with_pixel_cut(
+    model: ImageSegmenterModel, prepared: Prepared, y: Sequence[Any], settings: Settings, band: float = BAND
+) -> ImageSegmenterModel:
+    """The model with a cut of pixels, learned on the boundaries that its regions have out of fold.
+
+    Args:
+        model: labels regions.
+        prepared: what it was trained on.
+        y: the labels of the pixels.
+        settings: how to train the cut.
+        band: how far the band of pixels reaches from a boundary, in sides of a region.
+    """
+    encoder = prepared.encoder
+    graphs, labels, weights = [], [], []
+    count = 0
+    for index in np.random.default_rng(settings.random_state).permutation(len(y)).tolist():
+        sites, probabilities = prepared.labeled.sites[index], prepared.probabilities[index]
+        assert isinstance(sites, ImageSites)
+        regions = model.node_labels(sites, probabilities)[sites.node_of]
+        found = pixel_graph(sites, probabilities, regions, band)
+        gold = encoder.coded([y[index]])[0].ravel()[found.pixels]
+        known = (gold >= 0) & ~found.held
+        if not known.any():
+            continue
+        graphs.append(found.graph)
+        labels.append(np.where(known, gold, found.inside))
+        weights.append(np.where(known, prepared.cost[np.maximum(gold, 0)], 0.0))
+        count += len(gold)
+        if count >= PIXELS:
+            break
+    if not graphs:
+        return model
+    examples = Examples.fit(graph_encoder(len(encoder.classes or ())), graphs, labels, loss_weight=weights)
+    trained = train_examples(examples, replace(settings, tol=max(settings.tol, 1e-2), C=10.0))
+    cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
+    metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}
+    return replace(model, encoder=replace(model.encoder, pixel_cut=cut), metadata=metadata)
