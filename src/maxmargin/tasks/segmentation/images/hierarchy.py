@@ -32,13 +32,13 @@ def merged(rows: FloatArray, size: FloatArray, edges: IntArray) -> IntArray:
 
 def merge_order(rows: FloatArray, size: FloatArray, edges: IntArray) -> list[tuple[int, int]]:
     """Pairs (segment that stays, segment that joins it) in the order of merging, as far as edges reach."""
-    total, weight = (rows * size[:, None]).tolist(), size.tolist()
-    near: list[set[int]] = [set() for _ in weight]
-    stamp = [0] * len(weight)
-    means = rows
+    means, weight = rows.copy(), size.astype(np.float64)
+    near: list[set[int]] = [set() for _ in size]
+    stamp = [0] * len(size)
     first, second = edges.T
-    cost = ((means[first] - means[second]) ** 2).sum(axis=1) * size[first] * size[second] / (size[first] + size[second])
-    heap = list(zip(cost.tolist(), first.tolist(), second.tolist(), [0] * len(edges), [0] * len(edges), strict=True))
+    price = ((means[first] - means[second]) ** 2).sum(axis=1) * weight[first] * weight[second]
+    price /= weight[first] + weight[second]
+    heap = list(zip(price.tolist(), first.tolist(), second.tolist(), [0] * len(edges), [0] * len(edges), strict=True))
     for i, j in edges.tolist():
         near[i].add(j)
         near[j].add(i)
@@ -46,13 +46,14 @@ def merge_order(rows: FloatArray, size: FloatArray, edges: IntArray) -> list[tup
     order = []
     while heap:
         _, i, j, at_i, at_j = heapq.heappop(heap)
-        if stamp[i] != at_i or stamp[j] != at_j:
+        if stamp[i] != at_i or stamp[j] != at_j:  # one of the two was merged since
             continue
         if len(near[i]) < len(near[j]):
             i, j = j, i
         order.append((i, j))
-        weight[i] += weight[j]
-        total[i] = [a + b for a, b in zip(total[i], total[j], strict=True)]
+        own = weight[i] + weight[j]
+        means[i] += (means[j] - means[i]) * (weight[j] / own)
+        weight[i] = own
         stamp[i] += 1
         stamp[j] = -1
         near[i].discard(j)
@@ -61,11 +62,9 @@ def merge_order(rows: FloatArray, size: FloatArray, edges: IntArray) -> list[tup
             near[k].discard(j)
             near[k].add(i)
         near[i] |= near[j]
-        own = [a / weight[i] for a in total[i]]
-        for k in near[i]:
-            other = weight[k]
-            apart = sum((a - b / other) ** 2 for a, b in zip(own, total[k], strict=True))
-            price = apart * weight[i] * other / (weight[i] + other)
-            low, high = (i, k) if i < k else (k, i)
-            heapq.heappush(heap, (price, low, high, stamp[low], stamp[high]))
+        others = list(near[i])
+        apart = means[others] - means[i]
+        prices = np.einsum("ij,ij->i", apart, apart) * weight[others] * own / (weight[others] + own)
+        for k, cost in zip(others, prices.tolist(), strict=True):
+            heapq.heappush(heap, (cost, i, k, stamp[i], stamp[k]))
     return order
