@@ -157,7 +157,7 @@ def _by(
 
 
 def curves(folder: Path, classifier: str, jobs: int, out: Path) -> dict[str, Any]:
-    """Training loss and dev error of the cut of regions against iterations and weight norm, as in the papers; a plot."""
+    """Plot training loss and dev error of the cut of regions against iterations and weight norm, as in the papers."""
     import matplotlib
 
     matplotlib.use("Agg")
