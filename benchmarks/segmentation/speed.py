@@ -6,10 +6,10 @@ import time
 from typing import Any
 
 import numpy as np
-from maxmargin.tasks.segmentation.pictures import drawn_pictures
 from scans import synthetic_scans
 
 from maxmargin.tasks.segmentation import ScanSegmenter, Segmenter
+from maxmargin.tasks.segmentation.drawings import drawn_pictures
 
 
 def measure(jobs: int) -> dict[str, Any]:
@@ -17,20 +17,20 @@ def measure(jobs: int) -> dict[str, Any]:
 
 
 def _image(jobs: int) -> dict[str, Any]:
-    pictures = drawn_pictures(24, seed=0)
-    model = Segmenter(n_jobs=jobs).fit([one.image for one in pictures], [one.mask for one in pictures])
-    large = drawn_pictures(1, seed=1, size=(1000, 1000))[0]
+    model = Segmenter(n_jobs=jobs).fit(*drawn_pictures(24, seed=0, size=(200, 250)))
+    (image,), (gold,) = drawn_pictures(1, seed=1, size=(1000, 1000))
     wall, cpu = time.perf_counter(), time.process_time()
-    predicted = model.predict([large.image])[0]
+    predicted = model.predict([image])[0]
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    small = drawn_pictures(1, seed=2, size=(400, 500))[0]
-    session = model.interactive(small.image)
+    error = round(100 * float((predicted != gold).mean()), 2)
+    (image,), (gold,) = drawn_pictures(1, seed=2, size=(400, 500))
+    session = model.interactive(image)
     session.segment()
     strokes = []
     rng = np.random.default_rng(0)
-    seeds = np.full(small.mask.shape, -1)
+    seeds = np.full(gold.shape, -1)
     for _ in range(10):
-        row, column = rng.integers(0, small.mask.shape[0]), rng.integers(0, small.mask.shape[1] - 30)
+        row, column = rng.integers(0, gold.shape[0]), rng.integers(0, gold.shape[1] - 30)
         seeds[row, column : column + 30] = rng.integers(0, 2)
         began = time.perf_counter()
         session.segment(seeds)
@@ -39,7 +39,7 @@ def _image(jobs: int) -> dict[str, Any]:
         "pixels": predicted.size,
         "seconds": round(wall, 2),
         "cpu_seconds": round(cpu, 2),
-        "error": round(100 * float((predicted != large.mask).mean()), 2),
+        "error": error,
         "stroke_milliseconds_on_500_x_400": round(1e3 * float(np.median(strokes)), 1),
     }
 
