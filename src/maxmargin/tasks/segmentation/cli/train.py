@@ -38,9 +38,7 @@ def train(
     folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of images or scans for the stages.")] = 5,
     classifier: Annotated[
         str,
-        typer.Option(
-            "--classifier", help="Node classifier: lightgbm, boosting (slower), linear, or auto: the first installed."
-        ),
+        typer.Option("--classifier", help="Node classifier: auto, lightgbm, boosting or linear."),
     ] = "auto",
     regions: Annotated[int, typer.Option("--regions", min=2, help="Superpixels of an image, about.")] = 600,
     graph: Annotated[str, typer.Option("--graph", help="Nodes of images: superpixels or pixels.")] = "superpixels",
