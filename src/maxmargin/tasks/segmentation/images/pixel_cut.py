@@ -145,8 +145,8 @@ def _node_features(
 class _Reader:
     """Smooths values of nodes over the image, and reads them at some of its pixels.
 
-    Smoothing takes place on a grid on which a region has a side of about eight cells, so it costs the same for images of
-    any size.
+    Smoothing takes place on a grid on which a region has a side of about eight cells, so it costs the same for images
+    of any size.
 
     Attributes:
         nodes: the node at every cell of the grid.
