@@ -1,5 +1,9 @@
+#include <nanobind/stl/pair.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "arrays.hpp"
 #include "maxmargin/cut/batch.hpp"
@@ -26,39 +30,45 @@ void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations
                 threads);
 }
 
-// The first edge, in the order of the batch, whose two nodes an earlier edge of its example joins; -1 if there is none.
-std::int64_t repeated_edge(In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets, In<std::int64_t> edges) {
+// What is wrong with the edges of a batch, and the first edge of which it is true: 1 a node that its example does not
+// have, 2 a loop, 3 two nodes that an earlier edge joins; 0 if all is well.
+std::pair<int, std::int64_t> faulty_edge(In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets,
+                                         In<std::int64_t> edges) {
     const auto nodes = view(node_offsets), offsets = view(edge_offsets), ends = view(edges);
     require(!nodes.empty() && nodes.size() == offsets.size() && rises_to(nodes, static_cast<std::size_t>(nodes.back())),
             "node and edge offsets must have one entry more than there are examples and rise from 0");
     require(rises_to(offsets, ends.size() / 2) && ends.size() % 2 == 0, "edges need two entries each");
     const NoGil unlocked;
-    // Edges in order of their first node, then each node marks the second nodes of its edges.
-    std::vector<std::int64_t> next(static_cast<std::size_t>(nodes.back()) + 1, 0), order(ends.size() / 2),
-        seen(static_cast<std::size_t>(nodes.back()), -1);
-    const auto low = [&](std::int64_t e) { return std::min(ends[2 * e], ends[2 * e + 1]); };
-    const auto high = [&](std::int64_t e) { return std::max(ends[2 * e], ends[2 * e + 1]); };
-    std::int64_t first = -1;
+    std::int64_t loop = -1, repeated = -1;
     for (std::size_t i = 1; i < nodes.size(); ++i) {
-        const std::int64_t shift = nodes[i - 1], count = nodes[i] - shift;
+        const std::int64_t count = nodes[i] - nodes[i - 1];
         for (std::int64_t e = offsets[i - 1]; e < offsets[i]; ++e) {
-            require(low(e) >= 0 && high(e) < count, "an edge names a node that its example does not have");
-            ++next[shift + low(e) + 1];
+            const std::int64_t j = ends[2 * e], k = ends[2 * e + 1];
+            if (j < 0 || k < 0 || j >= count || k >= count) return {1, e};
+            if (j == k && loop < 0) loop = e;
         }
-        next[shift] = offsets[i - 1];
-        for (std::int64_t j = shift; j < shift + count; ++j) next[j + 1] += next[j];
-        for (std::int64_t e = offsets[i - 1]; e < offsets[i]; ++e) order[next[shift + low(e)]++] = e;
-        std::int64_t at = offsets[i - 1];
+    }
+    if (loop >= 0) return {2, loop};
+    // Edges in order of their lower nodes; then each node marks the upper nodes of its edges.
+    std::vector<std::int64_t> next, order, last;
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+        const std::int64_t count = nodes[i] - nodes[i - 1], begin = offsets[i - 1];
+        next.assign(static_cast<std::size_t>(count) + 1, 0);
+        last.assign(static_cast<std::size_t>(count), -1);
+        order.resize(static_cast<std::size_t>(offsets[i] - begin));
+        for (std::int64_t e = begin; e < offsets[i]; ++e) ++next[std::min(ends[2 * e], ends[2 * e + 1]) + 1];
+        for (std::int64_t j = 0; j < count; ++j) next[j + 1] += next[j];
+        for (std::int64_t e = begin; e < offsets[i]; ++e) order[next[std::min(ends[2 * e], ends[2 * e + 1])]++] = e;
+        std::int64_t at = 0;
         for (std::int64_t j = 0; j < count; ++j) {
-            for (; at < next[shift + j]; ++at) {
-                const std::int64_t e = order[at];
-                if (seen[shift + high(e)] == j && (first < 0 || e < first)) first = e;
-                seen[shift + high(e)] = j;
+            for (; at < next[j]; ++at) {
+                const std::int64_t e = order[at], other = std::max(ends[2 * e], ends[2 * e + 1]);
+                if (last[other] == j && (repeated < 0 || e < repeated)) repeated = e;
+                last[other] = j;
             }
         }
-        next[shift + count] = 0;
     }
-    return first;
+    return {repeated >= 0 ? 3 : 0, repeated};
 }
 
 void order(const CutBatch& batch, Out<std::int32_t> order) {
@@ -135,7 +145,7 @@ void bind_cut(nb::module_& module) {
                       const Offsets&, const Offsets&>(),
              "node_offsets"_array, "edge_offsets"_array, "ends"_array, "node_order"_array, "edge_order"_array,
              "own_nodes"_array, "own_edges"_array, "cliques"_array);
-    module.def("repeated_edge", &repeated_edge, "node_offsets"_array, "edge_offsets"_array, "edges"_array);
+    module.def("faulty_edge", &faulty_edge, "node_offsets"_array, "edge_offsets"_array, "edges"_array);
     module.def("cut_argmax", &argmax, "batch"_a, "scores"_array, "augmentations_per_arc"_a, "flow"_array, "z"_array,
                "value"_array, "status"_array, "threads"_a);
     module.def("cut_order", &order, "batch"_a, "order"_array);

@@ -66,29 +66,31 @@ class MaxFlow {
 
     void start(const double* scores, const double* capacity, const double* flow) {
         const CutExample& g = *graph_;
+        warm_ = !std::all_of(flow, flow + g.edges, [](double f) { return f == 0.0; });
         for (std::int32_t j = 0; j < g.nodes; ++j) {
             excess_[j] = scores[j];
-            slack_[j] = std::abs(scores[j]);
+            slack_[j] = rounding * std::abs(scores[j]);
         }
-        warm_ = false;
+        std::fill(open_.begin(), open_.begin() + 2 * static_cast<std::ptrdiff_t>(g.edges), std::uint8_t{3});
+        if (!warm_) {
+            for (std::int32_t e = 0; e < g.edges; ++e) residual_[2 * e] = residual_[2 * e + 1] = capacity[e];
+            return;
+        }
         for (std::int32_t e = 0; e < g.edges; ++e) {
             const double c = capacity[e];
             const double f = flow[e] > c ? c : flow[e] >= -c ? flow[e] : flow[e] < -c ? -c : 0.0;
             const std::int32_t i = g.ends[2 * e], j = g.ends[2 * e + 1];
-            warm_ = warm_ || f != 0.0;
-            residual_[2 * e] = c - f;
-            residual_[2 * e + 1] = c + f;
+            const double ahead = c - f, behind = c + f;
+            residual_[2 * e] = ahead <= rounding * c ? 0.0 : ahead;
+            residual_[2 * e + 1] = behind <= rounding * c ? 0.0 : behind;
             excess_[i] -= f;
             excess_[j] += f;
-            slack_[i] += c;
-            slack_[j] += c;
+            slack_[i] += rounding * c;
+            slack_[j] += rounding * c;
         }
         // A node that a former call has left with rounding errors only has no excess.
-        const double errors = warm_ ? 16.0 : 1.0;
-        for (std::int32_t j = 0; j < g.nodes; ++j) {
-            slack_[j] *= rounding;
-            if (std::abs(excess_[j]) <= errors * slack_[j]) excess_[j] = 0.0;
-        }
+        for (std::int32_t j = 0; j < g.nodes; ++j)
+            if (std::abs(excess_[j]) <= 16.0 * slack_[j]) excess_[j] = 0.0;
     }
 
     // Pushes flow along an arc; true if the arc has no capacity left.
@@ -159,11 +161,16 @@ class MaxFlow {
         }
         for (std::int32_t e = 0; e < g.edges; ++e) {
             const std::int32_t i = g.ends[2 * e], j = g.ends[2 * e + 1];
-            note(2 * e);
-            if (tree_[i] == tree_[j]) continue;
             const bool ahead = residual_[2 * e] > 0.0, behind = residual_[2 * e + 1] > 0.0;
-            if (tree_[i] == source ? ahead : tree_[i] == sink && behind && !warm_) activate(i);
-            if (tree_[j] == source ? behind : tree_[j] == sink && ahead && !warm_) activate(j);
+            if (!ahead || !behind) note(2 * e);
+            if (tree_[i] == tree_[j]) continue;
+            if (tree_[i] == source ? ahead : tree_[i] == sink && behind && !warm_) queued_[i] = 1;
+            if (tree_[j] == source ? behind : tree_[j] == sink && ahead && !warm_) queued_[j] = 1;
+        }
+        // In the order of nodes, so that those that lie near each other in memory have their turns together.
+        for (std::int32_t j = 0; j < g.nodes; ++j) {
+            queue_[tail_] = j;
+            tail_ += queued_[j];
         }
     }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from maxmargin._terminal import fail, printable
+from maxmargin.tasks.common.packages import MissingPackageError
 from maxmargin.tasks.common.text import STANDARD_INPUT, FileError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def errors_as_lines(left: str | Callable[[], str] = "nothing was written") -> It
         raise
     except OSError as error:
         fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
-    except ValueError as error:
+    except (ValueError, MissingPackageError) as error:
         fail(str(error))
     except KeyboardInterrupt:
         print(f"interrupted; {printable(left() if callable(left) else left)}", file=sys.stderr)
@@ -75,6 +76,22 @@ def writable(path: Path, keep: Sequence[str | None] = ()) -> None:
         fail(f"{path}: its folder does not exist; create it, or give another --out")
     if not os.access(folder, os.W_OK | os.X_OK):  # an existing file is replaced, not written to
         fail(f"{path}: no permission to write to its folder; give another --out")
+
+
+def writable_folder(path: Path, keep: Sequence[Path] = ()) -> None:
+    """Make a folder for output; fail if files cannot be written to it, or if it has one of the files to ``keep``."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        fail(f"{path} is a file; give --out a folder")
+    except OSError as error:
+        fail(f"{path}: {error.strerror or error}; give another --out")
+    if not os.access(path, os.W_OK | os.X_OK):
+        fail(f"{path}: no permission to write to this folder; give another --out")
+    folder = path.resolve()
+    for other in keep:
+        if other.resolve().parent == folder:
+            fail(f"--out {path} has the input {other}, which could be overwritten; give another --out")
 
 
 def once(paths: Sequence[str | None]) -> None:

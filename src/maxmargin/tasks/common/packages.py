@@ -6,10 +6,14 @@ import importlib
 from typing import Any
 
 
+class MissingPackageError(ImportError):
+    """A package is missing that comes with an extra."""
+
+
 def optional(module: str, extra: str) -> Any:
     """Import a module of a package that comes with an extra; the error says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise ImportError(f"{package} is not installed; run: pip install 'maxmargin[{extra}]'") from None
+        raise MissingPackageError(f"{package} is not installed; run: pip install 'maxmargin[{extra}]'") from None

@@ -20,6 +20,26 @@ from maxmargin.tasks.segmentation.sites import Sites
 
 
 @dataclass(frozen=True, eq=False)
+class Segmentation:
+    """One input's labels and probabilities.
+
+    Attributes:
+        labels: the label of every pixel or point.
+        sites: the graph of the input.
+        node_probabilities: class probabilities of its nodes, shape ``(n_nodes, n_classes)``.
+    """
+
+    labels: IntArray
+    sites: Sites
+    node_probabilities: FloatArray
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """The class probabilities of every pixel or point, shape ``(..., n_classes)``."""
+        return self.node_probabilities[self.sites.node_of]
+
+
+@dataclass(frozen=True, eq=False)
 class SegmenterModel(Model):
     """A trained segmenter; inputs are images or scans, one at a time in memory.
 
@@ -49,7 +69,11 @@ class SegmenterModel(Model):
         """The class probabilities of every pixel or point, shape ``(..., n_classes)``: those of the last stage."""
 
         def one(item: tuple[int, Any]) -> FloatArray:
-            sites = self._sites(*item)
+            index, given = item
+            try:
+                sites = self.encoder.extractor.sites(given)
+            except ValueError as error:
+                raise ValueError(f"example {index}: {error}") from None
             return self.encoder.auto_context.probabilities(sites)[sites.node_of]
 
         with _threads.threads(self.n_jobs):
@@ -65,12 +89,6 @@ class SegmenterModel(Model):
         right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
         return float(right / total) if total > 0 else 1.0
 
-    def _sites(self, index: int, given: Any) -> Sites:
-        try:
-            return self.encoder.extractor.sites(given)
-        except ValueError as error:
-            raise ValueError(f"example {index}: {error}") from None
-
     def _seeds(self, given: list[Any], seeds: Sequence[Any] | None) -> list[IntArray | None]:
         """Seeds as numbers of classes, -1 elsewhere."""
         if seeds is None:
@@ -82,20 +100,40 @@ class SegmenterModel(Model):
                 found.append(None)
                 continue
             codes = self.encoder.coded([own])[0]
-            shape = self.encoder.extractor.labels_shape(one)
-            if codes.shape != shape:
-                raise ValueError(f"example {index}: seeds of shape {codes.shape}, expected {shape}")
+            try:
+                shape = self.encoder.extractor.labels_shape(one)
+                if codes.shape != shape:
+                    raise ValueError(f"seeds of shape {codes.shape}, expected {shape}")
+            except ValueError as error:
+                raise ValueError(f"example {index}: {error}") from None
             found.append(codes)
         return found
 
     def _labels(self, item: tuple[int, Any, IntArray | None]) -> IntArray:
         """The labels of one input."""
         index, given, seeds = item
-        sites = self._sites(index, given)
+        try:
+            return self._segmented(given, seeds).labels
+        except ValueError as error:
+            raise ValueError(f"example {index}: {error}") from None
+
+    def segment(self, given: Any, seeds: Any = None) -> Segmentation:
+        """Labels and probabilities of one image or scan, for the work of one prediction.
+
+        Args:
+            given: the image or scan.
+            seeds: as in :meth:`predict`, or None.
+        """
+        with _threads.threads(self.n_jobs):
+            return self._segmented(given, self._seeds([given], [seeds])[0])
+
+    def _segmented(self, given: Any, seeds: IntArray | None) -> Segmentation:
+        """One input with seeds as numbers of classes."""
+        sites = self.encoder.extractor.sites(given)
         probabilities = self.encoder.auto_context.probabilities(sites)
         nodes = self.node_labels(sites, probabilities, seeds)
         labels = self._finished(given, sites, probabilities, nodes, seeds)
-        return np.asarray(self.encoder.classes or (), dtype=np.int64)[labels]
+        return Segmentation(np.asarray(self.encoder.classes or (), dtype=np.int64)[labels], sites, probabilities)
 
     def node_labels(self, sites: Sites, probabilities: FloatArray, seeds: IntArray | None = None) -> IntArray:
         """The classes of the nodes of one graph; a node with seeds has their most frequent class."""
@@ -122,10 +160,23 @@ class ImageSegmenterModel(SegmenterModel):
     ) -> IntArray:
         """The classes of pixels; seeds hold exactly."""
         labels = super()._finished(given, sites, probabilities, nodes, seeds)
+        assert isinstance(sites, ImageSites)
+        return self.pixel_labels(sites, probabilities, labels, seeds)
+
+    def pixel_labels(
+        self, sites: ImageSites, probabilities: FloatArray, labels: IntArray, seeds: IntArray | None = None
+    ) -> IntArray:
+        """The classes of pixels after the cut of those near boundaries.
+
+        Args:
+            sites: the sites of the image.
+            probabilities: class probabilities of its nodes.
+            labels: the class of each pixel so far.
+            seeds: classes of pixels that keep them, -1 elsewhere; None for none.
+        """
         cut = self.encoder.pixel_cut
         if cut is None:
             return labels
-        assert isinstance(sites, ImageSites)
         found = cut.pixels(sites, probabilities, labels)
         if not len(found.pixels):
             return labels

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from maxmargin.tasks.segmentation.cli import train
+from maxmargin.tasks.segmentation.cli import evaluate, predict, train
 
 app = typer.Typer(help="Segmentation of images and scans: train, predict, evaluate, report.", no_args_is_help=True)
 app.command()(train.train)
+app.command()(predict.predict)
+app.command()(evaluate.evaluate)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model written by segment train.")]
 Classes = Annotated[
     str | None,
     typer.Option(

@@ -145,6 +145,14 @@ class SegmentationEncoder(Encoder):
         return tuple(map(str, self.classes or ())) if self.codes is None else self.codes.names
 
     @property
+    def file_codes(self) -> ClassCodes:
+        """The values of the classes in files: those of training, or else the labels themselves."""
+        if self.codes is not None:
+            return self.codes
+        labels = [int(str(label)) for label in self.classes or ()]
+        return ClassCodes(tuple(map(str, labels)), tuple((label,) for label in labels), (self.void,))
+
+    @property
     def n_weights(self) -> int:
         """Number of weights of the graphs."""
         return self.graph.n_weights

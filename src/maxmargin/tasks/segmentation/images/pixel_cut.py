@@ -82,10 +82,8 @@ def pixel_graph(
     """
     pixel_labels = np.asarray(labels, dtype=np.int64)
     axes = pixel_labels.ndim
-    side = float(np.mean(sites.size if not sites.pixels else sites.regions.size)) ** (1.0 / axes)
-    band_mask = (
-        np.ones(pixel_labels.shape, dtype=bool) if np.isinf(band) else _band(pixel_labels, max(1.0, band * side))
-    )
+    side = region_side(sites)
+    band_mask = np.ones(pixel_labels.shape, dtype=bool) if np.isinf(band) else band_of(pixel_labels, band * side)
     rim = ndimage.binary_dilation(band_mask, np.ones((3,) * axes)) & ~band_mask if band_mask.any() else band_mask
     chosen = band_mask | rim
     pixels = np.flatnonzero(chosen)
@@ -107,7 +105,7 @@ PIXEL_EDGE_NAMES = ["length", *(f"length, color within {width:g}" for width in C
 """The columns of a pixel graph's edge features."""
 
 
-def _band(labels: npt.NDArray[np.int64], reach: float) -> npt.NDArray[np.bool_]:
+def band_of(labels: npt.NDArray[np.int64], reach: float) -> npt.NDArray[np.bool_]:
     """Pixels within a distance of one whose neighbor has another label."""
     boundary = np.zeros(labels.shape, dtype=bool)
     for offset in half_neighborhood(labels.ndim, 2 * labels.ndim):
@@ -117,7 +115,13 @@ def _band(labels: npt.NDArray[np.int64], reach: float) -> npt.NDArray[np.bool_]:
             view |= differs
     if not boundary.any():
         return boundary
-    return np.asarray(ndimage.distance_transform_edt(~boundary) < reach)
+    return np.asarray(ndimage.distance_transform_edt(~boundary) < max(1.0, reach))
+
+
+def region_side(sites: ImageSites) -> float:
+    """The side of a mean region, in pixels of the image."""
+    mean = np.mean(sites.regions.size if sites.pixels else sites.size)
+    return float(mean ** (1.0 / sites.node_of.ndim))
 
 
 def _node_features(

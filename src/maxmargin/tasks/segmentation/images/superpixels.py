@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.packages import optional
 from maxmargin.tasks.segmentation.images.channels import Pixels
+from maxmargin.tasks.segmentation.io.pixels import EXTRA
 
 Labels = npt.NDArray[np.int32]
 
@@ -41,12 +43,8 @@ def slic(color: Pixels, n_regions: int, compactness: float, iterations: int = 10
     """
     if n_regions <= 1 or color[..., 0].size == 1:
         return np.zeros(color.shape[:-1], dtype=np.int32)
-    try:
-        from skimage.segmentation import slic as segment
-    except ImportError:
-        raise ImportError('superpixels need scikit-image: pip install "maxmargin[images]"') from None
     spread = float(color.max() - color.min())  # scikit-image divides colors by this
-    found = segment(
+    found = optional("skimage.segmentation", EXTRA).slic(
         color,
         n_segments=n_regions,
         compactness=compactness / spread if spread > 0 else 1.0,

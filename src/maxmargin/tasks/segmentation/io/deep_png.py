@@ -23,7 +23,7 @@ def color_depth(data: bytes) -> int | None:
 
 
 def decode_deep(data: bytes, max_pixels: int) -> npt.NDArray[np.uint16]:
-    """Return the pixels of a PNG file of 16 bits a channel in color, without alpha, shape ``(h, w, 3)``.
+    """Return the pixels of a PNG file of 16 bits a channel in color, shape ``(h, w, 3)`` or with alpha ``(h, w, 4)``.
 
     Raises ValueError on damaged files; those with interlaced rows are not supported.
     """
@@ -42,7 +42,7 @@ def decode_deep(data: bytes, max_pixels: int) -> npt.NDArray[np.uint16]:
         raise ValueError(f"{len(content)} bytes of pixels instead of {wanted}")
     rows = np.frombuffer(content, dtype=np.uint8).reshape(height, -1)
     plain = _unfiltered(rows[:, 0], rows[:, 1:].reshape(height, width, 2 * channels))
-    return plain.view(">u2")[..., :3].astype(np.uint16)
+    return plain.view(">u2").astype(np.uint16)
 
 
 def _contents(data: bytes) -> Iterator[bytes]:

@@ -217,12 +217,12 @@ def pixels_shape(image: Array) -> tuple[int, ...]:
 
 def _other_size(path: AnyPath, size: Sequence[int], mask_path: AnyPath, shape: Sequence[int]) -> FileError:
     return FileError(
-        f"{name_of(path)} has {_spelled(size)} pixels and {name_of(mask_path)} {_spelled(shape)}, which is another "
-        "aspect ratio; give a mask of the same image"
+        f"{name_of(path)} has {spelled_size(size)} pixels and {name_of(mask_path)} {spelled_size(shape)}, which is "
+        "another aspect ratio; give a mask of the same image"
     )
 
 
-def _spelled(size: Sequence[int]) -> str:
+def spelled_size(size: Sequence[int]) -> str:
     """Width by height, as image viewers say it; for stacks with the number of pages."""
     *depth, height, width = size
     return f"{width} x {height}" + (f" x {depth[0]} pages" if depth else "")

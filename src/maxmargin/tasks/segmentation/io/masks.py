@@ -65,6 +65,44 @@ def read_mask(path: AnyPath, codes: ClassCodes) -> IntArray:
     return labels
 
 
+def read_seeds(path: AnyPath, codes: ClassCodes) -> IntArray:
+    """Read seeds, pixels whose class a user knows: the class of each pixel, -1 where it is not known.
+
+    Values of classes are those of masks. Pixels that are transparent, void, or of any other value are not known.
+
+    Args:
+        path: a PNG or TIFF file, or an npz file with one array or one named ``seeds``, in the size of the image.
+        codes: the values of the classes.
+    """
+    pixels = decode(path, ("seeds", *_ARRAY_NAMES))
+    if pixels.format == "jpeg":
+        raise problem(path, None, "JPEG changes the values of seeds; save them as PNG")
+    exact = replace(codes, others=None, rounded=False)
+    values, known = _seed_values(path, pixels, exact)
+    labels, unknown = exact.lookup(values)
+    known &= ~unknown
+    if pixels.alpha is not None:
+        known &= pixels.alpha > 0
+    return np.where(known, labels, VOID)
+
+
+def _seed_values(path: AnyPath, pixels: Pixels, codes: ClassCodes) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Colors, or numbers or gray values, of pixels, and which pixels have one."""
+    values = pixels.values
+    if codes.by_color:
+        colors = packed(_colors(path, pixels))
+        return colors, np.ones(colors.shape, dtype=bool)
+    if pixels.color:
+        return values[..., 1].astype(np.int64), (values == values[..., :1]).all(axis=-1)
+    if values.dtype.kind == "f":
+        whole = np.isfinite(values) & (np.rint(values) == values) & (np.abs(values) < 2.0**53)
+        return np.where(whole, values, 0).astype(np.int64), whole
+    if values.dtype == np.bool_:
+        known = {value for given in codes.values for value in given}
+        values = np.where(values, 255 if 255 in known else 1, 0)
+    return values.astype(np.int64), np.ones(values.shape, dtype=bool)
+
+
 def _unknown_value(
     path: AnyPath, pixels: Pixels, codes: ClassCodes, value: Value, at: tuple[int, ...], count: int
 ) -> FileError:

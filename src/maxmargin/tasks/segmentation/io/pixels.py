@@ -56,12 +56,14 @@ class Pixels:
         color: whether the last axis is red, green, blue.
         palette: the colors behind the numbers, shape ``(entries, 3)``; None without a palette.
         format: png, jpeg, tiff or npz.
+        alpha: how opaque each pixel is, 0 if not at all; None if all are.
     """
 
     values: Array
     color: bool
     palette: npt.NDArray[np.uint8] | None
     format: str
+    alpha: Array | None = None
 
 
 def decode(path: AnyPath, names: Sequence[str] = ("image",)) -> Pixels:
@@ -83,7 +85,8 @@ def decode(path: AnyPath, names: Sequence[str] = ("image",)) -> Pixels:
     elif format == "tiff":
         pixels = _tiff(path, data)
     elif format == "png" and color_depth(data) == 16:
-        pixels = Pixels(_guarded(path, "PNG", lambda: decode_deep(data, MAX_PIXELS)), True, None, "png")
+        deep: Array = _guarded(path, "PNG", lambda: decode_deep(data, MAX_PIXELS))
+        pixels = Pixels(deep[..., :3], True, None, "png", deep[..., 3] if deep.shape[-1] == 4 else None)
     else:
         pixels = _pillow(path, data, format)
     if not pixels.values.size:
@@ -107,17 +110,18 @@ def _of_array(path: AnyPath, array: Array) -> Pixels:
         )
     # Three axes are ambiguous: few numbers at the end are channels, as in images of three or more columns.
     channels = array.ndim == 4 or (array.ndim == 3 and array.shape[-1] in (3, 4))
-    values, color = _color(path, array) if channels else (array, False)
+    values, color, alpha = _color(path, array) if channels else (array, False, None)
     _check_size(path, values.shape[:-1] if color else values.shape)
-    return Pixels(values, color, None, "npz")
+    return Pixels(values, color, None, "npz", alpha)
 
 
-def _color(path: AnyPath, values: Array) -> tuple[Array, bool]:
-    """Drop alpha: 1 or 2 channels are gray, 3 or 4 are color."""
+def _color(path: AnyPath, values: Array) -> tuple[Array, bool, Array | None]:
+    """Values, whether they have color, and alpha: 1 or 2 channels are gray, 3 or 4 are color."""
     channels = values.shape[-1]
     if channels > 4:
         raise problem(path, None, f"{channels} channels; give gray, RGB or RGBA")
-    return (values[..., :3], True) if channels > 2 else (values[..., 0], False)
+    alpha = values[..., -1] if channels in (2, 4) else None
+    return (values[..., :3], True, alpha) if channels > 2 else (values[..., 0], False, alpha)
 
 
 def _check_size(path: AnyPath, shape: Sequence[int]) -> None:
@@ -179,7 +183,13 @@ def _of_pillow(path: AnyPath, image: Any, format: str, orientation: int) -> Pixe
         values, color = np.array(image.convert("RGB")), True
     else:
         raise problem(path, None, f"colors of kind {image.mode}; save the image as gray or RGB")
-    return Pixels(_upright(values, orientation), color, palette, format)
+    alpha = None
+    if image.mode in ("PA", "LA", "La", "RGBA", "RGBa"):
+        alpha = np.array(image.getchannel(image.getbands()[-1]))
+    elif "transparency" in image.info and image.mode in ("1", "L", "P", "RGB"):  # a transparent value or color
+        alpha = np.array(image.convert("RGBA").getchannel("A"))
+    upright = None if alpha is None else _upright(alpha, orientation)
+    return Pixels(_upright(values, orientation), color, palette, format, upright)
 
 
 def _upright(values: Array, orientation: object) -> Array:
@@ -299,13 +309,13 @@ def _of_tiff(path: AnyPath, values: Array, axes: str, page: Any) -> Pixels:
     if not axes.rstrip("S").endswith("YX") or len(axes.rstrip("S")) > 3:
         raise problem(path, None, f"axes {axes} of lengths {_size(values.shape)}; give one image or one stack")
     palette = None
-    color = False
+    color, alpha = False, None
     if kind == "SEPARATED":
         if values.shape[-1] < 4 or not axes.endswith("S"):
             raise problem(path, None, f"inks in {values.shape[-1]} channels; save the image as RGB")
         values, color = _of_inks(values), True
     elif axes.endswith("S"):
-        values, color = _color(path, values)
+        values, color, alpha = _color(path, values)
     if kind == "MINISWHITE" and values.dtype.kind in "bu":
         values = ~values
     if kind == "PALETTE" and page.colormap is not None:
@@ -314,7 +324,8 @@ def _of_tiff(path: AnyPath, values: Array, axes: str, page: Any) -> Pixels:
     tag = page.tags.get(274)
     if len(axes.rstrip("S")) == 2 and tag is not None:
         values = _upright(values, tag.value)
-    return Pixels(np.ascontiguousarray(values), color, palette, "tiff")
+        alpha = None if alpha is None else _upright(alpha, tag.value)
+    return Pixels(np.ascontiguousarray(values), color, palette, "tiff", alpha)
 
 
 def _of_inks(inks: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, name_of, problem, read_bytes
 from maxmargin.tasks.segmentation.io.arrays import NPY, ZIP, read_arrays, write_arrays
-from maxmargin.tasks.segmentation.io.classes import ClassCodes, Definition, Value, learned_codes, shown
+from maxmargin.tasks.segmentation.io.classes import VOID, ClassCodes, Definition, Value, learned_codes, shown
 from maxmargin.tasks.segmentation.io.las import SIGNATURE, read_las, write_las
 from maxmargin.tasks.segmentation.io.ply import SIGNATURES, read_ply, write_ply
 from maxmargin.tasks.segmentation.io.points import LABEL, Array, Scan, make_scan
@@ -149,6 +150,17 @@ def point_classes(scan: Scan, codes: ClassCodes) -> IntArray:
             f"{known}; give it a class, as {codes.names[-1]}={value}, or void={value}, or all others, as void=*",
         )
     return labels
+
+
+def point_seeds(scan: Scan, codes: ClassCodes) -> IntArray:
+    """Return the class of each point that a user labeled, -1 for void and for all labels that are not a class."""
+    if scan.labels is None:
+        raise problem(scan.source or "scan", None, "no column of labels; name it with --label-column")
+    words = scan.labels.dtype.kind == "U"
+    if codes.by_index and words:
+        raise problem(scan.source or "scan", None, "labels are words, but the classes have numbers; give numbers")
+    labels, unknown = replace(codes, others=None).lookup(scan.labels)
+    return np.where(unknown, VOID, labels)
 
 
 def learn_scan_codes(scans: Sequence[Scan], definition: Definition | None = None) -> ClassCodes:

@@ -94,6 +94,16 @@ def confusion_table(found: dict[str, Any]) -> Table:
     return table
 
 
+def image_table(found: dict[str, Any]) -> Table:
+    """A table of one system of :func:`summary`, one row per image or scan, the worst first."""
+    unit = found["unit"]
+    rates = [(f"{title} %", key) for title, key in _RATES if key in found]
+    table = numbers_table("image" if unit == "pixel" else "scan", *(title for title, _ in rates), f"{unit}s")
+    for one in found["per_image"]:
+        table.add_row(_text(one["image"]), *(_cell(one[key]) for _, key in rates), str(one[f"{unit}s"]))
+    return table
+
+
 def _text(name: str) -> Any:
     """A name without the marks that rich would read in it."""
     from rich.text import Text
