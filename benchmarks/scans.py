@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial import cKDTree
 from sklearn.decomposition import PCA
 
 import maxmargin as mm
+from maxmargin.tasks.segmentation.scans.neighbors import nearest_edges
+from maxmargin.tasks.segmentation.scans.spin import spin_images
 
 COMPONENTS = 45
 """Principal components of the spin images, as in the 2005 report."""
@@ -76,39 +77,6 @@ def synthetic_scans(n: int, size: int, seed: int) -> list[Scan]:
     return scans
 
 
-def surface_links(points: np.ndarray, neighbors: int = 3) -> np.ndarray:
-    """Edges from each point to its nearest neighbors, shape ``(n_edges, 2)``."""
-    _, near = cKDTree(points).query(points, k=neighbors + 1)
-    pairs = np.stack([np.repeat(np.arange(len(points)), neighbors), near[:, 1:].ravel()], axis=1)
-    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-    return pairs[pairs[:, 0] != pairs[:, 1]]
-
-
-def spin_images(points: np.ndarray, reaches: tuple[float, ...], shape: tuple[int, int] = (10, 5)) -> np.ndarray:
-    """Spin images (Johnson and Hebert 1999): where a point's neighbors lie around its surface normal.
-
-    For each reach a histogram of distance from the normal's axis and height along it, as shares of the neighbors.
-    """
-    tree = cKDTree(points)
-    _, near = tree.query(points, k=min(15, len(points)))
-    local = points[near] - points[near].mean(axis=1, keepdims=True)
-    normals = np.linalg.eigh(np.einsum("nki,nkj->nij", local, local))[1][:, :, 0]
-    normals *= np.where(normals[:, 2:] < 0, -1.0, 1.0)
-    images = []
-    for reach in reaches:
-        pairs = tree.query_pairs(reach, output_type="ndarray")
-        at, other = np.concatenate([pairs, pairs[:, ::-1]]).T
-        offset = points[other] - points[at]
-        height = np.einsum("ni,ni->n", offset, normals[at])
-        across = np.sqrt(np.maximum(np.einsum("ni,ni->n", offset, offset) - height**2, 0.0))
-        column = np.minimum((across / reach * shape[0]).astype(np.int64), shape[0] - 1)
-        row = np.minimum(((height / reach + 1) / 2 * shape[1]).astype(np.int64), shape[1] - 1)
-        bins = shape[0] * shape[1]
-        counts = np.bincount(at * bins + column * shape[1] + row, minlength=len(points) * bins).reshape(-1, bins)
-        images.append(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
-    return np.concatenate(images, axis=1)
-
-
 def graphs(scans: list[list[Scan]]) -> list[tuple[list[mm.Graph], list[np.ndarray]]]:
     """Inputs and outputs of each part; scaling and principal components come from the first, the training data."""
     images = [[spin_images(points, (0.6, 1.8)) for points, _ in part] for part in scans]
@@ -120,6 +88,6 @@ def graphs(scans: list[list[Scan]]) -> list[tuple[list[mm.Graph], list[np.ndarra
         X = []
         for (points, _), image in zip(part, rows, strict=True):
             nodes = pca.transform((image - mean) / spread) / np.sqrt(COMPONENTS)
-            X.append(mm.Graph(np.column_stack([nodes, np.ones(len(points))]), surface_links(points)))
+            X.append(mm.Graph(np.column_stack([nodes, np.ones(len(points))]), nearest_edges(points, 3)))
         found.append((X, [labels for _, labels in part]))
     return found

@@ -273,9 +273,8 @@ def test_kernel_refuses_what_it_could_not_read_safely() -> None:
             with pytest.raises(ValueError):
                 _kernels.CutBatch(*graphs, *changed)
     backward = graphs[2].reshape(-1, 2)[:, ::-1].ravel().copy()
-    start, arcs = graphs[3], graphs[4] ^ 1
     with pytest.raises(ValueError, match="an edge of a clique must join"):
-        _kernels.CutBatch(*graphs[:2], backward, start, arcs, *graphs[5:], *own)
+        _kernels.CutBatch(*graphs[:2], backward, *graphs[3:], *own)
     z, value, status = np.empty(11), np.empty(2), np.empty(2, dtype=np.int8)
     flow = np.zeros(structure._n_flows)
     with pytest.raises(ValueError, match="orders"):

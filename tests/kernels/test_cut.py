@@ -4,12 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import certificate, grid, random_graphs
 from oracles import cut as twin
 from oracles import reference
 from oracles.enumeration import vertices
+from scipy.sparse.csgraph import maximum_flow
 from scipy.spatial import Delaunay
 
 from maxmargin import _kernels
@@ -139,7 +141,76 @@ def test_argmax_with_ties_and_equal_scores() -> None:
         np.testing.assert_array_equal(points.z, structure.argmax(scores).z)
 
 
+def image_scores(rng: np.random.Generator, height: int, width: int, noise: int, price: int) -> np.ndarray:
+    """Integer scores of a noisy disc on a 4-connected grid."""
+    rows, columns = np.mgrid[:height, :width]
+    disc = np.hypot(rows - height / 2, columns - width / 3) < height / 3
+    nodes = np.where(disc, 20, -20) + rng.integers(-noise, noise + 1, size=disc.shape)
+    edges = rng.integers(0, price + 1, size=len(grid(height, width)))
+    return np.concatenate([nodes.ravel(), -edges]).astype(np.float64)
+
+
+def maximum_by_scipy(structure: Cut, scores: np.ndarray) -> float:
+    """The maximum of integer scores, by another implementation of maximum flows."""
+    nodes = structure.starts[1]
+    j, k = structure.edges.T
+    inner, source, sink = np.arange(nodes), np.full(nodes, nodes), np.full(nodes, nodes + 1)
+    ends = np.concatenate([j, k, source, inner]), np.concatenate([k, j, inner, sink])
+    node, edge = scores[:nodes], -scores[nodes:]
+    capacity = np.concatenate([edge, edge, np.maximum(node, 0), np.maximum(-node, 0)]).astype(np.int32)
+    flow = maximum_flow(sp.csr_array((capacity, ends), shape=(nodes + 2, nodes + 2)), nodes, nodes + 1)
+    return float(np.maximum(node, 0).sum() - flow.flow_value)
+
+
+@pytest.mark.parametrize(("noise", "price"), [(10, 5), (60, 15), (200, 60)])
+def test_argmax_of_a_large_grid_equals_scipy_cold_and_warm(noise: int, price: int) -> None:
+    rng = np.random.default_rng(noise)
+    structure = one(9000, grid(90, 100))
+    scores = image_scores(rng, 90, 100, noise, price)
+    cold = structure.argmax(scores)
+    assert cold.value[0] == maximum_by_scipy(structure, scores)
+    changed = scores + np.concatenate([rng.integers(-3, 4, size=9000), np.zeros(len(structure.edges))])
+    other = image_scores(rng, 90, 100, noise, price)
+    seeded = scores.copy()
+    seeded[3030:3090], seeded[6000:6020] = -1e4, 1e4
+    for values in (scores, changed, other, seeded):
+        again = structure.argmax(values, warm=cold.warm)
+        assert again.value[0] == maximum_by_scipy(structure, values)
+        np.testing.assert_array_equal(again.z, structure.argmax(values).z)  # the least of the best labelings
+    assert not again.z[3030:3090].any()
+    assert again.z[6000:6020].all()
+
+
+def test_argmax_from_any_flow_gives_the_same_labels() -> None:
+    rng = np.random.default_rng(5)
+    structure = one(5000, grid(50, 100))
+    scores = np.concatenate([rng.normal(size=5000), -rng.random(len(structure.edges))])
+    cold = structure.argmax(scores)
+    for size in (1e-3, 0.1, 10.0):
+        warm = structure.argmax(scores, warm=size * rng.normal(size=len(structure.edges)))
+        np.testing.assert_array_equal(warm.z, cold.z)
+
+
 # --- projection --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.5])
+def test_projection_of_a_large_grid_keeps_its_tolerance(scale: float) -> None:
+    """Graphs of more than 2^15 nodes begin with accelerated steps; a tight tolerance ends with Newton steps."""
+    rng = np.random.default_rng(7)
+    structure = one(33600, grid(168, 200))
+    scores = image_scores(rng, 168, 200, 40, 15) / 20
+    point = np.concatenate([(scores[:33600] > 0).astype(np.float64), np.zeros(len(structure.edges))]) + scale * scores
+    exact = structure.project(point, tol=1e-7)
+    warm = None
+    for tol in (0.3, 0.01, 1e-4):
+        points = structure.project(point, tol=tol, warm=warm)
+        assert not points.status.any()
+        assert_feasible(structure, points.z)
+        assert np.linalg.norm(points.z - exact.z) <= tol + 1e-7
+        warm = points.warm
+    residual = point - exact.z
+    assert structure.argmax(residual).value[0] - residual @ exact.z <= 1e-6
 
 
 @SETTINGS
@@ -345,12 +416,11 @@ def test_kernel_refuses_what_it_could_not_read_safely() -> None:
         (0, np.array([0, 2, 1], dtype=np.int64)),
         (1, np.array([0, 1], dtype=np.int64)),
         (2, np.array([0, 1, 1, 3], dtype=np.int32)),
-        (3, np.zeros(6, dtype=np.int64)),
-        (4, np.array([0, 1, 2, 3], dtype=np.int32)[::-1].copy()),
+        (2, np.array([0, 1], dtype=np.int32)),
     ):
         with pytest.raises(ValueError):
-            _kernels.CutBatch(*plan[:position], wrong, *plan[position + 1 : 5])
-    for position in (5, 6):
+            _kernels.CutBatch(*plan[:position], wrong, *plan[position + 1 : 3])
+    for position in (3, 4):
         for last in (-1, 9):
             wrong = np.concatenate([plan[position][:-1], np.array([last], dtype=np.int32)])
             with pytest.raises(ValueError, match="permutation"):
@@ -359,7 +429,7 @@ def test_kernel_refuses_what_it_could_not_read_safely() -> None:
     z, value, status = np.empty(7), np.empty(2), np.empty(2, dtype=np.int8)
     rest = np.zeros(2), z, value, np.empty(2), status, 1
     with pytest.raises(ValueError, match="orders"):
-        _kernels.cut_project(_kernels.CutBatch(*plan[:5]), np.zeros(7), 1e-6, True, 1, *rest)
+        _kernels.cut_project(_kernels.CutBatch(*plan[:3]), np.zeros(7), 1e-6, True, 1, *rest)
     for tol in (-1.0, np.nan):
         with pytest.raises(ValueError, match="tol"):
             _kernels.cut_project(structure._plan, np.zeros(7), tol, True, 1, *rest)

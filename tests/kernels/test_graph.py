@@ -403,3 +403,16 @@ def test_bindings_check_lengths() -> None:
         _kernels.graph_certify(layout[0], 5000, True, np.zeros(n), m, z, value, status, 1)
     with pytest.raises(TypeError):
         _kernels.graph_round(*layout, np.zeros(n, dtype=np.float32), m, z, value, status, 1)
+
+
+def test_networks_too_large_for_the_interior_point_method_stay_inexact(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    structure = one(PairwiseGraph, 100, grid(10, 10), 3)
+    scores = rng.normal(size=structure.n_parts)
+    exact = structure.argmax(scores)
+    monkeypatch.setattr(network, "_STEP_LIMIT", 0)
+    monkeypatch.setattr(network, "HIGHS_PARTS", 0)
+    monkeypatch.setattr(network, "INTERIOR_POINT_PARTS", 0)
+    points = structure.argmax(scores)
+    assert points.status[0] == PointStatus.INEXACT
+    assert points.value[0] >= exact.value[0] >= scores @ points.z

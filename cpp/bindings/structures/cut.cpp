@@ -1,5 +1,9 @@
+#include <nanobind/stl/pair.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "arrays.hpp"
 #include "maxmargin/cut/batch.hpp"
@@ -24,6 +28,47 @@ void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations
     const NoGil unlocked;
     cut::argmax(g, layout, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status),
                 threads);
+}
+
+// What is wrong with the edges of a batch, and the first edge of which it is true: 1 a node that its example does not
+// have, 2 a loop, 3 two nodes that an earlier edge joins; 0 if all is well.
+std::pair<int, std::int64_t> faulty_edge(In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets,
+                                         In<std::int64_t> edges) {
+    const auto nodes = view(node_offsets), offsets = view(edge_offsets), ends = view(edges);
+    require(!nodes.empty() && nodes.size() == offsets.size() && rises_to(nodes, static_cast<std::size_t>(nodes.back())),
+            "node and edge offsets must have one entry more than there are examples and rise from 0");
+    require(rises_to(offsets, ends.size() / 2) && ends.size() % 2 == 0, "edges need two entries each");
+    const NoGil unlocked;
+    std::int64_t loop = -1, repeated = -1;
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+        const std::int64_t count = nodes[i] - nodes[i - 1];
+        for (std::int64_t e = offsets[i - 1]; e < offsets[i]; ++e) {
+            const std::int64_t j = ends[2 * e], k = ends[2 * e + 1];
+            if (j < 0 || k < 0 || j >= count || k >= count) return {1, e};
+            if (j == k && loop < 0) loop = e;
+        }
+    }
+    if (loop >= 0) return {2, loop};
+    // Edges in order of their lower nodes; then each node marks the upper nodes of its edges.
+    std::vector<std::int64_t> next, order, last;
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+        const std::int64_t count = nodes[i] - nodes[i - 1], begin = offsets[i - 1];
+        next.assign(static_cast<std::size_t>(count) + 1, 0);
+        last.assign(static_cast<std::size_t>(count), -1);
+        order.resize(static_cast<std::size_t>(offsets[i] - begin));
+        for (std::int64_t e = begin; e < offsets[i]; ++e) ++next[std::min(ends[2 * e], ends[2 * e + 1]) + 1];
+        for (std::int64_t j = 0; j < count; ++j) next[j + 1] += next[j];
+        for (std::int64_t e = begin; e < offsets[i]; ++e) order[next[std::min(ends[2 * e], ends[2 * e + 1])]++] = e;
+        std::int64_t at = 0;
+        for (std::int64_t j = 0; j < count; ++j) {
+            for (; at < next[j]; ++at) {
+                const std::int64_t e = order[at], other = std::max(ends[2 * e], ends[2 * e + 1]);
+                if (last[other] == j && (repeated < 0 || e < repeated)) repeated = e;
+                last[other] = j;
+            }
+        }
+    }
+    return {repeated >= 0 ? 3 : 0, repeated};
 }
 
 void order(const CutBatch& batch, Out<std::int32_t> order) {
@@ -92,16 +137,15 @@ void bind_cut(nb::module_& module) {
     using Offsets = In<std::int64_t>;
     using Numbers = In<std::int32_t>;
     nb::class_<CutBatch>(module, "CutBatch")
-        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&>(),
-             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array)
-        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
-                      const Numbers&>(),
-             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array, "node_order"_array,
-             "edge_order"_array)
-        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Offsets&, const Numbers&, const Numbers&,
-                      const Numbers&, const Offsets&, const Offsets&, const Offsets&>(),
-             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "start"_array, "arcs"_array, "node_order"_array,
-             "edge_order"_array, "own_nodes"_array, "own_edges"_array, "cliques"_array);
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&>(), "node_offsets"_array, "edge_offsets"_array,
+             "ends"_array)
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Numbers&, const Numbers&>(),
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "node_order"_array, "edge_order"_array)
+        .def(nb::init<const Offsets&, const Offsets&, const Numbers&, const Numbers&, const Numbers&, const Offsets&,
+                      const Offsets&, const Offsets&>(),
+             "node_offsets"_array, "edge_offsets"_array, "ends"_array, "node_order"_array, "edge_order"_array,
+             "own_nodes"_array, "own_edges"_array, "cliques"_array);
+    module.def("faulty_edge", &faulty_edge, "node_offsets"_array, "edge_offsets"_array, "edges"_array);
     module.def("cut_argmax", &argmax, "batch"_a, "scores"_array, "augmentations_per_arc"_a, "flow"_array, "z"_array,
                "value"_array, "status"_array, "threads"_a);
     module.def("cut_order", &order, "batch"_a, "order"_array);

@@ -24,20 +24,11 @@ inline void check_graphs(const CutGraphs& g) {
         require(nodes >= 0 && edges >= 0, "offsets must not decrease");
         require(nodes < (1 << 30) && edges < (1 << 29), "an example has too many nodes or edges");
     }
-    const auto nodes = static_cast<std::size_t>(g.nodes()), arcs_in_all = 2 * static_cast<std::size_t>(g.edges());
-    require(g.ends.size() == arcs_in_all && g.arcs.size() == arcs_in_all, "ends and arcs need two entries per edge");
-    require(g.start.size() == nodes + 1 && rises_to(g.start, arcs_in_all),
-            "start needs one entry more than there are nodes, rising from 0 to twice the number of edges");
+    require(g.ends.size() == 2 * static_cast<std::size_t>(g.edges()), "ends need two entries per edge");
     for (std::int64_t i = 0; i < g.examples(); ++i) {
         const CutExample one = g[i];
-        require(g.start[g.node_offsets[i]] == 2 * g.edge_offsets[i], "start must agree with the edge offsets");
-        require(within(std::span(one.ends, 2 * one.edges), 0, one.nodes),
+        require(within(std::span(one.ends, 2 * static_cast<std::size_t>(one.edges)), 0, one.nodes),
                 "an edge names a node that its example does not have");
-        bool good = true;
-        for (std::int32_t j = 0; j < one.nodes; ++j)
-            for (std::int32_t a = one.first_arc(j); a < one.first_arc(j + 1); ++a)
-                good = good && one.arcs[a] >= 0 && one.arcs[a] < 2 * one.edges && one.ends[one.arcs[a]] == j;
-        require(good, "arcs must list the arcs that leave each node");
     }
 }
 
@@ -85,26 +76,24 @@ inline void check_cliques(const CutGraphs& g, const CutLayout& layout, std::span
 // orders as well.
 class CutBatch {
    public:
-    CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
-             const In<std::int64_t>& start, const In<std::int32_t>& arcs)
-        : node_offsets_(copied(node_offsets)), edge_offsets_(copied(edge_offsets)), start_(copied(start)),
-          none_(node_offsets_.size(), 0), ends_(copied(ends)), arcs_(copied(arcs)) {
+    CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends)
+        : node_offsets_(copied(node_offsets)), edge_offsets_(copied(edge_offsets)), none_(node_offsets_.size(), 0),
+          ends_(copied(ends)) {
         check_graphs(graphs());
+        list_arcs();
     }
     CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
-             const In<std::int64_t>& start, const In<std::int32_t>& arcs, const In<std::int32_t>& nodes,
-             const In<std::int32_t>& edges)
-        : CutBatch(node_offsets, edge_offsets, ends, start, arcs) {
+             const In<std::int32_t>& nodes, const In<std::int32_t>& edges)
+        : CutBatch(node_offsets, edge_offsets, ends) {
         set_orders(nodes, edges);
     }
 
     // The nodes and edges of an example that are not its own belong to cliques, see cut::Extent; orders as above or
     // empty.
     CutBatch(const In<std::int64_t>& node_offsets, const In<std::int64_t>& edge_offsets, const In<std::int32_t>& ends,
-             const In<std::int64_t>& start, const In<std::int32_t>& arcs, const In<std::int32_t>& nodes,
-             const In<std::int32_t>& edges, const In<std::int64_t>& own_nodes, const In<std::int64_t>& own_edges,
-             const In<std::int64_t>& cliques)
-        : CutBatch(node_offsets, edge_offsets, ends, start, arcs) {
+             const In<std::int32_t>& nodes, const In<std::int32_t>& edges, const In<std::int64_t>& own_nodes,
+             const In<std::int64_t>& own_edges, const In<std::int64_t>& cliques)
+        : CutBatch(node_offsets, edge_offsets, ends) {
         if (nodes.size() || edges.size() || node_offsets_.back() == 0) set_orders(nodes, edges);
         own_nodes_ = copied(own_nodes);
         own_edges_ = copied(own_edges);
@@ -112,7 +101,7 @@ class CutBatch {
         check_cliques(graphs(), {own_nodes_, own_edges_, cliques_}, node_order, edge_order);
     }
 
-    CutGraphs graphs() const { return {node_offsets_, edge_offsets_, ends_, start_, arcs_}; }
+    CutGraphs graphs() const { return {node_offsets_, edge_offsets_, ends_, start_, arcs_, heads_, places_}; }
 
     CutLayout layout() const {
         if (cliques_.empty()) return {node_offsets_, edge_offsets_, none_};
@@ -123,6 +112,30 @@ class CutBatch {
     bool ordered = false;
 
    private:
+    // The arcs that leave each node, in rising order.
+    void list_arcs() {
+        start_.assign(static_cast<std::size_t>(node_offsets_.back()) + 1, 0);
+        for (auto* all : {&arcs_, &heads_, &places_}) all->resize(ends_.size());
+        for (std::size_t i = 1; i < node_offsets_.size(); ++i) {
+            const std::int64_t nodes = node_offsets_[i - 1], first = 2 * edge_offsets_[i - 1];
+            const auto arcs = static_cast<std::int32_t>(2 * edge_offsets_[i] - first);
+            const std::int32_t* ends = ends_.data() + first;
+            // Next to node j stands where the arcs of node j begin, and after this loop where they end.
+            std::int64_t* next = start_.data() + nodes;
+            const std::int64_t count = node_offsets_[i] - nodes;
+            for (std::int32_t a = 0; a < arcs; ++a) ++next[ends[a] + 1];
+            next[0] = first;
+            for (std::int64_t j = 0; j < count; ++j) next[j + 1] += next[j];
+            for (std::int32_t a = 0; a < arcs; ++a) {
+                const std::int64_t place = next[ends[a]]++;
+                arcs_[place] = a;
+                heads_[place] = ends[a ^ 1];
+                places_[first + a] = static_cast<std::int32_t>(place - first);
+            }
+            for (std::int64_t j = count; j > 0; --j) next[j] = next[j - 1];
+            next[0] = first;
+        }
+    }
     void set_orders(const In<std::int32_t>& nodes, const In<std::int32_t>& edges) {
         node_order = copied(nodes);
         edge_order = copied(edges);
@@ -132,7 +145,7 @@ class CutBatch {
     }
 
     std::vector<std::int64_t> node_offsets_, edge_offsets_, start_, own_nodes_, own_edges_, cliques_, none_;
-    std::vector<std::int32_t> ends_, arcs_;
+    std::vector<std::int32_t> ends_, arcs_, heads_, places_;
 };
 
 }  // namespace maxmargin

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, integers
+from maxmargin import _kernels
+from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, integers, offsets_of
 
 
 def joined_labels(labels: Sequence[Any], counts: IntArray, count_error: str, node: str = "node") -> IntArray:
@@ -78,22 +79,14 @@ def edge_lists(
 
 def check_edges(counts: IntArray, pairs: IntArray, offsets: IntArray, loop: str, twice: str) -> None:
     """Refuse edges that leave their example, join a node to itself or are repeated; ``loop``, ``twice``: remedies."""
-    owner = np.repeat(np.arange(len(counts)), np.diff(offsets))
-    nodes = counts[owner]
-
-    def refuse(wrong: npt.NDArray[np.bool_], what: str, remedy: str) -> None:
-        if wrong.any():
-            e = int(np.argmax(wrong))
-            edge = f"({pairs[e, 0]}, {pairs[e, 1]})"
-            raise ValueError(f"example {owner[e]}, which has {nodes[e]} nodes, {what} {edge}; {remedy}")
-
-    outside = ((pairs < 0) | (pairs >= nodes[:, None])).any(axis=1)
-    refuse(np.asarray(outside), "has the edge", "number its nodes from 0 within the example")
-    refuse(np.asarray(pairs[:, 0] == pairs[:, 1]), "has the self-loop", loop)
-    low, high = pairs.min(axis=1, initial=1 << 40), pairs.max(axis=1, initial=0)
-    order = np.lexsort((high, low, owner))
-    same = np.zeros(len(pairs), dtype=np.bool_)
-    if len(pairs) > 1:
-        a, b = order[:-1], order[1:]
-        same[b] = (owner[a] == owner[b]) & (low[a] == low[b]) & (high[a] == high[b])
-    refuse(same, "has more than once the edge", twice)
+    fault, e = _kernels.faulty_edge(offsets_of(counts), offsets, pairs)
+    if not fault:
+        return
+    what, remedy = (
+        ("has the edge", "number its nodes from 0 within the example"),
+        ("has the self-loop", loop),
+        ("has more than once the edge", twice),
+    )[fault - 1]
+    owner = int(np.searchsorted(offsets, e, side="right")) - 1
+    edge = f"({pairs[e, 0]}, {pairs[e, 1]})"
+    raise ValueError(f"example {owner}, which has {counts[owner]} nodes, {what} {edge}; {remedy}")

@@ -186,7 +186,7 @@ class Cut(Structure):
 
     def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """The graphs as the kernels take them."""
-        return _graph(self.blocks[0].offsets, self.blocks[1].offsets, self.edges)
+        return self.blocks[0].offsets, self.blocks[1].offsets, self.edges.astype(np.int32)
 
     @cached_property
     def _plan(self) -> Any:
@@ -205,23 +205,9 @@ class Cut(Structure):
         owner = np.repeat(np.arange(self.n_examples), np.diff(edge_offsets))
         order = np.lexsort((edges.max(axis=1, initial=0), edges.min(axis=1, initial=1 << 40), owner))
         edge_order = (order - edge_offsets[owner]).astype(np.int32)
-        return (*_graph(node_offsets, edge_offsets, edges[order]), node_order, edge_order)
+        return node_offsets, edge_offsets, edges[order].astype(np.int32), node_order, edge_order
 
     def _ends(self) -> IntArray:
         """Ends of every edge as positions in the packed vector, shape ``(n_edges, 2)``."""
         first = np.repeat(self.blocks[0].offsets[:-1], np.diff(self.blocks[1].offsets))
         return np.asarray(self.edges + first[:, None], dtype=np.int64)
-
-
-def _graph(node_offsets: IntArray, edge_offsets: IntArray, edges: IntArray) -> tuple[npt.NDArray[Any], ...]:
-    """The graphs as the kernels take them: offsets, ends of edges, and the arcs that leave each node.
-
-    Arc ``2e`` runs along edge ``e``, arc ``2e + 1`` against it.
-    """
-    owner = np.repeat(np.arange(len(node_offsets) - 1), np.diff(edge_offsets))
-    tails = (edges + node_offsets[owner, None]).ravel()
-    order = np.argsort(tails, kind="stable")
-    degrees = np.bincount(tails, minlength=int(node_offsets[-1]))
-    arcs = (order - 2 * edge_offsets[owner[order // 2]]).astype(np.int32)
-    ends = np.ascontiguousarray(edges, dtype=np.int32).ravel()
-    return node_offsets, edge_offsets, ends, offsets_of(degrees), arcs

@@ -23,6 +23,11 @@ namespace maxmargin::cut {
 
 constexpr std::int8_t ok = 0, inexact = 1, nonfinite = 2;
 
+// On graphs with so many nodes a projection begins with accelerated gradient steps, at most so many: a Newton step
+// costs as much as a dozen of them there, and at the tolerances of a training run they often do.
+constexpr std::int32_t large = 1 << 15;
+constexpr std::int64_t large_steps = 3000;
+
 struct ArgmaxScratch {
     MaxFlow solver;
     std::vector<double> capacity, score, side;
@@ -49,9 +54,9 @@ struct ProjectScratch {
 
 // False for NaN, infinity and numbers so large that their squares overflow.
 inline bool usable(const double* values, std::int64_t n) {
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < n; ++i) sum += std::abs(values[i]);
-    return sum < 1e100;
+    double sum[4] = {0.0, 0.0, 0.0, 0.0};
+    for (std::int64_t i = 0; i < n; ++i) sum[i & 3] += std::abs(values[i]);
+    return sum[0] + sum[1] + sum[2] + sum[3] < 1e100;
 }
 
 inline bool usable(const Extent& size, const CutParts<const double>& parts) {
@@ -110,7 +115,7 @@ inline std::int8_t argmax_one(const CutExample& g, const Extent& size, const Cut
     for (std::int32_t j = 0; j < size.nodes; ++j) value += node[j] * x[j];
     for (std::int32_t e = 0; e < size.edges; ++e) {
         y[e] = edge[e] > 0.0 ? 1.0 : std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);
-        value += edge[e] * y[e];
+        if (y[e] != 0.0) value += edge[e];
     }
     for (std::int32_t r = 0; r < 2 * size.cliques; ++r) p[r] = scores.clique[r] < 0.0 ? 0.0 : 1.0;
     for (std::int32_t e = size.edges; e < g.edges; ++e) {
@@ -177,7 +182,8 @@ inline bool set_target(const CutExample& g, const Extent& size, const CutParts<c
 // z = projection of `point`. `graphs` has the nodes and edges of each example in an order of its own, in which
 // neighbors are near each other and nodes are eliminated with little fill: node_order[j] and edge_order[e] are the
 // places of its node j and edge e in the graph as `layout` knows it, and in flow. flow: in a start, out the net flow of
-// the dual. gap: the duality gap reached. Without `newton`, and where Newton steps fail, FISTA does the work alone.
+// the dual. gap: the duality gap reached. Without `newton`, and where Newton steps fail, FISTA does the work alone; on
+// large graphs it comes first.
 inline void project(const CutGraphs& graphs, const CutLayout& layout, std::span<const std::int32_t> node_order,
                     std::span<const std::int32_t> edge_order, std::span<const double> packed, double tol, bool newton,
                     std::int64_t step_limit, std::span<double> flow, std::span<double> z, std::span<double> value,
@@ -209,8 +215,16 @@ inline void project(const CutGraphs& graphs, const CutLayout& layout, std::span<
             const CutTarget target{g, own.node.data(), own.edge.data(), own.least.data()};
             const double rounding = gap_rounding(target), enough = std::max(0.5 * tol * tol, rounding);
             const double sought = std::max(0.5 * tol * tol, 1e-4 * rounding);
-            if (newton) gap[i] = own.newton.run(target, sought, rounding, f, x);
-            if (!newton || !(gap[i] <= enough)) gap[i] = own.fista.run(target, enough, step_limit, f, x);
+            bool open = true;
+            if (newton && g.nodes >= large) {
+                gap[i] = own.fista.run(target, sought, large_steps, true, f, x);
+                open = !(gap[i] <= sought);
+            }
+            if (newton && open) {
+                gap[i] = own.newton.run(target, sought, rounding, f, x);
+                open = !(gap[i] <= enough);
+            }
+            if (open) gap[i] = own.fista.run(target, enough, step_limit, false, f, x);
             if (!(gap[i] <= enough)) status[i] = inexact;
         }
         double sum = 0.0;

@@ -9,13 +9,16 @@ namespace maxmargin::cut {
 
 // Edge e of an example joins ends[2e] and ends[2e + 1]; arc 2e runs from the first to the second, arc 2e + 1 back, so
 // arc a has tail ends[a], head ends[a ^ 1] and reverse a ^ 1. arcs[start[j] .. start[j + 1]) are the arcs that leave
-// node j. Node and arc numbers are local to the example.
+// node j, heads[r] is the head of arc arcs[r], and places[a] is where arc a stands in arcs. Node and arc numbers and
+// places are local to the example.
 struct CutExample {
     std::int32_t nodes;
     std::int32_t edges;
     const std::int32_t* ends;
     const std::int64_t* start;
     const std::int32_t* arcs;
+    const std::int32_t* heads;
+    const std::int32_t* places;
 
     std::int32_t first_arc(std::int32_t node) const { return static_cast<std::int32_t>(start[node] - start[0]); }
 };
@@ -26,6 +29,8 @@ struct CutGraphs {
     std::span<const std::int32_t> ends;
     std::span<const std::int64_t> start;
     std::span<const std::int32_t> arcs;
+    std::span<const std::int32_t> heads;
+    std::span<const std::int32_t> places;
 
     std::int64_t examples() const { return static_cast<std::int64_t>(node_offsets.size()) - 1; }
     std::int64_t nodes() const { return node_offsets.back(); }
@@ -33,8 +38,12 @@ struct CutGraphs {
 
     CutExample operator[](std::int64_t i) const {
         return {static_cast<std::int32_t>(node_offsets[i + 1] - node_offsets[i]),
-                static_cast<std::int32_t>(edge_offsets[i + 1] - edge_offsets[i]), ends.data() + 2 * edge_offsets[i],
-                start.data() + node_offsets[i], arcs.data() + 2 * edge_offsets[i]};
+                static_cast<std::int32_t>(edge_offsets[i + 1] - edge_offsets[i]),
+                ends.data() + 2 * edge_offsets[i],
+                start.data() + node_offsets[i],
+                arcs.data() + 2 * edge_offsets[i],
+                heads.data() + 2 * edge_offsets[i],
+                places.data() + 2 * edge_offsets[i]};
     }
 };
 

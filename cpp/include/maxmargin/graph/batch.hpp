@@ -42,7 +42,8 @@ template <bool table, class Body>
 void for_each(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> packed, std::span<double> m,
               std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads, Body&& body) {
     const cut::Sizes most = cut::largest(graphs);
-    const Example<table> largest{{most.nodes, most.edges, nullptr, nullptr, nullptr}, labels, nullptr, nullptr};
+    const cut::CutExample sizes{most.nodes, most.edges, nullptr, nullptr, nullptr, nullptr, nullptr};
+    const Example<table> largest{sizes, labels, nullptr, nullptr};
     ScratchLease<Scratch<table>> scratch(cut::workers(graphs, threads),
                                          [&](Scratch<table>& own) { own.reserve(largest); });
     parallel_each(graphs.examples(), 1, threads, [&](int thread, std::int64_t i) {
@@ -63,7 +64,7 @@ void for_each(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const
 }
 
 // m: in a start, out the multipliers of the bound `value`. last[i]: whether bound and point may be apart by `enough`
-// instead of `sought` and yet be OK, as no other solver comes after this one.
+// instead of `sought` and yet be OK, as no other solver comes after this one; 2: messages alone, without steps.
 template <bool table>
 void argmax(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores,
             std::span<const std::int8_t> last, int pass_limit, int step_limit, std::span<double> m, std::span<double> z,
@@ -71,7 +72,7 @@ void argmax(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const d
     for_each<table>(graphs, labels, scores, m, z, value, status, threads,
                     [&](std::int64_t i, const auto& x, const Place& to, auto& own) {
                         Maximum<table> maximum(x, own, to.multipliers, to.nodes, to.edges);
-                        return maximum.run(pass_limit, step_limit, last[i] != 0, value[i]);
+                        return maximum.run(pass_limit, last[i] == 2 ? 0 : step_limit, last[i] != 0, value[i]);
                     });
 }
 

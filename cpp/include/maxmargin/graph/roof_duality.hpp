@@ -39,6 +39,8 @@ class Roof {
         at_least(flow_, edges);
         at_least(ends_, 2 * edges);
         at_least(arcs_, 2 * edges);
+        at_least(heads_, 2 * edges);
+        at_least(places_, 2 * edges);
     }
 
     // z, t: the maximum; m: its multipliers.
@@ -96,13 +98,17 @@ class Roof {
             }
         }
         start_[2 * std::int64_t{g.nodes}] = 4 * std::int64_t{g.edges};
-        return {2 * g.nodes, 2 * g.edges, ends_.data(), start_.data(), arcs_.data()};
+        for (std::int32_t r = 0; r < 4 * g.edges; ++r) {
+            heads_[r] = ends_[arcs_[r] ^ 1];
+            places_[arcs_[r]] = r;
+        }
+        return {2 * g.nodes, 2 * g.edges, ends_.data(), start_.data(), arcs_.data(), heads_.data(), places_.data()};
     }
 
     cut::MaxFlow flow_solver_;
     std::vector<double> score_, side_, capacity_, flow_;
     std::vector<std::int64_t> start_;
-    std::vector<std::int32_t> ends_, arcs_;
+    std::vector<std::int32_t> ends_, arcs_, heads_, places_;
 };
 
 }  // namespace maxmargin::network

@@ -22,7 +22,7 @@
 namespace maxmargin::scans {
 
 // Columns of the features of a neighborhood; shapes.py names them in this order.
-inline constexpr int kShapes = 20;
+inline constexpr int kShapes = 22;
 
 class Grid {
    public:
@@ -241,6 +241,8 @@ class Grid {
             highest,                                                  // height of the column's highest point
             std::sqrt(std::max(column_zz / all - mean * mean, 0.0)),  // vertical spread of the column
             (above - below) / all,                                    // balance of the column above and below
+            std::log1p(total),                                        // points in the column
+            weight / all,  // share of the column's points that lie in the ball
         };
         for (int j = 0; j < kShapes; ++j) out[j] = static_cast<float>(features[j]);
         const double upwards = found.vectors[2][2] < 0 ? -1.0 : 1.0;

@@ -163,6 +163,10 @@ class CliqueNetwork(Associative):
         after = self.edge_offsets[1:][self.cliques.owner]
         return np.arange(len(self.cliques.nodes)) + np.repeat(after, self.cliques.sizes)
 
+    def predict(self, scores: FloatArray) -> Points:
+        """The labeling of :meth:`relax`, for examples of any size."""
+        return self.relax(scores)[1]
+
     def relax(self, scores: FloatArray) -> tuple[Points, Points]:
         """The maximum over the polytope, and a labeling near it: :meth:`argmax` and :meth:`predict` in one."""
         packed = vector(scores, self.n_parts, "scores")

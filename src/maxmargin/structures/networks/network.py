@@ -14,9 +14,10 @@ in a few dozen passes, one minimum cut on a graph of twice the size settles tabl
 and 1 (roof duality: Hammer, Hansen and Simeone 1984); otherwise proximal steps ``z <- project(z + step * scores)``
 (Rockafellar 1976) bring bound and point together to ``1e-11`` of the range of the scores. The rest, graphs with
 strong conflicting edges, goes to HiGHS (Huangfu and Hall 2018): to the simplex method up to :data:`HIGHS_PARTS`
-parts, and to the interior-point method beyond. OK means a gap of ``1e-9`` of that range, for larger graphs ``1e-6``.
-``value`` is the bound, so it is never below the true maximum even where the status is INEXACT, and ``z`` is feasible to
-rounding; ``scores'z`` may be lower by that tolerance, and where several points are best, ``z`` need not be a vertex.
+parts, and to the interior-point method up to :data:`INTERIOR_POINT_PARTS`. OK means a gap of ``1e-9`` of that range,
+for larger graphs ``1e-6``. ``value`` is the bound, so it is never below the true maximum even where the status is
+INEXACT, and ``z`` is feasible to rounding; ``scores'z`` may be lower by that tolerance, and where several points are
+best, ``z`` need not be a vertex.
 
 ``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993) and stops at a duality gap of
 ``tol^2 / 2``, or at rounding. A step costs ``O(edge parts)`` for the gradient, and its linear system is solved over the
@@ -44,6 +45,9 @@ from maxmargin.structures.sparse import SparsePoint
 
 HIGHS_PARTS = 20_000
 """Largest example, in parts, that goes to the simplex method where messages and proximal steps leave a gap."""
+
+INTERIOR_POINT_PARTS = 1_000_000
+"""Largest example, in parts, that goes to the interior-point method; larger ones stay INEXACT."""
 
 GROUP_PARTS = 2_000
 """Small examples are put together into linear programs of this size: fewer calls, but the simplex method is slower than
@@ -121,15 +125,19 @@ class Network(Structure):
 
         ``warm``: the multipliers of an earlier call on the same graphs, shape ``(n_edges, 2, K)``; any are a start.
         """
-        packed = vector(scores, self.n_parts, "scores")
+        return self._maximum(vector(scores, self.n_parts, "scores"), warm, np.zeros(self.n_examples, dtype=np.bool_))
+
+    def _maximum(self, packed: FloatArray, warm: Any, by_messages: npt.NDArray[np.bool_]) -> Points:
+        """As :meth:`argmax`; the examples marked ``by_messages`` get the bound that messages find, and no more."""
         multipliers = started(warm, (len(self.edges), 2, self.n_labels))
         z, value, status = self._buffers()
         large = self.sizes > HIGHS_PARTS
+        last = np.where(by_messages, np.int8(2), large.astype(np.int8))
         _kernels.graph_argmax(
-            *self._layout, packed, large.astype(np.int8), _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
-            _threads.current(),
-        )  # fmt: skip
-        for method, chosen in (("simplex", ~large), ("ipm", large)):
+            *self._layout, packed, last, _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status, _threads.current()
+        )
+        solvable = (self.sizes <= INTERIOR_POINT_PARTS) & ~by_messages
+        for method, chosen in (("simplex", ~large & solvable), ("ipm", large & solvable)):
             left = np.flatnonzero(chosen & (status == PointStatus.INEXACT))
             for group in pieces(self.sizes[left], GROUP_PARTS):
                 self._by_highs(left[group], method, packed, multipliers, z, value, status)
@@ -164,10 +172,14 @@ class Network(Structure):
         """The maximum over the polytope, and a labeling near it: :meth:`argmax` and :meth:`predict` in one."""
         packed = vector(scores, self.n_parts, "scores")
         points = self.argmax(packed)
+        return points, self._rounded(packed, points)
+
+    def _rounded(self, packed: FloatArray, points: Points) -> Points:
+        """A labeling near each relaxed point, status OK where it meets the bound."""
         z, value, status = points.z.copy(), np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
         _kernels.graph_round(*self._layout, packed, points.warm, z, value, status, _threads.current())
         status[(status == PointStatus.OK) & (points.value - value > self._certain(packed))] = PointStatus.INEXACT
-        return points, Points(z, value, status)
+        return Points(z, value, status)
 
     def predict(self, scores: FloatArray) -> Points:
         """A labeling of each example: the best one (status OK) where its score meets the bound of the relaxation.

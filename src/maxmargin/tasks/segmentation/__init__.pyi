@@ -6,6 +6,7 @@ from .files import train_on_images as train_on_images
 from .files import train_on_scans as train_on_scans
 from .images.extractor import ImageExtractor as ImageExtractor
 from .images.extractor import Presegmented as Presegmented
+from .interactive import Interactive as Interactive
 from .io.classes import ClassCodes as ClassCodes
 from .io.classes import parse_classes as parse_classes
 from .io.folders import FileError as FileError

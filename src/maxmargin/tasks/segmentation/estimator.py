@@ -18,6 +18,7 @@ from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
 from maxmargin.tasks.segmentation.encoder.scans import ScanEncoder
 from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncoder
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
+from maxmargin.tasks.segmentation.interactive import Interactive
 from maxmargin.tasks.segmentation.model import SegmenterModel
 from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor
 from maxmargin.tasks.segmentation.training import ClassWeight, StageSettings, train_segmenter
@@ -82,6 +83,10 @@ class _Segmenting(BaseEstimator, ABC):  # type: ignore[misc]
         """The class probabilities of every pixel or point; see :meth:`SegmenterModel.predict_proba`."""
         return self._model().predict_proba(X)
 
+    def interactive(self, given: Any) -> Interactive:
+        """The segmentation of one image or scan, solved again as seeds come in."""
+        return Interactive(self._model(), given)
+
     def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: Any = None) -> float:
         """The share of labeled pixels or points that are right."""
         return self._model().score(X, y, sample_weight)
@@ -144,7 +149,7 @@ class Segmenter(_Segmenting):
         refine: bool = True,
         classifier: Any = "boosting",
         stages: int = 3,
-        folds: int = 4,
+        folds: int = 5,
         class_weight: ClassWeight = None,
         void: int = -1,
         C: float | Sequence[float] | None = 1.0,
@@ -222,7 +227,7 @@ class ScanSegmenter(_Segmenting):
         attributes: Sequence[str] | None = None,
         classifier: Any = "boosting",
         stages: int = 2,
-        folds: int = 4,
+        folds: int = 5,
         class_weight: ClassWeight = None,
         void: int = -1,
         C: float | Sequence[float] | None = 1.0,

@@ -160,10 +160,23 @@ class ImageSegmenterModel(SegmenterModel):
     ) -> IntArray:
         """The classes of pixels; seeds hold exactly."""
         labels = super()._finished(given, sites, probabilities, nodes, seeds)
+        assert isinstance(sites, ImageSites)
+        return self.pixel_labels(sites, probabilities, labels, seeds)
+
+    def pixel_labels(
+        self, sites: ImageSites, probabilities: FloatArray, labels: IntArray, seeds: IntArray | None = None
+    ) -> IntArray:
+        """The classes of pixels after the cut of those near boundaries.
+
+        Args:
+            sites: the sites of the image.
+            probabilities: class probabilities of its nodes.
+            labels: the class of each pixel so far.
+            seeds: classes of pixels that keep them, -1 elsewhere; None for none.
+        """
         cut = self.encoder.pixel_cut
         if cut is None:
             return labels
-        assert isinstance(sites, ImageSites)
         found = cut.pixels(sites, probabilities, labels)
         if not len(found.pixels):
             return labels

@@ -58,7 +58,7 @@ class StageSettings:
 
     classifier: Any = "boosting"
     stages: int = 3
-    folds: int = 4
+    folds: int = 5
     class_weight: ClassWeight = None
 
     def __post_init__(self) -> None:
@@ -140,7 +140,8 @@ def train_segmenter(
         model = prepared.model(trained)
         if isinstance(model, ImageSegmenterModel) and refine:
             bar.begin("pixels", 1)
-            model = with_pixel_cut(model, prepared, y, settings)
+            pixels = pixel_examples(model, prepared, y, settings.random_state or 0)
+            model = model if pixels is None else with_pixel_cut(model, pixels, settings)
     metadata = {
         "examples": len(prepared.labeled.sites),
         "nodes": int(sum(len(one.size) for one in prepared.labeled.sites)),
@@ -300,26 +301,29 @@ def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], f
     return score
 
 
-PIXELS = 300_000
+PIXELS = 500_000
 """About so many pixels of training images teach the cut of pixels."""
 
 
-def with_pixel_cut(
-    model: ImageSegmenterModel, prepared: Prepared, y: Sequence[Any], settings: Settings, band: float = BAND
-) -> ImageSegmenterModel:
-    """The model with a cut of pixels, learned on the boundaries that its regions have out of fold.
+def pixel_examples(
+    model: ImageSegmenterModel, prepared: Prepared, y: Sequence[Any], seed: int = 0, band: float = BAND
+) -> Examples | None:
+    """The pixels near the boundaries that a model gives the regions of training images out of fold.
 
     Args:
         model: labels regions.
         prepared: what it was trained on.
         y: the labels of the pixels.
-        settings: how to train the cut.
+        seed: random seed of the choice of images.
         band: how far the band of pixels reaches from a boundary, in sides of a region.
+
+    Returns:
+        The examples; None if no image has a boundary.
     """
     encoder = prepared.encoder
     graphs, labels, weights = [], [], []
     count = 0
-    for index in np.random.default_rng(settings.random_state).permutation(len(y)).tolist():
+    for index in np.random.default_rng(seed).permutation(len(y)).tolist():
         sites, probabilities = prepared.labeled.sites[index], prepared.probabilities[index]
         assert isinstance(sites, ImageSites)
         regions = model.node_labels(sites, probabilities)[sites.node_of]
@@ -335,9 +339,15 @@ def with_pixel_cut(
         if count >= PIXELS:
             break
     if not graphs:
-        return model
-    examples = Examples.fit(graph_encoder(len(encoder.classes or ())), graphs, labels, loss_weight=weights)
-    trained = train_examples(examples, replace(settings, tol=max(settings.tol, 1e-2), C=10.0))
+        return None
+    return Examples.fit(graph_encoder(len(encoder.classes or ())), graphs, labels, loss_weight=weights)
+
+
+def with_pixel_cut(
+    model: ImageSegmenterModel, examples: Examples, settings: Settings, band: float = BAND
+) -> ImageSegmenterModel:
+    """The model with a cut of pixels that is learned from :func:`pixel_examples`."""
+    trained = train_examples(examples, replace(settings, tol=max(settings.tol, 1e-2)))
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}
     return replace(model, encoder=replace(model.encoder, pixel_cut=cut), metadata=metadata)

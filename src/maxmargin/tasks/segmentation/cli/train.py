@@ -35,7 +35,7 @@ def train(
     class_file: ClassFile = None,
     void: Void = None,
     stages: Annotated[int, typer.Option("--stages", min=1, help="Stages of auto-context.")] = 3,
-    folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of images or scans for the stages.")] = 4,
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of images or scans for the stages.")] = 5,
     classifier: Annotated[
         str, typer.Option("--classifier", help="Node classifier: boosting, lightgbm or linear.")
     ] = "boosting",

@@ -6,10 +6,10 @@ import numpy as np
 
 from maxmargin.structures.base import FloatArray
 
-_LEAST = np.exp(-8.0)
+_LEAST = np.exp(-6.0)
 """Probabilities below this count as this."""
 
-_KNOTS = (-3.0, -1.0, 1.0, 3.0)
+_KNOTS = (-4.0, -3.0, -2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0, 3.0, 4.0)
 """Where the score of a node, as a function of its log-odds, may change its slope."""
 
 

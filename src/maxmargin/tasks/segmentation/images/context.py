@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.segmentation.images.channels import smooth
-from maxmargin.tasks.segmentation.images.regions import Regions
+from maxmargin.tasks.segmentation.images.hierarchy import LEVELS
+from maxmargin.tasks.segmentation.images.regions import Regions, directions
 
 RADII = (0.05, 0.1, 0.18, 0.3, 0.45)
 """Distances at which probabilities are read, in units of the image's mean side."""
-N_DIRECTIONS = 8
 COLOR_WIDTHS = (4.0, 10.0)
 PLACE_WIDTHS = (0.05, 0.12, 0.25)
 PIXEL_SIGMAS = (0.0, 1.0, 3.0)
@@ -69,30 +68,18 @@ def _nearby(regions: Regions, p: FloatArray) -> FloatArray:
     for one, other in ((first_end, second_end), (second_end, first_end)):
         np.maximum.at(highest, one, odds[other])
         np.minimum.at(lowest, one, odds[other])
-    return np.column_stack([odds, near, second, highest, lowest])
+    columns = [odds, near, second, highest, lowest]
+    for segment in regions.segments:
+        size = np.bincount(segment, regions.size)
+        columns.append((np.bincount(segment, regions.size * odds) / size)[segment])
+    return np.column_stack(columns)
 
 
 def _around(regions: Regions, p: FloatArray) -> FloatArray:
-    """Probabilities in eight directions at five distances, each averaged over a neighborhood that grows with it.
-
-    Beyond the border the nearest pixel counts. In stacks the two directions along the first axis come on top. Then the
-    averages about the region itself, and along its row and column up to the border.
-    """
+    """Probabilities in eight directions at five distances, and summed along each axis up to the border."""
+    columns = [regions.around(p, RADII, 0.35).reshape(regions.n, -1)]
     at, center = regions.grid
-    image: npt.NDArray[np.float32] = p[at].astype(np.float32)
-    cell = image.shape / regions.extent
-    angles = np.arange(N_DIRECTIONS) * (2.0 * np.pi / N_DIRECTIONS)
-    steps = np.zeros((N_DIRECTIONS, image.ndim))
-    steps[:, -2], steps[:, -1] = np.sin(angles), np.cos(angles)
-    if image.ndim == 3:
-        steps = np.concatenate([steps, [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]])
-    columns = []
-    for radius in RADII:
-        blurred = ndimage.gaussian_filter(image, 0.35 * radius * cell, mode="nearest", truncate=2.5)
-        points = center[:, None] + radius * (steps * cell)[None]
-        points = np.concatenate([points, center[:, None]], axis=1)
-        found = ndimage.map_coordinates(blurred, points.reshape(-1, image.ndim).T, order=1, mode="nearest")
-        columns.append(found.reshape(regions.n, -1))
+    image = p[at]
     nearest = tuple(np.clip(np.rint(center).astype(np.int64), 0, np.array(image.shape) - 1).T)
     for axis in range(image.ndim):
         passed = np.cumsum(image, axis=axis)
@@ -155,11 +142,12 @@ def _log_ratios(regions: Regions, p: FloatArray) -> FloatArray:
 
 def context_names(n_axes: int, n_classes: int, pixels: bool = False) -> list[str]:
     """The columns of :func:`region_context`, or with ``pixels`` of :func:`pixel_context`."""
-    directions = N_DIRECTIONS + (2 if n_axes == 3 else 0)
+    n_directions = len(directions(n_axes)) - 1
     axes = ("z", "y", "x")[3 - n_axes :]
     names = ["log-odds", "neighbors' log-odds", "second ring's log-odds", "highest log-odds", "lowest log-odds"]
+    names += [f"log-odds of segment of {level}" for level in LEVELS]
     for radius in RADII:
-        names += [f"probability at {radius:g} in direction {k}" for k in range(directions)]
+        names += [f"probability at {radius:g} in direction {k}" for k in range(n_directions)]
         names.append(f"mean probability about {radius:g}")
     for axis in axes:
         names += [f"extent before on {axis}", f"extent after on {axis}"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.segmentation.images.hierarchy import LEVELS
 from maxmargin.tasks.segmentation.images.regions import Regions, appearance_names
 
 _FAR = 200.0
@@ -23,6 +24,7 @@ def region_features(regions: Regions) -> npt.NDArray[np.float32]:
     second = regions.neighbors @ near
     parts = [look, near, look - near, second, _adapted(regions), _place(regions), _borders(regions, squared)]
     parts += [_contrast(regions, squared), _geodesics(regions)]
+    parts += [_segments(regions, level) for level in regions.segments]
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
@@ -42,7 +44,12 @@ def feature_names(n_axes: int, n_colors: int) -> list[str]:
     names += ["share of like border", "global contrast"]
     names += [f"contrast within {scale:g}" for scale in LOCAL_SCALES]
     names += ["spread of color", "texture contrast"] + [f"color's mean {axis}" for axis in axes]
-    return names + [f"{kind} path to {side}" for kind in ("color", "gradient") for side in [*sides, "border"]]
+    names += [f"{kind} path to {side}" for kind in ("color", "gradient") for side in [*sides, "border"]]
+    for level in LEVELS:
+        own = ["log share", "border share", "touched sides", *axes, *(f"extent in {axis}" for axis in axes)]
+        own += ["roundness", "color deviation", "color to own", "contrast"]
+        names += [f"segment of {level}: {name}" for name in [*own, *"Lab"[:n_colors]]]
+    return names
 
 
 def _adapted(regions: Regions) -> FloatArray:
@@ -103,3 +110,30 @@ def _geodesics(regions: Regions) -> FloatArray:
     sources = [*regions.sides.T, regions.sides.any(axis=1)]
     lengths = [regions.edge_color, regions.adjacency.along]
     return np.column_stack([regions.geodesic(source, length) for length in lengths for source in sources])
+
+
+def _segments(regions: Regions, segment: IntArray) -> FloatArray:
+    """Features of the segment that each region belongs to: size, border, place, extent, color, contrast around it."""
+    size = np.bincount(segment, regions.size)
+
+    def mean(values: FloatArray) -> FloatArray:
+        rows = values.reshape(len(values), -1)
+        sums = [np.bincount(segment, regions.size * column) / size for column in rows.T]
+        return np.stack(sums, axis=1)
+
+    share = size / size.sum()
+    border = np.bincount(segment, regions.sides.sum(axis=1)) / max(1.0, float(regions.sides.sum()))
+    touched = sum(np.bincount(segment, side) > 0 for side in regions.sides.T)
+    center, color = mean(regions.place), mean(regions.color)
+    extent = np.sqrt(np.maximum(mean(regions.place**2) - center**2, 0.0))
+    roundness = share / (np.prod(extent, axis=1) + 1e-4)
+    deviation = np.sqrt(np.maximum(mean(regions.color**2) - color**2, 0.0).sum(axis=1))
+    first, second = segment[regions.adjacency.edges.T]
+    apart = np.sqrt(((color[first] - color[second]) ** 2).sum(axis=1)) * regions.adjacency.length
+    outer = regions.adjacency.length * (first != second)
+    n = len(size)
+    around, length = (np.bincount(first, x, n) + np.bincount(second, x, n) for x in (apart, outer))
+    contrast = around / np.maximum(length, 1.0)
+    rows = [np.log(share), border, touched, center / regions.extent, extent, roundness, deviation]
+    own = np.sqrt(((regions.color - color[segment]) ** 2).sum(axis=1))
+    return np.column_stack([np.column_stack(rows)[segment], own, contrast[segment], color[segment]])

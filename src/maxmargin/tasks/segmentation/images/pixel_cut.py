@@ -10,6 +10,7 @@ Those that touch the band are nodes of the graph too, with features that hold th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from scipy import ndimage
 
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.segmentation.images.channels import Pixels, smooth
+from maxmargin.tasks.segmentation.images.channels import TRUNCATE, Pixels
 from maxmargin.tasks.segmentation.images.context import CLIP, context_classes, log_odds
 from maxmargin.tasks.segmentation.images.edges import similarities
 from maxmargin.tasks.segmentation.images.extractor import ImageSites
@@ -28,6 +29,10 @@ SCALES = (0.25, 0.5)
 """Scales at which log-odds are smoothed and colors are averaged, in sides of a region."""
 _BINS = {1: 64, 3: 16}
 """Bins of each color in the histograms of classes."""
+_SIDE = 10.0
+"""The side of a region, in pixels, at which edges count as they are."""
+_CELLS = 5.0
+"""Cells of the grid of smoothing along the side of a region."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,18 +82,17 @@ def pixel_graph(
     """
     pixel_labels = np.asarray(labels, dtype=np.int64)
     axes = pixel_labels.ndim
-    side = float(np.mean(sites.size if not sites.pixels else sites.regions.size)) ** (1.0 / axes)
-    band_mask = (
-        np.ones(pixel_labels.shape, dtype=bool) if np.isinf(band) else _band(pixel_labels, max(1.0, band * side))
-    )
+    side = region_side(sites)
+    band_mask = np.ones(pixel_labels.shape, dtype=bool) if np.isinf(band) else band_of(pixel_labels, band * side)
     rim = ndimage.binary_dilation(band_mask, np.ones((3,) * axes)) & ~band_mask if band_mask.any() else band_mask
     chosen = band_mask | rim
     pixels = np.flatnonzero(chosen)
     held = rim.ravel()[pixels]
-    nodes = _node_features(sites, probabilities, pixels, held, pixel_labels.ravel()[pixels], side)
+    nodes = _node_features(sites, probabilities, pixels, held, pixel_labels.ravel()[pixels])
     offsets = half_neighborhood(axes, connectivity or 3**axes - 1)
     edges, edge_rows = _edges(sites.color, chosen, pixels, offsets)
-    return PixelGraph(Graph(nodes, edges, edge_rows), pixels, held, pixel_labels)
+    # With the side of a region the pixels in it grow by its square, those on its boundary only in proportion.
+    return PixelGraph(Graph(nodes, edges, edge_rows * (side / _SIDE)), pixels, held, pixel_labels)
 
 
 def pixel_node_names(n_classes: int) -> list[str]:
@@ -102,7 +106,7 @@ PIXEL_EDGE_NAMES = ["length", *(f"length, color within {width:g}" for width in C
 """The columns of a pixel graph's edge features."""
 
 
-def _band(labels: npt.NDArray[np.int64], reach: float) -> npt.NDArray[np.bool_]:
+def band_of(labels: npt.NDArray[np.int64], reach: float) -> npt.NDArray[np.bool_]:
     """Pixels within a distance of one whose neighbor has another label."""
     boundary = np.zeros(labels.shape, dtype=bool)
     for offset in half_neighborhood(labels.ndim, 2 * labels.ndim):
@@ -112,7 +116,13 @@ def _band(labels: npt.NDArray[np.int64], reach: float) -> npt.NDArray[np.bool_]:
             view |= differs
     if not boundary.any():
         return boundary
-    return np.asarray(ndimage.distance_transform_edt(~boundary) < reach)
+    return np.asarray(ndimage.distance_transform_edt(~boundary) < max(1.0, reach))
+
+
+def region_side(sites: ImageSites) -> float:
+    """The side of a mean region, in pixels of the image."""
+    mean = np.mean(sites.regions.size if sites.pixels else sites.size)
+    return float(mean ** (1.0 / sites.node_of.ndim))
 
 
 def _node_features(
@@ -121,51 +131,96 @@ def _node_features(
     pixels: npt.NDArray[np.int64],
     held: npt.NDArray[np.bool_],
     labels: npt.NDArray[np.int64],
-    side: float,
 ) -> FloatArray:
+    read = _Reader.of(sites, pixels)
+    own = sites.node_of.ravel()[pixels]
+    flat = sites.color.reshape(-1, sites.color.shape[-1])
     columns = []
     for label in context_classes(probabilities.shape[1]):
         p = probabilities[:, label]
-        odds = log_odds(p).astype(np.float32)[sites.node_of]
-        image = p.astype(np.float32)[sites.node_of]
-        rows = [odds.ravel()[pixels], *(smooth(odds, scale * side).ravel()[pixels] for scale in SCALES)]
-        rows.append(_color_log_ratio(sites.color, image, pixels))
-        rows += [_nearer(sites.color, image, scale * 2.0 * side).ravel()[pixels] for scale in SCALES]
+        odds = log_odds(p)
+        rows: list[npt.NDArray[Any]] = [odds[own], *(read.smoothed(odds, scale) for scale in SCALES)]
+        rows.append(_color_log_ratio(flat, p[sites.node_of.ravel()], pixels))
+        rows += [_nearer(read, flat[pixels], p, sites.regions.color, 2.0 * scale) for scale in SCALES]
         # A held pixel looks as sure as a pixel can.
         columns += [np.where(held, np.where(labels == label, CLIP, -CLIP), row) for row in rows]
     return np.column_stack([*columns, np.ones(len(pixels))])
 
 
-def _color_log_ratio(color: Pixels, p: Pixels, pixels: npt.NDArray[np.int64]) -> Pixels:
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Smooths values of nodes over the image, and reads them at some of its pixels.
+
+    Smoothing takes place on a grid on which a region has a side of about five cells, so it costs the same for images of
+    any size.
+
+    Attributes:
+        nodes: the node at every cell of the grid.
+        regions: the region at every cell.
+        places: the pixels on the grid, shape ``(n_axes, n)``.
+        sides: the mean side of a region in cells, along each axis.
+    """
+
+    nodes: npt.NDArray[np.int32]
+    regions: npt.NDArray[np.int32]
+    places: FloatArray
+    sides: FloatArray
+
+    @classmethod
+    def of(cls, sites: ImageSites, pixels: npt.NDArray[np.int64]) -> Self:
+        """The reader of an image's pixels."""
+        shape = np.array(sites.node_of.shape)
+        side = float(np.prod(shape) / sites.regions.n) ** (1.0 / len(shape))
+        cells = np.clip(np.round(shape * (_CELLS / side)).astype(np.int64), 1, shape)
+        at = [((np.arange(n) + 0.5) * (length / n)).astype(np.int64) for n, length in zip(cells, shape, strict=True)]
+        nodes = sites.node_of[np.ix_(*at)]
+        there = np.unravel_index(pixels, sites.node_of.shape)
+        places = (np.stack(there) + 0.5) * (cells / shape)[:, None] - 0.5
+        labels = sites.regions.labels
+        inside = [((np.arange(n) + 0.5) * (m / n)).astype(np.int64) for n, m in zip(cells, labels.shape, strict=True)]
+        return cls(nodes, labels[np.ix_(*inside)], places, side * cells / shape)
+
+    def smoothed(self, values: FloatArray, scale: float) -> Pixels:
+        """Values of nodes, smoothed by so many sides of a region."""
+        return self._read(values.astype(np.float32)[self.nodes], scale)
+
+    def means(self, weights: FloatArray, values: FloatArray, scale: float) -> list[Pixels]:
+        """Weighted means of the columns of regions' values near each pixel; weights are those of nodes."""
+        heavy = weights.astype(np.float32)[self.nodes]
+        total = self._read(heavy, scale) + np.float32(1e-3)
+        return [self._read(heavy * column.astype(np.float32)[self.regions], scale) / total for column in values.T]
+
+    def _read(self, image: Pixels, scale: float) -> Pixels:
+        blurred = ndimage.gaussian_filter(image, scale * self.sides, mode="nearest", truncate=TRUNCATE)
+        return np.asarray(ndimage.map_coordinates(blurred, self.places, order=1, mode="nearest"))
+
+
+def _color_log_ratio(color: Pixels, p: FloatArray, pixels: npt.NDArray[np.int64]) -> FloatArray:
     """How much likelier each pixel's color is in the class than outside, by smoothed histograms of the image."""
-    n_colors = color.shape[-1]
+    n_colors = color.shape[1]
     bins = _BINS[n_colors]
-    flat = color.reshape(-1, n_colors)
-    low, high = (0.0, 100.0) if n_colors == 1 else (np.array([0.0, -60.0, -60.0]), np.array([100.0, 60.0, 60.0]))
-    steps = np.clip((flat - low) * (bins / (np.asarray(high) - low)), 0, bins - 1).astype(np.int64)
-    index = steps @ bins ** np.arange(n_colors)[::-1]
+    lowest, width = ([0.0], [100.0]) if n_colors == 1 else ([0.0, -60.0, -60.0], [100.0, 120.0, 120.0])
+    index = np.zeros(len(color), dtype=np.int32)
+    for channel, low, range_ in zip(color.T, lowest, width, strict=True):
+        step = np.clip((channel - np.float32(low)) * np.float32(bins / range_), 0, bins - 1).astype(np.int32)
+        index = index * bins + step
+    shape, chosen = (bins,) * n_colors, index[pixels]
     inside, total = (
-        ndimage.gaussian_filter(
-            np.bincount(index, weights, minlength=bins**n_colors).reshape((bins,) * n_colors), 0.7, mode="nearest"
-        ).ravel()[index[pixels]]
-        for weights in (p.ravel(), np.ones(p.size))
+        ndimage.gaussian_filter(np.bincount(index, weights, bins**n_colors).reshape(shape), 0.7, mode="nearest")
+        for weights in (p, None)
     )
-    smoothing = 1e-4 * p.size
+    inside, total = inside.ravel()[chosen], total.ravel()[chosen]
+    smoothing = 1e-4 * len(color)
     ratio = np.log(inside + smoothing) - np.log(np.maximum(total - inside, 0.0) + smoothing)
-    return np.asarray(np.clip(ratio, -CLIP, CLIP), dtype=np.float32)
+    return np.asarray(np.clip(ratio, -CLIP, CLIP))
 
 
-def _nearer(color: Pixels, p: Pixels, sigma: float) -> Pixels:
+def _nearer(read: _Reader, color: Pixels, p: FloatArray, regions: FloatArray, scale: float) -> Pixels:
     """Whether a pixel's color is nearer to the mean color of the class nearby (1) or of the others (-1), or between."""
-    distances = []
-    for weights in (p, 1.0 - p):
-        total = smooth(weights, sigma) + np.float32(1e-3)
-        apart = np.zeros_like(p)
-        for k in range(color.shape[-1]):
-            plane = np.ascontiguousarray(color[..., k])
-            apart += (plane - smooth(plane * weights, sigma) / total) ** 2
-        distances.append(np.sqrt(apart))
-    inside, outside = distances
+    inside, outside = (
+        np.sqrt(sum((own - mean) ** 2 for own, mean in zip(color.T, read.means(weights, regions, scale), strict=True)))
+        for weights in (p, 1.0 - p)
+    )
     return np.asarray((outside - inside) / (outside + inside + np.float32(2.0)))
 
 

@@ -8,15 +8,18 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy import ndimage
 from scipy.sparse.csgraph import dijkstra
 
 from maxmargin._sparse import sp
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.images import channels
 from maxmargin.tasks.segmentation.images.channels import COLOR_SIGMAS, TEXTURE_SIGMAS, Pixels
+from maxmargin.tasks.segmentation.images.hierarchy import merged
 from maxmargin.tasks.segmentation.images.superpixels import Adjacency, Labels, adjacency
 
 N_ORIENTATIONS = 8
+N_DIRECTIONS = 8
 _SAMPLES = {2: 96, 3: 28}
 """Cells along each axis of the coarse grid on which probabilities are sampled, for images of two and three axes."""
 
@@ -87,6 +90,11 @@ class Regions:
         return squared_distances(self.place)
 
     @cached_property
+    def segments(self) -> IntArray:
+        """The segment of each region at each of the levels of :mod:`hierarchy`, shape ``(n_levels, n)``."""
+        return merged(np.column_stack([self.color, 0.5 * self.texture]), self.size, self.adjacency.edges)
+
+    @cached_property
     def edge_color(self) -> FloatArray:
         """The color difference of each pair of touching regions."""
         first, second = self.adjacency.edges.T
@@ -109,6 +117,35 @@ class Regions:
         points = np.clip(np.ceil(shape / step).astype(np.int64), 1, shape)
         at = [((np.arange(p) + 0.5) * s / p).astype(np.int64) for p, s in zip(points, shape, strict=True)]
         return self.labels[np.ix_(*at)].astype(np.int64), self.place / self.extent * points - 0.5
+
+    def around(self, values: FloatArray, radii: tuple[float, ...], blur: float) -> npt.NDArray[np.float32]:
+        """Values of regions in eight directions at several distances, and about the region itself.
+
+        At each distance the values are averaged over a neighborhood of ``blur`` times the distance. Beyond the border
+        the nearest pixel counts. In stacks the two directions along the first axis come on top. Shape
+        ``(n, len(radii), n_directions + 1)``; the last direction is the region itself.
+        """
+        at, center = self.grid
+        image: npt.NDArray[np.float32] = values[at].astype(np.float32)
+        cell = image.shape / self.extent
+        steps = directions(image.ndim) * cell
+        found = []
+        for radius in radii:
+            blurred = ndimage.gaussian_filter(image, blur * radius * cell, mode="nearest", truncate=2.5)
+            points = (center[:, None] + radius * steps).reshape(-1, image.ndim)
+            read = ndimage.map_coordinates(blurred, points.T, order=1, mode="nearest")
+            found.append(read.reshape(self.n, len(steps)))
+        return np.stack(found, axis=1)
+
+
+def directions(n_axes: int) -> FloatArray:
+    """Unit steps in eight directions of the last two axes, in stacks two along the first, and no step at the end."""
+    angles = np.arange(N_DIRECTIONS) * (2.0 * np.pi / N_DIRECTIONS)
+    plane = np.column_stack([np.sin(angles), np.cos(angles)])
+    if n_axes == 2:
+        return np.concatenate([plane, [[0.0, 0.0]]])
+    flat = np.column_stack([np.zeros(N_DIRECTIONS), plane])
+    return np.concatenate([flat, [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
 
 
 def squared_distances(rows: FloatArray) -> npt.NDArray[np.float32]:

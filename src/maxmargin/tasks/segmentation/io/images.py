@@ -121,22 +121,24 @@ def write_tiff(path: AnyPath, values: Array) -> None:
 
 
 def resize_image(image: Array, size: tuple[int, int]) -> Array:
-    """Resize an image to (height, width), each new pixel a weighted mean of the area that it covers."""
+    """Resize an image to (height, width); a smaller one has the means of the areas that its pixels cover."""
     pillow = optional("PIL.Image", EXTRA)
     height, width = size
     if image.shape[:2] == size:
         return image
+    smaller = height * width < image.shape[0] * image.shape[1]
+    filter = pillow.Resampling.BOX if smaller else pillow.Resampling.BICUBIC
     if image.dtype == np.uint8:
-        resized: Array = np.array(pillow.fromarray(image).resize((width, height), pillow.Resampling.BILINEAR))
+        resized: Array = np.array(pillow.fromarray(image).resize((width, height), filter))
         return resized
     planes = image[..., None] if image.ndim == 2 else image
     channels = [
         pillow.fromarray(np.ascontiguousarray(planes[..., at], dtype=np.float32)) for at in range(planes.shape[-1])
     ]
-    resized_channels = [np.array(one.resize((width, height), pillow.Resampling.BILINEAR)) for one in channels]
+    resized_channels = [np.array(one.resize((width, height), filter)) for one in channels]
     result = np.stack(resized_channels, axis=-1).reshape(height, width, *image.shape[2:])
     if image.dtype.kind == "u":
-        np.rint(result, out=result)
+        np.rint(np.clip(result, 0, np.iinfo(image.dtype).max), out=result)
     return result.astype(image.dtype)
 
 

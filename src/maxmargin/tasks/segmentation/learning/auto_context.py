@@ -19,11 +19,15 @@ from maxmargin.encoders.base import State
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.learning.classifiers import NodeClassifier, Rows, classifier_from_state
-from maxmargin.tasks.segmentation.learning.fitting import bins_for, fit_classifier
+from maxmargin.tasks.segmentation.learning.fitting import TrainingRows
 from maxmargin.tasks.segmentation.sites import Sites
 
 MOST_STAGES = 100
 """More stages than this are refused."""
+
+
+MOST_ROWS = 100_000
+"""Of more nodes, so many drawn at random train a classifier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,20 +112,15 @@ def fit_auto_context(
     classifiers: list[NodeClassifier] = []
     for stage in range(stages):
         rows = np.concatenate([stage_rows(one, None if found is None else found[i]) for i, one in enumerate(sites)])
-        bounds = bins_for(classifier, rows)
+        prepared = TrainingRows.of(classifier, rows)
         out_of_fold = np.empty((len(rows), table.shape[1]))
 
-        def fitted(number: int, rows: Rows = rows, bounds: FloatArray = bounds, stage: int = stage) -> NodeClassifier:
-            chosen = (fold != number) & (weight > 0)
-            return fit_classifier(
-                classifier,
-                rows[chosen],
-                labels[chosen],
-                weight[chosen],
-                table.shape[1],
-                seed=seed + 1000 * stage + number,
-                bounds=bounds,
-            )
+        def fitted(number: int, prepared: TrainingRows = prepared, stage: int = stage) -> NodeClassifier:
+            chosen = np.flatnonzero((fold != number) & (weight > 0))
+            if len(chosen) > MOST_ROWS:
+                drawn = np.random.default_rng(seed + number).choice(len(chosen), MOST_ROWS, replace=False)
+                chosen = chosen[np.sort(drawn)]
+            return prepared.fit(chosen, labels, weight, table.shape[1], seed=seed + 1000 * stage + number)
 
         members: list[NodeClassifier] = []
         # Folds run side by side, each on one thread: threads within a fold would wait for each other at every split.

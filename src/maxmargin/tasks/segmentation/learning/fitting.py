@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from maxmargin import _threads
@@ -25,9 +27,13 @@ from maxmargin.tasks.segmentation.learning.classifiers import (
 NAMES = ("boosting", "lightgbm", "linear")
 """Node classifiers by name: gradient boosting of scikit-learn, that of LightGBM, logistic regression on codes."""
 
-N_BINS = {"linear": 12, "boosting": 64}
-"""Bins of a feature. Gradient boosting of scikit-learn would find bins of weighted rows itself, but takes far longer
-for them than for the trees."""
+N_BINS = {"linear": 12, "boosting": 64, "lightgbm": 64}
+"""Bins of a feature. Boosting would find bins itself, but once per fold, and scikit-learn takes longer for bins of
+weighted rows than for the trees."""
+
+
+_LINEAR_C = 150.0
+"""C of logistic regression, divided by the number of rows."""
 
 
 def check_classifier(given: Any) -> None:
@@ -42,36 +48,75 @@ def check_classifier(given: Any) -> None:
         )
 
 
-def fit_classifier(
-    given: Any, rows: Rows, labels: IntArray, weight: FloatArray, n_classes: int, *, seed: int, bounds: FloatArray
-) -> NodeClassifier:
-    """Train a node classifier.
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows of a stage as a classifier sees them, prepared once for all folds.
 
-    Args:
-        given: a name of :data:`NAMES`, or a classifier of scikit-learn, which is copied.
+    Attributes:
+        classifier: a name of :data:`NAMES`, or a classifier of scikit-learn.
         rows: features, shape ``(n, d)``.
-        labels: classes 0 to ``n_classes - 1``, shape ``(n,)``.
-        weight: how much each row counts, shape ``(n,)``.
-        n_classes: number of classes.
-        seed: random seed.
-        bounds: the bins of features, from :func:`bins_for`, the same for all classifiers that are averaged.
+        bounds: upper bounds of the bins of features; None if the classifier takes features as they are.
+        seen: what it is fitted to: features, their bins, or one-hot codes of these.
     """
-    present, codes = np.unique(labels, return_inverse=True)
-    if len(present) == 1:
+
+    classifier: Any
+    rows: Rows
+    bounds: FloatArray | None
+    seen: Any
+
+    @classmethod
+    def of(cls, classifier: Any, rows: Rows) -> TrainingRows:
+        """Prepare rows for a classifier."""
+        if not isinstance(classifier, str):
+            return cls(classifier, rows, None, rows)
+        bounds = quantile_bounds(rows, N_BINS[classifier])
+        codes = coded(rows, bounds)
+        if classifier != "linear":
+            return cls(classifier, rows, bounds, codes.astype(np.float32))
+        n, d = codes.shape
+        columns = codes + N_BINS["linear"] * np.arange(d)
+        starts, shape = np.arange(n + 1) * d, (n, N_BINS["linear"] * d)
+        return cls(classifier, rows, bounds, sp.csr_matrix((np.ones(n * d), columns.ravel(), starts), shape=shape))
+
+    def fit(
+        self, chosen: IntArray, labels: IntArray, weight: FloatArray, n_classes: int, *, seed: int
+    ) -> NodeClassifier:
+        """Train on some of the rows.
+
+        Args:
+            chosen: their numbers.
+            labels: classes of all rows, 0 to ``n_classes - 1``.
+            weight: how much each row counts.
+            n_classes: number of classes.
+            seed: random seed.
+        """
+        present, codes = np.unique(labels[chosen], return_inverse=True)
+        if len(present) == 1:
+            return self._constant(int(present[0]), n_classes)
+        seen = self.seen[chosen]
+        if isinstance(self.classifier, str) and self.classifier == "linear":
+            assert self.bounds is not None
+            return _fit_linear(seen, codes, weight[chosen], present, n_classes, self.bounds)
+        estimator = _estimator(self.classifier, len(chosen), seed)
+        # The limit belongs to the thread that sets it.
+        with threadpool_limits(_threads.current(), user_api="openmp"):
+            estimator.fit(seen, codes, sample_weight=weight[chosen])
+        found = _frozen(estimator, present, n_classes, seen)
+        if self.bounds is None:
+            return found
+        if not isinstance(found, Trees):
+            raise RuntimeError(f"the trees of {type(estimator).__name__} cannot be read; use another classifier")
+        return _unbinned(found, self.bounds)
+
+    def _constant(self, label: int, n_classes: int) -> NodeClassifier:
+        """The classifier of rows of one class."""
         baseline = np.full(n_classes, ABSENT)
-        baseline[present] = 0.0
-        if given == "linear":
-            return CodedLinear(bounds, np.zeros((len(bounds), bounds.shape[1] + 1, n_classes)), baseline)
-        return Trees.constant(baseline, rows.shape[1])
-    if isinstance(given, str) and given == "linear":
-        return _fit_linear(rows, codes, weight, present, n_classes, bounds)
-    estimator, binned = _estimator(given, seed), isinstance(given, str) and given == "boosting"
-    seen = coded(rows, bounds).astype(np.float32) if binned else rows
-    # The limit belongs to the thread that sets it.
-    with threadpool_limits(_threads.current(), user_api="openmp"):
-        estimator.fit(seen, codes, sample_weight=weight)
-    found = _frozen(estimator, present, n_classes, seen)
-    return _unbinned(found, bounds) if binned and isinstance(found, Trees) else found
+        baseline[label] = 0.0
+        if isinstance(self.classifier, str) and self.classifier == "linear":
+            assert self.bounds is not None
+            d, n_bounds = self.bounds.shape
+            return CodedLinear(self.bounds, np.zeros((d, n_bounds + 1, n_classes)), baseline)
+        return Trees.constant(baseline, self.rows.shape[1])
 
 
 def _unbinned(trees: Trees, bounds: FloatArray) -> Trees:
@@ -82,18 +127,20 @@ def _unbinned(trees: Trees, bounds: FloatArray) -> Trees:
     return replace(trees, threshold=threshold)
 
 
-def _estimator(given: Any, seed: int) -> Any:
+def _estimator(given: Any, n_rows: int, seed: int) -> Any:
     """A classifier that has not been fitted."""
+    least = min(200, max(5, n_rows // 200))  # rows of a leaf
     if isinstance(given, str) and given == "boosting":
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         return HistGradientBoostingClassifier(
-            max_iter=150,
-            learning_rate=0.1,
-            max_leaf_nodes=15,
-            min_samples_leaf=20,
-            l2_regularization=1.0,
-            max_features=0.3,
+            max_iter=100,
+            learning_rate=0.08,
+            max_leaf_nodes=31,
+            min_samples_leaf=least,
+            l2_regularization=5.0,
+            max_features=0.25,
+            max_bins=N_BINS["boosting"],
             early_stopping=False,
             random_state=seed,
         )
@@ -103,15 +150,15 @@ def _estimator(given: Any, seed: int) -> Any:
         except ImportError:
             raise ValueError('classifier="lightgbm" needs LightGBM: pip install lightgbm, or use "boosting"') from None
         return LGBMClassifier(
-            n_estimators=200,
-            learning_rate=0.06,
+            n_estimators=100,
+            learning_rate=0.08,
             num_leaves=31,
-            min_child_samples=20,
-            reg_lambda=1.0,
-            colsample_bytree=0.3,
+            min_child_samples=least,
+            reg_lambda=5.0,
+            colsample_bytree=0.25,
             subsample=0.7,
             subsample_freq=1,
-            max_bin=63,
+            max_bin=N_BINS["lightgbm"] - 1,
             n_jobs=_threads.current(),
             random_state=seed,
             deterministic=True,
@@ -127,16 +174,16 @@ def _estimator(given: Any, seed: int) -> Any:
 
 
 def _fit_linear(
-    rows: Rows, codes: IntArray, weight: FloatArray, present: IntArray, n_classes: int, bounds: FloatArray
+    one_hot: Any, codes: IntArray, weight: FloatArray, present: IntArray, n_classes: int, bounds: FloatArray
 ) -> CodedLinear:
     """Logistic regression on one-hot codes."""
     from sklearn.linear_model import LogisticRegression
 
     n_bins = bounds.shape[1] + 1
-    columns = coded(rows, bounds) + n_bins * np.arange(len(bounds))
-    starts = np.arange(len(rows) + 1) * len(bounds)
-    one_hot = sp.csr_matrix((np.ones(columns.size), columns.ravel(), starts), shape=(len(rows), n_bins * len(bounds)))
-    model = LogisticRegression(C=0.02, max_iter=200, tol=1e-3).fit(one_hot, codes, sample_weight=weight)
+    with warnings.catch_warnings():
+        # A few dozen iterations are enough for probabilities, though not for the optimizer's own test.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(C=_LINEAR_C / len(codes), max_iter=60).fit(one_hot, codes, sample_weight=weight)
     weights, intercept = np.zeros((one_hot.shape[1], n_classes)), np.full(n_classes, ABSENT)
     if len(present) == 2:
         weights[:, present[1]], intercept[present] = model.coef_[0], (0.0, model.intercept_[0])
@@ -270,10 +317,3 @@ _READERS = {
     "RandomForestClassifier": _read_forest,
     "ExtraTreesClassifier": _read_forest,
 }
-
-
-def bins_for(given: Any, rows: Rows) -> FloatArray:
-    """The bins of features for a classifier; none if it takes the features as they are."""
-    if not isinstance(given, str) or given not in N_BINS:
-        return np.zeros((0, 0))
-    return quantile_bounds(rows, N_BINS[given])

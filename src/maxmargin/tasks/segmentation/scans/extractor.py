@@ -63,7 +63,7 @@ class ScanExtractor(Extractor):
     """
 
     voxel: float = 0.2
-    radii: tuple[float, ...] = (0.4, 1.0, 2.5, 5.0)
+    radii: tuple[float, ...] = (0.4, 0.8, 1.6, 3.2, 6.4)
     context_radii: tuple[float, ...] = (1.0, 2.5, 5.0)
     neighbors: int = 6
     edge_radius: float | None = None

@@ -81,5 +81,7 @@ SHAPE_NAMES = (
     "height of column",
     "spread of column",
     "balance of column",
+    "points of column",
+    "share of column",
 )
 """Features of a neighborhood, in the order of the compiled code."""
