@@ -304,6 +304,9 @@ def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], f
 PIXELS = 500_000
 """About so many pixels of training images teach the cut of pixels."""
 
+PIXELS_OF_MORE = 10_000
+"""The same for more than two classes, whose relaxed networks take a thousand times longer than cuts."""
+
 
 def pixel_examples(
     model: ImageSegmenterModel, prepared: Prepared, y: Sequence[Any], seed: int = 0, band: float = BAND
@@ -336,7 +339,7 @@ def pixel_examples(
         labels.append(np.where(known, gold, found.inside))
         weights.append(np.where(known, prepared.cost[np.maximum(gold, 0)], 0.0))
         count += len(gold)
-        if count >= PIXELS:
+        if count >= (PIXELS if len(encoder.classes or ()) == 2 else PIXELS_OF_MORE):
             break
     if not graphs:
         return None
@@ -347,7 +350,8 @@ def with_pixel_cut(
     model: ImageSegmenterModel, examples: Examples, settings: Settings, band: float = BAND
 ) -> ImageSegmenterModel:
     """The model with a cut of pixels that is learned from :func:`pixel_examples`."""
-    trained = train_examples(examples, replace(settings, tol=max(settings.tol, 1e-2)))
+    tol = 1e-2 if len(model.encoder.classes or ()) == 2 else 5e-2
+    trained = train_examples(examples, replace(settings, tol=max(settings.tol, tol)))
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}
     return replace(model, encoder=replace(model.encoder, pixel_cut=cut), metadata=metadata)
