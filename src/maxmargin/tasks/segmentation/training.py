@@ -306,6 +306,10 @@ def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], f
 PIXELS = 500_000
 """About so many pixels of training images teach the cut of pixels."""
 
+PIXELS_OF_MORE, TILE = 20_000, 16
+"""The same for more than two classes, and the side of the tiles that they are learned from: the time of relaxed networks
+grows with the square of their size."""
+
 
 def pixel_examples(
     model: ImageSegmenterModel, prepared: Prepared, y: Sequence[Any], seed: int = 0, band: float = BAND
@@ -334,22 +338,56 @@ def pixel_examples(
         known = (gold >= 0) & ~found.held
         if not known.any():
             continue
-        graphs.append(found.graph)
-        labels.append(np.where(known, gold, found.inside))
-        weights.append(np.where(known, prepared.cost[np.maximum(gold, 0)], 0.0))
+        whole = found.graph, np.where(known, gold, found.inside)
+        cost = np.where(known, prepared.cost[np.maximum(gold, 0)], 0.0)
+        if len(encoder.classes or ()) == 2:
+            parts = [(*whole, cost)]
+        else:
+            places = np.stack(np.unravel_index(found.pixels, regions.shape), axis=1)
+            parts = tiles(*whole, cost, places // TILE)
+        for graph, own, weight in parts:
+            graphs.append(graph)
+            labels.append(own)
+            weights.append(weight)
         count += len(gold)
-        if count >= PIXELS:
+        if count >= (PIXELS if len(encoder.classes or ()) == 2 else PIXELS_OF_MORE):
             break
     if not graphs:
         return None
     return Examples.fit(graph_encoder(len(encoder.classes or ())), graphs, labels, loss_weight=weights)
 
 
+def tiles(
+    graph: Graph, labels: IntArray, weights: FloatArray, tile: IntArray
+) -> list[tuple[Graph, IntArray, FloatArray]]:
+    """The parts of a graph whose nodes have the same tile, a row of integers, and whose weights are not all 0."""
+    _, number = np.unique(tile, axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    edges, edge_features = np.asarray(graph.edges), np.asarray(graph.edge_features)
+    inside = number[edges[:, 0]] == number[edges[:, 1]]
+    edges, edge_features = edges[inside], edge_features[inside]
+    place = np.zeros(len(number), dtype=np.int64)
+    found = []
+    for at in range(int(number.max()) + 1):
+        nodes = np.flatnonzero(number == at)
+        if not weights[nodes].any():
+            continue
+        place[nodes] = np.arange(len(nodes))
+        own = number[edges[:, 0]] == at
+        part = Graph(np.asarray(graph.node_features)[nodes], place[edges[own]], edge_features[own])
+        found.append((part, labels[nodes], weights[nodes]))
+    return found
+
+
 def with_pixel_cut(
     model: ImageSegmenterModel, examples: Examples, settings: Settings, band: float = BAND
 ) -> ImageSegmenterModel:
     """The model with a cut of pixels that is learned from :func:`pixel_examples`."""
-    trained = train_examples(examples, replace(settings, tol=max(settings.tol, 1e-2)))
+    if len(model.encoder.classes or ()) == 2:
+        settings = replace(settings, tol=max(settings.tol, 1e-2))
+    else:  # many tiles with one slack each: with the C of whole images, runs take minutes and label no better
+        settings = replace(settings, tol=max(settings.tol, 5e-2), C=0.1)
+    trained = train_examples(examples, settings)
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}
     return replace(model, encoder=replace(model.encoder, pixel_cut=cut), metadata=metadata)
