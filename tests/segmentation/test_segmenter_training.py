@@ -83,7 +83,7 @@ def test_the_number_of_threads_changes_nothing(pictures):
 
 
 def test_seeds_are_respected_exactly_and_spread(pictures, segmenter):
-    X, y = pictures
+    X, _ = pictures
     plain = segmenter.predict(X[9:])[0]
     seeds = np.full(plain.shape, -1)
     seeds[20:24, 5:60] = 1 - plain[20:24, 5:60]

@@ -307,8 +307,8 @@ PIXELS = 500_000
 """About so many pixels of training images teach the cut of pixels."""
 
 PIXELS_OF_MORE, TILE = 20_000, 16
-"""The same for more than two classes, and the side of the tiles that they are learned from: the time of relaxed networks
-grows with the square of their size."""
+"""The same for more than two classes, and the side of the tiles that they are learned from: the time that relaxed
+networks take grows with the square of their size."""
 
 
 def pixel_examples(
@@ -384,9 +384,11 @@ def with_pixel_cut(
 ) -> ImageSegmenterModel:
     """The model with a cut of pixels that is learned from :func:`pixel_examples`."""
     if len(model.encoder.classes or ()) == 2:
-        settings = replace(settings, tol=max(settings.tol, 1e-2))
+        # Of several values of C, the one that was best for regions.
+        chosen = settings.C if model.training is None else model.training.C
+        settings = replace(settings, tol=max(settings.tol, 1e-2), C=chosen, patience=None)
     else:  # many tiles with one slack each: with the C of whole images, runs take minutes and label no better
-        settings = replace(settings, tol=max(settings.tol, 5e-2), C=0.1)
+        settings = replace(settings, tol=max(settings.tol, 5e-2), C=0.1, patience=None)
     trained = train_examples(examples, settings)
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}

@@ -17,7 +17,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.learning.classifiers import (
     ABSENT,
     CodedLinear,
-    Estimators,
+    Estimator,
     NodeClassifier,
     Rows,
     Trees,
@@ -222,7 +222,7 @@ def _fit_linear(
 
 def _frozen(estimator: Any, present: IntArray, n_classes: int, rows: Rows) -> NodeClassifier:
     """A fitted classifier as arrays where that is possible, else the classifier itself."""
-    kept = Estimators((estimator,), (present,), n_classes, rows.shape[1])
+    kept = Estimator(estimator, present, n_classes, rows.shape[1])
     read = _READERS.get(type(estimator).__name__)
     if read is None:
         return kept
