@@ -305,8 +305,8 @@ PIXELS = 500_000
 """About so many pixels of training images teach the cut of pixels."""
 
 PIXELS_OF_MORE, TILE = 20_000, 16
-"""The same for more than two classes, and the side of the tiles that they are learned from: the time of relaxed networks
-grows with the square of their size."""
+"""The same for more than two classes, and the side of the tiles that they are learned from: the time that relaxed
+networks take grows with the square of their size."""
 
 
 def pixel_examples(
