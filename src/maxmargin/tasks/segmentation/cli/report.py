@@ -52,4 +52,4 @@ def report(
                 assert masks is not None
                 text = report_on_images(segmenter, images, masks, title=title, limit=limit, bar=bar)
         html.write_text(text, encoding="utf-8")
-    print(f"wrote {printable(html)}: {html.stat().st_size / 1e6:.1f} MB")
+    print(f"wrote {printable(html)}: {html.stat().st_size / 1e6:.2f} MB")
