@@ -150,7 +150,7 @@ def _by(
     solver: mm.solvers.Solver, prepared: Prepared, examples: Examples, pixels: Examples, settings: Settings
 ) -> ImageSegmenterModel:
     """Both cuts learned by a solver, within budgets."""
-    budget = replace(settings, solver=solver, max_iter=None, max_seconds=30.0)
+    budget = replace(settings, solver=solver, max_iter=None, max_seconds=10.0)
     model = prepared.model(train_examples(examples, budget))
     assert isinstance(model, ImageSegmenterModel)
     return with_pixel_cut(model, pixels, budget)

@@ -55,7 +55,7 @@ def _thinned(
     rng = np.random.default_rng(0)
     points, y = [], []
     for scan, own in zip(scans, labels, strict=True):
-        chosen = rng.choice(len(own), PAPERS_POINTS, replace=False)
+        chosen = np.arange(len(own)) if count is None else np.sort(rng.choice(len(own), count, replace=False))
         points.append(scan.points[chosen])
         y.append(own[chosen])
     return points, y

@@ -29,18 +29,18 @@ def _image(jobs: int) -> dict[str, Any]:
     strokes = []
     rng = np.random.default_rng(0)
     seeds = np.full(gold.shape, -1)
-    for _ in range(10):
+    for _ in range(12):
         row, column = rng.integers(0, gold.shape[0]), rng.integers(0, gold.shape[1] - 30)
         seeds[row, column : column + 30] = rng.integers(0, 2)
-        began = time.perf_counter()
+        began = time.process_time()
         session.segment(seeds)
-        strokes.append(time.perf_counter() - began)
+        strokes.append(time.process_time() - began)
     return {
         "pixels": predicted.size,
         "seconds": round(wall, 2),
         "cpu_seconds": round(cpu, 2),
         "error": error,
-        "stroke_milliseconds_on_500_x_400": round(1e3 * float(np.median(strokes)), 1),
+        "stroke_cpu_milliseconds_on_500_x_400": round(1e3 * float(np.median(strokes)), 1),
     }
 
 

@@ -106,12 +106,16 @@ inline std::int8_t argmax_one(const CutExample& g, const Extent& size, const Cut
     }
     const double *node = scores.node, *edge = scores.edge;
     double *x = z.node, *y = z.edge, *p = z.clique;
-    for (std::int32_t e = 0; e < size.edges; ++e) own.capacity[e] = std::max(0.0, -edge[e]);
-    if (size.cliques) add_cliques(g, size, scores, own);
     const std::int64_t limit = augmentations_per_arc * (g.nodes + 2 * static_cast<std::int64_t>(g.edges));
-    own.solver.solve(g, size.cliques ? own.score.data() : node, own.capacity.data(), flow,
-                     size.cliques ? own.side.data() : x, limit);
-    if (size.cliques) std::copy(own.side.begin(), own.side.begin() + size.nodes, x);
+    if (size.cliques) {
+        for (std::int32_t e = 0; e < size.edges; ++e) own.capacity[e] = std::max(0.0, -edge[e]);
+        add_cliques(g, size, scores, own);
+        own.solver.solve(
+            g, own.score.data(), [&](std::int32_t e) { return own.capacity[e]; }, flow, own.side.data(), limit);
+        std::copy(own.side.begin(), own.side.begin() + size.nodes, x);
+    } else {
+        own.solver.solve(g, node, [edge](std::int32_t e) { return std::max(0.0, -edge[e]); }, flow, x, limit);
+    }
     for (std::int32_t j = 0; j < size.nodes; ++j) value += node[j] * x[j];
     for (std::int32_t e = 0; e < size.edges; ++e) {
         y[e] = edge[e] > 0.0 ? 1.0 : std::abs(x[g.ends[2 * e]] - x[g.ends[2 * e + 1]]);

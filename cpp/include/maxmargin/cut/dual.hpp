@@ -136,11 +136,11 @@ class CutFista {
         const double step = 1.0 / static_cast<double>(degrees);
         double gap = point_and_gap(t, flow, x);
         double momentum = 1.0, earlier = gap;
-        std::int64_t noted = 0;
+        std::int64_t noted = 0, snap_at = 0;
         std::copy(flow, flow + g.edges, y_.data());
         for (std::int64_t done = 0; gap > target && done < limit;) {
             net_outflow(g, y_.data(), v_.data());
-            for (int inner = 0; inner < check_every; ++inner, ++done) {
+            for (int inner = 0; inner < (hasty ? 2 : 1) * check_every; ++inner, ++done) {
                 for (std::int32_t j = 0; j < g.nodes; ++j) {
                     x[j] = clip01(t.node[j] - v_[j]);
                     v_[j] = 0.0;
@@ -157,7 +157,8 @@ class CutFista {
             }
             gap = point_and_gap(t, flow, x);
             if (!hasty || gap <= target) continue;
-            if (gap <= worth_snapping * target && done % (2 * check_every) == 0) {
+            if (gap <= worth_snapping * target && done >= snap_at) {
+                snap_at = done + done / 5;
                 snap(t, flow);
                 const double snapped = cut_gap(t, snapped_.data(), flow, v_.data());
                 if (snapped <= target) {

@@ -35,8 +35,10 @@ class MaxFlow {
         path_.reserve(nodes);
     }
 
-    // `flow` holds the start and receives the maximum flow (first end to second end); x receives 0/1.
-    void solve(const CutExample& graph, const double* scores, const double* capacity, double* flow, double* x,
+    // capacity(e) is that of edge e. `flow` holds the start and receives the maximum flow (first end to second end); x
+    // receives 0/1.
+    template <class Capacity>
+    void solve(const CutExample& graph, const double* scores, Capacity&& capacity, double* flow, double* x,
                std::int64_t augmentation_limit) {
         graph_ = &graph;
         start(scores, capacity, flow);
@@ -64,7 +66,9 @@ class MaxFlow {
 
     std::int32_t head(std::int32_t arc) const { return graph_->ends[arc ^ 1]; }
 
-    void start(const double* scores, const double* capacity, const double* flow) {
+    // Residual capacities and what is left at the nodes, after pushes between neighbors.
+    template <class Capacity>
+    void start(const double* scores, Capacity&& capacity, const double* flow) {
         const CutExample& g = *graph_;
         warm_ = !std::all_of(flow, flow + g.edges, [](double f) { return f == 0.0; });
         for (std::int32_t j = 0; j < g.nodes; ++j) {
@@ -73,11 +77,14 @@ class MaxFlow {
         }
         std::fill(open_.begin(), open_.begin() + 2 * static_cast<std::ptrdiff_t>(g.edges), std::uint8_t{3});
         if (!warm_) {
-            for (std::int32_t e = 0; e < g.edges; ++e) residual_[2 * e] = residual_[2 * e + 1] = capacity[e];
+            for (std::int32_t e = 0; e < g.edges; ++e) {
+                residual_[2 * e] = residual_[2 * e + 1] = capacity(e);
+                push_between_ends(e);
+            }
             return;
         }
         for (std::int32_t e = 0; e < g.edges; ++e) {
-            const double c = capacity[e];
+            const double c = capacity(e);
             const double f = flow[e] > c ? c : flow[e] >= -c ? flow[e] : flow[e] < -c ? -c : 0.0;
             const std::int32_t i = g.ends[2 * e], j = g.ends[2 * e + 1];
             const double ahead = c - f, behind = c + f;
@@ -91,6 +98,19 @@ class MaxFlow {
         // A node that a former call has left with rounding errors only has no excess.
         for (std::int32_t j = 0; j < g.nodes; ++j)
             if (std::abs(excess_[j]) <= 16.0 * slack_[j]) excess_[j] = 0.0;
+        for (std::int32_t e = 0; e < g.edges; ++e) push_between_ends(e);
+    }
+
+    // Flow from a source's node to a neighbor of the sink's, as much as there is room for.
+    void push_between_ends(std::int32_t e) {
+        const std::int32_t i = graph_->ends[2 * e], j = graph_->ends[2 * e + 1];
+        const double a = excess_[i], b = excess_[j];
+        if (!(a * b < 0.0)) return;
+        const std::int32_t arc = a > 0.0 ? 2 * e : 2 * e + 1;
+        const double amount = std::min({std::abs(a), std::abs(b), residual_[arc]});
+        move(arc, amount);
+        take_excess(i, a > 0.0 ? amount : -amount);
+        take_excess(j, a > 0.0 ? -amount : amount);
     }
 
     // Pushes flow along an arc; true if the arc has no capacity left.
@@ -131,21 +151,6 @@ class MaxFlow {
 
     // The arc that must have residual capacity for `node` to hang on its parent.
     std::int32_t feed(std::int32_t node) const { return link_[node].arc ^ (tree_[node] == source); }
-
-    // Flow from a source's node to a neighbor of the sink's, as much as there is room for.
-    void push_between_neighbors() {
-        const CutExample& g = *graph_;
-        for (std::int32_t e = 0; e < g.edges; ++e) {
-            const std::int32_t i = g.ends[2 * e], j = g.ends[2 * e + 1];
-            const double a = excess_[i], b = excess_[j];
-            if (!(a * b < 0.0)) continue;
-            const std::int32_t arc = a > 0.0 ? 2 * e : 2 * e + 1;
-            const double amount = std::min({std::abs(a), std::abs(b), residual_[arc]});
-            move(arc, amount);
-            take_excess(i, a > 0.0 ? amount : -amount);
-            take_excess(j, a > 0.0 ? -amount : amount);
-        }
-    }
 
     // Nodes with an excess are the roots; those with an open arc to a node of another kind begin to grow.
     void plant() {
@@ -211,7 +216,6 @@ class MaxFlow {
     }
 
     bool grow_trees(std::int64_t limit) {
-        push_between_neighbors();
         plant();
         const CutExample& g = *graph_;
         std::int64_t augmentations = 0;

@@ -64,8 +64,9 @@ class Expansion {
             capacity_[e] = std::max(0.0, 0.5 * (keep + both - first - second));
             flow_[e] = 0.0;
         }
-        flow_solver_.solve(g, node_.data(), capacity_.data(), flow_.data(), takes_.data(),
-                           20 * (std::int64_t{g.nodes} + 2 * std::int64_t{g.edges}));
+        flow_solver_.solve(
+            g, node_.data(), [this](std::int32_t e) { return capacity_[e]; }, flow_.data(), takes_.data(),
+            20 * (std::int64_t{g.nodes} + 2 * std::int64_t{g.edges}));
         for (std::int32_t i = 0; i < g.nodes; ++i) moved_[i] = takes_[i] > 0.5 ? wanted : label[i];
     }
 

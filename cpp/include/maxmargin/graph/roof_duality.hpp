@@ -46,8 +46,9 @@ class Roof {
     // z, t: the maximum; m: its multipliers.
     void run(const Example<true>& x, double* m, double* z, double* t) {
         const cut::CutExample doubled = build(x);
-        flow_solver_.solve(doubled, score_.data(), capacity_.data(), flow_.data(), side_.data(),
-                           20 * (std::int64_t{doubled.nodes} + 2 * std::int64_t{doubled.edges}));
+        flow_solver_.solve(
+            doubled, score_.data(), [this](std::int32_t e) { return capacity_[e]; }, flow_.data(), side_.data(),
+            20 * (std::int64_t{doubled.nodes} + 2 * std::int64_t{doubled.edges}));
         const std::int32_t nodes = x.graph.nodes;
         for (std::int32_t i = 0; i < nodes; ++i) {
             z[2 * i + 1] = 0.5 * (side_[i] + 1.0 - side_[nodes + i]);

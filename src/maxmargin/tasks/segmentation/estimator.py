@@ -113,8 +113,9 @@ class Segmenter(_Segmenting):
         working_pixels: larger images are reduced to so many pixels for superpixels and features; None never reduces.
         connectivity: neighbors of a pixel: 4 or 8 in images, 6 or 26 in stacks; None for the smaller number.
         refine: whether pixels near boundaries get a second cut.
-        classifier: the node classifier: "boosting" (scikit-learn), "lightgbm", "linear" (logistic regression on bins of
-            each feature), or any classifier of scikit-learn with ``predict_proba``.
+        classifier: the node classifier: "lightgbm", "boosting" (that of scikit-learn), "auto" for the first of these
+            that is installed, "linear" (logistic regression on bins of each feature), or any classifier of
+            scikit-learn with ``predict_proba``.
         stages: number of stages; all but the first see the probabilities of the stage before.
         folds: folds of images by which probabilities are out of fold.
         class_weight: costs of errors at pixels of each class, by label; "balanced"; or None for 1.
@@ -147,7 +148,7 @@ class Segmenter(_Segmenting):
         working_pixels: int | None = ImageExtractor.working_pixels,
         connectivity: int | None = None,
         refine: bool = True,
-        classifier: Any = "boosting",
+        classifier: Any = "auto",
         stages: int = 3,
         folds: int = 5,
         class_weight: ClassWeight = None,
@@ -190,8 +191,9 @@ class ScanSegmenter(_Segmenting):
         spin_reaches: reaches of spin images, none by default.
         spin_components: principal components of the spin images.
         attributes: names of the attributes that are features; None for all.
-        classifier: the node classifier: "boosting" (scikit-learn), "lightgbm", "linear" (logistic regression on bins of
-            each feature), or any classifier of scikit-learn with ``predict_proba``.
+        classifier: the node classifier: "lightgbm", "boosting" (that of scikit-learn), "auto" for the first of these
+            that is installed, "linear" (logistic regression on bins of each feature), or any classifier of
+            scikit-learn with ``predict_proba``.
         stages: number of stages; all but the first see the probabilities of the stage before.
         folds: folds of scans by which probabilities are out of fold.
         class_weight: costs of errors at points of each class, by label; "balanced"; or None for 1.
@@ -225,7 +227,7 @@ class ScanSegmenter(_Segmenting):
         spin_reaches: Sequence[float] = (),
         spin_components: int = ScanExtractor.spin_components,
         attributes: Sequence[str] | None = None,
-        classifier: Any = "boosting",
+        classifier: Any = "auto",
         stages: int = 2,
         folds: int = 5,
         class_weight: ClassWeight = None,

@@ -31,7 +31,7 @@ from maxmargin.tasks.segmentation.encoder.segmentation import (
 from maxmargin.tasks.segmentation.images.extractor import ImageSites
 from maxmargin.tasks.segmentation.images.pixel_cut import pixel_graph
 from maxmargin.tasks.segmentation.learning.auto_context import MOST_STAGES, fit_auto_context
-from maxmargin.tasks.segmentation.learning.fitting import check_classifier
+from maxmargin.tasks.segmentation.learning.fitting import check_classifier, resolved
 from maxmargin.tasks.segmentation.model import ImageSegmenterModel, SegmenterModel
 from maxmargin.tasks.segmentation.sites import Sites
 from maxmargin.training import Examples, Settings, train_examples
@@ -48,15 +48,16 @@ class StageSettings:
     """How to train the stages.
 
     Attributes:
-        classifier: the node classifier: "boosting" (scikit-learn), "lightgbm", "linear" (logistic regression on bins
-            of each feature), or any classifier of scikit-learn with ``predict_proba``.
+        classifier: the node classifier: "lightgbm", "boosting" (that of scikit-learn), "auto" for the first of these
+            that is installed, "linear" (logistic regression on bins of each feature), or any classifier of
+            scikit-learn with ``predict_proba``.
         stages: number of stages; all but the first see the probabilities of the stage before.
         folds: folds of images or scans by which probabilities are out of fold.
         class_weight: costs of errors at pixels or points of each class, by label; "balanced": inversely proportional
             to the number of them; None: 1.
     """
 
-    classifier: Any = "boosting"
+    classifier: Any = "auto"
     stages: int = 3
     folds: int = 5
     class_weight: ClassWeight = None
@@ -142,10 +143,11 @@ def train_segmenter(
             bar.begin("pixels", 1)
             pixels = pixel_examples(model, prepared, y, settings.random_state or 0)
             model = model if pixels is None else with_pixel_cut(model, pixels, settings)
+    used = resolved(stages.classifier)
     metadata = {
         "examples": len(prepared.labeled.sites),
         "nodes": int(sum(len(one.size) for one in prepared.labeled.sites)),
-        "classifier": stages.classifier if isinstance(stages.classifier, str) else type(stages.classifier).__name__,
+        "classifier": used if isinstance(used, str) else type(used).__name__,
         "stages": stages.stages,
         "folds": stages.folds,
         **model.metadata,
@@ -219,7 +221,7 @@ def prepare(
     auto_context, probabilities = fit_auto_context(
         labeled.sites,
         labeled.counts,
-        classifier=stages.classifier,
+        classifier=resolved(stages.classifier),
         stages=stages.stages,
         folds=stages.folds,
         seed=seed,
@@ -382,9 +384,11 @@ def with_pixel_cut(
 ) -> ImageSegmenterModel:
     """The model with a cut of pixels that is learned from :func:`pixel_examples`."""
     if len(model.encoder.classes or ()) == 2:
-        settings = replace(settings, tol=max(settings.tol, 1e-2))
+        # Of several values of C, the one that was best for regions.
+        chosen = settings.C if model.training is None else model.training.C
+        settings = replace(settings, tol=max(settings.tol, 1e-2), C=chosen, patience=None)
     else:  # many tiles with one slack each: with the C of whole images, runs take minutes and label no better
-        settings = replace(settings, tol=max(settings.tol, 5e-2), C=0.1)
+        settings = replace(settings, tol=max(settings.tol, 5e-2), C=0.1, patience=None)
     trained = train_examples(examples, settings)
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}

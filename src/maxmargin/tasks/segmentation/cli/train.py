@@ -37,8 +37,9 @@ def train(
     stages: Annotated[int, typer.Option("--stages", min=1, help="Stages of auto-context.")] = 3,
     folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of images or scans for the stages.")] = 5,
     classifier: Annotated[
-        str, typer.Option("--classifier", help="Node classifier: boosting, lightgbm or linear.")
-    ] = "boosting",
+        str,
+        typer.Option("--classifier", help="Node classifier: auto, lightgbm, boosting or linear."),
+    ] = "auto",
     regions: Annotated[int, typer.Option("--regions", min=2, help="Superpixels of an image, about.")] = 600,
     graph: Annotated[str, typer.Option("--graph", help="Nodes of images: superpixels or pixels.")] = "superpixels",
     refine: Annotated[bool, typer.Option(help="Label pixels near boundaries by a second cut, or not.")] = True,

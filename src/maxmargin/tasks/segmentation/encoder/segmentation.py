@@ -22,6 +22,7 @@ from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.segmentation.encoder.potentials import node_features
 from maxmargin.tasks.segmentation.io.classes import ClassCodes
 from maxmargin.tasks.segmentation.learning.auto_context import AutoContext
+from maxmargin.tasks.segmentation.learning.classifiers import part_of
 from maxmargin.tasks.segmentation.sites import Extractor, Sites
 
 GraphEncoder = CutEncoder | AssociativeEncoder
@@ -189,8 +190,6 @@ class SegmentationEncoder(Encoder):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
-        prefix = "extractor_"
-        own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
         if not isinstance(state["classes"], list):
             raise ValueError("its classes are damaged")
         classes = distinct([label_from_json(label) for label in state["classes"]])
@@ -203,7 +202,7 @@ class SegmentationEncoder(Encoder):
         codes = None if state["codes"] is None else ClassCodes.from_state(state["codes"])
         if codes is not None and codes.n_classes != len(classes):
             raise ValueError("its classes do not fit their names")
-        extractor = cls.extractor_class.from_state(own)
+        extractor = cls.extractor_class.from_state(part_of(state, "extractor_"))
         return cls(extractor, classes, state["void"], auto_context, graph, codes)
 
 

@@ -100,7 +100,7 @@ class ImageExtractor(Extractor):
     n_regions: int = 600
     region_size: float | None = None
     compactness: float = 25.0
-    working_pixels: int | None = 1 << 16
+    working_pixels: int | None = 1 << 17
     connectivity: int | None = None
     n_axes: int = 2
     n_colors: int = 3

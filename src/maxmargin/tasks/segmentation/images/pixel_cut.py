@@ -2,9 +2,9 @@
 
 Regions are labeled first. Then the pixels in a band about the boundaries between differently labeled regions are
 labeled anew, one by one, by a cut whose weights are learned like those of the regions: node features are log-odds of
-the regions, smoothed at several scales, and how well the color of the pixel fits each class in the whole image and
-nearby; edge features are contrasts of neighboring pixels. Pixels outside the band keep the label of their region.
-Those that touch the band are nodes of the graph too, with features that hold them to it.
+the regions, smoothed at several scales, and how much likelier the color of the pixel is in each class; edge features
+are contrasts of neighboring pixels. Pixels outside the band keep the label of their region. Those that touch the band
+are nodes of the graph too, with features that hold them to it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from maxmargin.tasks.segmentation.images.superpixels import half_neighborhood, n
 
 COLOR_WIDTHS = (2.0, 4.0, 8.0, 16.0)
 SCALES = (0.25, 0.5)
-"""Scales at which log-odds are smoothed and colors are averaged, in sides of a region."""
+"""Scales at which log-odds are smoothed, in sides of a region."""
 _BINS = {1: 64, 3: 16}
 """Bins of each color in the histograms of classes."""
 _SIDE = 10.0
 """The side of a region, in pixels, at which edges count as they are."""
-_CELLS = 5.0
+_CELLS = 8.0
 """Cells of the grid of smoothing along the side of a region."""
 
 
@@ -98,7 +98,6 @@ def pixel_graph(
 def pixel_node_names(n_classes: int) -> list[str]:
     """The columns of a pixel graph's node features."""
     names = ["log-odds", *(f"log-odds smoothed by {scale:g}" for scale in SCALES), "color log-ratio"]
-    names += [f"color nearer within {scale:g}" for scale in SCALES]
     return [*(f"class {label}: {name}" for label in context_classes(n_classes) for name in names), "constant"]
 
 
@@ -141,7 +140,6 @@ def _node_features(
         odds = log_odds(p)
         rows: list[npt.NDArray[Any]] = [odds[own], *(read.smoothed(odds, scale) for scale in SCALES)]
         rows.append(_color_log_ratio(flat, p[sites.node_of.ravel()], pixels))
-        rows += [_nearer(read, flat[pixels], p, sites.regions.color, 2.0 * scale) for scale in SCALES]
         # A held pixel looks as sure as a pixel can.
         columns += [np.where(held, np.where(labels == label, CLIP, -CLIP), row) for row in rows]
     return np.column_stack([*columns, np.ones(len(pixels))])
@@ -151,18 +149,16 @@ def _node_features(
 class _Reader:
     """Smooths values of nodes over the image, and reads them at some of its pixels.
 
-    Smoothing takes place on a grid on which a region has a side of about five cells, so it costs the same for images of
-    any size.
+    Smoothing takes place on a grid on which a region has a side of about eight cells, so it costs the same for images
+    of any size.
 
     Attributes:
         nodes: the node at every cell of the grid.
-        regions: the region at every cell.
         places: the pixels on the grid, shape ``(n_axes, n)``.
         sides: the mean side of a region in cells, along each axis.
     """
 
     nodes: npt.NDArray[np.int32]
-    regions: npt.NDArray[np.int32]
     places: FloatArray
     sides: FloatArray
 
@@ -176,21 +172,11 @@ class _Reader:
         nodes = sites.node_of[np.ix_(*at)]
         there = np.unravel_index(pixels, sites.node_of.shape)
         places = (np.stack(there) + 0.5) * (cells / shape)[:, None] - 0.5
-        labels = sites.regions.labels
-        inside = [((np.arange(n) + 0.5) * (m / n)).astype(np.int64) for n, m in zip(cells, labels.shape, strict=True)]
-        return cls(nodes, labels[np.ix_(*inside)], places, side * cells / shape)
+        return cls(nodes, places, side * cells / shape)
 
     def smoothed(self, values: FloatArray, scale: float) -> Pixels:
         """Values of nodes, smoothed by so many sides of a region."""
-        return self._read(values.astype(np.float32)[self.nodes], scale)
-
-    def means(self, weights: FloatArray, values: FloatArray, scale: float) -> list[Pixels]:
-        """Weighted means of the columns of regions' values near each pixel; weights are those of nodes."""
-        heavy = weights.astype(np.float32)[self.nodes]
-        total = self._read(heavy, scale) + np.float32(1e-3)
-        return [self._read(heavy * column.astype(np.float32)[self.regions], scale) / total for column in values.T]
-
-    def _read(self, image: Pixels, scale: float) -> Pixels:
+        image = values.astype(np.float32)[self.nodes]
         blurred = ndimage.gaussian_filter(image, scale * self.sides, mode="nearest", truncate=TRUNCATE)
         return np.asarray(ndimage.map_coordinates(blurred, self.places, order=1, mode="nearest"))
 
@@ -213,15 +199,6 @@ def _color_log_ratio(color: Pixels, p: FloatArray, pixels: npt.NDArray[np.int64]
     smoothing = 1e-4 * len(color)
     ratio = np.log(inside + smoothing) - np.log(np.maximum(total - inside, 0.0) + smoothing)
     return np.asarray(np.clip(ratio, -CLIP, CLIP))
-
-
-def _nearer(read: _Reader, color: Pixels, p: FloatArray, regions: FloatArray, scale: float) -> Pixels:
-    """Whether a pixel's color is nearer to the mean color of the class nearby (1) or of the others (-1), or between."""
-    inside, outside = (
-        np.sqrt(sum((own - mean) ** 2 for own, mean in zip(color.T, read.means(weights, regions, scale), strict=True)))
-        for weights in (p, 1.0 - p)
-    )
-    return np.asarray((outside - inside) / (outside + inside + np.float32(2.0)))
 
 
 def _edges(

@@ -18,7 +18,7 @@ from maxmargin import _checks, _threads
 from maxmargin.encoders.base import State
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.segmentation.learning.classifiers import NodeClassifier, Rows, classifier_from_state
+from maxmargin.tasks.segmentation.learning.classifiers import Mean, NodeClassifier, Rows, classifier_from_state, part_of
 from maxmargin.tasks.segmentation.learning.fitting import TrainingRows
 from maxmargin.tasks.segmentation.sites import Sites
 
@@ -63,9 +63,7 @@ class AutoContext:
             raise ValueError(f"it has {count} stages; at most {MOST_STAGES} are possible")
         stages = []
         for number in range(count):
-            prefix = f"stage{number}_"
-            own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-            stages.append(classifier_from_state(own))
+            stages.append(classifier_from_state(part_of(state, f"stage{number}_")))
         if len({stage.n_classes for stage in stages}) > 1:
             raise ValueError("its stages have different numbers of classes")
         return cls(tuple(stages))
@@ -129,7 +127,7 @@ def fit_auto_context(
             out_of_fold[held_out] = own.probabilities(rows[held_out])
             members.append(own)
             advance()
-        classifiers.append(type(members[0]).mean(members))
+        classifiers.append(Mean(tuple(members)))
         found = np.split(out_of_fold, nodes[1:-1])
     assert found is not None
     return AutoContext(tuple(classifiers)), found

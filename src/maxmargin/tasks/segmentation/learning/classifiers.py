@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin.encoders.base import State
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
@@ -27,7 +26,7 @@ _CLASSIFIERS: dict[str, type[NodeClassifier]] = {}
 class NodeClassifier(ABC):
     """Class probabilities of rows of features: the softmax of scores.
 
-    A subclass gives :meth:`scores`, :meth:`mean`, :meth:`state` and :meth:`from_state`.
+    A subclass gives :meth:`scores`, :meth:`state` and :meth:`from_state`.
     """
 
     kind: ClassVar[str]
@@ -50,11 +49,6 @@ class NodeClassifier(ABC):
     @abstractmethod
     def scores(self, rows: Rows) -> FloatArray:
         """Scores of classes, shape ``(n, n_classes)``."""
-
-    @classmethod
-    @abstractmethod
-    def mean(cls, members: Sequence[Self]) -> Self:
-        """The classifier whose scores are the mean of those of several."""
 
     @abstractmethod
     def state(self) -> State:
@@ -136,31 +130,6 @@ class Trees(NodeClassifier):
         _kernels.add_trees(*nodes, self.value.shape[1], plain, out, _threads.current())
         return out if self.link == "scores" else np.log(np.maximum(out, np.exp(ABSENT)))
 
-    @classmethod
-    def mean(cls, members: Sequence[Trees]) -> Trees:
-        """All trees of all members, their values divided by the number of members."""
-        if len({one.link for one in members}) > 1 or len({one.value.shape[1] for one in members}) > 1:
-            # A member without trees, from a fold of one class: it has scores whatever the others have.
-            return cls.mean([one for one in members if len(one.root)])
-        first = np.cumsum([0, *(len(one.feature) for one in members)])
-
-        def joined(name: str, shift: bool = False) -> npt.NDArray[Any]:
-            parts = [getattr(one, name) + (at if shift else 0) for one, at in zip(members, first, strict=False)]
-            return np.concatenate(parts)
-
-        return cls(
-            link=members[0].link,
-            baseline=np.mean([one.baseline for one in members], axis=0),
-            feature=joined("feature"),
-            threshold=joined("threshold"),
-            left=joined("left", shift=True).astype(np.int32),
-            right=joined("right", shift=True).astype(np.int32),
-            value=joined("value") / len(members),
-            root=joined("root", shift=True).astype(np.int32),
-            column=joined("column"),
-            width=members[0].width,
-        )
-
     _ARRAYS: ClassVar[dict[str, type]] = {
         "baseline": np.float64,
         "feature": np.int32,
@@ -233,14 +202,6 @@ class CodedLinear(NodeClassifier):
             found += self.weights[column, own]
         return found
 
-    @classmethod
-    def mean(cls, members: Sequence[CodedLinear]) -> CodedLinear:
-        """Their mean weights; all members must have the same bins."""
-        weights, intercept = (
-            np.mean([getattr(one, name) for one in members], axis=0) for name in ("weights", "intercept")
-        )
-        return cls(members[0].bounds, weights, intercept)
-
     def state(self) -> State:
         """All arrays."""
         return {"kind": self.kind, "bounds": self.bounds, "weights": self.weights, "intercept": self.intercept}
@@ -259,22 +220,22 @@ class CodedLinear(NodeClassifier):
 
 
 @dataclass(frozen=True, eq=False)
-class Estimators(NodeClassifier):
-    """Classifiers of other libraries, kept as they are; such a model lives in memory only.
+class Estimator(NodeClassifier):
+    """A classifier of another library, kept as it is; such a model lives in memory only.
 
     Attributes:
-        members: fitted estimators with ``predict_proba``.
-        present: for each of them, the classes that its columns stand for.
+        fitted: has ``predict_proba``.
+        present: the classes that its columns stand for.
         classes: number of classes.
         width: number of columns of the rows.
     """
 
-    members: tuple[Any, ...]
-    present: tuple[IntArray, ...]
+    fitted: Any
+    present: IntArray
     classes: int
     width: int
 
-    kind = "estimators"
+    kind = "estimator"
 
     @property
     def n_features(self) -> int:
@@ -287,38 +248,85 @@ class Estimators(NodeClassifier):
         return self.classes
 
     def scores(self, rows: Rows) -> FloatArray:
-        """The mean of their log-probabilities."""
-        total = np.zeros((len(rows), self.classes))
-        for member, columns in zip(self.members, self.present, strict=True):
-            own = np.full((len(rows), self.classes), ABSENT)
-            own[:, columns] = np.log(np.maximum(member.predict_proba(rows), np.exp(ABSENT)))
-            total += own
-        return total / len(self.members)
-
-    @classmethod
-    def mean(cls, members: Sequence[Estimators]) -> Estimators:
-        """All members together."""
-        estimators = tuple(one for member in members for one in member.members)
-        return cls(
-            estimators,
-            tuple(one for member in members for one in member.present),
-            members[0].classes,
-            members[0].width,
-        )
+        """Its log-probabilities."""
+        found = np.full((len(rows), self.classes), ABSENT)
+        found[:, self.present] = np.log(np.maximum(self.fitted.predict_proba(rows), np.exp(ABSENT)))
+        return found
 
     def state(self) -> State:
         """Refused: model files hold nothing that can execute."""
-        name = type(self.members[0]).__name__
         raise ValueError(
-            f"a model whose node classifier is a {name} cannot be saved, as model files hold only trees and linear "
-            'models; train with classifier="boosting", "lightgbm" or "linear", or with gradient boosting, random '
-            "forests or logistic regression of scikit-learn"
+            f"a model whose node classifier is a {type(self.fitted).__name__} cannot be saved, as model files hold "
+            'only trees and linear models; train with classifier="boosting", "lightgbm" or "linear", or with gradient '
+            "boosting or random forests of scikit-learn"
         )
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Refused, as they are never saved."""
         raise ValueError("its node classifier is damaged")
+
+
+MOST_MEMBERS = 1000
+"""A mean of more classifiers than this is refused."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(NodeClassifier):
+    """The mean of the probabilities of several classifiers.
+
+    Attributes:
+        members: the classifiers, at least one.
+    """
+
+    members: tuple[NodeClassifier, ...]
+
+    kind = "mean"
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the rows."""
+        return self.members[0].n_features
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.members[0].n_classes
+
+    def scores(self, rows: Rows) -> FloatArray:
+        """The logarithms of the mean probabilities."""
+        total = np.zeros((len(rows), self.n_classes))
+        for member in self.members:
+            total += member.probabilities(rows)
+        return np.log(np.maximum(total / len(self.members), np.exp(ABSENT)))
+
+    def state(self) -> State:
+        """The state of each member under names of its own."""
+        found: State = {"kind": self.kind, "members": len(self.members)}
+        for number, member in enumerate(self.members):
+            found |= {f"member{number}_{name}": value for name, value in member.state().items()}
+        return found
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`NodeClassifier.from_state`."""
+        count = _checks.integer("members", state["members"], least=1)
+        if count > MOST_MEMBERS:
+            raise ValueError(f"it is the mean of {count} classifiers; at most {MOST_MEMBERS} are possible")
+        members = []
+        for number in range(count):
+            own = part_of(state, f"member{number}_")
+            if own["kind"] == cls.kind:
+                raise ValueError("it has a mean of means")
+            members.append(classifier_from_state(own))
+        if len({(one.n_features, one.n_classes) for one in members}) > 1:
+            raise ValueError("the classifiers of a mean do not fit each other")
+        return cls(tuple(members))
+
+
+def part_of(state: State, prefix: str) -> State:
+    """The entries whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 
 def quantile_bounds(rows: Rows, n_bins: int) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.learning.classifiers import (
     ABSENT,
     CodedLinear,
-    Estimators,
+    Estimator,
     NodeClassifier,
     Rows,
     Trees,
@@ -24,13 +25,17 @@ from maxmargin.tasks.segmentation.learning.classifiers import (
     quantile_bounds,
 )
 
-NAMES = ("boosting", "lightgbm", "linear")
-"""Node classifiers by name: gradient boosting of scikit-learn, that of LightGBM, logistic regression on codes."""
+NAMES = ("auto", "boosting", "lightgbm", "linear")
+"""Node classifiers by name: LightGBM if it is installed, else gradient boosting of scikit-learn; these two; logistic
+regression on bins of features."""
 
 N_BINS = {"linear": 12, "boosting": 64, "lightgbm": 64}
 """Bins of a feature. Boosting would find bins itself, but once per fold, and scikit-learn takes longer for bins of
 weighted rows than for the trees."""
 
+
+_FEW = 60
+"""Fewer features than this are seen by every classifier."""
 
 _LINEAR_C = 150.0
 """C of logistic regression, divided by the number of rows."""
@@ -48,12 +53,19 @@ def check_classifier(given: Any) -> None:
         )
 
 
+def resolved(given: Any) -> Any:
+    """The classifier that "auto" stands for here; others as they are."""
+    if not isinstance(given, str) or given != "auto":
+        return given
+    return "boosting" if find_spec("lightgbm") is None else "lightgbm"
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
     """Rows of a stage as a classifier sees them, prepared once for all folds.
 
     Attributes:
-        classifier: a name of :data:`NAMES`, or a classifier of scikit-learn.
+        classifier: a name of :data:`NAMES` but "auto", or a classifier of scikit-learn.
         rows: features, shape ``(n, d)``.
         bounds: upper bounds of the bins of features; None if the classifier takes features as they are.
         seen: what it is fitted to: features, their bins, or one-hot codes of these.
@@ -98,6 +110,8 @@ class TrainingRows:
             assert self.bounds is not None
             return _fit_linear(seen, codes, weight[chosen], present, n_classes, self.bounds)
         estimator = _estimator(self.classifier, len(chosen), seed)
+        columns = self._columns(seed)
+        seen = seen if columns is None else seen[:, columns]
         # The limit belongs to the thread that sets it.
         with threadpool_limits(_threads.current(), user_api="openmp"):
             estimator.fit(seen, codes, sample_weight=weight[chosen])
@@ -106,7 +120,21 @@ class TrainingRows:
             return found
         if not isinstance(found, Trees):
             raise RuntimeError(f"the trees of {type(estimator).__name__} cannot be read; use another classifier")
+        if columns is not None:
+            inner = np.where(found.feature >= 0, columns[found.feature], -1).astype(np.int32)
+            found = replace(found, feature=inner, width=self.rows.shape[1])
         return _unbinned(found, self.bounds)
+
+    def _columns(self, seed: int) -> IntArray | None:
+        """The features that a fold's classifier sees, None for all.
+
+        Scikit-learn reads all features for every split, also where it may only choose among a few: with a third of them
+        for each fold it is three times faster, and the mean over folds sees nearly all.
+        """
+        d = self.rows.shape[1]
+        if not isinstance(self.classifier, str) or self.classifier != "boosting" or d < _FEW:
+            return None
+        return np.sort(np.random.default_rng(seed).choice(d, -(-d // 3), replace=False))
 
     def _constant(self, label: int, n_classes: int) -> NodeClassifier:
         """The classifier of rows of one class."""
@@ -139,7 +167,7 @@ def _estimator(given: Any, n_rows: int, seed: int) -> Any:
             max_leaf_nodes=31,
             min_samples_leaf=least,
             l2_regularization=5.0,
-            max_features=0.25,
+            max_features=0.5,
             max_bins=N_BINS["boosting"],
             early_stopping=False,
             random_state=seed,
@@ -194,7 +222,7 @@ def _fit_linear(
 
 def _frozen(estimator: Any, present: IntArray, n_classes: int, rows: Rows) -> NodeClassifier:
     """A fitted classifier as arrays where that is possible, else the classifier itself."""
-    kept = Estimators((estimator,), (present,), n_classes, rows.shape[1])
+    kept = Estimator(estimator, present, n_classes, rows.shape[1])
     read = _READERS.get(type(estimator).__name__)
     if read is None:
         return kept
