@@ -33,7 +33,7 @@ $(VENV)/.created:
 
 # An editable install: Python files take effect at once, C++ files after the next make.
 $(VENV)/.built: $(VENV)/.created $(SOURCES)
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[plot]"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[plot,images]"
 	touch $@
 
 $(VENV)/.test-tools: $(VENV)/.built

@@ -1,4 +1,4 @@
-"""Five models trained on data that need no download: ``make demo``.
+"""Six models trained on data that need no download: ``make demo``.
 
 Three on the 1,797 handwritten digits (8 x 8 gray images) of scikit-learn:
 
@@ -16,7 +16,12 @@ One on the 260 English-French sentence pairs of the package:
 * alignment: link words that translate each other, from 195 hand-aligned pairs; the text of all 260 is the bitext. The
   score is 1 - AER. Baseline: the intersection of hidden Markov models trained on the same bitext.
 
-Prints a table, writes out/demo.png and out/demo_alignment.html.
+One on pictures that the package draws:
+
+* segmentation: find a leaf on the ground, from 16 pictures. Baseline: the node classifier of the last stage alone, each
+  superpixel by itself.
+
+Prints a table, writes out/demo.png, out/demo_alignment.html and out/demo_segmentation.html.
 """
 
 from __future__ import annotations
@@ -39,6 +44,10 @@ import maxmargin as mm
 from maxmargin.report import plot_convergence
 from maxmargin.tasks import tagging
 from maxmargin.tasks.alignment import Bitext, WordAligner, evaluate, load_corpus, show
+from maxmargin.tasks.segmentation import Segmenter
+from maxmargin.tasks.segmentation.drawings import PICTURE_CLASSES, drawn_pictures
+from maxmargin.tasks.segmentation.reports import report_on_arrays
+from maxmargin.tasks.segmentation.show import default_colors, overlay
 
 SIDE = 24
 DRAWN = (5, 10)
@@ -55,6 +64,8 @@ class Outcome:
     score: float
     baseline: str
     baseline_score: float
+    seconds: float | None = None
+    """Of training; None if the solution knows them."""
 
 
 def grid_edges() -> np.ndarray:
@@ -168,6 +179,27 @@ def alignment_task() -> tuple[Outcome, list[show.ShownPair]]:
     return outcome, show.shown_pairs(Bitext(test.source, test.target), predictions, test.references)
 
 
+@dataclass
+class Segmented:
+    """The test pictures of the segmentation, their labels, and those of the model."""
+
+    images: list[np.ndarray]
+    gold: list[np.ndarray]
+    found: list[np.ndarray]
+
+
+def segmentation_task() -> tuple[Outcome, Segmented]:
+    X, y = drawn_pictures(24)
+    n = 16
+    model = Segmenter(classifier="linear", stages=2, n_regions=300, n_jobs=-1).fit(X[:n], y[:n])
+    found = model.predict(X[n:])
+    alone = [probabilities.argmax(axis=-1) for probabilities in model.predict_proba(X[n:])]
+    score, baseline = (float(np.mean([a == b for a, b in zip(y[n:], one, strict=True)])) for one in (found, alone))
+    seconds = model.model_.metadata["seconds"]
+    outcome = Outcome("segmentation: of leaves", n, model, score, "no cut", baseline, seconds)
+    return outcome, Segmented(X[n:], y[n:], found)
+
+
 def _shape(points: np.ndarray) -> np.ndarray:
     """Relative position, and quantiles of the distances to the other points, which are invariant under rotation."""
     centered = points - points.mean(axis=0)
@@ -175,15 +207,18 @@ def _shape(points: np.ndarray) -> np.ndarray:
     return np.column_stack([centered, np.quantile(distance, [0.25, 0.5, 0.75, 1.0], axis=1).T]) / 4
 
 
-def draw(outcomes: list[Outcome], digits: list[Any], sentences: list[show.ShownPair], path: Path) -> None:
+def draw(
+    outcomes: list[Outcome], digits: list[Any], segmented: Segmented, sentences: list[show.ShownPair], path: Path
+) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 9.4), layout="constrained")
-    top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.1])
+    figure = Figure(figsize=(11, 12.4), layout="constrained")
+    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 0.68, 1.1])
     left, right = top.subfigures(1, 2, width_ratios=[1.15, 1])
     axes = left.subplots()
     plot_convergence({outcome.task.split(":")[0]: outcome.model.solution_ for outcome in outcomes}, axes=axes)
     axes.set_xscale("log")
+    axes.set_ylim(bottom=1e-5)
     axes.axhline(1e-3, color="0.6", linewidth=1, linestyle="--")
     axes.set_title("training to a certified gap")
     grid = right.subplots(len(digits), 3)
@@ -195,6 +230,7 @@ def draw(outcomes: list[Outcome], digits: list[Any], sentences: list[show.ShownP
             cell.set_yticks([])
             if place == 0:
                 cell.set_title(title, fontsize=10)
+    draw_pictures(middle, segmented)
     widths = [len(pair.target) + 2 for pair in sentences]
     for axes, pair in zip(bottom.subplots(1, len(sentences), width_ratios=widths), sentences, strict=True):
         draw_links(axes, pair)
@@ -202,6 +238,20 @@ def draw(outcomes: list[Outcome], digits: list[Any], sentences: list[show.ShownP
     bottom.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=130)
+
+
+def draw_pictures(figure: Any, pictures: Segmented, columns: int = 6) -> None:
+    """Draw pictures, and below them the model's labels with the true outline."""
+    grid = figure.subplots(2, columns)
+    for at in range(columns):
+        found = overlay(pictures.images[at], pictures.found[at], default_colors(2))
+        for cell, image in zip(grid[:, at], (pictures.images[at], found), strict=True):
+            cell.imshow(image)
+            cell.set_xticks([])
+            cell.set_yticks([])
+        grid[1, at].contour(pictures.gold[at], levels=[0.5], colors="white", linewidths=1.2, linestyles="dashed")
+    grid[0, 0].set_ylabel("drawn picture", fontsize=10)
+    grid[1, 0].set_ylabel("model, true outline", fontsize=10)
 
 
 def draw_links(axes: Any, pair: show.ShownPair) -> None:
@@ -239,9 +289,10 @@ def main() -> None:
     images = digits.images[rng.permutation(len(digits.images))]
     cut, shown = cut_task(images[:200], rng)
     alignment, sentences = alignment_task()
+    segmentation, pictures = segmentation_task()
     chain, matching = chain_task(digits.data, digits.target, rng), matching_task(images[200:800], rng)
-    outcomes = [cut, chain, matching, tagging_task(), alignment]
-    table = Table(title="maxmargin demo: handwritten digits, sentences, and sentence pairs", box=SIMPLE_HEAD)
+    outcomes = [cut, chain, matching, tagging_task(), alignment, segmentation]
+    table = Table(title="maxmargin demo: handwritten digits, sentences, sentence pairs, and pictures", box=SIMPLE_HEAD)
     for name in ("task", "train", "seconds", "gap", "test", "baseline"):
         table.add_column(name, justify="left" if name == "task" else "right")
     for outcome in outcomes:
@@ -249,18 +300,30 @@ def main() -> None:
         table.add_row(
             outcome.task,
             str(outcome.n_train),
-            f"{solution.seconds:.1f}",
+            f"{solution.seconds if outcome.seconds is None else outcome.seconds:.1f}",
             f"{solution.certificate.relative_gap:.1e}",
             f"{outcome.score:.3f}",
             f"{outcome.baseline_score:.3f} {outcome.baseline}",
         )
     Console().print(table)
     path = Path("out") / "demo.png"
-    draw(outcomes, shown, [sentences[place] for place in DRAWN], path)
+    draw(outcomes, shown, pictures, [sentences[place] for place in DRAWN], path)
     page = path.with_name("demo_alignment.html")
     title = "Word alignments of the demo's test pairs"
     page.write_text(show.page(sentences, title=title, source_language="en", target_language="fr"), encoding="utf-8")
-    print(f"plot: {path}\npage: {page}")
+    names = [f"picture {number}" for number in range(1, len(pictures.images) + 1)]
+    report = report_on_arrays(
+        names,
+        pictures.images,
+        pictures.gold,
+        pictures.found,
+        PICTURE_CLASSES[:2],
+        title="Segmentation of the demo's test pictures",
+        facts=segmentation.model.model_.metadata,
+    )
+    other = path.with_name("demo_segmentation.html")
+    other.write_text(report, encoding="utf-8")
+    print(f"plot: {path}\npage: {page}\npage: {other}")
 
 
 if __name__ == "__main__":

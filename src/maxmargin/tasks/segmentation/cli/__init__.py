@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from maxmargin.tasks.segmentation.cli import evaluate, predict, train
+from maxmargin.tasks.segmentation.cli import evaluate, predict, report, train
 
 app = typer.Typer(help="Segmentation of images and scans: train, predict, evaluate, report.", no_args_is_help=True)
 app.command()(train.train)
 app.command()(predict.predict)
 app.command()(evaluate.evaluate)
+app.command()(report.report)

@@ -204,6 +204,19 @@ def evaluate(
     return Scores(tuple(names), listed, table, rates, unit)
 
 
+def joined(several: Sequence[Scores]) -> Scores:
+    """Return the scores of the images of several scores with the same classes."""
+    if not several:
+        raise ValueError("no scores; give some")
+    first = several[0]
+    if any((one.names, one.unit) != (first.names, first.unit) for one in several):
+        raise ValueError("scores of different classes or units; give those of the same")
+    counts = np.concatenate([one.counts for one in several])
+    parts = [one.boundary for one in several if one.boundary is not None]
+    boundary = np.concatenate(parts) if len(parts) == len(several) else None
+    return Scores(first.names, tuple(name for one in several for name in one.images), counts, boundary, first.unit)
+
+
 def count_labels(gold: IntArray, predicted: IntArray, n_classes: int) -> IntArray:
     """Return how many pixels of class a are predicted as b, shape ``(n_classes, n_classes + 1)``."""
     keep = gold >= 0
