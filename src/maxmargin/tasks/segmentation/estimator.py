@@ -110,7 +110,8 @@ class Segmenter(_Segmenting):
         n_regions: superpixels of an image, whatever its size.
         region_size: pixels of a superpixel in place of ``n_regions``, for images of one scale and different sizes.
         compactness: the color difference that counts as much as the side of a superpixel; larger is more regular.
-        working_pixels: larger images are reduced to so many pixels for superpixels and features; None never reduces.
+        working_pixels: larger images are reduced to so many pixels for superpixels and features: "auto" for the median
+            of the training images, None never reduces.
         connectivity: neighbors of a pixel: 4 or 8 in images, 6 or 26 in stacks; None for the smaller number.
         refine: whether pixels near boundaries get a second cut.
         classifier: the node classifier: "lightgbm", "boosting" (that of scikit-learn), "auto" for the first of these
@@ -145,7 +146,7 @@ class Segmenter(_Segmenting):
         n_regions: int = ImageExtractor.n_regions,
         region_size: float | None = None,
         compactness: float = ImageExtractor.compactness,
-        working_pixels: int | None = ImageExtractor.working_pixels,
+        working_pixels: int | str | None = ImageExtractor.working_pixels,
         connectivity: int | None = None,
         refine: bool = True,
         classifier: Any = "auto",

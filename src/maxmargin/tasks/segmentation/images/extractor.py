@@ -28,6 +28,8 @@ from maxmargin.tasks.segmentation.io.images import resize_image, resize_labels
 from maxmargin.tasks.segmentation.sites import Extractor, Sites
 
 GRAPHS = ("superpixels", "pixels")
+_MOST_WORKING = 1 << 17
+"""More pixels than this only slow features down."""
 _LEAST_REGION = 4
 """Superpixels have at least so many pixels."""
 
@@ -88,8 +90,9 @@ class ImageExtractor(Extractor):
             scale whatever their size; None: as ``n_regions`` says.
         compactness: the color difference that counts as much as the side of a superpixel; larger is more regular.
         working_pixels: larger images are reduced to so many pixels for superpixels and features, and the nodes carried
-            back to all pixels; None never reduces. Stacks, and images with a ``region_size`` or regions of the user's
-            own, are not reduced.
+            back to all pixels. "auto" learns the median of the training images, at most 2^17, so that images of any
+            resolution show things at the scale of training; None never reduces. Stacks, and images with a
+            ``region_size`` or regions of the user's own, are not reduced.
         connectivity: neighbors of a pixel: 4 or 8 in images, 6 or 26 in stacks; None for the smaller number.
         n_axes: 2 for images, 3 for stacks; learned.
         n_colors: 1 for gray images, 3 for color; learned.
@@ -100,7 +103,7 @@ class ImageExtractor(Extractor):
     n_regions: int = 600
     region_size: float | None = None
     compactness: float = 25.0
-    working_pixels: int | None = 1 << 17
+    working_pixels: int | str | None = "auto"
     connectivity: int | None = None
     n_axes: int = 2
     n_colors: int = 3
@@ -114,8 +117,10 @@ class ImageExtractor(Extractor):
         _checks.positive("compactness", self.compactness)
         if self.region_size is not None:
             _checks.number("region_size", self.region_size, least=1)
-        if self.working_pixels is not None:
-            _checks.integer("working_pixels", self.working_pixels, least=16)
+        if isinstance(self.working_pixels, str):
+            _checks.one_of("working_pixels", self.working_pixels, ("auto",))
+        elif self.working_pixels is not None:
+            _checks.integer("working_pixels", self.working_pixels, least=1)
         known = self.n_axes in (2, 3) and self.n_colors in (1, 3)
         if not known or type(self.n_axes) is not int or type(self.n_colors) is not int:
             raise ValueError(f"n_axes must be 2 or 3 and n_colors 1 or 3, got {self.n_axes} and {self.n_colors}")
@@ -138,7 +143,11 @@ class ImageExtractor(Extractor):
         n_axes = axes.pop()
         colors = 3 if any(image.ndim > n_axes for image in images) else 1
         superpixels.half_neighborhood(n_axes, self.connectivity or 2 * n_axes)
-        return replace(self, n_axes=n_axes, n_colors=colors, levels=levels)
+        working: int | str | None = self.working_pixels
+        if isinstance(working, str):
+            sizes = [image.shape[0] * image.shape[1] for image in images]
+            working = min(int(np.median(sizes)), _MOST_WORKING)
+        return replace(self, n_axes=n_axes, n_colors=colors, levels=levels, working_pixels=working)
 
     def sites(self, given: Any) -> ImageSites:
         """The sites of an image, or of a :class:`Presegmented` one."""
@@ -175,9 +184,10 @@ class ImageExtractor(Extractor):
         """The image in the size at which superpixels and features are computed."""
         height, width = image.shape[:2]
         own = self.region_size is not None or isinstance(given, Presegmented) or self.graph == "pixels"
-        if own or self.n_axes == 3 or self.working_pixels is None or height * width <= 1.2 * self.working_pixels:
+        working = self.working_pixels
+        if own or self.n_axes == 3 or not isinstance(working, int) or height * width <= 1.2 * working:
             return image
-        scale = float(np.sqrt(self.working_pixels / (height * width)))
+        scale = float(np.sqrt(working / (height * width)))
         return resize_image(image, (max(1, round(height * scale)), max(1, round(width * scale))))
 
     def labels_shape(self, given: Any) -> tuple[int, ...]:
