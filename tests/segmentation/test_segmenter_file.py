@@ -51,7 +51,7 @@ def test_headers_of_any_json(files, tmp_path, kind, data):
         st.none()
         | st.booleans()
         | st.integers(-3, 5)
-        | st.floats(-10, 10)
+        | st.sampled_from([-1.5, 0.0, 0.5, 30.0])
         | st.sampled_from(["", "x", "cut", "associative", "superpixels"]),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
         max_leaves=4,

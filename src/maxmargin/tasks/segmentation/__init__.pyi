@@ -1,3 +1,5 @@
+from .drawings import drawn_pictures as drawn_pictures
+from .drawings import drawn_scans as drawn_scans
 from .encoder.images import ImageEncoder as ImageEncoder
 from .encoder.scans import ScanEncoder as ScanEncoder
 from .estimator import ScanSegmenter as ScanSegmenter
@@ -15,6 +17,7 @@ from .io.images import read_image as read_image
 from .io.images import write_image as write_image
 from .io.masks import learn_codes as learn_codes
 from .io.masks import read_mask as read_mask
+from .io.masks import read_seeds as read_seeds
 from .io.masks import write_mask as write_mask
 from .io.points import Scan as Scan
 from .io.scans import learn_scan_codes as learn_scan_codes
@@ -26,7 +29,13 @@ from .metrics.files import evaluate_scans as evaluate_scans
 from .metrics.scores import Scores as Scores
 from .metrics.scores import evaluate as evaluate
 from .model import ImageSegmenterModel as ImageSegmenterModel
+from .model import Segmentation as Segmentation
 from .model import SegmenterModel as SegmenterModel
+from .prediction import predict_files as predict_files
+from .reports import report_on_arrays as report_on_arrays
+from .reports import report_on_images as report_on_images
+from .reports import report_on_scans as report_on_scans
 from .scans.extractor import ScanExtractor as ScanExtractor
+from .show.overlay import overlay as overlay
 from .training import StageSettings as StageSettings
 from .training import train_segmenter as train_segmenter

@@ -68,6 +68,11 @@ class Extractor(ABC):
     def sites(self, given: Any) -> Sites:
         """The sites of one input; ValueError saying what is wrong with it."""
 
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Columns of the node features."""
+
     @abstractmethod
     def labels_shape(self, given: Any) -> tuple[int, ...]:
         """The shape of an input's labels: one per pixel or point."""

@@ -203,6 +203,8 @@ class SegmentationEncoder(Encoder):
         if codes is not None and codes.n_classes != len(classes):
             raise ValueError("its classes do not fit their names")
         extractor = cls.extractor_class.from_state(part_of(state, "extractor_"))
+        if auto_context.stages[0].n_features != extractor.n_features:
+            raise ValueError("its stages do not fit its features")
         return cls(extractor, classes, state["void"], auto_context, graph, codes)
 
 

@@ -123,7 +123,8 @@ class ImageExtractor(Extractor):
             _checks.one_of("working_pixels", self.working_pixels, ("auto",))
         elif self.working_pixels is not None:
             _checks.integer("working_pixels", self.working_pixels, least=1)
-        if self.n_axes not in (2, 3) or self.n_colors not in (1, 3):
+        known = self.n_axes in (2, 3) and self.n_colors in (1, 3)
+        if not known or type(self.n_axes) is not int or type(self.n_colors) is not int:
             raise ValueError(f"n_axes must be 2 or 3 and n_colors 1 or 3, got {self.n_axes} and {self.n_colors}")
         black, white = (_checks.number("levels", level) for level in self.levels)
         if not white > black:

@@ -44,7 +44,12 @@ class AutoContext:
         """Class probabilities of the nodes after the last stage, shape ``(n_nodes, n_classes)``."""
         found: FloatArray | None = None
         for stage in self.stages:
-            found = stage.probabilities(stage_rows(sites, found))
+            rows = stage_rows(sites, found)
+            if rows.shape[1] != stage.n_features:
+                raise ValueError(
+                    f"nodes have {rows.shape[1]} features, and the model was trained on {stage.n_features}"
+                )
+            found = stage.probabilities(rows)
         assert found is not None
         return found
 
@@ -58,7 +63,7 @@ class AutoContext:
     @classmethod
     def from_state(cls, state: State) -> Self:
         """The inverse of :meth:`state`; ValueError, KeyError or TypeError if it makes no sense."""
-        count = _checks.integer("stages", state["stages"], least=0)
+        count = _checks.integer("stages", state["stages"], least=1)
         if count > MOST_STAGES:
             raise ValueError(f"it has {count} stages; at most {MOST_STAGES} are possible")
         stages = []
