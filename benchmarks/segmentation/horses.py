@@ -80,17 +80,19 @@ class Dev:
         return {"regions": self.score(regions)["error"], **found}
 
 
-def tuned(examples: Examples, n_node: int, odds: int) -> np.ndarray:
+def tuned(examples: Examples, n_node: int, unaries: dict[int, float]) -> np.ndarray:
     """Weights of a cut tuned by hand, as a grid does it: log-odds, and one edge feature with the strength that has the
-    smallest loss on the training graphs."""
+    smallest loss on the training graphs.
+
+    ``unaries``: the columns of log-odds to try, each with the weight that makes it log-odds.
+    """
     problem = examples.problem(SETTINGS, 1.0)
     n_edge = problem.n_weights - n_node
     best, chosen = np.inf, np.zeros(problem.n_weights)
-    for column, strength in product(range(n_edge), STRENGTHS):
+    for (unary, scale), column, strength in product(unaries.items(), range(n_edge), STRENGTHS):
         weights = np.zeros(problem.n_weights)
-        weights[odds], weights[n_node + column] = 2.0, strength
-        z = problem.structure.argmax(problem.features.scores(weights)).z
-        loss = problem.loss(z)
+        weights[unary], weights[n_node + column] = scale, strength
+        loss = problem.loss(problem.structure.argmax(problem.features.scores(weights)).z)
         if loss < best:
             best, chosen = loss, weights
     return chosen
@@ -140,8 +142,9 @@ def _mean(rows: Sequence[dict[str, float]]) -> dict[str, Any]:
 def _grid(default: ImageSegmenterModel, examples: Examples, pixels: Examples) -> ImageSegmenterModel:
     """Both cuts tuned by grids."""
     assert default.encoder.pixel_cut is not None
-    weights = tuned(examples, examples.batch.features.features[0].n_weights, 1)
-    pixel_weights = tuned(pixels, pixels.batch.features.features[0].n_weights, 1)
+    # Regions have half the log-odds in column 1, pixels log-odds and two smoothed ones in the first three.
+    weights = tuned(examples, examples.batch.features.features[0].n_weights, {1: 2.0})
+    pixel_weights = tuned(pixels, pixels.batch.features.features[0].n_weights, {0: 1.0, 1: 1.0, 2: 1.0})
     cut = replace(default.encoder.pixel_cut, weights=pixel_weights)
     return replace(default, encoder=replace(default.encoder, pixel_cut=cut), weights=weights)
 

@@ -5,7 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
 from maxmargin.tasks.segmentation import ImageSegmenterModel, Presegmented, ScanSegmenter, Segmenter, SegmenterModel
@@ -94,8 +98,8 @@ def test_seeds_are_respected_exactly_and_spread(pictures, segmenter):
     np.testing.assert_array_equal(segmenter.predict(X[9:], seeds=[None])[0], plain)
     with pytest.raises(ValueError, match=r"example 0: seeds of shape \(2, 2\), expected \(48, 64\)"):
         segmenter.predict(X[9:], seeds=[np.zeros((2, 2), dtype=int)])
-    with pytest.raises(ValueError, match="label 7"):
-        segmenter.predict(X[9:], seeds=[np.full(plain.shape, 7)])
+    with pytest.raises(ValueError, match="example 1: label 7"):
+        segmenter.predict([X[9], X[9]], seeds=[None, np.full(plain.shape, 7)])
 
 
 def test_interactive_segmentation_is_prediction_with_seeds(pictures, segmenter, scans, scan_segmenter):
@@ -183,7 +187,7 @@ def test_other_classifiers_are_used_but_not_saved(pictures, tmp_path):
 def test_any_solver_learns_the_cut(pictures):
     X, y = pictures
     for solver in (mm.Extragradient(), mm.DualExtragradient(), mm.AveragedPerceptron()):
-        settings = {**QUICK, "stages": 1, "refine": False, "tol": 0.2, "max_iter": 300}
+        settings = {**QUICK, "stages": 1, "refine": False, "tol": 0.5, "max_iter": 300}
         trained = Segmenter(**settings, solver=solver).fit(X[:4], y[:4])
         assert np.isfinite(trained.coef_).all()
         assert trained.score(X[8:], y[8:]) > 0.5
@@ -199,7 +203,11 @@ def test_estimators_are_cloned_and_refuse_nonsense(pictures):
         ({"classifier": "forest"}, "classifier"),
         ({"class_weight": "equal"}, "balanced"),
         ({"class_weight": {9: 2.0}}, "names 9"),
+        ({"class_weight": [1, 2]}, "balanced"),
+        ({"class_weight": {0: 0.0}}, "class_weight is 0"),
         ({"graph": "voxels"}, "graph"),
+        ({"refine": "no"}, "refine"),
+        ({"void": None}, "void"),
     ):
         with pytest.raises(ValueError, match=message):
             Segmenter(**{**QUICK, **wrong}).fit(X[:4], y[:4])
@@ -207,8 +215,35 @@ def test_estimators_are_cloned_and_refuse_nonsense(pictures):
         Segmenter(**QUICK).fit(X[:4], [np.zeros(SIZE, dtype=int)] * 4)
     with pytest.raises(ValueError, match=r"example 1: labels of shape \(3, 3\)"):
         Segmenter(**QUICK).fit(X[:2], [y[0], np.zeros((3, 3), dtype=int)])
+    for refused in ("decision_function", "relaxation"):
+        with pytest.raises(ValueError, match="segmenter has no"):
+            getattr(SegmenterModel, refused)(None, X)
+    with pytest.raises(ValueError, match="text 'intensity'"):
+        ScanSegmenter(attributes="intensity").fit([np.zeros((3, 3))], [np.array([0, 1, 1])])
     with pytest.raises(ValueError, match="integers"):
         Segmenter(**QUICK).fit(X[:2], [y[0], y[1].astype(float)])
+
+
+def test_sparse_labels(pictures):
+    X, y = pictures
+    quick = {**QUICK, "stages": 1}
+    only = [np.where(np.arange(SIZE[0])[:, None] < 30, y[0], -1), *(np.full(SIZE, -1) for _ in range(3))]
+    for classifier in ("linear", "boosting"):
+        trained = Segmenter(**{**quick, "classifier": classifier}).fit(X[:4], only)
+        assert set(np.unique(trained.predict(X[8:9])[0])) <= {0, 1}
+    with pytest.raises(ValueError, match="labeled nodes; label more"):
+        dots = np.full(SIZE, -1)
+        dots[0, 0], dots[0, 1] = 0, 1
+        Segmenter(**quick).fit([X[0]], [dots])
+    with pytest.raises(ValueError, match="dev data: no pixel or point has a label"):
+        Segmenter(**quick).fit(X[:4], y[:4], dev=(X[4:5], [np.full(SIZE, -1)]))
+
+
+def test_classifiers_without_sample_weights(pictures):
+    X, y = pictures
+    for classifier in (KNeighborsClassifier(3), make_pipeline(StandardScaler(), LogisticRegression())):
+        trained = Segmenter(**{**QUICK, "classifier": classifier, "stages": 1}).fit(X[:4], y[:4])
+        assert trained.score(X[8:], y[8:]) > 0.6
 
 
 def test_images_that_show_nothing(segmenter):

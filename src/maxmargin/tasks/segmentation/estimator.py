@@ -123,7 +123,8 @@ class Segmenter(_Segmenting):
         void: the label of pixels that have none.
         C: larger means less regularization; of a list, the best on the dev data is chosen.
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
-        tol: relative duality gap at which training stops.
+        tol: relative duality gap at which training of the cut of regions stops; that of pixels stops at 1e-2, or at
+            ``tol`` if that is larger.
         max_iter: iteration limit; None for the default of the solver.
         max_seconds: time limit of the training of each cut.
         n_jobs: threads, as in scikit-learn; never changes the result.
@@ -252,5 +253,7 @@ class ScanSegmenter(_Segmenting):
         self.callbacks, self.verbose = callbacks, verbose
 
     def _encoder(self) -> ScanEncoder:
-        attributes = None if self.attributes is None else tuple(self.attributes)
+        attributes: Any = self.attributes
+        if attributes is not None and not isinstance(attributes, str):
+            attributes = tuple(attributes)
         return ScanEncoder(self._chosen(ScanExtractor, attributes=attributes), void=self.void)

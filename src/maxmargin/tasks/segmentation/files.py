@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from maxmargin import _threads
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.text import FileError, name_of
 from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
 from maxmargin.tasks.segmentation.encoder.scans import ScanEncoder
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
@@ -50,10 +53,12 @@ def train_on_images(
     """
     pairs = pair_files(images, masks)
     codes = learn_codes([mask for _, mask in pairs], definition)
-    X, y = _read_images(LabeledImages(tuple(pairs), codes))
-    held_out = None if dev is None else _read_images(LabeledImages.of(*dev, codes))
+    with _threads.threads(settings.n_jobs):
+        X, y = _read_images(LabeledImages(tuple(pairs), codes))
+        held_out = None if dev is None else _read_images(LabeledImages.of(*dev, codes))
     encoder = ImageEncoder(extractor or ImageExtractor(), tuple(range(codes.n_classes)), codes=codes)
-    return train_segmenter(encoder, X, y, settings, stages, dev=held_out, refine=refine, verbose=verbose)
+    with _file_names([image for image, _ in pairs]):
+        return train_segmenter(encoder, X, y, settings, stages, dev=held_out, refine=refine, verbose=verbose)
 
 
 def _read_images(labeled: LabeledImages) -> tuple[list[Any], list[IntArray]]:
@@ -84,7 +89,8 @@ def train_on_scans(
         extractor: how to make graphs of scans; unless it names attributes, those with usual names are features.
         verbose: whether to draw progress bars on a terminal.
     """
-    scans = [read_scan(path, label_column) for path in list_files(list(paths), SUFFIXES, what="scans")]
+    files = list_files(list(paths), SUFFIXES, what="scans")
+    scans = [read_scan(path, label_column) for path in files]
     codes = learn_scan_codes(scans, definition)
     extractor = extractor or ScanExtractor()
     if extractor.attributes is None:
@@ -94,7 +100,20 @@ def train_on_scans(
     if dev is not None:
         given = [read_scan(path, label_column) for path in list_files(list(dev), SUFFIXES, what="scans")]
         held_out = given, _classes(given, codes)
-    return train_segmenter(encoder, scans, _classes(scans, codes), settings, stages, dev=held_out, verbose=verbose)
+    with _file_names(files):
+        return train_segmenter(encoder, scans, _classes(scans, codes), settings, stages, dev=held_out, verbose=verbose)
+
+
+@contextmanager
+def _file_names(paths: Sequence[Path]) -> Iterator[None]:
+    """Errors that begin with the number of an example name its file instead."""
+    try:
+        yield
+    except FileError:
+        raise
+    except ValueError as error:
+        named = re.sub(r"^(example|scan) (\d+)\b", lambda found: name_of(paths[int(found[2])]), str(error))
+        raise FileError(named) from None
 
 
 def _classes(scans: Sequence[Any], codes: ClassCodes) -> list[IntArray]:

@@ -1,7 +1,7 @@
 """Interactive segmentation: the labels of one image or scan, solved again as seeds come in.
 
 Features, stages and scores are computed once. Seeds change the scores of a few nodes only, and the cuts start from the
-flow of the last call, so that a stroke takes milliseconds.
+flow of the last call, so that a stroke takes milliseconds for two classes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from maxmargin.structures.cut import Cut
 from maxmargin.tasks.segmentation.encoder.images import ImageEncoder, PixelCut
 from maxmargin.tasks.segmentation.images.extractor import ImageSites
 from maxmargin.tasks.segmentation.images.pixel_cut import band_of, pixel_graph, region_side
-from maxmargin.tasks.segmentation.model import SegmenterModel, best_labels
+from maxmargin.tasks.segmentation.model import ImageSegmenterModel, SegmenterModel, best_labels
 
 
 class Interactive:
@@ -38,7 +38,9 @@ class Interactive:
             self._nodes = _WarmGraph(batch.structure, batch.features.scores(model.weights))
             cut = self._encoder.pixel_cut if isinstance(self._encoder, ImageEncoder) else None
             self._pixel_cut = cut
-            self._pixels = None if cut is None else self._whole(cut)
+            # A network of more than two classes has no flow to start from: its band is solved anew each time.
+            two = len(self._encoder.classes or ()) == 2
+            self._pixels = None if cut is None or not two else self._whole(cut)
 
     def _whole(self, cut: PixelCut) -> _WarmGraph:
         """The graph of all pixels; those outside the band will be held."""
@@ -63,7 +65,11 @@ class Interactive:
         with _threads.threads(self._model.n_jobs):
             labels = self._nodes.solve(self._sites.counts(codes, k))[self._sites.node_of]
             labels = np.where(codes >= 0, codes, labels)
-            if self._pixels is not None and self._pixel_cut is not None:
+            if self._pixel_cut is not None and self._pixels is None:
+                assert isinstance(self._model, ImageSegmenterModel)
+                assert isinstance(self._sites, ImageSites)
+                labels = self._model.pixel_labels(self._sites, self._probabilities, labels, codes)
+            elif self._pixels is not None and self._pixel_cut is not None:
                 assert isinstance(self._sites, ImageSites)
                 free = band_of(labels, self._pixel_cut.band * region_side(self._sites)) & (codes < 0)
                 if free.any():

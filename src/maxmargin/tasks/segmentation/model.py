@@ -99,7 +99,7 @@ class SegmenterModel(Model):
             if own is None:
                 found.append(None)
                 continue
-            codes = self.encoder.coded([own])[0]
+            codes = self.encoder.codes_of(own, index)
             try:
                 shape = self.encoder.extractor.labels_shape(one)
                 if codes.shape != shape:

@@ -72,7 +72,7 @@ class StageSettings:
             raise ValueError(f"stages must be at most {MOST_STAGES}, got {self.stages}")
         _checks.integer("folds", self.folds, least=2)
         given = self.class_weight
-        if isinstance(given, str) and given != "balanced":
+        if not (given is None or isinstance(given, Mapping) or given == "balanced"):
             raise ValueError(f'class_weight must be "balanced", numbers by label, or None, got {given!r}')
 
     def weights(self, classes: Sequence[Hashable], counts: FloatArray) -> FloatArray:
@@ -126,24 +126,27 @@ def train_segmenter(
         settings: how to train the cut.
         stages: how to train the stages.
         dev: images or scans and labels that choose C and the stopping point.
-        refine: whether images get a second cut, of the pixels near boundaries.
+        refine: whether images get a second cut, of the pixels near boundaries. Its relative gap is 1e-2, or ``tol``
+            if that is larger.
         verbose: whether to draw progress bars on a terminal.
 
     Returns:
         The model; ``model.training`` says how training went.
     """
     stages = stages or StageSettings()
+    _checks.flag("refine", refine)
+    if type(encoder.void) is not int:
+        raise ValueError(f"void must be an integer, the label of pixels or points without one, got {encoder.void!r}")
     began = time.perf_counter()
     with _threads.threads(settings.n_jobs), Stages(verbose) as bar:
         prepared = prepare(encoder, X, y, stages, settings.random_state or 0, bar)
         score = None
         if dev is not None:
-            held_out = checks.examples(dev[0]), checks.examples(dev[1], "y")
-            score = dev_score(prepared.encoder, labeled_sites(prepared.encoder, *held_out, bar, "dev features"))
+            score = _dev_score(prepared.encoder, dev, bar)
         bar.begin("cut", 1)
         trained = train_examples(prepared.examples(), settings, score=score)
         model = prepared.model(trained)
-        if isinstance(model, ImageSegmenterModel) and refine:
+        if isinstance(model, ImageSegmenterModel) and refine and not _interrupted(trained):
             bar.begin("pixels", 1)
             pixels = pixel_examples(model, prepared, y)
             model = model if pixels is None else with_pixel_cut(model, pixels, settings)
@@ -158,6 +161,16 @@ def train_segmenter(
         "seconds": time.perf_counter() - began,
     }
     return replace(model, metadata=metadata)
+
+
+def _dev_score(encoder: SegmentationEncoder, dev: Any, bar: Stages) -> Callable[[Model], float]:
+    if not isinstance(dev, (tuple, list)) or len(dev) != 2:
+        raise ValueError("dev must be a pair (X, y) of inputs and labels")
+    try:
+        held_out = checks.examples(dev[0]), checks.examples(dev[1], "y")
+        return dev_score(encoder, labeled_sites(encoder, *held_out, bar, "dev features"))
+    except ValueError as error:
+        raise ValueError(f"dev data: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +227,13 @@ def prepare(
     checks.same_length(X, y)
     encoder = fitted(encoder, X, y)
     labeled = labeled_sites(encoder, X, y, bar, "features")
+    missing = np.flatnonzero(labeled.totals == 0)
+    if len(missing):
+        name = encoder.class_names[missing[0]]
+        raise ValueError(f"no pixel or point has the class {name}; label some, or leave the class out")
     cost = stages.weights(encoder.classes or (), labeled.totals)
+    if not (cost > 0).all():
+        raise ValueError("a class_weight is 0; give positive numbers, or make the class void")
     bar.begin("stages", stages.stages * min(stages.folds, max(2, len(X))))
     auto_context, probabilities = fit_auto_context(
         labeled.sites,
@@ -263,10 +282,6 @@ def labeled_sites(encoder: SegmentationEncoder, X: list[Any], y: list[Any], bar:
         found.sites.append(sites)
         found.counts.append(counts)
         bar.advance()
-    missing = np.flatnonzero(found.totals == 0)
-    if len(missing) and stage == "features":
-        name = (encoder.classes or ())[missing[0]]
-        raise ValueError(f"no pixel or point has the class {name}; label some, or leave the class out")
     return found
 
 
@@ -303,6 +318,8 @@ def known_part(sites: Sites, probabilities: FloatArray, counts: FloatArray) -> T
 
 def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], float]:
     """A function of models of graphs: the share of pixels or points that they label right."""
+    if not dev.totals.any():
+        raise ValueError("no pixel or point has a label; label some, or give no dev data")
     probabilities = [encoder.auto_context.probabilities(one) for one in dev.sites]
     graphs = [graph_of(one, own) for one, own in zip(dev.sites, probabilities, strict=True)]
     batches: dict[int, Any] = {}
@@ -365,4 +382,9 @@ def with_pixel_cut(
     trained = train_examples(examples, settings)
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}
-    return replace(model, encoder=replace(model.encoder, pixel_cut=cut), metadata=metadata)
+    training = model.training and replace(model.training, interrupted=_interrupted(trained))
+    return replace(model, encoder=replace(model.encoder, pixel_cut=cut), metadata=metadata, training=training)
+
+
+def _interrupted(trained: Model) -> bool:
+    return trained.training is not None and trained.training.interrupted

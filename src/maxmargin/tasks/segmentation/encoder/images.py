@@ -55,7 +55,7 @@ class PixelCut:
         signed = graph.nonnegative()
         if signed is not None and (weights[signed] < 0).any():
             raise ValueError("the weights of its cut of pixels must be >= 0 at edges")
-        if not isinstance(band, (int, float)) or isinstance(band, bool) or not band > 0:
+        if not isinstance(band, (int, float)) or isinstance(band, bool) or not 0 < band < np.inf:
             raise ValueError("the band of its cut of pixels is damaged")
         return cls(graph, weights, float(band))
 

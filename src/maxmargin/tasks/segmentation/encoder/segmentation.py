@@ -54,7 +54,7 @@ class SegmentationEncoder(Encoder):
         extractor: turns inputs into sites.
         classes: the labels of pixels or points.
         void: the label of those that are not labeled.
-        auto_context: the trained stages; without stages, all nodes have equal probabilities.
+        auto_context: the trained stages.
         graph: encodes the graphs: two classes by cuts, more by associative networks.
         codes: names of the classes, and their values in files; None if labels are all that is known.
     """
@@ -103,9 +103,10 @@ class SegmentationEncoder(Encoder):
 
     def coded(self, y: Sequence[Any]) -> list[IntArray]:
         """Labels as numbers of classes, -1 for void; ValueError naming the example for an unknown label."""
-        return [self._codes(labels, index) for index, labels in enumerate(checks.examples(y, "y"))]
+        return [self.codes_of(labels, index) for index, labels in enumerate(checks.examples(y, "y"))]
 
-    def _codes(self, labels: Any, index: int) -> IntArray:
+    def codes_of(self, labels: Any, index: int) -> IntArray:
+        """The labels of one example as numbers of classes; ``index`` is its number, for messages."""
         given = label_array(labels, index)
         values = self._values
         at = np.minimum(np.searchsorted(values, given), len(values) - 1)
@@ -199,6 +200,10 @@ class SegmentationEncoder(Encoder):
         auto_context = AutoContext.from_state(state)
         if any(stage.n_classes != len(classes) for stage in auto_context.stages):
             raise ValueError("its stages do not fit its classes")
+        if len(classes) < 2 or state["void"] in classes:
+            raise ValueError("it has fewer than two classes, or void is one of them")
+        if graph.kind != graph_encoder(len(classes)).kind:
+            raise ValueError("its graphs do not fit its classes")
         codes = None if state["codes"] is None else ClassCodes.from_state(state["codes"])
         if codes is not None and codes.n_classes != len(classes):
             raise ValueError("its classes do not fit their names")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin.encoders.base import State
@@ -69,8 +70,8 @@ class AutoContext:
         stages = []
         for number in range(count):
             stages.append(classifier_from_state(part_of(state, f"stage{number}_")))
-        if len({stage.n_classes for stage in stages}) > 1:
-            raise ValueError("its stages have different numbers of classes")
+        if len({stage.n_classes for stage in stages}) > 1 or len({stage.n_features for stage in stages[1:]}) > 1:
+            raise ValueError("its stages do not fit each other")
         return cls(tuple(stages))
 
 
@@ -110,7 +111,7 @@ def fit_auto_context(
     nodes = offsets_of([len(own) for own in counts])
     table = np.concatenate(counts) * class_weight
     labels, weight = table.argmax(axis=1), _row_weight(table)
-    fold = _folds(nodes, folds, seed)
+    fold = _folds(nodes, weight > 0, folds, seed)
     found: list[FloatArray] | None = None
     classifiers: list[NodeClassifier] = []
     for stage in range(stages):
@@ -147,12 +148,20 @@ def _row_weight(table: FloatArray) -> FloatArray:
     return np.asarray(weight / mean)
 
 
-def _folds(nodes: IntArray, folds: int, seed: int) -> IntArray:
-    """The fold of every node: whole examples, or stretches of the nodes if there is one example only."""
+def _folds(nodes: IntArray, labeled: npt.NDArray[np.bool_], folds: int, seed: int) -> IntArray:
+    """The fold of every node: whole examples, or if only one has labels, stretches with equally many labeled nodes.
+
+    ValueError if a fold would leave nothing to learn from.
+    """
+    if labeled.sum() < 2:
+        raise ValueError(f"{int(labeled.sum())} labeled nodes; label more pixels or points, of every class")
     n = len(nodes) - 1
-    if n == 1:
-        return np.asarray(np.minimum(np.arange(nodes[-1]) * folds // max(int(nodes[-1]), 1), folds - 1))
-    order = np.random.default_rng(seed).permutation(n)
-    fold = np.empty(n, dtype=np.int64)
-    fold[order] = np.arange(n) % min(folds, n)
+    with_labels = np.flatnonzero(np.add.reduceat(labeled, nodes[:-1]) > 0) if n else np.zeros(0, dtype=np.int64)
+    if len(with_labels) == 1:
+        count = min(folds, int(labeled.sum()))
+        rank: IntArray = np.cumsum(labeled) - labeled
+        return np.asarray(np.minimum(rank * count // int(labeled.sum()), count - 1))
+    rng = np.random.default_rng(seed)
+    fold = rng.integers(0, min(folds, len(with_labels)), n)  # examples without labels go anywhere
+    fold[rng.permutation(with_labels)] = np.arange(len(with_labels)) % min(folds, len(with_labels))
     return np.repeat(fold, np.diff(nodes))

@@ -83,6 +83,10 @@ class ScanExtractor(Extractor):
         _checks.number("voxel", self.voxel, least=0)
         for name in ("ground_cell", "ground_window"):
             _checks.positive(name, getattr(self, name))
+        if isinstance(self.attributes, str):
+            raise ValueError(
+                f"attributes must be a list of names, got {self.attributes!r}; write [{self.attributes!r}]"
+            )
         _checks.number("gap", self.gap, least=0)
         _checks.integer("neighbors", self.neighbors, least=0)
         _checks.integer("spin_components", self.spin_components, least=1)
@@ -105,7 +109,7 @@ class ScanExtractor(Extractor):
         names, widths = self.attributes, self.attribute_widths
         tables = []
         for index, scan in enumerate(scans):
-            where = f"scan {index}: "
+            where = f"example {index}: "
             found = checked_points(scan, names, where)
             own = tuple(values.shape[1] for values in found.attributes.values())
             if names is None:
