@@ -58,6 +58,14 @@ def test_pictures_are_segmented_to_a_certified_gap(pictures, segmenter):
         np.testing.assert_allclose(p.sum(axis=-1), 1.0)
 
 
+def test_scores_of_regions_are_refused(pictures, segmenter):
+    for call in (segmenter.model_.decision_function, segmenter.model_.relaxation):
+        with pytest.raises(ValueError, match="a segmenter has no"):
+            call(pictures[0][:1])
+    with pytest.raises(ValueError, match="no k_best"):
+        segmenter.model_.k_best(pictures[0][:1], 2)
+
+
 def test_scans_are_segmented(scans, scan_segmenter):
     X, y = scans
     assert scan_segmenter.score(X[4:], y[4:]) > majority(y[4:])[0] + 0.05
@@ -215,9 +223,6 @@ def test_estimators_are_cloned_and_refuse_nonsense(pictures):
         Segmenter(**QUICK).fit(X[:4], [np.zeros(SIZE, dtype=int)] * 4)
     with pytest.raises(ValueError, match=r"example 1: labels of shape \(3, 3\)"):
         Segmenter(**QUICK).fit(X[:2], [y[0], np.zeros((3, 3), dtype=int)])
-    for refused in ("decision_function", "relaxation"):
-        with pytest.raises(ValueError, match="segmenter has no"):
-            getattr(SegmenterModel, refused)(None, X)
     with pytest.raises(ValueError, match="text 'intensity'"):
         ScanSegmenter(attributes="intensity").fit([np.zeros((3, 3))], [np.array([0, 1, 1])])
     with pytest.raises(ValueError, match="integers"):
@@ -231,9 +236,9 @@ def test_sparse_labels(pictures):
     for classifier in ("linear", "boosting"):
         trained = Segmenter(**{**quick, "classifier": classifier}).fit(X[:4], only)
         assert set(np.unique(trained.predict(X[8:9])[0])) <= {0, 1}
+    dots = np.full(SIZE, -1)
+    dots[0, 0], dots[0, 1] = 0, 1
     with pytest.raises(ValueError, match="labeled nodes; label more"):
-        dots = np.full(SIZE, -1)
-        dots[0, 0], dots[0, 1] = 0, 1
         Segmenter(**quick).fit([X[0]], [dots])
     with pytest.raises(ValueError, match="dev data: no pixel or point has a label"):
         Segmenter(**quick).fit(X[:4], y[:4], dev=(X[4:5], [np.full(SIZE, -1)]))
