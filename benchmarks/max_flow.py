@@ -24,7 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -284,6 +284,29 @@ def cases(seed: int) -> dict[str, Callable[[], Picture | str]]:
     }
 
 
+def measure(
+    names: Sequence[str], *, repeats: int = 5, iterations: int = 12, seed: int = 0, with_expansion: bool = True
+) -> dict[str, Any]:
+    report: dict[str, Any] = {}
+    with mm.threads(1):
+        for name in names:
+            picture = cases(seed)[name]()
+            if isinstance(picture, str):
+                report[name] = picture
+                continue
+            rng = np.random.default_rng(seed + 1)
+            case = Case.of(picture, rng)
+            row: dict[str, Any] = {"shape": list(picture.shape), "edges": len(case.pairs)}
+            for setting, weights in WEIGHTS.items():
+                row[setting] = argmax(case, weights, repeats, rng)
+            if iterations and len(case.nodes) < 500_000:
+                row["projection"] = projections(case, iterations, row["noisy"]["cut_ms"])
+            report[name] = row
+        if with_expansion:
+            report["expansion"] = expansion(250, 400, 5, np.random.default_rng(seed))
+    return report
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
@@ -292,24 +315,10 @@ def main() -> None:
     parser.add_argument("--cases", default=",".join(cases(0)), help="names, separated by commas")
     parser.add_argument("--skip-expansion", action="store_true")
     options = parser.parse_args()
-    report: dict[str, Any] = {"benchmark": "max_flow"}
-    with mm.threads(1):
-        for name in filter(None, options.cases.split(",")):
-            picture = cases(options.seed)[name]()
-            if isinstance(picture, str):
-                report[name] = picture
-                continue
-            rng = np.random.default_rng(options.seed + 1)
-            case = Case.of(picture, rng)
-            row: dict[str, Any] = {"shape": list(picture.shape), "edges": len(case.pairs)}
-            for setting, weights in WEIGHTS.items():
-                row[setting] = argmax(case, weights, options.repeats, rng)
-            if options.iterations and len(case.nodes) < 500_000:
-                row["projection"] = projections(case, options.iterations, row["noisy"]["cut_ms"])
-            report[name] = row
-        if not options.skip_expansion:
-            report["expansion"] = expansion(250, 400, 5, np.random.default_rng(options.seed))
-    print(json.dumps(report, indent=1))
+    names = [name for name in options.cases.split(",") if name]
+    settings = {"repeats": options.repeats, "iterations": options.iterations, "seed": options.seed}
+    report = measure(names, **settings, with_expansion=not options.skip_expansion)
+    print(json.dumps({"benchmark": "max_flow", **report}, indent=1))
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def measure(folder: Path, classifier: str, seeds: int, jobs: int) -> dict[str, A
             prepared = prepare(ImageEncoder(ImageExtractor()), X, y, StageSettings(classifier=classifier), seed)
             examples = prepared.examples()
             default = prepared.model(train_examples(examples, settings))
-            pixels = pixel_examples(default, prepared, y, seed)
+            pixels = pixel_examples(default, prepared, y)
             default = with_pixel_cut(default, pixels, settings)
             seconds["train"].append(time.process_time() - began)
             began = time.process_time()

@@ -233,7 +233,7 @@ class ScanSegmenter(_Segmenting):
         folds: int = 5,
         class_weight: ClassWeight = None,
         void: int = -1,
-        C: float | Sequence[float] | None = 1.0,
+        C: float | Sequence[float] | None = 0.01,
         solver: Solver | str = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,

@@ -32,12 +32,16 @@ from maxmargin.tasks.segmentation.images.extractor import ImageSites
 from maxmargin.tasks.segmentation.images.pixel_cut import pixel_graph
 from maxmargin.tasks.segmentation.learning.auto_context import MOST_STAGES, fit_auto_context
 from maxmargin.tasks.segmentation.learning.fitting import check_classifier, resolved
+from maxmargin.tasks.segmentation.learning.pieces import TrainingGraph, drawn_pieces
 from maxmargin.tasks.segmentation.model import ImageSegmenterModel, SegmenterModel
 from maxmargin.tasks.segmentation.sites import Sites
 from maxmargin.training import Examples, Settings, train_examples
 
 SETTINGS = Settings(C=1.0, tol=1e-3, random_state=0)
-"""The default settings of the cut."""
+"""The default settings of the cuts of images."""
+
+SCAN_SETTINGS = replace(SETTINGS, C=0.01)
+"""The default settings of the cuts of scans: with less regularization, edges flip objects that the stages got right."""
 
 ClassWeight = Mapping[Hashable, float] | str | None
 """Costs of classes: a number for each, "balanced", or None."""
@@ -141,7 +145,7 @@ def train_segmenter(
         model = prepared.model(trained)
         if isinstance(model, ImageSegmenterModel) and refine:
             bar.begin("pixels", 1)
-            pixels = pixel_examples(model, prepared, y, settings.random_state or 0)
+            pixels = pixel_examples(model, prepared, y)
             model = model if pixels is None else with_pixel_cut(model, pixels, settings)
     used = resolved(stages.classifier)
     metadata = {
@@ -165,26 +169,20 @@ class Prepared:
         labeled: sites and labels.
         probabilities: out-of-fold class probabilities of the nodes.
         cost: how much a pixel or point of each class counts.
+        seed: random seed.
     """
 
     encoder: SegmentationEncoder
     labeled: Labeled
     probabilities: list[FloatArray]
     cost: FloatArray
+    seed: int
 
     def examples(self) -> Examples:
-        """The graphs of all nodes that are not void, with their labels and losses."""
-        graph = graph_encoder(len(self.encoder.classes or ()))
+        """The graphs of all nodes that are not void, with their labels and losses; of more than two classes, pieces."""
         triples = zip(self.labeled.sites, self.probabilities, self.labeled.counts, strict=True)
         known = [known_part(sites, own, counts * self.cost) for sites, own, counts in triples]
-        known = [one for one in known if len(one[1])]
-        mean = float(np.concatenate([weight for _, _, weight in known]).mean())
-        return Examples.fit(
-            graph,
-            [one for one, _, _ in known],
-            [labels for _, labels, _ in known],
-            loss_weight=[weight / mean for _, _, weight in known],
-        )
+        return examples_of([one for one in known if len(one.labels)], len(self.encoder.classes or ()), self.seed)
 
     def model(self, trained: Model) -> SegmenterModel:
         """The segmenter of a model that was trained on :meth:`examples`."""
@@ -228,7 +226,7 @@ def prepare(
         class_weight=cost,
         advance=bar.advance,
     )
-    return Prepared(replace(encoder, auto_context=auto_context), labeled, probabilities, cost)
+    return Prepared(replace(encoder, auto_context=auto_context), labeled, probabilities, cost, seed)
 
 
 def fitted(encoder: SegmentationEncoder, X: Sequence[Any], y: Sequence[Any]) -> SegmentationEncoder:
@@ -272,7 +270,24 @@ def labeled_sites(encoder: SegmentationEncoder, X: list[Any], y: list[Any], bar:
     return found
 
 
-def known_part(sites: Sites, probabilities: FloatArray, counts: FloatArray) -> tuple[Graph, IntArray, FloatArray]:
+NETWORK_NODES = 20_000
+"""Of more than two classes, about so many nodes teach the weights of networks."""
+
+
+def examples_of(known: list[TrainingGraph], n_classes: int, seed: int) -> Examples:
+    """Encoded training graphs, whose losses are 1 on average."""
+    known = known if n_classes == 2 else drawn_pieces(known, NETWORK_NODES, seed)
+    cost = np.concatenate([one.cost for one in known])
+    mean = float(cost[cost > 0].mean())
+    return Examples.fit(
+        graph_encoder(n_classes),
+        [one.graph for one in known],
+        [one.labels for one in known],
+        loss_weight=[one.cost / mean for one in known],
+    )
+
+
+def known_part(sites: Sites, probabilities: FloatArray, counts: FloatArray) -> TrainingGraph:
     """The graph of the nodes that are not void, their classes, and the loss of each."""
     whole = graph_of(sites, probabilities)
     weight = counts.sum(axis=1)
@@ -283,7 +298,7 @@ def known_part(sites: Sites, probabilities: FloatArray, counts: FloatArray) -> t
     # A wrong node costs the pixels that it gets wrong beyond those of the best label; mixed nodes cost little.
     lead = ordered[:, -1] - ordered[:, -2]
     graph = Graph(whole.node_features[kept], number[sites.edges[both]], np.asarray(whole.edge_features)[both])
-    return graph, counts[kept].argmax(axis=1), np.maximum(lead[kept], 1e-3 * weight[kept])
+    return TrainingGraph(graph, counts[kept].argmax(axis=1), np.maximum(lead[kept], 1e-3 * weight[kept]))
 
 
 def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], float]:
@@ -306,13 +321,9 @@ def dev_score(encoder: SegmentationEncoder, dev: Labeled) -> Callable[[Model], f
 PIXELS = 500_000
 """About so many pixels of training images teach the cut of pixels."""
 
-PIXELS_OF_MORE, TILE = 20_000, 16
-"""The same for more than two classes, and the side of the tiles that they are learned from: the time that relaxed
-networks take grows with the square of their size."""
-
 
 def pixel_examples(
-    model: ImageSegmenterModel, prepared: Prepared, y: Sequence[Any], seed: int = 0, band: float = BAND
+    model: ImageSegmenterModel, prepared: Prepared, y: Sequence[Any], band: float = BAND
 ) -> Examples | None:
     """The pixels near the boundaries that a model gives the regions of training images out of fold.
 
@@ -320,75 +331,37 @@ def pixel_examples(
         model: labels regions.
         prepared: what it was trained on.
         y: the labels of the pixels.
-        seed: random seed of the choice of images.
         band: how far the band of pixels reaches from a boundary, in sides of a region.
 
     Returns:
         The examples; None if no image has a boundary.
     """
     encoder = prepared.encoder
-    graphs, labels, weights = [], [], []
+    found: list[TrainingGraph] = []
     count = 0
-    for index in np.random.default_rng(seed).permutation(len(y)).tolist():
+    for index in np.random.default_rng(prepared.seed).permutation(len(y)).tolist():
         sites, probabilities = prepared.labeled.sites[index], prepared.probabilities[index]
         assert isinstance(sites, ImageSites)
         regions = model.node_labels(sites, probabilities)[sites.node_of]
-        found = pixel_graph(sites, probabilities, regions, band)
-        gold = encoder.coded([y[index]])[0].ravel()[found.pixels]
-        known = (gold >= 0) & ~found.held
-        if not known.any():
-            continue
-        whole = found.graph, np.where(known, gold, found.inside)
-        cost = np.where(known, prepared.cost[np.maximum(gold, 0)], 0.0)
-        if len(encoder.classes or ()) == 2:
-            parts = [(*whole, cost)]
-        else:
-            places = np.stack(np.unravel_index(found.pixels, regions.shape), axis=1)
-            parts = tiles(*whole, cost, places // TILE)
-        for graph, own, weight in parts:
-            graphs.append(graph)
-            labels.append(own)
-            weights.append(weight)
-        count += len(gold)
-        if count >= (PIXELS if len(encoder.classes or ()) == 2 else PIXELS_OF_MORE):
+        pixels = pixel_graph(sites, probabilities, regions, band)
+        gold = encoder.coded([y[index]])[0].ravel()[pixels.pixels]
+        known = (gold >= 0) & ~pixels.held
+        if known.any():
+            cost = np.where(known, prepared.cost[np.maximum(gold, 0)], 0.0)
+            found.append(TrainingGraph(pixels.graph, np.where(known, gold, pixels.inside), cost))
+            count += len(gold)
+        if count >= PIXELS:
             break
-    if not graphs:
-        return None
-    return Examples.fit(graph_encoder(len(encoder.classes or ())), graphs, labels, loss_weight=weights)
-
-
-def tiles(
-    graph: Graph, labels: IntArray, weights: FloatArray, tile: IntArray
-) -> list[tuple[Graph, IntArray, FloatArray]]:
-    """The parts of a graph whose nodes have the same tile, a row of integers, and whose weights are not all 0."""
-    _, number = np.unique(tile, axis=0, return_inverse=True)
-    number = number.reshape(-1)
-    edges, edge_features = np.asarray(graph.edges), np.asarray(graph.edge_features)
-    inside = number[edges[:, 0]] == number[edges[:, 1]]
-    edges, edge_features = edges[inside], edge_features[inside]
-    place = np.zeros(len(number), dtype=np.int64)
-    found = []
-    for at in range(int(number.max()) + 1):
-        nodes = np.flatnonzero(number == at)
-        if not weights[nodes].any():
-            continue
-        place[nodes] = np.arange(len(nodes))
-        own = number[edges[:, 0]] == at
-        part = Graph(np.asarray(graph.node_features)[nodes], place[edges[own]], edge_features[own])
-        found.append((part, labels[nodes], weights[nodes]))
-    return found
+    return examples_of(found, len(encoder.classes or ()), prepared.seed) if found else None
 
 
 def with_pixel_cut(
     model: ImageSegmenterModel, examples: Examples, settings: Settings, band: float = BAND
 ) -> ImageSegmenterModel:
     """The model with a cut of pixels that is learned from :func:`pixel_examples`."""
-    if len(model.encoder.classes or ()) == 2:
-        # Of several values of C, the one that was best for regions.
-        chosen = settings.C if model.training is None else model.training.C
-        settings = replace(settings, tol=max(settings.tol, 1e-2), C=chosen, patience=None)
-    else:  # many tiles with one slack each: with the C of whole images, runs take minutes and label no better
-        settings = replace(settings, tol=max(settings.tol, 5e-2), C=0.1, patience=None)
+    # Of several values of C, the one that was best for regions.
+    chosen = settings.C if model.training is None else model.training.C
+    settings = replace(settings, tol=max(settings.tol, 1e-2), C=chosen, patience=None)
     trained = train_examples(examples, settings)
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}

@@ -48,7 +48,10 @@ def train(
         bool, typer.Option("--balanced", help="Give rare classes the weight of frequent ones.")
     ] = False,
     C: Annotated[
-        str | None, numbers_option("--C", "Larger means less regularization. Of several, the best on dev data.", "1")
+        str | None,
+        numbers_option(
+            "--C", "Larger means less regularization. Of several, the best on dev data.", "1, for scans 0.01"
+        ),
     ] = None,
     tol: Tol = 1e-3,
     seed: Seed = 0,
@@ -56,7 +59,11 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Learn to segment images from masks, or scans from a column of labels."""
-    from maxmargin.tasks.segmentation.training import SETTINGS, StageSettings  # the other verbs do not need it
+    from maxmargin.tasks.segmentation.training import (  # the other verbs do not need it
+        SCAN_SETTINGS,
+        SETTINGS,
+        StageSettings,
+    )
     from maxmargin.training import Settings
 
     began = time.perf_counter()
@@ -65,7 +72,8 @@ def train(
         _one_kind(images, masks, dev_images, dev_masks, scans, dev_scans, more)
         definition = parse_classes(classes, file=class_file, void=void)
         grid = numbers("--C", C)
-        settings = Settings(C=SETTINGS.C if grid is None else grid, tol=tol, random_state=seed, n_jobs=jobs)
+        default = SETTINGS if scans is None else SCAN_SETTINGS
+        settings = Settings(C=default.C if grid is None else grid, tol=tol, random_state=seed, n_jobs=jobs)
         how = StageSettings(
             classifier=classifier, stages=stages, folds=folds, class_weight="balanced" if balanced else None
         )

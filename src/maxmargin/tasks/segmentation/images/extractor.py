@@ -30,6 +30,8 @@ from maxmargin.tasks.segmentation.sites import Extractor, Sites
 GRAPHS = ("superpixels", "pixels")
 _MOST_WORKING = 1 << 17
 """More pixels than this only slow features down."""
+_SPREAD = 2.0
+"""Images are reduced if they are larger than the working size by more than this factor."""
 _LEAST_REGION = 4
 """Superpixels have at least so many pixels."""
 
@@ -185,7 +187,7 @@ class ImageExtractor(Extractor):
         height, width = image.shape[:2]
         own = self.region_size is not None or isinstance(given, Presegmented) or self.graph == "pixels"
         working = self.working_pixels
-        if own or self.n_axes == 3 or not isinstance(working, int) or height * width <= 1.2 * working:
+        if own or self.n_axes == 3 or not isinstance(working, int) or height * width <= _SPREAD * working:
             return image
         scale = float(np.sqrt(working / (height * width)))
         return resize_image(image, (max(1, round(height * scale)), max(1, round(width * scale))))
