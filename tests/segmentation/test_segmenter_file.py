@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from commands import failed
@@ -123,3 +126,18 @@ def test_damaged_files(files, tmp_path, kind):
     assert str(tmp_path / "model") in failed(
         "segment", "predict", str(tmp_path / "model"), str(path), "--out", str(tmp_path / "out")
     )
+
+
+@pytest.mark.parametrize("kind", ["two", "scans"])
+def test_prediction_loads_neither_scikit_learn_nor_training(files, kind):
+    path, _ = files[kind]
+    shape = (12, 16, 3) if kind == "two" else (5, 3)
+    attributes = "" if kind == "two" else ", {'intensity': np.ones(5)}"
+    code = (
+        "import sys, numpy as np, maxmargin as mm\n"
+        f"given = np.random.default_rng(0).random({shape}){attributes}\n"
+        f"mm.load({path!r}).predict([given])\n"
+        "print(sorted({'sklearn', 'maxmargin.training', 'lightgbm', 'rich'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout == "[]\n"

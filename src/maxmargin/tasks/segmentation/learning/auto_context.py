@@ -20,7 +20,6 @@ from maxmargin.encoders.base import State
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.learning.classifiers import Mean, NodeClassifier, Rows, classifier_from_state, part_of
-from maxmargin.tasks.segmentation.learning.fitting import TrainingRows
 from maxmargin.tasks.segmentation.sites import Sites
 
 MOST_STAGES = 100
@@ -108,6 +107,8 @@ def fit_auto_context(
     Returns:
         The stages, and the out-of-fold probabilities of the last stage for all nodes.
     """
+    from maxmargin.tasks.segmentation.learning.fitting import TrainingRows  # prediction needs no scikit-learn
+
     nodes = offsets_of([len(own) for own in counts])
     table = np.concatenate(counts) * class_weight
     labels, weight = table.argmax(axis=1), _row_weight(table)
