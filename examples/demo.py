@@ -46,7 +46,7 @@ from maxmargin.tasks import tagging
 from maxmargin.tasks.alignment import Bitext, WordAligner, evaluate, load_corpus, show
 from maxmargin.tasks.segmentation import Segmenter
 from maxmargin.tasks.segmentation.drawings import PICTURE_CLASSES, drawn_pictures
-from maxmargin.tasks.segmentation.reports import report_on_arrays
+from maxmargin.tasks.segmentation.files.report import report_on_arrays
 from maxmargin.tasks.segmentation.show import default_colors, overlay
 
 SIDE = 24

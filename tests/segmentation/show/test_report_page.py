@@ -18,8 +18,8 @@ from PIL import Image
 import maxmargin as mm
 from maxmargin.tasks.segmentation import evaluate, evaluate_masks, write_mask
 from maxmargin.tasks.segmentation.drawings import PICTURE_CLASSES, drawn_pictures, drawn_scans
+from maxmargin.tasks.segmentation.files.report import report_on_arrays
 from maxmargin.tasks.segmentation.metrics.scores import joined
-from maxmargin.tasks.segmentation.reports import report_on_arrays
 from maxmargin.tasks.segmentation.show import default_colors, image_case, overlay, page, scan_case
 from maxmargin.tasks.segmentation.show.overlay import boundaries, shown_image
 from maxmargin.tasks.segmentation.show.pictures import indexed_png, raster, side_view

@@ -4,8 +4,12 @@ from .encoder.images import ImageEncoder as ImageEncoder
 from .encoder.scans import ScanEncoder as ScanEncoder
 from .estimator import ScanSegmenter as ScanSegmenter
 from .estimator import Segmenter as Segmenter
-from .files import train_on_images as train_on_images
-from .files import train_on_scans as train_on_scans
+from .files.predict import predict_files as predict_files
+from .files.report import report_on_arrays as report_on_arrays
+from .files.report import report_on_images as report_on_images
+from .files.report import report_on_scans as report_on_scans
+from .files.train import train_on_images as train_on_images
+from .files.train import train_on_scans as train_on_scans
 from .images.extractor import ImageExtractor as ImageExtractor
 from .images.extractor import Presegmented as Presegmented
 from .interactive import Interactive as Interactive
@@ -31,10 +35,6 @@ from .metrics.scores import evaluate as evaluate
 from .model import ImageSegmenterModel as ImageSegmenterModel
 from .model import Segmentation as Segmentation
 from .model import SegmenterModel as SegmenterModel
-from .prediction import predict_files as predict_files
-from .reports import report_on_arrays as report_on_arrays
-from .reports import report_on_images as report_on_images
-from .reports import report_on_scans as report_on_scans
 from .scans.extractor import ScanExtractor as ScanExtractor
 from .show.overlay import overlay as overlay
 from .training import StageSettings as StageSettings

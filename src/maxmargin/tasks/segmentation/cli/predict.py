@@ -36,8 +36,8 @@ def predict(
     jobs: Jobs = -1,
 ) -> None:
     """Label the pixels of images, or the points of scans: a mask, or a scan with labels, for each input."""
+    from maxmargin.tasks.segmentation.files.predict import Output, list_inputs, list_seeds, predict_files, takes_scans
     from maxmargin.tasks.segmentation.model import SegmenterModel
-    from maxmargin.tasks.segmentation.prediction import Output, list_inputs, list_seeds, predict_files, takes_scans
 
     written: list[Path] = []
 

@@ -28,8 +28,8 @@ def report(
     jobs: Jobs = -1,
 ) -> None:
     """Label images or scans whose labels are known, and write a page for the browser: side by side, worst first."""
+    from maxmargin.tasks.segmentation.files.report import report_on_images, report_on_scans
     from maxmargin.tasks.segmentation.model import SegmenterModel
-    from maxmargin.tasks.segmentation.reports import report_on_images, report_on_scans
 
     if html.is_dir() or not html.resolve().parent.is_dir():
         fail(f"{html}: {'a folder' if html.is_dir() else 'its folder does not exist'}; give --html a file")

@@ -79,7 +79,7 @@ def train(
         )
         trained: Any
         if scans is not None:
-            from maxmargin.tasks.segmentation.files import train_on_scans
+            from maxmargin.tasks.segmentation.files.train import train_on_scans
             from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor
 
             given, points = [*scans, *(more or [])], ScanExtractor(voxel=voxel)
@@ -94,7 +94,7 @@ def train(
                 verbose=True,
             )
         else:
-            from maxmargin.tasks.segmentation.files import train_on_images
+            from maxmargin.tasks.segmentation.files.train import train_on_images
             from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
 
             assert images is not None

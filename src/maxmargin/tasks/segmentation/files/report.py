@@ -14,12 +14,12 @@ from maxmargin import _threads
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.tasks.common.text import FileError, name_of
+from maxmargin.tasks.segmentation.files.predict import class_numbers, segmented, takes_scans
 from maxmargin.tasks.segmentation.io import scans as scan_files
 from maxmargin.tasks.segmentation.io.folders import LabeledImages, Paths, by_stem, list_files, stem_of
 from maxmargin.tasks.segmentation.io.scans import point_classes, read_scan
 from maxmargin.tasks.segmentation.metrics.scores import joined
 from maxmargin.tasks.segmentation.model import SegmenterModel
-from maxmargin.tasks.segmentation.prediction import class_numbers, segmented, takes_scans
 from maxmargin.tasks.segmentation.show import Case, class_colors, default_colors, image_case, page, scan_case
 
 LIMIT = 200

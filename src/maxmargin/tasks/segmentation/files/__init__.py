@@ -1,0 +1,1 @@
+"""Files of users: train on them, predict them, report on predictions."""
