@@ -28,22 +28,35 @@ def train(
     ] = None,
     more: Annotated[list[str] | None, typer.Argument(metavar="[SCAN]...", help="More scans.")] = None,
     dev_scans: Annotated[
-        list[str] | None, typer.Option("--dev-scans", metavar="FILES", help="Scans that choose C.")
+        list[str] | None, typer.Option("--dev-scans", metavar="FILES", help="Scans that choose C and when to stop.")
     ] = None,
     label_column: LabelColumn = None,
     classes: Classes = None,
     class_file: ClassFile = None,
     void: Void = None,
-    stages: Annotated[int, typer.Option("--stages", min=1, help="Stages of auto-context.")] = 3,
+    stages: Annotated[
+        int | None, typer.Option("--stages", min=1, help="Stages of auto-context.", show_default="3, for scans 2")
+    ] = None,
     folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of images or scans for the stages.")] = 5,
     classifier: Annotated[
         str,
         typer.Option("--classifier", help="Node classifier: auto, lightgbm, boosting or linear."),
     ] = "auto",
-    regions: Annotated[int, typer.Option("--regions", min=2, help="Superpixels of an image, about.")] = 600,
-    graph: Annotated[str, typer.Option("--graph", help="Nodes of images: superpixels or pixels.")] = "superpixels",
-    refine: Annotated[bool, typer.Option(help="Label pixels near boundaries by a second cut, or not.")] = True,
-    voxel: Annotated[float, typer.Option("--voxel", min=0.0, help="Size of the voxels that thin scans.")] = 0.2,
+    regions: Annotated[
+        int | None, typer.Option("--regions", min=2, help="Superpixels of an image, about.", show_default="600")
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option("--graph", help="Nodes of images: superpixels or pixels.", show_default="superpixels")
+    ] = None,
+    refine: Annotated[
+        bool | None,
+        typer.Option(
+            "--refine/--no-refine", help="Label pixels near boundaries by a second cut, or not.", show_default="refine"
+        ),
+    ] = None,
+    voxel: Annotated[
+        float | None, typer.Option("--voxel", min=0.0, help="Size of the voxels that thin scans.", show_default="0.2")
+    ] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Give rare classes the weight of frequent ones.")
     ] = False,
@@ -74,15 +87,20 @@ def train(
         grid = numbers("--C", C)
         default = SETTINGS if scans is None else SCAN_SETTINGS
         settings = Settings(C=default.C if grid is None else grid, tol=tol, random_state=seed, n_jobs=jobs)
+        _belongs("scans", scans is None, {"--label-column": label_column, "--voxel": voxel})
+        _belongs("images", images is None, {"--regions": regions, "--graph": graph, "--refine": refine})
         how = StageSettings(
-            classifier=classifier, stages=stages, folds=folds, class_weight="balanced" if balanced else None
+            classifier=classifier,
+            stages=stages or (3 if scans is None else 2),
+            folds=folds,
+            class_weight="balanced" if balanced else None,
         )
         trained: Any
         if scans is not None:
             from maxmargin.tasks.segmentation.files.train import train_on_scans
             from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor
 
-            given, points = [*scans, *(more or [])], ScanExtractor(voxel=voxel)
+            given, points = [*scans, *(more or [])], ScanExtractor() if voxel is None else ScanExtractor(voxel=voxel)
             trained = train_on_scans(
                 given,
                 definition,
@@ -99,14 +117,31 @@ def train(
 
             assert images is not None
             assert masks is not None
-            extractor = ImageExtractor(graph=graph, n_regions=regions)
+            refined = refine is not False
+            chosen: dict[str, Any] = {"graph": graph, "n_regions": regions}
+            extractor = ImageExtractor(**{name: value for name, value in chosen.items() if value is not None})
             dev = None if dev_images is None or dev_masks is None else (dev_images, dev_masks)
             trained = train_on_images(
-                images, masks, definition, settings, how, dev=dev, extractor=extractor, refine=refine, verbose=True
+                images,
+                masks,
+                definition,
+                settings,
+                how,
+                dev=dev,
+                extractor=extractor,
+                refine=refine is not False,
+                verbose=True,
             )
         model = uninterrupted(trained)
         model.save(out)
         _summary(model, out, began, as_json)
+
+
+def _belongs(kind: str, absent: bool, options: dict[str, Any]) -> None:
+    """ValueError if an option of images or scans is given without them."""
+    for name, value in options.items():
+        if absent and value is not None:
+            raise ValueError(f"{name} is for {kind}; leave it out, or give --{kind}")
 
 
 def _one_kind(
