@@ -129,7 +129,7 @@ def train(
                 how,
                 dev=dev,
                 extractor=extractor,
-                refine=refine is not False,
+                refine=refined,
                 verbose=True,
             )
         model = uninterrupted(trained)
