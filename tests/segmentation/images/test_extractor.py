@@ -223,3 +223,14 @@ def test_fit_refuses_what_does_not_go_together():
         ImageExtractor().fit([np.zeros((4, 5)), np.zeros((3, 4, 5))])
     with pytest.raises(ValueError, match="6 or 26 for 3 axes, got 4"):
         ImageExtractor(connectivity=4).fit([np.zeros((3, 4, 5))])
+
+
+def test_edge_context_is_that_of_all_sites_by_length_and_more():
+    sites = ImageExtractor(n_regions=30).sites(image_of((20, 30, 3)))
+    p = probabilities(sites.n_nodes, 3)
+    first, second = p[sites.edges[:, 0]], p[sites.edges[:, 1]]
+    length = sites.adjacency.length / sites.adjacency.length.mean()
+    found = sites.edge_context(p)
+    np.testing.assert_allclose(found[:, 0], length * np.minimum(first, second).sum(axis=1))
+    same = np.repeat(p[:1], len(p), axis=0)
+    np.testing.assert_allclose(sites.edge_context(same), np.repeat(length[:, None], found.shape[1], axis=1))

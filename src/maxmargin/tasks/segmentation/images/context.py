@@ -15,7 +15,8 @@ from maxmargin.tasks.segmentation.images.regions import Regions, directions
 
 RADII = (0.05, 0.1, 0.18, 0.3, 0.45)
 """Distances at which probabilities are read, in units of the image's mean side."""
-COLOR_WIDTHS = (4.0, 10.0)
+_COLOR_WIDTHS = (4.0, 10.0)
+"""Color differences within which regions of an image vote for each other."""
 PLACE_WIDTHS = (0.05, 0.12, 0.25)
 PIXEL_SIGMAS = (0.0, 1.0, 3.0)
 CLIP = 6.0
@@ -124,7 +125,7 @@ def _log_ratios(regions: Regions, p: FloatArray) -> FloatArray:
     A region does not vote for itself.
     """
     color, texture, place = regions.color_distance(), regions.texture_distance(), regions.place_distance()
-    exponents = [color * np.float32(0.5 / width**2) for width in COLOR_WIDTHS]
+    exponents = [color * np.float32(0.5 / width**2) for width in _COLOR_WIDTHS]
     exponents.append(exponents[-1] + texture * np.float32(0.5 / 4.0**2))
     exponents += [exponents[1] + place * np.float32(0.5 / width**2) for width in PLACE_WIDTHS]
     size = regions.size / regions.size.sum()
@@ -157,7 +158,7 @@ def context_names(n_axes: int, n_classes: int, pixels: bool = False) -> list[str
         names += [f"{power}center {axis}" for axis in axes] + [f"{power}scale {axis}" for axis in axes]
         names += [f"{power}skew", f"{power}tilt"]
     names += ["path to class", "path to others"]
-    names += [f"color {width:g} log-ratio" for width in COLOR_WIDTHS] + ["texture log-ratio"]
+    names += [f"color {width:g} log-ratio" for width in _COLOR_WIDTHS] + ["texture log-ratio"]
     names += [f"log-ratio within {width:g}" for width in PLACE_WIDTHS]
     chosen = context_classes(n_classes)
     own = [f"class {label}: pixel log-odds at {sigma:g}" for label in chosen for sigma in PIXEL_SIGMAS]

@@ -77,7 +77,8 @@ class ImageSites(Sites):
 
     def edge_context(self, probabilities: FloatArray) -> FloatArray:
         """See :meth:`Sites.edge_context`."""
-        return edge_context_features(self.adjacency, np.asarray(probabilities, dtype=np.float64))
+        given = np.asarray(probabilities, dtype=np.float64)
+        return edge_context_features(self.adjacency, given, super().edge_context(given))
 
 
 @dataclass(frozen=True, eq=False)

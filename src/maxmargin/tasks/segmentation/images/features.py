@@ -9,8 +9,6 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.images.hierarchy import LEVELS
 from maxmargin.tasks.segmentation.images.regions import Regions, appearance_names
 
-_FAR = 200.0
-"""A color difference larger than any, for sides that no region touches."""
 LOCAL_SCALES = (0.1, 0.25)
 COLOR_WIDTH = 10.0
 _AXES = {2: ("y", "x"), 3: ("z", "y", "x")}
