@@ -165,6 +165,17 @@ def test_gray_images_and_color_models():
     np.testing.assert_allclose(one, two, atol=0.1)
 
 
+@pytest.mark.parametrize("shape", [(16, 20), (4, 10, 12)], ids=str)
+def test_a_last_axis_of_one_value_is_gray(shape):
+    image = image_of(shape)
+    extractor = ImageExtractor(n_regions=10).fit([image[..., None]])
+    assert (extractor.n_axes, extractor.n_colors) == (len(shape), 1)
+    assert extractor.labels_shape(image[..., None]) == shape
+    one, two = check(extractor, image), check(extractor, image[..., None])
+    np.testing.assert_array_equal(one.features, two.features)
+    np.testing.assert_array_equal(one.node_of, two.node_of)
+
+
 def test_states_go_round():
     images = [image_of((16, 20), seed, dtype=np.uint16) for seed in range(2)]
     extractor = ImageExtractor("pixels", n_regions=7, connectivity=8).fit(images)
@@ -204,6 +215,8 @@ def test_damaged_states_are_refused(damage):
         (np.zeros(5), "an image must be"),
         (np.zeros((2, 2, 2, 2)), "an image must be"),
         (np.array([["a"]]), "an image must be"),
+        (np.zeros((6, 5, 4), dtype=np.uint8), r"drop alpha: image\[..., :3\]"),
+        (np.zeros((3, 6, 5, 4), dtype=np.uint8), r"drop alpha: image\[..., :3\]"),
         (np.full((3, 3), np.nan), "NaN"),
         (np.zeros((2, 5, 6), dtype=np.uint8), "trained on images"),
         (Presegmented(np.zeros((4, 5), dtype=np.uint8), np.zeros((5, 4), dtype=int)), "one per pixel"),

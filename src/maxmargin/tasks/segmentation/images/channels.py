@@ -29,8 +29,16 @@ def spatial_axes(image: npt.NDArray[Any]) -> int:
 
 
 def checked_image(image: Any) -> npt.NDArray[Any]:
-    """The image as an array; ValueError where it is not an image or a stack."""
+    """The image as an array; ValueError where it is not an image or a stack.
+
+    A last axis of one value, after two or three others, is dropped; one of four values is refused as color with alpha.
+    A stack of images one or four pixels wide has to be padded for that reason.
+    """
     found = np.asarray(image)
+    if found.ndim in (3, 4) and found.shape[-1] == 4:
+        raise ValueError(f"the image of shape {found.shape} has a fourth color; drop alpha: image[..., :3]")
+    if found.ndim in (3, 4) and found.shape[-1] == 1:
+        found = found[..., 0]
     if found.dtype.kind not in "uif" or not 2 <= found.ndim <= 4 or spatial_axes(found) not in (2, 3):
         raise ValueError(
             f"an image must be numbers of shape (height, width), (height, width, 3), (depth, height, width) or "
