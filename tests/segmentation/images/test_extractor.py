@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from maxmargin.tasks.segmentation.images.channels import color_of
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor, Presegmented
 
 
@@ -176,6 +177,51 @@ def test_a_last_axis_of_one_value_is_gray(shape):
     np.testing.assert_array_equal(one.node_of, two.node_of)
 
 
+def typed(image, dtype):
+    """An image of bytes in another type of pixels, which shows the same."""
+    scale = {np.uint8: 1, np.uint16: 257, np.float32: np.float32(1 / 255)}[dtype]
+    return (image.astype(dtype) * scale).astype(dtype)
+
+
+TYPES = [np.uint8, np.uint16, np.float32]
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (40, 50, 3)], ids=str)
+@pytest.mark.parametrize("there", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("here", TYPES, ids=lambda t: t.__name__)
+def test_pixels_of_any_type_look_the_same(here, there, shape):
+    # Pictures of full contrast: some pixels are black and some white, whose levels any type has to find.
+    images = [np.clip(image_of(shape, seed) * 1.5 - 64, 0, 255).astype(np.uint8) for seed in range(2)]
+    extractor = ImageExtractor(n_regions=30).fit([typed(image, here) for image in images])
+    extractor = ImageExtractor.from_state(extractor.state())
+    bytes_alone = ImageExtractor(n_regions=30).fit(images)
+    for image in images:
+        found, expected = extractor.sites(typed(image, there)), bytes_alone.sites(image)
+        np.testing.assert_allclose(found.color, expected.color, atol=0.2)
+        np.testing.assert_array_equal(found.node_of, expected.node_of)
+
+
+def test_levels_are_learned_for_each_type_of_training_images():
+    image = image_of((20, 24))
+    mixed = ImageExtractor(n_regions=10).fit([typed(image, dtype) for dtype in (*TYPES, np.float32)])
+    assert set(mixed.levels) == {"uint16", "float"}
+    assert ImageExtractor().fit([image]).levels == {}
+    dark = typed(image, np.float32) / 4  # images of a type that was learned keep their brightness
+    light = [mixed.sites(one).color[..., 0].mean() for one in (dark, dark.astype(np.float64), dark * 4)]
+    assert light[0] == pytest.approx(light[1], abs=1e-3)
+    assert light[0] < 0.6 * light[2]
+
+
+def test_images_are_kept_as_they_are_given():
+    image = image_of((40, 50, 3))
+    for extractor in (ImageExtractor(n_regions=10), ImageExtractor("pixels"), ImageExtractor(working_pixels=200)):
+        sites = extractor.sites(image)
+        assert np.shares_memory(sites.image, image)
+        full = [name for name, value in vars(sites).items() if np.shape(value) == image.shape]
+        assert full == ["image"]
+        np.testing.assert_array_equal(sites.color, color_of(image, (0.0, 255.0), 3))
+
+
 def test_states_go_round():
     images = [image_of((16, 20), seed, dtype=np.uint16) for seed in range(2)]
     extractor = ImageExtractor("pixels", n_regions=7, connectivity=8).fit(images)
@@ -195,9 +241,14 @@ DAMAGE = [
     {"n_axes": 4},
     {"n_axes": None},
     {"n_colors": 2},
-    {"levels": [1.0]},
-    {"levels": [3.0, 2.0]},
-    {"levels": [0.0, float("nan")]},
+    {"levels": [0.0, 1.0]},
+    {"levels": {"uint16": 1.0}},
+    {"levels": {"uint16": [1.0]}},
+    {"levels": {"uint16": [3.0, 2.0]}},
+    {"levels": {"uint16": [0.0, float("nan")]}},
+    {"levels": {"float": ["0", "1"]}},
+    {"levels": {"uint8": [0.0, 100.0]}},
+    {"levels": {3: [0.0, 100.0]}},
     {"more": 1},
 ]
 

@@ -89,9 +89,10 @@ def pixel_graph(
     chosen = band_mask | rim
     pixels = np.flatnonzero(chosen)
     held = rim.ravel()[pixels]
-    nodes = _node_features(sites, probabilities, pixels, held, pixel_labels.ravel()[pixels])
+    color = sites.color
+    nodes = _node_features(sites, color, probabilities, pixels, held, pixel_labels.ravel()[pixels])
     offsets = half_neighborhood(axes, connectivity or 3**axes - 1)
-    edges, edge_rows = _edges(sites.color, chosen, pixels, offsets)
+    edges, edge_rows = _edges(color, chosen, pixels, offsets)
     # With the side of a region the pixels in it grow by its square, those on its boundary only in proportion.
     return PixelGraph(Graph(nodes, edges, edge_rows * (side / _SIDE)), pixels, held, pixel_labels)
 
@@ -127,6 +128,7 @@ def region_side(sites: ImageSites) -> float:
 
 def _node_features(
     sites: ImageSites,
+    color: Pixels,
     probabilities: FloatArray,
     pixels: npt.NDArray[np.int64],
     held: npt.NDArray[np.bool_],
@@ -134,7 +136,7 @@ def _node_features(
 ) -> FloatArray:
     read = _Reader.of(sites, pixels)
     own = sites.node_of.ravel()[pixels]
-    flat = sites.color.reshape(-1, sites.color.shape[-1])
+    flat = color.reshape(-1, color.shape[-1])
     columns = []
     for label in context_classes(probabilities.shape[1]):
         p = probabilities[:, label]
