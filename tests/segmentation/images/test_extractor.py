@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maxmargin.tasks.segmentation.images.channels import color_of
+from maxmargin.tasks.segmentation.images.channels import color_of, full_levels, levels_of
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor, Presegmented
 
 
@@ -199,6 +199,25 @@ def test_pixels_of_any_type_look_the_same(here, there, shape):
         found, expected = extractor.sites(typed(image, there)), bytes_alone.sites(image)
         np.testing.assert_allclose(found.color, expected.color, atol=0.2)
         np.testing.assert_array_equal(found.node_of, expected.node_of)
+
+
+@pytest.mark.parametrize("there", TYPES, ids=lambda t: t.__name__)
+def test_dim_pictures_of_types_that_were_not_learned_stay_dim(there):
+    image = image_of((40, 50, 3)) // 3 + 20
+    sites = [ImageExtractor(n_regions=30).sites(one) for one in (image, typed(image, there))]
+    np.testing.assert_allclose(sites[0].color, sites[1].color, atol=0.2)
+    np.testing.assert_array_equal(sites[0].node_of, sites[1].node_of)
+
+
+def test_the_scale_of_an_image():
+    for bits in (8, 10, 12, 14, 16):
+        for high in (2**bits - 1, 2 ** (bits - 1), 2 ** (bits - 2)):
+            for dtype in (np.uint16, np.int32, np.float32, np.float64):
+                assert full_levels(np.array([[5, high]], dtype=dtype)) == (0, 2**bits - 1)
+    assert full_levels(np.array([[0.1, 0.3]])) == (0, 1)
+    assert full_levels(np.array([[0, 1]], dtype=np.uint16)) == (0, 255)
+    for odd in (np.array([[-5.0, 300.0]]), np.array([[0.0, 0.01]]), np.zeros((2, 2)), np.full((2, 2), -3)):
+        assert full_levels(odd) == levels_of(odd)
 
 
 def test_levels_are_learned_for_each_type_of_training_images():

@@ -71,6 +71,21 @@ def levels_of(image: npt.NDArray[Any]) -> Levels:
     return (low, high) if high > low else (low, low + 1.0)
 
 
+def full_levels(image: npt.NDArray[Any]) -> Levels:
+    """The levels of black and white of the scale on which an image seems to be, whatever its own contrast.
+
+    Black is 0. White is 1 if the largest value is at most that, else the largest number of 8, 10, 12 ... bits that is
+    not below it. Images with negative values, or none above 1/4, are on no such scale: see :func:`levels_of`.
+    """
+    low, high = float(image.min()), float(image.max())
+    if low < 0 or high <= 0.25:
+        return levels_of(image)
+    if image.dtype.kind == "f" and high <= 1:
+        return 0.0, 1.0
+    bits = int(np.ceil(high)).bit_length()
+    return 0.0, 2.0 ** max(8, bits + bits % 2) - 1.0
+
+
 def color_of(image: npt.NDArray[Any], levels: Levels, n_colors: int) -> Pixels:
     """L*a*b* (``n_colors = 3``) or lightness (1) of every pixel, between 0 (black) and 100 (white).
 

@@ -108,7 +108,7 @@ class ImageExtractor(Extractor):
         n_colors: 1 for gray images, 3 for color; learned.
         levels: black and white of each type of pixels besides bytes that training images have, by
             :func:`channels.level_type`; learned. Black and white of bytes are 0 and 255; an image of a type that no
-            training image has is read by its own, see :func:`channels.levels_of`.
+            training image has is read by its scale, see :func:`channels.full_levels`.
     """
 
     graph: str = "superpixels"
@@ -175,7 +175,7 @@ class ImageExtractor(Extractor):
                 f"the input of shape {image.shape} has {axes} axes besides color, but the model was trained on "
                 f"{kinds[self.n_axes]}, which have {self.n_axes}"
             )
-        levels = self.levels.get(channels.level_type(image)) or channels.levels_of(image)
+        levels = self._levels(image)
         working = self._reduced(given, image)
         color = channels.color_of(working, levels, self.n_colors)
         regions = regions_of(color, self._labels(given, color), self._connectivity)
@@ -196,6 +196,11 @@ class ImageExtractor(Extractor):
         weights = contrast_features(edges, difference)
         ones = np.ones(len(rows))
         return ImageSites(rows, edges.edges, weights, numbers, ones, image, levels, regions, edges, True)
+
+    def _levels(self, image: npt.NDArray[Any]) -> Levels:
+        if image.dtype == np.uint8:
+            return channels.BYTE_LEVELS
+        return self.levels.get(channels.level_type(image)) or channels.full_levels(image)
 
     def _reduced(self, given: Any, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The image in the size at which superpixels and features are computed."""
