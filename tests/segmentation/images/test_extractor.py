@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from maxmargin.tasks.segmentation.images import regions
 from maxmargin.tasks.segmentation.images.channels import color_of, full_levels, levels_of
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor, Presegmented
 
@@ -109,6 +110,32 @@ def test_own_regions_may_have_any_numbers():
     np.testing.assert_array_equal(plain.node_of, regions)
     np.testing.assert_array_equal(plain.features, odd.features)
     np.testing.assert_array_equal(plain.edges, odd.edges)
+
+
+@pytest.mark.parametrize("pairs", [1, 100, 650])
+def test_regions_compared_in_blocks_have_the_same_features(pairs, monkeypatch):
+    extractor, image = ImageExtractor(n_regions=40), image_of((30, 40, 3))
+    whole = extractor.sites(image)
+    p = probabilities(whole.n_nodes, 3)
+    context = whole.context(p)
+    monkeypatch.setattr(regions, "_MOST_PAIRS", pairs)
+    parts = extractor.sites(image)
+    assert len(list(parts.regions.blocks())) > 1
+    np.testing.assert_allclose(parts.features, whole.features, rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(parts.context(p), context, rtol=1e-4, atol=1e-3)
+
+
+def test_too_many_regions_are_refused(monkeypatch):
+    monkeypatch.setattr(regions, "MOST_REGIONS", 20)
+    image, own = image_of((20, 24, 3)), np.arange(480).reshape(20, 24)
+    for extractor, given in [
+        (ImageExtractor(n_regions=60), image),
+        (ImageExtractor(region_size=8), image),
+        (ImageExtractor(), Presegmented(image, own)),
+    ]:
+        with pytest.raises(ValueError, match="use fewer or larger regions: n_regions, region_size"):
+            extractor.sites(given)
+    check(ImageExtractor(), Presegmented(image, own // 24))
 
 
 def test_means_of_regions_are_those_of_their_pixels():

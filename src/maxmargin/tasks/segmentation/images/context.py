@@ -124,21 +124,30 @@ def _log_ratios(regions: Regions, p: FloatArray) -> FloatArray:
 
     A region does not vote for itself.
     """
-    color, texture, place = regions.color_distance(), regions.texture_distance(), regions.place_distance()
-    exponents = [color * np.float32(0.5 / width**2) for width in _COLOR_WIDTHS]
-    exponents.append(exponents[-1] + texture * np.float32(0.5 / 4.0**2))
-    exponents += [exponents[1] + place * np.float32(0.5 / width**2) for width in PLACE_WIDTHS]
     size = regions.size / regions.size.sum()
     votes = np.column_stack([size[:, None] * p, size]).astype(np.float32)
     columns = []
-    for exponent in exponents:
-        kernel = np.exp(-exponent)
-        np.fill_diagonal(kernel, 0.0)
-        found = (kernel @ votes).astype(np.float64)
+    for found in np.concatenate([_votes(regions, block, votes) for block in regions.blocks()], axis=1):
         inside, total = found[:, :-1], found[:, -1:]
         smoothing = 0.02 * total.mean() + 1e-9
         columns.append(np.log(inside + smoothing) - np.log(np.maximum(total - inside, 0.0) + smoothing))
     return np.stack(columns, axis=2)
+
+
+def _votes(regions: Regions, block: slice, votes: npt.NDArray[np.float32]) -> FloatArray:
+    """Sums of the votes of regions of like color, texture and place for those of a block, shape ``(c, n_block, v)``."""
+    color, texture, place = (
+        distance(block) for distance in (regions.color_distance, regions.texture_distance, regions.place_distance)
+    )
+    exponents = [color * np.float32(0.5 / width**2) for width in _COLOR_WIDTHS]
+    exponents.append(exponents[-1] + texture * np.float32(0.5 / 4.0**2))
+    exponents += [exponents[1] + place * np.float32(0.5 / width**2) for width in PLACE_WIDTHS]
+    found = []
+    for exponent in exponents:
+        kernel = np.exp(-exponent)
+        np.fill_diagonal(kernel[:, block], 0.0)
+        found.append(kernel @ votes)
+    return np.stack(found).astype(np.float64)
 
 
 def context_names(n_axes: int, n_classes: int, pixels: bool = False) -> list[str]:
